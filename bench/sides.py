@@ -37,7 +37,7 @@ class Side:
         self.kind = ""  # of which the best one counts
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, text=True,
+        self.process = self.process or subprocess.Popen(self.command, stdin=subprocess.PIPE, text=True,
                                         stdout=subprocess.PIPE, env=environment(**self.more))
         return self
 

@@ -1,6 +1,7 @@
 """steps.py -- rows of training steps: every way of tern's beside every way of PyTorch's."""
 import os
 import subprocess
+import sys
 
 from sides import ROOT, Side, measured, ratio, say, torch_side, unit, wrong
 
@@ -83,7 +84,7 @@ def tern_sides(name, stem, devices, chosen, options):
 def measure(sides, options):
     """One group of sides turn by turn: losses first, warm, then rounds."""
     for s in sides:
-        s.start()
+        s.start()  # unless it has
     for s in sides:
         s.losses = [float(x) for x in s.read()[1:]]
     for s in sides:  # warm
@@ -128,17 +129,24 @@ def header(options):
 
 
 def model_rows(name, devices, work, options):
+    """A generator: once it has begun to write, and once what fits beside each other has started."""
     stem, changes = os.path.join(work, name), changes_of(name, options)
     title = name + ", changed" if changes else MODELS[name]
     peer = os.path.join(ROOT, "bench", "peer.py")
-    subprocess.run([options.python, "-B", peer, "write", name, stem] + changes, check=True)
+    write = subprocess.Popen([options.python, "-B", peer, "write", name, stem] + changes)
+    yield
+    if write.wait():
+        sys.exit("bench/run: peer.py write %s ended with %d" % (name, write.returncode))
     with open(stem + ".txt") as index:
         chosen = dict(line.strip().split(" = ") for line in index if " = " in line)
     tern, peers = tern_sides(name, stem, devices, chosen, options), peers_of(name, stem, options)
-    if changes:
-        say("%s with %s" % (name, " ".join(changes)))
     # The large ones do not fit into a GPU's memory beside each other.
     apart = name in LARGE and not options.tiny
+    for s in [] if apart else tern + peers:
+        s.start()
+    yield
+    if changes:
+        say("%s with %s" % (name, " ".join(changes)))
     for group in [[s] for s in tern + peers] if apart else [tern + peers]:
         measure(group, options)
     os.remove(stem + ".raw")

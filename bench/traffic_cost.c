@@ -130,8 +130,6 @@ static double batches(const tern_gemm *g, const tern_matrix *m)
 /* Bytes that a product notes for its gradient, or reads there. */
 static double noted_by(const tern_gemm *g)
 {
-    if (g->end == TERN_GEMM_RELU || g->end == TERN_GEMM_RELU_GRADIENT)
-        return (double)tern_gemm_mask_bytes(g->m, g->n);
     return (double)tern_dtype_size(g->dtype) * (double)(g->m * tern_gemm_gelu_row(g->n));
 }
 
@@ -150,8 +148,7 @@ static void cost_product(const tern_gemm *g, cost *c)
     if (all == 1)
         c->least = c->read + c->written;
     if (g->mask)
-        *(g->end == TERN_GEMM_RELU_GRADIENT || g->end == TERN_GEMM_GELU_GRADIENT ||
-                  g->end == TERN_GEMM_ERF_GRADIENT
+        *(g->end == TERN_GEMM_GELU_GRADIENT || g->end == TERN_GEMM_ERF_GRADIENT
               ? &c->read
               : &c->written) += noted_by(g);
 }

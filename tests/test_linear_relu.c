@@ -1,6 +1,7 @@
 /* test_linear_relu.c -- Linear, ReLU (or GELU by tanh) and Linear of a Sequential, which CUDA's products take at once: results and gradients as
  * on the cpu, in each dtype, and that nothing else than the three is taken so. */
 #include "support.h"
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct sizes {
@@ -104,6 +105,39 @@ static void three_layers_are_as_on_the_cpu(void **state)
                 }
 }
 
+/* A row with what is not finite, and what the others make of their zeros: no product takes NaN for 0, or a gradient where the sum is 0. */
+static void rows_with_nan_and_zeros_are_as_on_the_cpu(void **state)
+{
+    static const double odd[] = {(double)NAN, (double)INFINITY, 0};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2 * ACTIVATIONS * 3; i++)
+        TERN_SCOPE {
+            const tern_dtype dtype = i % 2 ? TERN_BF16 : TERN_F32;
+            const sizes *s = &cases[0];
+            tern_tensor *y[2], *dx[2], *db[2];
+            for (int d = 0; d < 2; d++) {
+                const char *where = d ? "cpu" : device;
+                tern_module *m = network(s, where, dtype, true, (activation)(i / 2 % ACTIVATIONS));
+                TERN_NO_GRAD
+                    tern_fill_(tern_nn_parameter(m, "0.bias"), 0);
+                tern_tensor *x = eighths(where, dtype, s->x, 1, 1);
+                tern_fill_(tern_select(x, 0, 5), odd[i / 2 / ACTIVATIONS]);
+                x = tern_requires_grad_(tern_detach(x), true);
+                y[d] = tern_nn_forward(m, x);
+                assert_ok(tern_backward(tern_sum(y[d])));
+                y[d] = tern_to(tern_detach(y[d]), "cpu");
+                dx[d] = tern_to(tern_grad(x), "cpu");
+                db[d] = tern_to(tern_grad(tern_nn_parameter(m, "0.bias")), "cpu");
+                tern_nn_free(m);
+            }
+            const double error = dtype == TERN_F32 ? 2e-5 : 1e-1;
+            assert_close(y[0], y[1], .abs = 8 * error, .rel = error);
+            assert_close(dx[0], dx[1], .abs = 8 * error, .rel = error);
+            assert_close(db[0], db[1], .abs = 8 * error, .rel = error);
+        }
+}
+
 /* On cuda the three are one operation, with gelu in half precision alone, by erf where products are large or
  * TERN_CUDNN_GELU asks for it; with a hook, or somebody who wants the gradient of
  * a part, they are not. */
@@ -166,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(three_layers_are_as_on_the_cpu),
+        TEST(rows_with_nan_and_zeros_are_as_on_the_cpu),
         TEST(what_is_not_for_one_product_stays_apart),
         TEST(second_derivatives_go_through),
     };

@@ -54,6 +54,10 @@ static const struct {
     {256, 70, 130, {1, 1}, 2, 0, true, true, false, false},
     {70, 512, 260, {1, 1}, 1, 0.5, false, true, false, false},
     {23, 512, 100, {1, 1}, 0.5, 1, false, false, false, false},
+    {33, 1, 270, {1, 1}, 1, 0, false, false, false, false},
+    {1, 33, 270, {1, 1}, 2, 0, false, false, true, false},
+    {64, 96, 80, {1, 1}, 1, 0, false, false, false, false},
+    {64, 96, 80, {3, 1}, 1, 0, false, false, true, false},
     {3, 1, 2100, {1, 1}, 1, 0, true, false, true, false},
     {1, 9, 2100, {1, 1}, 2, 0.5, true, false, true, false},
     /* as the heads of attention lie: pairs further apart than their matrices */
@@ -139,13 +143,19 @@ static void check_gemm(const char *device, tern_dtype dtype, size_t i, bool port
 static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **state)
 {
     (void)state;
+    static const char *const ways[] = {NULL, "gpu", "clblast"}; /* of OpenCL */
     FOR_EACH_DEVICE(device)
-    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
-        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-            for (int portable = 0; portable < 2; portable++)
-                TERN_SCOPE {
-                    check_gemm(device, dtypes[d], i, portable);
-                }
+    for (int way = 0; way < (strncmp(device, "opencl", 6) == 0 ? 3 : 1); way++) {
+        if (ways[way])
+            setenv("TERN_OPENCL_GEMM", ways[way], 1);
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+                for (int portable = 0; portable < (way ? 1 : 2); portable++)
+                    TERN_SCOPE {
+                        check_gemm(device, dtypes[d], i, portable);
+                    }
+        unsetenv("TERN_OPENCL_GEMM");
+    }
 }
 
 /* ---- any product: sizes about the edges of blocks, and matrices that lie in any order with gaps of NaN -------------- */

@@ -80,14 +80,12 @@ typedef struct tern_gemm {
     const tern_buffer
         *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
     int64_t sums_at;
-    /* What is done to C last, where sums_fit says that it can: relu, which notes in `mask` where C was above 0, or gelu by
-     * tanh, which notes what C was; or the gradient of one by what it noted, and sums are of its columns then, n numbers.
-     * Relu's mask is tern_gemm_mask_bytes long, gelu's numbers of dtype, rows of tern_gemm_gelu_row. */
+    /* What is done to C last, where sums_fit says that it can: relu, or gelu by tanh, which notes in `mask` what C was, numbers of
+     * dtype in rows of tern_gemm_gelu_row; or gelu's gradient by what it noted, and sums are of its columns then, n numbers. */
     enum tern_gemm_end {
         TERN_GEMM_PLAIN,
         TERN_GEMM_RELU,
         TERN_GEMM_GELU,
-        TERN_GEMM_RELU_GRADIENT,
         TERN_GEMM_GELU_GRADIENT,
         TERN_GEMM_ERF, /* gelu by erf; its gradient comes without sums */
         TERN_GEMM_ERF_GRADIENT
@@ -97,12 +95,6 @@ typedef struct tern_gemm {
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
     bool wide; /* f16 bf16: C and sums are float32, where sums_fit says that they can be */
 } tern_gemm;
-
-/* A bit for each number of C, rows padded to 128 of them; which is which only who wrote it knows. */
-static inline int64_t tern_gemm_mask_bytes(int64_t m, int64_t n)
-{
-    return m * ((n + 127) / 128 * 16);
-}
 
 /* The numbers of a row of what gelu notes: those of C, padded to 8. */
 static inline int64_t tern_gemm_gelu_row(int64_t n)

@@ -211,11 +211,13 @@ static int64_t part_of(const quantize_layer *l)
     return n < l->out ? n : l->out;
 }
 
-/* What a decoded weight is multiplied in: processors that have no products of x's type would widen it again. */
-static tern_dtype product_type(tern_tensor *x)
+/* What a decoded weight is multiplied in. Processors that have no products of x's type would widen it again; and for a few rows it is
+ * not worth it to round the weight. */
+static tern_dtype product_type(tern_tensor *x, int64_t columns)
 {
     const tern_dtype dtype = tern_dtype_of(x);
-    bool wide = dtype == TERN_F16 || (dtype == TERN_BF16 && !wide_has_bf16());
+    const bool halves = wide_has_bf16() && tern_numel(x) > FEW_ROWS * columns;
+    bool wide = dtype == TERN_F16 || (dtype == TERN_BF16 && !halves);
     return wide && strcmp(tern_device(x), "cpu") == 0 ? TERN_F32 : dtype;
 }
 
@@ -233,7 +235,7 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
         tern_size(x, -1) == l->in && l->in % BLOCK == 0 && nf4_is_direct(l, parts) &&
         strcmp(tern_device(x), tern_device(parts[0])) == 0)
         return nf4_linear(l, x, parts);
-    given = tern_to_dtype(x, product_type(x));
+    given = tern_to_dtype(x, product_type(x, l->in));
     for (int64_t at = 0; given && at < l->out; at += n) {
         TERN_SCOPE {
             tern_tensor *w = decode(l, parts, at, at + n < l->out ? n : l->out - at);
@@ -271,7 +273,7 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
     tern_tensor *const parts[] = {tern_function_saved(f, 0), tern_function_saved(f, 1),
                                   n > 3 ? tern_function_saved(f, 2) : NULL};
     int64_t rows = part_of(l);
-    tern_tensor *given = tern_to_dtype(grad_out[0], product_type(grad_out[0]));
+    tern_tensor *given = tern_to_dtype(grad_out[0], product_type(grad_out[0], l->out));
     for (int64_t at = 0; at < l->out; at += rows) {
         int64_t some = at + rows < l->out ? rows : l->out - at;
         TERN_SCOPE {

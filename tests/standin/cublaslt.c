@@ -22,7 +22,7 @@ struct tern_lt_matmul_desc {
     uint32_t epilogue;
     const void *bias;
     void *aux;
-    int64_t aux_ld; /* of relu's mask, in bits; of gelu's numbers */
+    int64_t aux_ld;
 };
 struct tern_lt_matrix_layout {
     cudaDataType type;
@@ -202,26 +202,17 @@ static bool is_supported(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a)
     return false;
 }
 
-static bool has_mask(cublasLtMatmulDesc_t desc)
-{
-    return desc->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
-           desc->epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
-}
-
 static bool has_gelu(cublasLtMatmulDesc_t desc)
 {
     return desc->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
            desc->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
 }
 
-/* A mask of bits has a leading dimension, a multiple of 128 and no less than D's rows, numbers for gelu one of 8. There is
- * none in double precision. */
+/* Numbers for gelu have a leading dimension, a multiple of 8 and no less than D's rows. There are none in double precision. */
 static bool mask_fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
 {
-    return (!has_mask(desc) && !has_gelu(desc)) ||
-           (desc->aux && desc->aux_ld % (has_mask(desc) ? 128 : 8) == 0 &&
-            desc->aux_ld >= (int64_t)d->rows && d->count == 1 && d->type != CUDA_R_64F &&
-            (uintptr_t)desc->aux % 16 == 0);
+    return !has_gelu(desc) || (desc->aux && desc->aux_ld % 8 == 0 && desc->aux_ld >= (int64_t)d->rows &&
+                               d->count == 1 && d->type != CUDA_R_64F && (uintptr_t)desc->aux % 16 == 0);
 }
 
 /* NULL is as well aligned as can be. */
@@ -278,17 +269,6 @@ static void sum_columns(const product *p, int64_t n, int64_t k)
     }
 }
 
-/* Bit i of D's column j. The layout is this stand-in's: the documentation has none, and nobody else reads it. */
-static bool masks(const product *p, int64_t i, int64_t j, bool above)
-{
-    int64_t bit = i + j * p->desc.aux_ld;
-    unsigned char *byte = (unsigned char *)p->desc.aux + bit / 8;
-    unsigned char mark = (unsigned char)(1u << bit % 8);
-    if (p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS)
-        *byte = (unsigned char)(above ? *byte | mark : *byte & ~mark);
-    return *byte & mark;
-}
-
 /* gelu of x by tanh, which is noted; or its slope at what was noted, times x. */
 static double gelu(const product *p, int64_t i, int64_t j, double x)
 {
@@ -334,10 +314,10 @@ static double finished(const product *p, double sum, int64_t u, int64_t i, int64
     if (p->beta != 0)
         sum += p->beta * standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS ||
-        p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
+        p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
         p->desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
         sum += standin_load(p->desc.bias, i, p->d.type);
-    if (has_mask((cublasLtMatmulDesc_t)&p->desc) && !masks(p, i, j, sum > 0))
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS && sum < 0)
         sum = 0;
     if (has_gelu((cublasLtMatmulDesc_t)&p->desc))
         sum = gelu(p, i, j, sum);
@@ -373,8 +353,7 @@ static void multiply(void *data)
         free(b);
     }
     free(sums);
-    if (p->desc.epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD ||
-        p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
         sum_rows(p, m, n);
 }
 

@@ -101,17 +101,11 @@ static const struct {
         CUBLASLT_EPILOGUE_##NAME, #NAME                                                            \
     }
     [TERN_GEMM_PLAIN] = END(BGRADB),
-    [TERN_GEMM_RELU] = END(RELU_AUX_BIAS),
+    [TERN_GEMM_RELU] = END(RELU_BIAS),
     [TERN_GEMM_GELU] = END(GELU_AUX_BIAS),
-    [TERN_GEMM_RELU_GRADIENT] = END(DRELU_BGRAD),
     [TERN_GEMM_GELU_GRADIENT] = END(DGELU_BGRAD)
 #undef END
 };
-
-static bool is_gelu(const tern_gemm *g)
-{
-    return g->end == TERN_GEMM_GELU || g->end == TERN_GEMM_GELU_GRADIENT;
-}
 
 /* The product with one level of batch; false where cuBLASLt has no words for it. */
 static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
@@ -169,7 +163,7 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-/* The bias or the sums, and the mask; 0: none. mask_row: bits of relu's row, numbers of gelu's. */
+/* The bias or the sums, and the mask, of so many numbers a row; 0: none. */
 typedef struct beside {
     uint64_t bias, mask;
     int64_t mask_row;
@@ -290,8 +284,8 @@ static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], voi
         .bias = g->sums   ? address_of(g->sums, g->sums_at, result)
                 : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
                           : 0,
-        .mask = g->mask ? address_of(g->mask, g->mask_at, is_gelu(g) ? g->dtype : TERN_U8) : 0,
-        .mask_row = is_gelu(g) ? tern_gemm_gelu_row(g->n) : 8 * tern_gemm_mask_bytes(1, g->n)};
+        .mask = g->mask ? address_of(g->mask, g->mask_at, g->dtype) : 0,
+        .mask_row = tern_gemm_gelu_row(g->n)};
     s->alignment[3] = alignment_of(other.bias | other.mask);
     return other;
 }

@@ -58,8 +58,16 @@ static bool can_step(int64_t n, int64_t step)
     return n == 1 || step > 0;
 }
 
+/* Its kernels read C where beta is 0 too, and NaN times 0 is NaN. */
+static bool must_clear(const tern_gemm *g)
+{
+    return g->beta == 0 && !g->bias;
+}
+
 static bool can_gemv(const tern_gemm *g)
 {
+    if (g->n == 1 && g->m > 1 && g->c.row != 1 && must_clear(g))
+        return false; /* there is something between C's numbers */
     if (g->n == 1)
         return as_blas(&g->a, g->m, g->k).fits && can_step(g->k, g->b.row) &&
                can_step(g->m, g->c.row);
@@ -141,6 +149,11 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
     tern_cl_state *state = tern_cl_state_of(place);
     bool batched = way == TERN_CL_BATCHED && product->count > 1;
     int code = 0;
+    const size_t each = tern_dtype_size(product->of->dtype);
+    for (int64_t i = 0; i < product->count && way == TERN_CL_GEMV && must_clear(product->of); i++)
+        TERN_TRY(tern_cl_zero(place, product->of->c.buffer,
+                              s(product->at[2] + i * product->stride[2]) * each,
+                              s(product->of->m * product->of->n) * each));
     TERN_TRY(tern_cl_alive(place));
     pthread_mutex_lock(&state->lock);
     for (int64_t i = 0; i < (batched ? 1 : product->count) && code == 0; i++) {

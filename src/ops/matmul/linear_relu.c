@@ -2,7 +2,8 @@
  * gradient on the way.
  *
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
- * Of gelu its gradient wants what it is of: the first product notes that in place of relu's mask. */
+ * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
+ * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
 #include "base/fused.h"
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
@@ -10,7 +11,7 @@
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
-enum { Y, H, MASK };
+enum { Y, H, NOTED }; /* NOTED: not of relu */
 enum {
     RELU = TERN_BETWEEN_RELU,
     GELU = TERN_BETWEEN_GELU_TANH,
@@ -55,13 +56,11 @@ static tern_gemm first(tern_tensor *const *in, int variant)
     return g;
 }
 
-/* dh = dy w2 where h is above 0, or times gelu's slope, and its sums of columns, which are db1. */
-static tern_gemm masked(tern_tensor *dy, tern_tensor *w2, int variant)
+/* dh = dy w2 times gelu's slope, and its sums of columns, which are db1. */
+static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2, int variant)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
-    g.end = variant == ERF    ? TERN_GEMM_ERF_GRADIENT
-            : variant == GELU ? TERN_GEMM_GELU_GRADIENT
-                              : TERN_GEMM_RELU_GRADIENT;
+    g.end = variant == ERF ? TERN_GEMM_ERF_GRADIENT : TERN_GEMM_GELU_GRADIENT;
     return g;
 }
 
@@ -69,13 +68,12 @@ static tern_gemm masked(tern_tensor *dy, tern_tensor *w2, int variant)
 static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 {
     g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
-    g.mask = g.c.buffer;
-    g.sums =
-        g.end == TERN_GEMM_RELU_GRADIENT || g.end == TERN_GEMM_GELU_GRADIENT ? g.c.buffer : NULL;
+    g.mask = g.end == TERN_GEMM_RELU ? NULL : g.c.buffer;
+    g.sums = g.end == TERN_GEMM_GELU_GRADIENT ? g.c.buffer : NULL;
     return tern_gemm_sums_fit(like->storage->place, &g, fit);
 }
 
-/* ---- forward: y, and h and its mask for the way back ----------------------------------------- */
+/* ---- forward: y, and h and what is noted for the way back ------------------------------------- */
 
 static tern_shape with_last(const tern_tensor *x, int64_t columns)
 {
@@ -87,16 +85,13 @@ static tern_shape with_last(const tern_tensor *x, int64_t columns)
 static tern_status infer(tern_call *call)
 {
     tern_tensor *const *in = call->in;
-    int64_t hidden = in[W1]->shape[0], rows = in[X]->numel / last(in[X]);
-    call->n_out = 3;
+    int64_t hidden = in[W1]->shape[0];
+    call->n_out = call->op->variant == RELU ? 2 : 3;
     call->result[Y] =
         (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], in[W2]->shape[0])};
     call->result[H] = (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], hidden)};
-    call->result[MASK] =
-        call->op->variant != RELU
-            ? (tern_result){.dtype = in[X]->dtype,
-                            .shape = with_last(in[X], tern_gemm_gelu_row(hidden))}
-            : (tern_result){.dtype = TERN_U8, .shape = {1, {tern_gemm_mask_bytes(rows, hidden)}}};
+    call->result[NOTED] = (tern_result){.dtype = in[X]->dtype,
+                                        .shape = with_last(in[X], tern_gemm_gelu_row(hidden))};
     return TERN_OK;
 }
 
@@ -106,8 +101,10 @@ static tern_status forward(tern_call *call)
     tern_gemm g = first(in, call->op->variant),
               second = times(out[H], in[W2], in[W2]->shape[0], true);
     g.c = dense(out[H], g.n, false);
-    g.mask = &out[MASK]->storage->block->buffer;
-    g.mask_at = out[MASK]->offset;
+    if (call->op->variant != RELU) {
+        g.mask = &out[NOTED]->storage->block->buffer;
+        g.mask_at = out[NOTED]->offset;
+    }
     second.c = dense(out[Y], second.n, false);
     second.bias = &in[B2]->storage->block->buffer;
     second.bias_at = in[B2]->offset;
@@ -117,8 +114,8 @@ static tern_status forward(tern_call *call)
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* Inputs dy, w2 and the mask; outputs dh and, but for gelu by erf, db1. */
-static tern_status masked_infer(tern_call *call)
+/* Gelu's. Inputs dy, w2 and what was noted; outputs dh and, but for gelu by erf, db1. */
+static tern_status sloped_infer(tern_call *call)
 {
     const tern_tensor *dy = call->in[0];
     int64_t hidden = last(call->in[1]);
@@ -128,50 +125,48 @@ static tern_status masked_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status masked_forward(tern_call *call)
+static tern_status sloped_forward(tern_call *call)
 {
-    const tern_tensor *mask = call->in[2], *sums = call->n_out > 1 ? call->out[1] : NULL;
-    tern_gemm g = masked(call->in[0], call->in[1], call->op->variant);
+    const tern_tensor *noted = call->in[2], *sums = call->n_out > 1 ? call->out[1] : NULL;
+    tern_gemm g = sloped(call->in[0], call->in[1], call->op->variant);
     g.c = dense(call->out[0], g.n, false);
-    g.mask = &mask->storage->block->buffer;
-    g.mask_at = mask->offset;
+    g.mask = &noted->storage->block->buffer;
+    g.mask_at = noted->offset;
     g.sums = sums ? &sums->storage->block->buffer : NULL;
     g.sums_at = sums ? sums->offset : 0;
     return tern_launch_gemm(call->place, &g);
 }
 
-#define MASKED(NAME, VARIANT)                                                                      \
-    {                                                                                              \
-        .name = NAME, .variant = VARIANT, .not_differentiable = true, .infer = masked_infer,       \
-        .forward = masked_forward                                                                  \
-    }
-static const tern_op masked_ops[] = {MASKED("linear_relu_gradient", RELU),
-                                     MASKED("linear_gelu_gradient", GELU),
-                                     MASKED("linear_gelu_gradient", ERF)};
+#define SLOPED(VARIANT)                                                                            \
+    [VARIANT] = {.name = "linear_gelu_gradient",                                                   \
+                 .variant = VARIANT,                                                               \
+                 .not_differentiable = true,                                                       \
+                 .infer = sloped_infer,                                                            \
+                 .forward = sloped_forward}
+static const tern_op sloped_ops[] = {SLOPED(GELU), SLOPED(ERF)};
 
 /* dh where nothing was made with it: relu's by h, gelu's by what it is of. */
 static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
 {
     if (!dh || g->op->variant == RELU)
         return dh ? tern_hook_masked(dh, g->out[H]) : NULL;
-    tern_tensor *x = tern_narrow(g->out[MASK], -1, 0, last(dh));
+    tern_tensor *x = tern_narrow(g->out[NOTED], -1, 0, last(dh));
     return x ? tern_hook_gelu_dx(dh, x, g->op->variant == GELU) : NULL;
 }
 
-/* dh and db1: in one product, or where dy lies otherwise than was thought, in three launches. Of gelu by erf db1 is left to
- * the product that makes dw1. */
+/* dh, and of gelu by tanh db1 with it, where one product makes them; the others' db1 is left to the product that makes dw1. */
 static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
-    bool fit;
-    TERN_TRY(fits(masked(dy, g->in[W2], g->op->variant), dy, &fit));
+    const int variant = g->op->variant;
+    bool fit = false;
+    if (variant != RELU)
+        TERN_TRY(fits(sloped(dy, g->in[W2], variant), dy, &fit));
     if (fit)
-        return tern_apply_all(&masked_ops[g->op->variant],
-                              (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL, 0, dh_db,
-                              g->op->variant == ERF ? 1 : 2);
+        return tern_apply_all(&sloped_ops[variant],
+                              (tern_tensor *[]){dy, g->in[W2], g->out[NOTED]}, 3, NULL, 0, dh_db,
+                              variant == ERF ? 1 : 2);
     dh_db[0] = through_alone(g, tern_product_dx(&product, dy, g->in[W2]));
-    if (dh_db[0] && g->op->variant != ERF)
-        dh_db[1] = tern_hook_sum_to(dh_db[0], &g->in_shape[B1]);
-    return dh_db[0] && (dh_db[1] || g->op->variant == ERF) ? TERN_OK : tern_last_status();
+    return dh_db[0] ? TERN_OK : tern_last_status();
 }
 
 /* The functions that it is made of, for second derivatives. */
@@ -210,17 +205,17 @@ static tern_status backward(tern_gradient *g)
     return TERN_OK;
 }
 
-#define LINEARS(NAME, VARIANT)                                                                     \
+#define LINEARS(NAME, VARIANT, SAVES)                                                              \
     {                                                                                              \
         .name = NAME, .variant = VARIANT, .cast = TERN_CAST_LOWER,                                 \
         .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) | TERN_SAVE_IN(W2) |        \
-                 TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | TERN_SAVE_OUT(MASK),                        \
-        .no_grad_out = 1u << H | 1u << MASK, .infer = infer, .forward = forward,                   \
+                 TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | (SAVES),                                    \
+        .no_grad_out = 1u << H | 1u << NOTED, .infer = infer, .forward = forward,                  \
         .backward = backward                                                                       \
     }
-static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU),
-                              LINEARS("linear_gelu_linear", GELU),
-                              LINEARS("linear_gelu_linear", ERF)};
+static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
+                              LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED)),
+                              LINEARS("linear_gelu_linear", ERF, TERN_SAVE_OUT(NOTED))};
 
 /* ---- whether it is for these ------------------------------------------------------------------ */
 
@@ -272,5 +267,5 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, t
     if (!fit || !takes(op->variant, in[X]->dtype) || !is_worth_it(op, in) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
-    return tern_apply_all(op, in, INPUTS, NULL, 0, out, 3) == TERN_OK ? out[Y] : NULL;
+    return tern_apply_all(op, in, INPUTS, NULL, 0, out, op->variant == RELU ? 2 : 3) == TERN_OK ? out[Y] : NULL;
 }
