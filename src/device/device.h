@@ -137,6 +137,8 @@ tern_status tern_launch_together(tern_place *const *places, int n, const tern_to
 const tern_links *tern_place_links(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
+/* Elements of which rows of this product's matrices begin at a multiple where copies for that are worth their time; 1: anywhere. */
+int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g);
 tern_status tern_place_sync(tern_place *place);
 
 static inline tern_grid tern_items(int64_t n)

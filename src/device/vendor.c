@@ -16,6 +16,12 @@ bool tern_place_leaves_bias(const tern_place *place)
     return vendor && vendor->leaves_bias;
 }
 
+int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    return vendor && vendor->row_multiple ? vendor->row_multiple(g) : 1;
+}
+
 /* A capture must know the answer: without a plan it is learnt by running, on what is there. */
 static tern_status is_taken(tern_place *place, const tern_convolution *c, size_t *scratch,
                             bool *taken)

@@ -211,8 +211,9 @@ static bool has_gelu(cublasLtMatmulDesc_t desc)
 /* Numbers for gelu have a leading dimension, a multiple of 8 and no less than D's rows. There are none in double precision. */
 static bool mask_fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
 {
-    return !has_gelu(desc) || (desc->aux && desc->aux_ld % 8 == 0 && desc->aux_ld >= (int64_t)d->rows &&
-                               d->count == 1 && d->type != CUDA_R_64F && (uintptr_t)desc->aux % 16 == 0);
+    return !has_gelu(desc) ||
+           (desc->aux && desc->aux_ld % 8 == 0 && desc->aux_ld >= (int64_t)d->rows &&
+            d->count == 1 && d->type != CUDA_R_64F && (uintptr_t)desc->aux % 16 == 0);
 }
 
 /* NULL is as well aligned as can be. */

@@ -68,6 +68,7 @@ static const tern_vendor vendor = {
     .attention_plan = tern_cuda_attention_plan,
     .attention = tern_cuda_attention,
     .sums_fit = tern_cuda_sums_fit,
+    .row_multiple = tern_cuda_row_multiple,
     .adds_convolutions = true,
     .leaves_bias = true,
     .together = tern_cuda_together,

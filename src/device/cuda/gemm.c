@@ -280,12 +280,11 @@ static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], voi
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    beside other = {
-        .bias = g->sums   ? address_of(g->sums, g->sums_at, result)
-                : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
-                          : 0,
-        .mask = g->mask ? address_of(g->mask, g->mask_at, g->dtype) : 0,
-        .mask_row = tern_gemm_gelu_row(g->n)};
+    beside other = {.bias = g->sums   ? address_of(g->sums, g->sums_at, result)
+                            : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
+                                      : 0,
+                    .mask = g->mask ? address_of(g->mask, g->mask_at, g->dtype) : 0,
+                    .mask_row = tern_gemm_gelu_row(g->n)};
     s->alignment[3] = alignment_of(other.bias | other.mask);
     return other;
 }
@@ -439,6 +438,18 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
         tern_warn("slow", "tern_matmul", "matrix products on %s take tern's own kernel: %s",
                   tern_place_info(place)->device, tern_device_notes("cuda"));
     return status;
+}
+
+/* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt has kernels that load single ones: of a
+ * vocabulary of 50257 a product then takes five to seven times as long (H200). A copy of one matrix takes less than what is gained where
+ * each of its elements is in a hundred products or more, and the product longer than a launch. */
+int64_t tern_cuda_row_multiple(const tern_gemm *g)
+{
+    enum { LEAST = 128, WORK = 1 << 30 };
+    const bool half = g->dtype == TERN_F16 || g->dtype == TERN_BF16;
+    const bool large = g->m >= LEAST && g->n >= LEAST && g->k >= LEAST &&
+                       (double)g->m * (double)g->n * (double)g->k >= WORK;
+    return half && large && tern_cuda.has_lt ? 8 : 1;
 }
 
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)

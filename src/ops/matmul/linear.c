@@ -88,8 +88,8 @@ typedef struct gradients {
     bool sums, wide;
 } gradients;
 
-/* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), both
- * dense. */
+/* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), x
+ * dense, dy so or padded. */
 static tern_status gradient_infer(tern_call *call)
 {
     const gradients *what = call->attributes;
@@ -106,6 +106,7 @@ static tern_status gradient_infer(tern_call *call)
 static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradients what)
 {
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
+    int64_t row = dy->ndim > 1 && !dy->contiguous ? dy->stride[dy->ndim - 2] : out;
     return (tern_gemm){
         .dtype = x->dtype,
         .m = out,
@@ -113,7 +114,7 @@ static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradien
         .k = dy->numel / out,
         .count = {1, 1},
         .alpha = 1,
-        .a = {.buffer = &dy->storage->block->buffer, .at = dy->offset, .row = 1, .col = out},
+        .a = {.buffer = &dy->storage->block->buffer, .at = dy->offset, .row = 1, .col = row},
         .b = {.buffer = &x->storage->block->buffer, .at = x->offset, .row = in, .col = 1},
         .wide = what.wide};
 }
@@ -214,12 +215,14 @@ static bool is_plain(const tern_gradient *g)
 static tern_status linear_backward(tern_gradient *g)
 {
     tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
-    tern_tensor *dy = g->dout[0];
+    tern_tensor *dy = g->dout[0], *given = dy;
     bool at_once = false, bias = g->n_in > 2 && g->needs[2];
     gradients what;
+    if (is_plain(g) && !(dy = tern_product_padded(dy, g->in_shape[1].dims[1])))
+        return tern_last_status();
     if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
         return tern_last_status();
-    g->din[2] = bias ? dy : NULL;
+    g->din[2] = bias ? given : NULL;
     if (is_plain(g)) {
         bool sums =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];

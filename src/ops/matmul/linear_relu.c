@@ -90,8 +90,8 @@ static tern_status infer(tern_call *call)
     call->result[Y] =
         (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], in[W2]->shape[0])};
     call->result[H] = (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], hidden)};
-    call->result[NOTED] = (tern_result){.dtype = in[X]->dtype,
-                                        .shape = with_last(in[X], tern_gemm_gelu_row(hidden))};
+    call->result[NOTED] =
+        (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], tern_gemm_gelu_row(hidden))};
     return TERN_OK;
 }
 
@@ -162,9 +162,8 @@ static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor 
     if (variant != RELU)
         TERN_TRY(fits(sloped(dy, g->in[W2], variant), dy, &fit));
     if (fit)
-        return tern_apply_all(&sloped_ops[variant],
-                              (tern_tensor *[]){dy, g->in[W2], g->out[NOTED]}, 3, NULL, 0, dh_db,
-                              variant == ERF ? 1 : 2);
+        return tern_apply_all(&sloped_ops[variant], (tern_tensor *[]){dy, g->in[W2], g->out[NOTED]},
+                              3, NULL, 0, dh_db, variant == ERF ? 1 : 2);
     dh_db[0] = through_alone(g, tern_product_dx(&product, dy, g->in[W2]));
     return dh_db[0] ? TERN_OK : tern_last_status();
 }
@@ -267,5 +266,7 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, t
     if (!fit || !takes(op->variant, in[X]->dtype) || !is_worth_it(op, in) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
-    return tern_apply_all(op, in, INPUTS, NULL, 0, out, op->variant == RELU ? 2 : 3) == TERN_OK ? out[Y] : NULL;
+    return tern_apply_all(op, in, INPUTS, NULL, 0, out, op->variant == RELU ? 2 : 3) == TERN_OK
+               ? out[Y]
+               : NULL;
 }

@@ -274,6 +274,66 @@ static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
     return j->ndim <= 2 ? TERN_OK : spread(o, j);
 }
 
+/* ---- rows that begin at multiples ---------------------------------------------------------- */
+
+/* A tensor of x's shape whose rows begin at multiples of so many elements, not in any scope; its elements x's, or undefined. */
+static tern_tensor *padded(const tern_tensor *x, int64_t multiple, bool copies)
+{
+    tern_shape shape = tern_shape_of(x), room = shape;
+    int64_t strides[TERN_MAX_DIMS], *row = &room.dims[room.ndim - 1];
+    *row = (*row + multiple - 1) / multiple * multiple;
+    tern_dense_strides(&room, strides);
+    tern_tensor *all = tern_tensor_new(&room, x->dtype, x->storage->place, "tern_matmul");
+    tern_tensor *y = all ? tern_tensor_alias(all, &shape, strides, 0) : NULL;
+    tern_release(all);
+    if (y && copies && tern_hook_copy(y, x) != TERN_OK) {
+        tern_release(y);
+        return NULL;
+    }
+    return y;
+}
+
+/* Rows without gaps in them, none of which is there twice, that begin elsewhere. */
+static bool is_odd(const tern_tensor *x, int64_t multiple)
+{
+    const int last = x->ndim - 1;
+    bool odd = x->offset % multiple != 0;
+    if (multiple == 1 || last < 1 || x->stride[last] != 1)
+        return false;
+    for (int d = 0; d < last; d++) {
+        if (x->shape[d] > 1 && x->stride[d] == 0)
+            return false;
+        odd |= x->shape[d] > 1 && x->stride[d] % multiple != 0;
+    }
+    return odd;
+}
+
+static int64_t multiple_of(const operand *o, const tern_tensor *result)
+{
+    const stack *a = &o[0].s, *b = &o[1].s;
+    const tern_gemm g = {
+        .dtype = result->dtype, .m = count_of(a) * a->rows, .n = b->columns, .k = a->columns};
+    return tern_place_row_multiple(result->storage->place, &g);
+}
+
+static tern_status pad(operand *o, int64_t multiple)
+{
+    if (!is_odd(o->s.x, multiple))
+        return TERN_OK;
+    o->copy = padded(o->s.x, multiple, true);
+    if (o->copy)
+        o->s = stack_of(o->copy, o->insert, o->transpose);
+    return o->copy ? TERN_OK : tern_last_status();
+}
+
+tern_tensor *tern_product_padded(tern_tensor *x, int64_t other)
+{
+    const int64_t row = x->ndim > 1 ? x->shape[x->ndim - 1] : 0;
+    const tern_gemm g = {.dtype = x->dtype, .m = row ? x->numel / row : 0, .n = other, .k = row};
+    const int64_t multiple = tern_place_row_multiple(x->storage->place, &g);
+    return is_odd(x, multiple) ? tern_scoped(padded(x, multiple, true)) : x;
+}
+
 /* ---- running ----------------------------------------------------------------------------- */
 
 /* The stride along a dim of size 1 can be anything; gemm gets one that makes rows or columns
@@ -291,10 +351,11 @@ static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
     return x;
 }
 
-/* gemm with the result as dense matrices one after the other. Integers have a kernel of their
+/* gemm with the result as matrices one after the other, rows so far apart. Integers have a kernel of their
  * own. */
 static tern_status launch(const tern_product *p, const stack *a, const stack *b,
-                          const batch_dims *j, const tern_tensor *bias, tern_tensor *result)
+                          const batch_dims *j, const tern_tensor *bias, tern_tensor *result,
+                          int64_t row)
 {
     tern_gemm g = {.dtype = result->dtype,
                    .m = a->rows,
@@ -309,9 +370,9 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
         g.count[2 - j->ndim + d] = j->size[d];
     g.c = (tern_matrix){.buffer = &result->storage->block->buffer,
                         .at = result->offset,
-                        .row = g.n,
+                        .row = row,
                         .col = 1,
-                        .batch = {g.m * g.n * g.count[1], g.m * g.n}};
+                        .batch = {g.m * row * g.count[1], g.m * row}};
     if (bias) {
         g.bias = &bias->storage->block->buffer;
         g.bias_at = bias->offset;
@@ -340,9 +401,21 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
         return TERN_OK;
     if (x->numel == 0 || y->numel == 0)
         return empty_sums(bias, result);
-    tern_status status = make_layout(p, o, &j);
+    const int64_t multiple = multiple_of(o, result), n = o[1].s.columns;
+    tern_tensor *room = NULL;
+    tern_status status = pad(&o[0], multiple);
     if (status == TERN_OK)
-        status = launch(p, &o[0].s, &o[1].s, &j, bias, result);
+        status = pad(&o[1], multiple);
+    if (status == TERN_OK && n % multiple != 0 && p->beta == 0 && !p->drop)
+        status = (room = padded(result, multiple, false)) ? TERN_OK : tern_last_status();
+    if (status == TERN_OK)
+        status = make_layout(p, o, &j);
+    if (status == TERN_OK)
+        status = launch(p, &o[0].s, &o[1].s, &j, bias, room ? room : result,
+                        room ? room->stride[room->ndim - 2] : n);
+    if (status == TERN_OK && room)
+        status = tern_hook_copy(result, room);
+    tern_release(room);
     tern_release(o[0].copy);
     tern_release(o[1].copy);
     return status;
