@@ -230,7 +230,7 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
  * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
- * total is known; otherwise each group counts. */
+ * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8. */
 KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
          (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
          (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
@@ -257,7 +257,7 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     ACC scale = (what & 1) != 0 ? 1 / total : 1;
     TEAMS(r, rows, n)
     {
-        idx at = r * (idx)n;
+        idx at = r * (idx)n, to = (what & 8) != 0 ? r * (((idx)n + 7) & ~(idx)7) : at;
         i64 target = targets[r];
         i32 known = target >= 0 && target < n, counts = known && target != ignored;
         ACC m = MINUS_INF, z = 0, even = 0;
@@ -299,7 +299,7 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         {
             ACC v = pull * exp_below(LD(xs, at + j) - lse);
             v = j == (idx)target ? v - push - scale * share : v - scale * share;
-            ST(dxs, at + j, counts != 0 ? v : 0);
+            ST(dxs, to + j, counts != 0 ? v : 0);
         }
     }
     sum = GROUP_SUM(sum, scratch);

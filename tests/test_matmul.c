@@ -507,10 +507,45 @@ static void large_products_of_odd_rows_are_as_on_the_cpu(void **state)
         }
 }
 
+/* The gradient of such logits, which cross entropy makes with padded rows, and its products. */
+static void a_loss_of_odd_rows_has_the_cpus_gradients(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < (strncmp(device, "cuda", 4) == 0 ? 2 : 0); i++)
+        TERN_SCOPE {
+            const tern_shape shapes[] = {TERN_SHAPE(4, 257, 128), TERN_SHAPE(8193, 128)};
+            tern_tensor *got[2][2];
+            for (int d = 0; d < 2; d++) {
+                const char *where = d ? "cpu" : device;
+                tern_tensor *of[2], *logits, *loss;
+                tern_tensor *target = tern_arange(0, 4 * 257, 1, TERN_I64, where);
+                for (int k = 0; k < 2; k++)
+                    of[k] = tern_requires_grad_(
+                        test_uniform(where, TERN_F32, shapes[k], -1, 1, 3 + (uint64_t)k), true);
+                TERN_AUTOCAST (where, TERN_BF16) {
+                    logits = tern_linear(of[0], of[1], NULL);
+                    logits =
+                        i ? tern_mul(logits, 0.5) : logits; /* what is between takes them too */
+                    loss =
+                        tern_cross_entropy(tern_view(logits, TERN_SHAPE(-1, 8193)), target, NULL);
+                }
+                assert_ok(tern_backward(loss));
+                for (int k = 0; k < 2; k++)
+                    got[d][k] = tern_to(tern_grad(of[k]), "cpu");
+            }
+            for (int k = 0; k < 2; k++) {
+                const double most = tern_item(tern_max(tern_abs(got[1][k])));
+                assert_close(got[0][k], got[1][k], .abs = 1e-2 * most, .rel = 2e-2);
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(large_products_of_odd_rows_are_as_on_the_cpu),
+        TEST(a_loss_of_odd_rows_has_the_cpus_gradients),
         TEST(values_agree_for_every_combination_of_ranks_and_types),
         TEST(strided_inputs_give_what_dense_ones_give),
         TEST(expanded_inputs_are_repeated),

@@ -197,8 +197,8 @@ typedef struct tern_vendor {
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
     /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
-    /* Elements of which a matrix's rows begin at a multiple if this product is to be fast; 1: anywhere. NULL: 1. */
-    int64_t (*row_multiple)(const tern_gemm *g);
+    /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements if it is to be fast. */
+    bool (*wants_multiples)(const tern_gemm *g);
     bool adds_convolutions;
     bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */

@@ -137,7 +137,8 @@ tern_status tern_launch_together(tern_place *const *places, int n, const tern_to
 const tern_links *tern_place_links(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
-/* Elements of which rows of this product's matrices begin at a multiple where copies for that are worth their time; 1: anywhere. */
+enum { TERN_ROW_MULTIPLE = 8 };
+/* Elements of which rows of this product's matrices begin at a multiple where copies for that are worth their time: TERN_ROW_MULTIPLE, or 1, anywhere. */
 int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g);
 tern_status tern_place_sync(tern_place *place);
 

@@ -19,7 +19,7 @@ bool tern_place_leaves_bias(const tern_place *place)
 int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g)
 {
     const tern_vendor *vendor = place->backend->vendor;
-    return vendor && vendor->row_multiple ? vendor->row_multiple(g) : 1;
+    return vendor && vendor->wants_multiples && vendor->wants_multiples(g) ? TERN_ROW_MULTIPLE : 1;
 }
 
 /* A capture must know the answer: without a plan it is learnt by running, on what is there. */

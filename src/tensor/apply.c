@@ -233,9 +233,11 @@ static tern_status make_outputs(tern_call *call)
         call->out[i] = NULL; /* to be released, should one of them not be made */
     for (int i = 0; i < call->n_out; i++) {
         const tern_result *r = &call->result[i];
-        call->out[i] = call->op->view
-                           ? tern_tensor_alias(call->in[0], &r->shape, r->stride, r->offset)
-                           : tern_tensor_new(&r->shape, r->dtype, call->place, function);
+        call->out[i] =
+            call->op->view ? tern_tensor_alias(call->in[0], &r->shape, r->stride, r->offset)
+            : call->padded >> i & 1
+                ? tern_tensor_padded(&r->shape, r->dtype, call->place, TERN_ROW_MULTIPLE, function)
+                : tern_tensor_new(&r->shape, r->dtype, call->place, function);
         if (!call->out[i]) {
             release_outputs(call);
             return tern_last_status();
@@ -328,6 +330,7 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.attributes = attributes;
     call.n_out = 0;
     call.channels_last = false;
+    call.padded = 0;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run(&call, cast, attribute_bytes);
     end_span(span, &call, status);
@@ -427,6 +430,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.n_out = 1;
     call.out[0] = NULL;
     call.channels_last = false;
+    call.padded = 0;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run_in_place(&call, cast, attribute_bytes);
     end_span(span, &call, status);

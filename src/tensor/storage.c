@@ -89,6 +89,19 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
     return NULL;
 }
 
+tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                                int64_t multiple, const char *function)
+{
+    tern_shape room = *shape;
+    int64_t strides[TERN_MAX_DIMS], *row = &room.dims[room.ndim - 1];
+    *row = (*row + multiple - 1) / multiple * multiple;
+    tern_dense_strides(&room, strides);
+    tern_tensor *all = tern_tensor_new(&room, dtype, place, function);
+    tern_tensor *x = all ? tern_tensor_alias(all, shape, strides, 0) : NULL;
+    tern_release(all);
+    return x;
+}
+
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block)
 {
     tern_tensor *x = without_memory(shape, dtype, block->place, "tern_from_data");

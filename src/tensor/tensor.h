@@ -103,6 +103,9 @@ tern_shape_text tern_shape_to_text(const tern_shape *shape);
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
+/* The same with rows that begin at multiples of so many elements; x is a view of its memory then. */
+tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                                int64_t multiple, const char *function);
 /* The same of memory that is there, and is the tensor's from then on unless this fails. */
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block);
 /* The same with strides and the first element. */

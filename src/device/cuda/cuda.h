@@ -136,7 +136,7 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
-int64_t tern_cuda_row_multiple(const tern_gemm *gemm);
+bool tern_cuda_wants_multiples(const tern_gemm *gemm);
 /* Of products that end with gelu by erf, the same two (dnn_gelu.c); and the memory that products share, its bytes: 0 for none. */
 tern_status tern_cuda_gelu_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *gemm);

@@ -443,13 +443,13 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 /* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt has kernels that load single ones: of a
  * vocabulary of 50257 a product then takes five to seven times as long (H200). A copy of one matrix takes less than what is gained where
  * each of its elements is in a hundred products or more, and the product longer than a launch. */
-int64_t tern_cuda_row_multiple(const tern_gemm *g)
+bool tern_cuda_wants_multiples(const tern_gemm *g)
 {
     enum { LEAST = 128, WORK = 1 << 30 };
     const bool half = g->dtype == TERN_F16 || g->dtype == TERN_BF16;
     const bool large = g->m >= LEAST && g->n >= LEAST && g->k >= LEAST &&
                        (double)g->m * (double)g->n * (double)g->k >= WORK;
-    return half && large && tern_cuda.has_lt ? 8 : 1;
+    return half && large && tern_cuda.has_lt;
 }
 
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)

@@ -27,6 +27,14 @@ static tern_dtype kept_in(tern_dtype dtype)
  *   loss = (1 - s) w[t] (lse - x[t]) + s / C sum_c w[c] (lse - x[c])
  * and the mean divides the sum of the losses by the sum of w[t]; ignored rows add to neither. */
 
+/* What made x will multiply dx. That of a leaf is its gradient, which lies as it does. */
+static bool is_padded(const tern_tensor *x)
+{
+    enum { SOME = 128 }; /* of the other matrix, which is not known */
+    const tern_gemm g = {.dtype = x->dtype, .m = x->shape[0], .n = SOME, .k = x->shape[1]};
+    return !tern_is_leaf(x) && tern_place_row_multiple(x->storage->place, &g) == TERN_ROW_MULTIPLE;
+}
+
 /* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with the loss, if there is
  * one number and no weights: the logits are read once. Not in float16, where the loss will be scaled. */
 static tern_status entropy_infer(tern_call *call)
@@ -46,6 +54,7 @@ static tern_status entropy_infer(tern_call *call)
     call->result[KEPT] = (tern_result){.dtype = kept, .shape = {2, {2, rows.dims[0]}}};
     call->result[TOTAL] = (tern_result){.dtype = kept, .shape = scalar};
     call->result[DX] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    call->padded = with_dx && is_padded(x) ? 1u << DX : 0;
     return TERN_OK;
 }
 
@@ -103,7 +112,15 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
 /* ---- with dx for dout = 1 ---- */
 
 /* As in fused.cl. One group takes so few rows, each group counts up to so many targets. */
-enum { MEAN = 1, ALONE = 2, COUNTED = 4, MOST_ROUNDS = 8, MOST_COUNTED = 4096, GROUP = 256 };
+enum {
+    MEAN = 1,
+    ALONE = 2,
+    COUNTED = 4,
+    PADDED = 8,
+    MOST_ROUNDS = 8,
+    MOST_COUNTED = 4096,
+    GROUP = 256
+};
 
 static tern_status count_classes(const tern_call *call)
 {
@@ -137,7 +154,8 @@ static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
         weights ? tern_arg_out(weights) : tern_arg_unused(total), tern_arg_out(call->out[DX]),
         tern_arg_out(total), tern_arg_in(x), tern_arg_in(call->in[1]), fault, tern_arg_i64(rows),
         tern_arg_i64(n), tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
-        tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0)),
+        tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0) |
+                     (call->padded ? PADDED : 0)),
         tern_arg_i32(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
 }

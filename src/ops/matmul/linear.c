@@ -203,12 +203,22 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
 }
 
-/* Whether the weight's gradient is a matrix of two dense ones and not differentiated again. */
+/* Rows without gaps in them, each as far from the one before. */
+static bool has_rows(const tern_tensor *x)
+{
+    const int last = x->ndim - 1;
+    bool even = x->contiguous || (last > 0 && x->stride[last] == 1);
+    for (int d = last - 1; d > 0 && even && !x->contiguous; d--)
+        even = x->stride[d - 1] == x->stride[d] * x->shape[d];
+    return even;
+}
+
+/* Whether the weight's gradient is one product and not differentiated again. */
 static bool is_plain(const tern_gradient *g)
 {
     const tern_tensor *dy = g->dout[0], *x = g->in[0];
     return !g->recorded && g->needs[1] && g->in_shape[1].ndim == 2 && dy->numel > 0 &&
-           x->numel > 0 && dy->contiguous && x->contiguous;
+           x->numel > 0 && has_rows(dy) && x->contiguous;
 }
 
 /* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */

@@ -276,16 +276,12 @@ static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
 
 /* ---- rows that begin at multiples ---------------------------------------------------------- */
 
-/* A tensor of x's shape whose rows begin at multiples of so many elements, not in any scope; its elements x's, or undefined. */
+/* A tensor of x's shape with such rows, not in any scope; its elements x's, or undefined. */
 static tern_tensor *padded(const tern_tensor *x, int64_t multiple, bool copies)
 {
-    tern_shape shape = tern_shape_of(x), room = shape;
-    int64_t strides[TERN_MAX_DIMS], *row = &room.dims[room.ndim - 1];
-    *row = (*row + multiple - 1) / multiple * multiple;
-    tern_dense_strides(&room, strides);
-    tern_tensor *all = tern_tensor_new(&room, x->dtype, x->storage->place, "tern_matmul");
-    tern_tensor *y = all ? tern_tensor_alias(all, &shape, strides, 0) : NULL;
-    tern_release(all);
+    const tern_shape shape = tern_shape_of(x);
+    tern_tensor *y =
+        tern_tensor_padded(&shape, x->dtype, x->storage->place, multiple, "tern_matmul");
     if (y && copies && tern_hook_copy(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
