@@ -79,6 +79,38 @@ TERN_COLLECTIVES_(f64)
 #endif
 TERN_COLLECTIVES_(i32)
 TERN_COLLECTIVES_(i64)
+/* Two sums of a group at once. scratch is not free before the next barrier, but for turns 0 and 1 that alternate. */
+#if TERN_SHUFFLES
+#define TERN_SUM2_(T)                                                                              \
+    INLINE void group_sum2_##T(T *s, T *t, LOCAL T *scratch)                                       \
+    {                                                                                              \
+        T a = *s, b = *t;                                                                          \
+        for (i32 half_ = 16; half_ > 0; half_ >>= 1) {                                             \
+            a += SHUFFLE_DOWN(a, half_);                                                           \
+            b += SHUFFLE_DOWN(b, half_);                                                           \
+        }                                                                                          \
+        if (LID % 32 == 0) {                                                                       \
+            scratch[LID / 16] = a;                                                                 \
+            scratch[LID / 16 + 1] = b;                                                             \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        a = scratch[0];                                                                            \
+        b = scratch[1];                                                                            \
+        for (i32 warp_ = 2; warp_ < TERN_WG / 16; warp_ += 2) {                                    \
+            a += scratch[warp_];                                                                   \
+            b += scratch[warp_ + 1];                                                               \
+        }                                                                                          \
+        *s = a;                                                                                    \
+        *t = b;                                                                                    \
+    }
+TERN_SUM2_(f32)
+TERN_SUM2_(f64)
+#define GROUP_SUM2(s, t, scratch, turn) TERN_CAT(group_sum2, ACC)(&s, &t, scratch + (turn) * TERN_WG / 2);
+#else
+#define GROUP_SUM2(s, t, scratch, turn)                                                            \
+    s = GROUP_SUM(s, scratch);                                                                     \
+    t = GROUP_SUM(t, scratch);
+#endif
 #define GROUP_OF(collective, T, v, scratch) TERN_CAT(collective, T)(v, scratch, TERN_WG)
 #define TEAM_OF(collective, T, v, scratch)  TERN_CAT(collective, T)(v, scratch, TERN_TEAM_)
 #define GROUP_SUM(v, scratch) GROUP_OF(team_sum, ACC, v, scratch)

@@ -39,9 +39,12 @@
 #endif
 
 /* The gradients of norm_layer.cl in one reading, for rows of up to TERN_NORM_WIDE elements: dx of `len` rows each, and
- * their sums dw and db as (parts, n). Each lane has its own columns of dw and db. what: 1 there is w, 4 the mean counts as 0, 8 dx is
+ * their sums dw and db as (parts, n). Each lane has its own columns of dw and db, and quads of the next row on their way. what: 1 there is w, 4 the mean counts as 0, 8 dx is
  * added to what came before, 16 it is noted in half precision too. X: of what has x's type. */
-#define LAYER_NORM_GRADIENT_(fits, LDX, STX, LOADX4, STOREX4, ALSO, ALSO4)                         \
+#define QUADS_OF_(T, r)                                                                            \
+    TERN_CAT(GET4, TERN_T)(dy_k[u], dys + (r) * (idx)n, q);                                        \
+    TERN_CAT(GET4, T)(x_k[u], xs + (r) * (idx)n, q);
+#define LAYER_NORM_GRADIENT_(fits, LDX, STX, T, ALSO, ALSO4)                                       \
     BASE(dxs);                                                                                     \
     BASE(dws);                                                                                     \
     BASE(dbs);                                                                                     \
@@ -60,25 +63,39 @@
         idx end = (g + 1) * (idx)len;                                                              \
         end = end < (idx)rows ? end : (idx)rows;                                                   \
         BARRIER();                                                                                 \
-        LANES(j, n)                                                                                \
+        LANES(j, held ? 0 : n)                                                                     \
         {                                                                                          \
             dw[j] = 0;                                                                             \
             db[j] = 0;                                                                             \
         }                                                                                          \
         BARRIER();                                                                                 \
+        ACC next_mean = means[g * (idx)len], next_rstd = rstds[g * (idx)len];                      \
+        HELD_QUADS_(REAL w4[MOST_HELD][4]; REAL dw4[MOST_HELD][4]; REAL db4[MOST_HELD][4];         \
+                    TERN_CAT(FOUR, TERN_T) dy_k[MOST_HELD]; TERN_CAT(FOUR, T) x_k[MOST_HELD]; TERN_CAT(FOUR, T) b_k[MOST_HELD];) \
+        EACH_QUAD_(u, q, EACH4(e) {                                                                \
+            w4[u][e] = 1;                                                                          \
+            dw4[u][e] = 0;                                                                         \
+            db4[u][e] = 0;                                                                         \
+        } QUADS_OF_(T, g * (idx)len) if ((what & 1) != 0) TERN_CAT(LOAD4, T)(w4[u], ws, q);)                   \
         for (idx r = g * (idx)len; r < end; r++) {                                                 \
             idx at = r * (idx)n;                                                                   \
-            ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;                                    \
-            HELD_QUADS_(REAL x4[MOST_HELD][4]; REAL d4[MOST_HELD][4]; REAL w4[MOST_HELD][4];)      \
-            EACH_QUAD_(u, q, LOAD4(d4[u], dys + at, q); LOADX4(x4[u], xs + at, q); LOADX4(w4[u], ((what & 1) != 0 ? ws : xs), q);) \
+            ACC mean = next_mean, rstd = next_rstd, s = 0, t = 0;                                  \
+            HELD_QUADS_(REAL x4[MOST_HELD][4]; REAL d4[MOST_HELD][4];)                             \
+            EACH_QUAD_(u, q, TERN_CAT(SPREAD4, TERN_T)(d4[u], dy_k[u]); TERN_CAT(SPREAD4, T)(x4[u], x_k[u]); \
+                       if ((what & 8) != 0) TERN_CAT(GET4, T)(b_k[u], befores + at, q);)           \
+            if (r + 1 < end) {                                                                     \
+                EACH_QUAD_(u, q, QUADS_OF_(T, r + 1))                                              \
+                next_mean = means[r + 1];                                                          \
+                next_rstd = rstds[r + 1];                                                          \
+            }                                                                                      \
             EACH_QUAD_(u, q, EACH4(e) {                                                            \
                 ACC dy = d4[u][e];                                                                 \
                 ACC h = (x4[u][e] - mean) * rstd;                                                  \
-                ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;                                      \
+                ACC v = dy * w4[u][e];                                                             \
                 s += v;                                                                            \
                 t += v * h;                                                                        \
-                dw[4 * q + e] += dy * h;                                                           \
-                db[4 * q + e] += dy;                                                               \
+                dw4[u][e] += dy * h;                                                               \
+                db4[u][e] += dy;                                                                   \
             })                                                                                     \
             for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {                                 \
                 ACC dy = LD(dys, at + j), h = (LDX(xs, at + j) - mean) * rstd;                     \
@@ -88,16 +105,12 @@
                 dw[j] += dy * h;                                                                   \
                 db[j] += dy;                                                                       \
             }                                                                                      \
-            s = GROUP_SUM(s, scratch) / (ACC)n;                                                    \
-            t = GROUP_SUM(t, scratch) / (ACC)n;                                                    \
-            if ((what & 4) != 0)                                                                   \
-                s = 0;                                                                             \
-            EACH_QUAD_(u, q, REAL b4[4]; b4[0] = b4[1] = b4[2] = b4[3] = 0; if ((what & 8) != 0) LOADX4(b4, befores + at, q); \
-                       EACH4(e) {                                                                  \
-                           ACC dy = d4[u][e];                                                      \
-                           ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;                           \
-                           b4[e] += rstd * (v - s - (x4[u][e] - mean) * rstd * t);                 \
-                       } STOREX4(dxs + at, q, b4); ALSO4)                                          \
+            GROUP_SUM2(s, t, scratch, (i32)r & 1)                                                  \
+            s = (what & 4) != 0 ? 0 : s / (ACC)n;                                                  \
+            t /= (ACC)n;                                                                           \
+            EACH_QUAD_(u, q, REAL b4[4]; EACH4(e) b4[e] = 0; if ((what & 8) != 0) TERN_CAT(SPREAD4, T)(b4, b_k[u]); \
+                       EACH4(e) b4[e] += rstd * (d4[u][e] * w4[u][e] - s - (x4[u][e] - mean) * rstd * t); \
+                       TERN_CAT(STORE4, T)(dxs + at, q, b4); ALSO4)                                \
             for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {                                 \
                 ACC dy = LD(dys, at + j), h = (LDX(xs, at + j) - mean) * rstd;                     \
                 ACC v = (what & 1) != 0 ? dy * LDX(ws, j) : dy;                                    \
@@ -107,8 +120,12 @@
                 ALSO                                                                               \
             }                                                                                      \
         }                                                                                          \
+        EACH_QUAD_(u, q, EACH4(e) {                                                                \
+            dws[g * (idx)n + 4 * q + e] = dw4[u][e];                                               \
+            dbs[g * (idx)n + 4 * q + e] = db4[u][e];                                               \
+        })                                                                                         \
         BARRIER();                                                                                 \
-        LANES(j, n)                                                                                \
+        LANES(j, held ? 0 : n)                                                                     \
         {                                                                                          \
             dws[g * (idx)n + j] = dw[j];                                                           \
             dbs[g * (idx)n + j] = db[j];                                                           \
@@ -118,9 +135,19 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
          (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
          (ARG, i64, len), (ARG, i32, what))
 {
-    LAYER_NORM_GRADIENT_(1, LD, ST, LOAD4, STORE4, , )
+    LAYER_NORM_GRADIENT_(1, LD, ST, TERN_T, , )
 }
 
+#define ADD_NORM_IN(X)       X(a, TERN_T, as + at) X(h, TERN_T, hs + at)
+#define ADD_NORM_IN_MIXED(X) X(a, f32, as + at) X(h, TERN_T, hs + at)
+#define ADD_NORM_MAKE_(IN, PUT4, PUT)                                                              \
+    {                                                                                              \
+        enum { ROW_KEPT = 4 };                                                                     \
+        IN(ROW_KEEP_)                                                                              \
+        ROW_EACH(1, IN, f32 v4[4];, v4[e] = a + h;, PUT4(xs + at + head, q, v4);, PUT(xs, at + j, v4[0]);) \
+    }
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 /* Layer norm of a sum xs = as + hs, which is made too. A lane reads again what it wrote itself. */
 KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, STO, ys), (OUT, ACC, means),
          (OUT, ACC, rstds), (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
@@ -133,9 +160,13 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);)
+    LAYER_NORM_(ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
+                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys), ADD_NORM_MAKE_(ADD_NORM_IN, STORE4, ST),
+                STORE4(ys + at + head, q, v4);)
 }
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 3
 /* Float32 with halves: the gradient of what came in of half precision, below. */
 #if IS_HALF
 #define IN_F32(p, i)     (p)[i]
@@ -145,6 +176,10 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     ST(halves, at + j, v);                                                                         \
     if ((what & 32) == 0)                                                                          \
         ys[at + j] = v;
+#define MIXED_PUT4_                                                                                \
+    STORE4(halves + at + head, q, v4);                                                             \
+    if ((what & 32) == 0)                                                                          \
+        STORE4_f32(ys + at + head, q, v4);
 KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, xs),
          (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
 {
@@ -155,9 +190,11 @@ KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, mea
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(, IN_F32, MIXED_PUT_)
+    LAYER_NORM_(, IN_F32, MIXED_PUT_, f32, NORM_IN_F32, PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
 }
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 /* The same of a sum xs = as + hs, which is made too. */
 KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), (OUT, f32, ys), (OUT, STO, halves),
          (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n),
@@ -172,19 +209,26 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_)
+    LAYER_NORM_(xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
+                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves),
+                ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, STORE4_f32, TO_F32), MIXED_PUT4_)
 }
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws), (OUT, ACC, dbs),
          (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
          (ARG, i64, len), (ARG, i32, what))
 {
     BASE(halves);
-    LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, LOAD4_f32, STORE4_f32,
+    LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, f32,
                          if ((what & 16) != 0) ST(halves, at + j, dx);
                          , if ((what & 16) != 0) STORE4(halves + at, q, b4);)
 }
 #endif
+
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 
 /* dw and db as the sums of their parts (parts, n): a group has 32 columns, and 8 sums of each at a time. */
 KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts),
@@ -261,6 +305,19 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         i64 target = targets[r];
         i32 known = target >= 0 && target < n, counts = known && target != ignored;
         ACC m = MINUS_INF, z = 0, even = 0;
+#if BY_FOURS
+#undef ENTROPY_IN
+#define ENTROPY_IN(X) X(x, TERN_T, xs + at)
+        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(dxs))
+        ENTROPY_IN(ROW_KEEP_)
+        ROW_POWERS(ENTROPY_IN, m, z, )
+        const ACC own = m;
+        m = TEAM_MAX(m, scratch);
+        z = log(TEAM_SUM(z * ROW_EXP(own - m), scratch));
+        if (smoothing != 0) {
+            ROW_SUM(0, ENTROPY_IN, even, z - (x - m))
+        }
+#else
         TEAM_LANES(j, n)
         {
             ACC x = LD(xs, at + j);
@@ -276,6 +333,7 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         {
             even += z - (LD(xs, at + j) - m);
         }
+#endif
         even = TEAM_SUM(even, scratch);
         ACC lse = m + z, pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
         if (TEAM_LEADER) {
@@ -295,12 +353,21 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             }
         }
         pull = scale * pull;
+#if BY_FOURS
+        back = again; /* what was read last is still in a cache */
+        const ACC evenly = scale * share;
+        push += evenly;
+        ROW_EACH(0, ENTROPY_IN, f32 v4[4];
+                 , ACC v = pull * ROW_EXP(x - lse) - (j == (idx)target ? push : evenly); v4[e] = counts != 0 ? v : 0;
+                 , STORE4(dxs + at + head, q, v4);, ST(dxs, at + j, v4[0]);)
+#else
         TEAM_LANES(j, n)
         {
             ACC v = pull * exp_below(LD(xs, at + j) - lse);
             v = j == (idx)target ? v - push - scale * share : v - scale * share;
             ST(dxs, to + j, counts != 0 ? v : 0);
         }
+#endif
     }
     sum = GROUP_SUM(sum, scratch);
     if (LID == 0 && (what & 2) != 0) {

@@ -1,6 +1,7 @@
 /* layer_norm.h -- the body of layer norm, of norm_layer.cl and of fused.cl, where its result is noted in half precision too. */
 #ifndef TERN_LAYER_NORM_H
 #define TERN_LAYER_NORM_H
+#include "float4.h"
 /* LDX loads what has x's type, BEGIN may make x's element at + j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
  * rounding shows in the deviations from it, and is put right by their mean, `off`. */
 #define LAYER_NORM_PUT_(V, PUT)                                                                    \
@@ -9,7 +10,7 @@
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_(BEGIN, LDX, PUT)                                                                      \
+#define LAYER_NORM_0(BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                     \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -59,4 +60,40 @@
             LAYER_NORM_PUT_((LDX(xs, at + j) - mean) * rstd, PUT)                                  \
         }                                                                                          \
     }
+/* By fours, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE makes x, PUT4 puts v4 to four q. */
+#define NORM_IN(X)     X(x, TERN_T, xs + at)
+#define NORM_IN_F32(X) X(x, f32, xs + at)
+#define LAYER_NORM_1(BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                     \
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
+    TEAMS(r, rows, n)                                                                              \
+    {                                                                                              \
+        idx at = r * (idx)n;                                                                       \
+        ACC mean = 0, rstd = 0, off = 0;                                                           \
+        ROW_FOURS(xs + at, n, FITS)                                                                \
+        const i32 w_even = PAST4(ws + head) == 0, b_even = PAST4(bs + head) == 0;                  \
+        MAKE IN(ROW_KEEP_)                                                                         \
+        ROW_SUM(1, IN, mean, x)                                                                    \
+        mean = TEAM_SUM(mean, scratch) / (ACC)n;                                                   \
+        if ((what & 4) != 0)                                                                       \
+            mean = 0;                                                                              \
+        ROW_EACH(0, IN, ACC four = 0; ACC more = 0;, const ACC d = x - mean; four += d * d; more += d; \
+                 , rstd += four; off += more;, rstd += four; off += more;)                         \
+        off = TEAM_SUM(off, scratch) / (ACC)n;                                                     \
+        if ((what & 4) != 0)                                                                       \
+            off = 0;                                                                               \
+        rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n - off * off + eps);                       \
+        mean += off;                                                                               \
+        if (TEAM_LEADER) {                                                                         \
+            means[r] = mean;                                                                       \
+            rstds[r] = rstd;                                                                       \
+        }                                                                                          \
+        ROW_CHUNKS(0, IN, ROW_UNITS(IN, f32 v4[4]; f32 w4[4]; f32 b4[4]; EACH4(e) {                \
+            w4[e] = 1;                                                                             \
+            b4[e] = 0;                                                                             \
+        } if ((what & 1) != 0) ROW_SIDE(w_even, w4, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even, b4, T, bs) \
+                                    , v4[e] = (x - mean) * rstd * w4[e] + b4[e];, PUT4))           \
+        ROW_LEFT(IN, ACC v = (x - mean) * rstd; v = (what & 1) != 0 ? v * LDX(ws, j) : v;          \
+                 v = (what & 2) != 0 ? v + LDX(bs, j) : v; PUT)                                    \
+    }
+#define LAYER_NORM_ TERN_CAT(LAYER_NORM, BY_FOURS)
 #endif

@@ -1,7 +1,7 @@
 /* norm_layer.cl -- layer norm and RMS norm: a team for each dense row of n elements. Collectives stand outside
  * of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
-#define TERN_BLOCKS 4
+#define TERN_BLOCKS 3
 #if IS_FLOAT
 #include "layer_norm.h"
 
@@ -17,7 +17,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(, LD, ST(ys, at + j, v);)
+    LAYER_NORM_(, LD, ST(ys, at + j, v);, TERN_T, NORM_IN, PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as
@@ -42,6 +42,8 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
         ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
         ST(dxs, at + j, rstd * (g - s - h * t));                                                   \
     }
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, STO, ws),
         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, what))
 {
@@ -56,25 +58,46 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
     {
         idx at = r * (idx)n;
         ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
+#if BY_FOURS
+#undef NORM_DX_IN
+#define NORM_DX_IN(X) X(x, TERN_T, xs + at) X(dy, TERN_T, dys + at)
+#define NORM_W4_      f32 w4[4]; EACH4(e) w4[e] = 1; if ((what & 1) != 0) ROW_SIDE(even, w4, TERN_T, ws)
+#define NORM_W1_      f32 w4[4]; w4[0] = (what & 1) != 0 ? LD(ws, j) : 1;
+#define NORM_G_       const ACC g = dy * w4[e]; const ACC h = (x - mean) * rstd;
+        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(dys) && PAST4(xs) == PAST4(dxs))
+        const i32 even = PAST4(ws + head) == 0;
+        NORM_DX_IN(ROW_KEEP_)
+        ROW_CHUNKS(1, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_, NORM_G_ s += g; t += g * h;, ))
+        ROW_LEFT(NORM_DX_IN, NORM_W1_ NORM_G_ s += g; t += g * h;)
+#else
         if ((what & 1) != 0) {
             NORM_SUMS_(LD(dys, at + j) * LD(ws, j))
         } else {
             NORM_SUMS_(LD(dys, at + j))
         }
+#endif
         s = TEAM_SUM(s, scratch) / (ACC)n;
         t = TEAM_SUM(t, scratch) / (ACC)n;
         if ((what & 4) != 0)
             s = 0;
+#if BY_FOURS
+        ROW_CHUNKS(0, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_ f32 v4[4];, NORM_G_ v4[e] = rstd * (g - s - h * t);
+                                            , STORE4(dxs + at + head, q, v4);))
+        ROW_LEFT(NORM_DX_IN, NORM_W1_ NORM_G_ ST(dxs, at + j, rstd * (g - s - h * t));)
+#else
         if ((what & 1) != 0) {
             NORM_DX_(LD(dys, at + j) * LD(ws, j))
         } else {
             NORM_DX_(LD(dys, at + j))
         }
+#endif
     }
 }
 #undef NORM_SUMS_
 #undef NORM_DX_
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 /* Sums over `len` rows each: dw = sum dy h, db = sum dy, as (parts, n). A group takes a tile of the
  * columns. */
 KERNEL9(K(layer_norm_dw), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN, STO, xs),

@@ -132,16 +132,37 @@ TERN_MMA_(bf16)
 typedef struct __align__(16) tern_four_f32 {
     f32 v[4];
 } tern_four_f32;
-typedef struct __align__(8) tern_four_u16 {
-    u16 v[4];
+typedef struct __align__(8) tern_four_u16 { /* in pairs, which stay so until they are used */
+    u32 v[2];
 } tern_four_u16;
 typedef struct __align__(4) tern_four_u8 {
     u8 v[4];
 } tern_four_u8;
-#define LOAD4_(T, V, to, p, i)                                                                     \
+#define FOUR_f32  tern_four_f32
+#define FOUR_f16  tern_four_u16
+#define FOUR_bf16 tern_four_u16
+#define GET4_f32(to, p, i) to = ((const tern_four_f32 *)(p))[i]
+#define GET4_f16(to, p, i) to = ((const tern_four_u16 *)(p))[i]
+#define GET4_bf16          GET4_f16
+#define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
+#define SPREAD4_(LOW, HIGH, to, four)                                                              \
     do {                                                                                           \
-        T four_ = ((const T *)(p))[i];                                                             \
-        EACH4(e_) to[e_] = V(four_.v[e_]);                                                         \
+        to[0] = LOW(four.v[0]);                                                                    \
+        to[1] = HIGH(four.v[0]);                                                                   \
+        to[2] = LOW(four.v[1]);                                                                    \
+        to[3] = HIGH(four.v[1]);                                                                   \
+    } while (0)
+#define SPREAD4_f16(to, four)  SPREAD4_(TERN_F16_LOW, TERN_F16_HIGH, to, four)
+#define SPREAD4_bf16(to, four) SPREAD4_(TERN_BF16_LOW, TERN_BF16_HIGH, to, four)
+#define TERN_F16_LOW(v)   tern_f16_to_f32((u16)(v))
+#define TERN_F16_HIGH(v)  tern_f16_to_f32((u16)((v) >> 16))
+#define TERN_BF16_LOW(v)  f32_from_bits((v) << 16)
+#define TERN_BF16_HIGH(v) f32_from_bits((v)&0xffff0000u)
+#define LOAD4_(T, v, p, i)                                                                         \
+    do {                                                                                           \
+        TERN_CAT(FOUR, T) four_;                                                                   \
+        TERN_CAT(GET4, T)(four_, p, i);                                                            \
+        TERN_CAT(SPREAD4, T)(v, four_);                                                            \
     } while (0)
 #define STORE4_(T, V, p, i, from)                                                                  \
     do {                                                                                           \
@@ -149,13 +170,42 @@ typedef struct __align__(4) tern_four_u8 {
         EACH4(e_) four_.v[e_] = V(from[e_]);                                                       \
         ((T *)(p))[i] = four_;                                                                     \
     } while (0)
+#define STORE4_16_(PAIR, p, i, from)                                                               \
+    do {                                                                                           \
+        tern_four_u16 four_;                                                                       \
+        four_.v[0] = PAIR(from[0], from[1]);                                                       \
+        four_.v[1] = PAIR(from[2], from[3]);                                                       \
+        ((tern_four_u16 *)(p))[i] = four_;                                                         \
+    } while (0)
+#if __CUDA_ARCH__ >= 800 /* two are rounded at a time */
+#define TERN_PAIR_(T)                                                                              \
+    INLINE u32 tern_pair_##T(f32 a, f32 b)                                                         \
+    {                                                                                              \
+        u32 pair;                                                                                  \
+        asm("cvt.rn." #T "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));                      \
+        return pair;                                                                               \
+    }
+TERN_PAIR_(f16)
+TERN_PAIR_(bf16)
+#else
+#define tern_pair_f16(a, b)  (tern_f32_to_f16(a) | (u32)tern_f32_to_f16(b) << 16)
+#define tern_pair_bf16(a, b) (tern_f32_to_bf16(a) | (u32)tern_f32_to_bf16(b) << 16)
+#endif
 #define TERN_AS_IT_IS(v)    (v)
-#define TERN_BF16_TO_F32(v) f32_from_bits((u32)(v) << 16)
 #define TERN_TO_BOOL(v)     ((u8)((v) != 0))
-#define LOAD4_f32(v, p, i)   LOAD4_(tern_four_f32, TERN_AS_IT_IS, v, p, i)
-#define LOAD4_f16(v, p, i)   LOAD4_(tern_four_u16, tern_f16_to_f32, v, p, i)
-#define LOAD4_bf16(v, p, i)  LOAD4_(tern_four_u16, TERN_BF16_TO_F32, v, p, i)
+#define LOAD4_f32(v, p, i)   LOAD4_(f32, v, p, i)
+#define LOAD4_f16(v, p, i)   LOAD4_(f16, v, p, i)
+#define LOAD4_bf16(v, p, i)  LOAD4_(bf16, v, p, i)
 #define STORE4_f32(p, i, v)  STORE4_(tern_four_f32, TERN_AS_IT_IS, p, i, v)
-#define STORE4_f16(p, i, v)  STORE4_(tern_four_u16, tern_f32_to_f16, p, i, v)
-#define STORE4_bf16(p, i, v) STORE4_(tern_four_u16, tern_f32_to_bf16, p, i, v)
+#define STORE4_f16(p, i, v)  STORE4_16_(tern_pair_f16, p, i, v)
+#define STORE4_bf16(p, i, v) STORE4_16_(tern_pair_bf16, p, i, v)
 #define STORE4_bool(p, i, v) STORE4_(tern_four_u8, TERN_TO_BOOL, p, i, v)
+/* e^x to 21 bits where x is near 0, and to 15 at -88; 0 below. */
+INLINE f32 tern_exp_rough(f32 x)
+{
+    f32 y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+    return y;
+}
+#define ROW_EXP_1(x) tern_exp_rough(x)
+#define LARGER(a, b) fmaxf(a, b) /* NaN is none */

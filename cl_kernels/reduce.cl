@@ -6,6 +6,7 @@
  * at a time where inner is small, and adds up the folded ones at the end. The short form (inner = 1, n
  * small) gives each stretch to one lane. */
 
+#include "float4.h"
 #include "order.h"
 #ifndef TERN_REDUCE_ONCE
 #define TERN_REDUCE_ONCE
@@ -18,6 +19,24 @@ INLINE idx tern_least(idx a, idx b)
 
 #define ST_f32_(p, i, v) ((p)[i] = (v))
 #define ST_i64_(p, i, v) ((p)[i] = (i64)(v))
+
+#define SUM_ROW_0(LOAD, TERM)                                                                      \
+    for (idx b = 0; b < count; b += TERN_RUN) {                                                    \
+        idx run = tern_least(TERN_RUN, count - b);                                                 \
+        ACC t = 0;                                                                                 \
+        SIMD_SUM(t) TEAM_LANES(j, run)                                                             \
+        {                                                                                          \
+            ACC x = LOAD(xs, at + b + j);                                                          \
+            t += (TERM);                                                                           \
+        }                                                                                          \
+        s += t;                                                                                    \
+    }
+#define SUM_ROW_1(LOAD, TERM)                                                                      \
+    ROW_FOURS(xs + at, count, 1)                                                                   \
+    TERN_CAT(SUM_OF, LOAD)(ROW_KEEP_)                                                              \
+    ROW_SUM(1, TERN_CAT(SUM_OF, LOAD), s, TERM)
+#define SUM_OF_LD(X)      X(x, TERN_T, xs + at)
+#define SUM_OF_LD_f32_(X) X(x, f32, xs + at)
 
 /* Sum of TERM, an expression in the element x and the row's (column's) shift. */
 #define SUM_ROWS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                      \
@@ -33,16 +52,7 @@ INLINE idx tern_least(idx a, idx b)
             idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;                       \
             idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first;             \
             ACC s = 0, shift = SHIFT(shifts, o);                                                   \
-            for (idx b = 0; b < count; b += TERN_RUN) {                                            \
-                idx run = tern_least(TERN_RUN, count - b);                                         \
-                ACC t = 0;                                                                         \
-                SIMD_SUM(t) TEAM_LANES(j, run)                                                     \
-                {                                                                                  \
-                    ACC x = LOAD(xs, at + b + j);                                                  \
-                    t += (TERM);                                                                   \
-                }                                                                                  \
-                s += t;                                                                            \
-            }                                                                                      \
+            TERN_CAT(SUM_ROW, BY_FOURS)(LOAD, TERM)                                                \
             s = TEAM_SUM(s, scratch);                                                              \
             if (TEAM_LEADER)                                                                        \
                 STORE(ys, g, DIVIDE(s, divisor));                                                  \

@@ -4,7 +4,7 @@
 
 /* Lanes of a team that a row of n elements is given to, in work-groups of `group`: collectives.h. */
 #define TERN_TEAM(n, group)                                                                        \
-    ((n) > 512 || (group) < 32 ? (group) : (n) > 16 ? 32 : (n) > 8 ? 16 : (n) > 4 ? 8 : 4)
+    ((n) > 1024 || (group) < 32 ? (group) : (n) > 128 ? 32 : (n) > 64 ? 16 : (n) > 32 ? 8 : 4)
 
 /* A walk over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
  * position in dim[0..ndim), the row's first element in tensor k is at the sum of position times

@@ -3,6 +3,7 @@
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 #if IS_FLOAT
+#include "float4.h"
 
 #if TERN_HOST && !IS_WIDE
 /* A row this short is kept in the cache, filled up to whole registers: no power is computed by itself, and half
@@ -61,6 +62,29 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     {
         idx at = r * (idx)n;
         ACC m = MINUS_INF, z = 0;
+#if BY_FOURS
+#undef SOFTMAX_IN
+#undef SOFTMAX_KEEP
+#define SOFTMAX_IN(X) X(x, TERN_T, xs + at)
+#if IS_HALF
+#define SOFTMAX_KEEP
+#else
+#define SOFTMAX_KEEP if (kept) x_k[u].v[e] = v;
+#endif
+        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(ys))
+        SOFTMAX_IN(ROW_KEEP_)
+        const i32 kept = log_ == 0 && !IS_HALF && !again; /* e^x stays at hand */
+        ROW_POWERS(SOFTMAX_IN, m, z, SOFTMAX_KEEP)
+        const ACC most = TEAM_MAX(m, scratch);
+        z = TEAM_SUM(z * ROW_EXP(m - most), scratch);
+        const ACC share = 1 / z, own = ROW_EXP(kept_base - most) * share;
+        z = most + log(z);
+        ROW_CHUNKS(0, SOFTMAX_IN,
+                   if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x - z;, STORE4(ys + at + head, q, y4);) }
+                   else if (kept) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x * own;, STORE4(ys + at + head, q, y4);) }
+                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = ROW_EXP(x - most) * share;, STORE4(ys + at + head, q, y4);) })
+        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : ROW_EXP(x - most) * share);)
+#else
 #if TERN_HOST && !IS_WIDE
         if (log_ == 0 && n > 0 && n <= SOFTMAX_KEPT) {
             K(softmax_short)(ys + at, xs + at, (idx)n);
@@ -116,9 +140,12 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
                 ST(ys, at + j, LD(ys, at + j) * z);
             }
         }
+#endif
     }
 }
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 /* dx = y (dy - sum dy y), or dy - e^y sum dy */
 KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (ARG, i64, rows),
         (ARG, i64, n), (ARG, i32, log_))
@@ -131,6 +158,16 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
     {
         idx at = r * (idx)n;
         ACC s = 0;
+#if BY_FOURS
+#undef SOFTMAX_IN
+#define SOFTMAX_IN(X) X(y, TERN_T, ys + at) X(dy, TERN_T, dys + at)
+        ROW_FOURS(ys + at, n, PAST4(ys) == PAST4(dys) && PAST4(ys) == PAST4(dxs))
+        SOFTMAX_IN(ROW_KEEP_)
+        ROW_SUM(1, SOFTMAX_IN, s, log_ != 0 ? dy : dy * y)
+        s = TEAM_SUM(s, scratch);
+        ROW_EACH(0, SOFTMAX_IN, f32 v4[4];, v4[e] = log_ != 0 ? dy - exp(y) * s : y * (dy - s);,
+                 STORE4(dxs + at + head, q, v4);, ST(dxs, at + j, v4[0]);)
+#else
         if (log_ != 0) {
             RUNS(b, run, n)
             {
@@ -164,6 +201,7 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
                 ST(dxs, at + j, LD(ys, at + j) * (LD(dys, at + j) - s));
             }
         }
+#endif
     }
 }
 #endif

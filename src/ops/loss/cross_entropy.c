@@ -111,13 +111,14 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
 
 /* ---- with dx for dout = 1 ---- */
 
-/* As in fused.cl. One group takes so few rows, each group counts up to so many targets. */
+/* As in fused.cl. One group takes so few rows and elements, each group counts up to so many targets. */
 enum {
     MEAN = 1,
     ALONE = 2,
     COUNTED = 4,
     PADDED = 8,
     MOST_ROUNDS = 8,
+    MOST_ALONE = 32768,
     MOST_COUNTED = 4096,
     GROUP = 256
 };
@@ -172,7 +173,7 @@ static tern_status entropy_forward(tern_call *call)
     tern_dtype kept = call->result[KEPT].dtype;
     bool each = at->reduction == TERN_REDUCTION_NONE, with_dx = call->n_out > DX;
     int64_t team = TERN_TEAM(call->in[0]->shape[1], GROUP);
-    if (with_dx && rows.dims[0] * team <= MOST_ROUNDS * GROUP)
+    if (with_dx && rows.dims[0] * team <= MOST_ROUNDS * GROUP && call->in[0]->numel <= MOST_ALONE)
         return launch_unit(call, NULL, NULL);
     tern_tensor *weights = tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
     tern_tensor *losses = each && kept == out->dtype
