@@ -105,8 +105,8 @@ enum { ROW_KEPT = 8 };
     const ACC base = m > MINUS_INF ? m : 0;                                                        \
     z *= ROW_EXP(before - base);
 #define ROW_POWERS(IN, m, z, KEEP)                                                                 \
-    ROW_CHUNKS(1, IN, const ACC before = m; ROW_UNITS(IN, , m = LARGER(m, x);, ) ROW_BASE_(m)      \
+    ROW_CHUNKS(1, IN, const ACC before = m; ROW_UNITS(IN, , m = ROW_LARGER(m, x);, ) ROW_BASE_(m)      \
                ROW_UNITS(IN, ACC four = 0;, const ACC v = ROW_EXP(x - base); four += v; KEEP, z += four;)) \
     const ACC kept_base = m;                                                                       \
-    ROW_LEFT(IN, const ACC before = m; m = LARGER(m, x); ROW_BASE_(m) z += ROW_EXP(x - base);)
+    ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m) z += ROW_EXP(x - base);)
 #endif

@@ -178,18 +178,18 @@ typedef struct __align__(4) tern_four_u8 {
         ((tern_four_u16 *)(p))[i] = four_;                                                         \
     } while (0)
 #if __CUDA_ARCH__ >= 800 /* two are rounded at a time */
-#define TERN_PAIR_(T)                                                                              \
-    INLINE u32 tern_pair_##T(f32 a, f32 b)                                                         \
+#define TERN_TWO_(T)                                                                              \
+    INLINE u32 tern_two_##T(f32 a, f32 b)                                                         \
     {                                                                                              \
         u32 pair;                                                                                  \
         asm("cvt.rn." #T "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(b), "f"(a));                      \
         return pair;                                                                               \
     }
-TERN_PAIR_(f16)
-TERN_PAIR_(bf16)
+TERN_TWO_(f16)
+TERN_TWO_(bf16)
 #else
-#define tern_pair_f16(a, b)  (tern_f32_to_f16(a) | (u32)tern_f32_to_f16(b) << 16)
-#define tern_pair_bf16(a, b) (tern_f32_to_bf16(a) | (u32)tern_f32_to_bf16(b) << 16)
+#define tern_two_f16(a, b)  (tern_f32_to_f16(a) | (u32)tern_f32_to_f16(b) << 16)
+#define tern_two_bf16(a, b) (tern_f32_to_bf16(a) | (u32)tern_f32_to_bf16(b) << 16)
 #endif
 #define TERN_AS_IT_IS(v)    (v)
 #define TERN_TO_BOOL(v)     ((u8)((v) != 0))
@@ -197,8 +197,8 @@ TERN_PAIR_(bf16)
 #define LOAD4_f16(v, p, i)   LOAD4_(f16, v, p, i)
 #define LOAD4_bf16(v, p, i)  LOAD4_(bf16, v, p, i)
 #define STORE4_f32(p, i, v)  STORE4_(tern_four_f32, TERN_AS_IT_IS, p, i, v)
-#define STORE4_f16(p, i, v)  STORE4_16_(tern_pair_f16, p, i, v)
-#define STORE4_bf16(p, i, v) STORE4_16_(tern_pair_bf16, p, i, v)
+#define STORE4_f16(p, i, v)  STORE4_16_(tern_two_f16, p, i, v)
+#define STORE4_bf16(p, i, v) STORE4_16_(tern_two_bf16, p, i, v)
 #define STORE4_bool(p, i, v) STORE4_(tern_four_u8, TERN_TO_BOOL, p, i, v)
 /* e^x to 21 bits where x is near 0, and to 15 at -88; 0 below. */
 INLINE f32 tern_exp_rough(f32 x)
@@ -208,4 +208,4 @@ INLINE f32 tern_exp_rough(f32 x)
     return y;
 }
 #define ROW_EXP_1(x) tern_exp_rough(x)
-#define LARGER(a, b) fmaxf(a, b) /* NaN is none */
+#define ROW_LARGER(a, b) fmaxf(a, b) /* NaN is none */

@@ -53,14 +53,14 @@
     vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)
 typedef struct {
     f32 v[4];
-} tern_four;
-#define FOUR_f32  tern_four
-#define FOUR_f16  tern_four
-#define FOUR_bf16 tern_four
+} tern_four_f32;
+#define FOUR_f32  tern_four_f32
+#define FOUR_f16  tern_four_f32
+#define FOUR_bf16 tern_four_f32
 #define GET4_f32(to, p, i)  LOAD4_f32(to.v, p, i)
 #define GET4_f16(to, p, i)  LOAD4_f16(to.v, p, i)
 #define GET4_bf16(to, p, i) LOAD4_bf16(to.v, p, i)
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_f16  SPREAD4_f32
 #define SPREAD4_bf16 SPREAD4_f32
-#define LARGER(a, b) fmax(a, b)
+#define ROW_LARGER(a, b) ((b) > (a) ? (b) : (a)) /* NaN is none */
