@@ -272,6 +272,8 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 
 /* ---- cross entropy ------------------------------------------------------------------------------- */
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS (4 - !IS_HALF)
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
  * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
  * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8. */
@@ -308,7 +310,8 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
-        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(dxs))
+#define ENTROPY_DX_   ACC v = pull * ROW_EXP(x - lse) - (j == place ? push : evenly); v = counts != 0 ? v : 0;
+        ROW_FOURS(xs + at, n, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
         const ACC own = m;
@@ -354,12 +357,23 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         }
         pull = scale * pull;
 #if BY_FOURS
-        back = again; /* what was read last is still in a cache */
         const ACC evenly = scale * share;
+        const idx place = (idx)target;
         push += evenly;
-        ROW_EACH(0, ENTROPY_IN, f32 v4[4];
-                 , ACC v = pull * ROW_EXP(x - lse) - (j == (idx)target ? push : evenly); v4[e] = counts != 0 ? v : 0;
-                 , STORE4(dxs + at + head, q, v4);, ST(dxs, at + j, v4[0]);)
+        { /* by the fours that dx's row has */
+            ROW_FOURS(dxs + to, n, 1)
+            const i32 alike = PAST4(xs + at + head) == 0;
+            back = again; /* what was read last is still in a cache */
+            for (idx c = tern_lane; c < quads; c += ROW_KEPT * tern_team) {
+                if (!alike) {
+                    ROW_UNITS_(TERN_CAT(GATHER4, TERN_T)(x_k[u], xs + at + head, q);)
+                } else if (again) {
+                    ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
+                }
+                ROW_UNITS(ENTROPY_IN, f32 v4[4];, ENTROPY_DX_ v4[e] = v;, STORE4(dxs + to + head, q, v4);)
+            }
+            ROW_LEFT(ENTROPY_IN, ENTROPY_DX_ ST(dxs, to + j, v);)
+        }
 #else
         TEAM_LANES(j, n)
         {

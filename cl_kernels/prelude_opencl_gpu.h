@@ -60,6 +60,10 @@ typedef struct {
 #define GET4_f32(to, p, i)  LOAD4_f32(to.v, p, i)
 #define GET4_f16(to, p, i)  LOAD4_f16(to.v, p, i)
 #define GET4_bf16(to, p, i) LOAD4_bf16(to.v, p, i)
+#define GATHER4_(T, to, p, i) EACH4(e_) to.v[e_] = LD_OF(T, p, 4 * (i) + e_)
+#define GATHER4_f32(to, p, i)  GATHER4_(f32, to, p, i)
+#define GATHER4_f16(to, p, i)  GATHER4_(f16, to, p, i)
+#define GATHER4_bf16(to, p, i) GATHER4_(bf16, to, p, i)
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_f16  SPREAD4_f32
 #define SPREAD4_bf16 SPREAD4_f32
