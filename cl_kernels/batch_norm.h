@@ -9,6 +9,8 @@
 #define NORM_FIXED            16 /* mean and variance do not depend on x */
 #define NORM_COUNTED          32 /* one batch more */
 #define NORM_PIECES           64 /* of several parts of a channel: what each adds up to, and no more */
+#define NORM_RELU             128
+#define NORM_GIVEN            256 /* running statistics, instead of those of x */
 
 #if TERN_HOST && !defined(TERN_STANDIN) /* whose threads share channels */
 #define NORM_PARTS   1

@@ -49,6 +49,7 @@ set(TERN_KERNEL_FAMILIES
   loss_ctc
   matmul
   norm
+  norm_columns
   norm_layer
   packed
   polygamma
@@ -86,6 +87,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   linalg
   logic
   loss_ctc
+  norm_columns
   polygamma
   random
   rmsprop_adagrad

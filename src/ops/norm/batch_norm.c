@@ -15,10 +15,13 @@ enum {
     FIXED = 16,
     COUNTED = 32,
     PIECES = 64,
-    TILE = 64
+    RELU = 128,
+    GIVEN = 256,
+    TILE = 64,
+    COLUMN_TILE = 32
 };
-/* Channels of which a group each keeps a GPU busy, groups that are enough for the largest, the elements of a part, and how many
- * parts are worth a second launch. */
+/* Groups of which one for each part of the channels keeps a processor busy, those that are enough for the largest GPU, the
+ * elements of a part, and how many parts are worth a second launch. */
 enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 512, PART_WORK = 16384, FEW_PARTS = 4 };
 /* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
@@ -35,12 +38,12 @@ static tern_dtype statistics_dtype(tern_dtype dtype)
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* x as (n, channels, size), where it is channels_last of size 1. On a device with work-groups a channel's elements are cut into
- * parts, a group's each, where channels are few; elsewhere that is done where size is 1, and a group has TILE channels, which lie
- * side by side. */
+/* x as (n, channels, size), where it is channels_last of size 1: then a group has some channels, which lie side by side, in
+ * `columns` on a device with work-groups and `flat` elsewhere; else it has one. On a device with work-groups, and where size is
+ * 1, elements of a channel are cut into parts, a group's each, where groups would be few. */
 typedef struct batch {
     int64_t n, channels, size, parts, groups;
-    bool flat;
+    bool flat, columns;
 } batch;
 
 static batch batch_of(const tern_tensor *x)
@@ -54,8 +57,11 @@ static batch batch_of(const tern_tensor *x)
         b.n = 1;
     }
     b.flat = b.size == 1 && !grouped;
-    b.groups = b.flat ? (b.channels + TILE - 1) / TILE : b.channels;
-    if ((grouped || b.flat) && x->numel > 0 && b.groups < ENOUGH_GROUPS) {
+    b.columns = b.size == 1 && grouped;
+    int64_t tile = b.flat ? TILE : b.columns ? COLUMN_TILE : 1;
+    b.groups = (b.channels + tile - 1) / tile;
+    if ((grouped || b.flat) && x->numel > 0 &&
+        b.groups < (grouped ? MANY_GROUPS / 2 + 1 : ENOUGH_GROUPS)) {
         int64_t most = MANY_GROUPS / b.groups, each = x->numel / b.groups / PART_WORK;
         b.parts = each < FEW_PARTS ? 1 : each < most ? each : most;
     }
@@ -141,12 +147,14 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm"},
                                  flat = {"norm", "batch_norm_flat"},
+                                 columns = {"norm_columns", "batch_norm_columns"},
                                  with_relu = {"fused", "batch_norm_relu"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
-    const tern_arg args[] = {ends ? tern_arg_out(call->out[rectified ? RECTIFIED : 0])
-                                  : tern_arg_unused(x),
+    const int first = rectified || b.columns ? 0 : 1; /* argument that there is */
+    const tern_arg args[] = {ends && rectified ? tern_arg_out(call->out[RECTIFIED])
+                                               : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
                              ends ? tern_arg_out(kept) : tern_arg_unused(kept),
                              ends ? tern_arg_out(call->out[2]) : tern_arg_unused(kept),
@@ -163,13 +171,14 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
                              tern_arg_real(x->dtype, at->eps),
                              tern_arg_real(x->dtype, at->momentum),
                              tern_arg_i64(b.parts),
-                             tern_arg_i32(what)};
+                             tern_arg_i32(what | (rectified ? RELU : 0))};
     return tern_launch(call->place,
-                       rectified ? &with_relu
-                       : b.flat  ? &flat
-                                 : &kernel,
-                       x->dtype, tern_groups(b.groups, 3 * x->numel / b.groups), args + !rectified,
-                       (int)(sizeof args / sizeof *args) - !rectified);
+                       b.columns   ? &columns
+                       : rectified ? &with_relu
+                       : b.flat    ? &flat
+                                   : &kernel,
+                       x->dtype, tern_groups(b.groups, 3 * x->numel / b.groups), args + first,
+                       (int)(sizeof args / sizeof *args) - first);
 }
 
 static tern_status batch_forward(tern_call *call)
@@ -217,9 +226,11 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
                                  flat = {"norm", "batch_norm_flat_gradient"},
+                                 columns = {"norm_columns", "batch_norm_columns_gradient"},
                                  masked = {"fused", "batch_norm_masked_gradient"};
     tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5];
     const bool ends = !(what & PIECES);
+    const int first = mask || b.columns ? 0 : 1; /* argument that there is */
     const tern_arg args[] = {mask ? tern_arg_in(mask) : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[1]) : tern_arg_unused(kept),
@@ -234,13 +245,14 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
                              tern_arg_i64(b.channels),
                              tern_arg_i64(b.size),
                              tern_arg_i64(b.parts),
-                             tern_arg_i32(what)};
+                             tern_arg_i32(what | (mask ? RELU : 0))};
     return tern_launch(call->place,
-                       mask     ? &masked
-                       : b.flat ? &flat
-                                : &kernel,
-                       x->dtype, tern_groups(b.groups, 4 * x->numel / b.groups), args + !mask,
-                       (int)(sizeof args / sizeof *args) - !mask);
+                       b.columns ? &columns
+                       : mask    ? &masked
+                       : b.flat  ? &flat
+                                 : &kernel,
+                       x->dtype, tern_groups(b.groups, 4 * x->numel / b.groups), args + first,
+                       (int)(sizeof args / sizeof *args) - first);
 }
 
 static tern_status gradient_forward(tern_call *call)

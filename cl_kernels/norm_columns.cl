@@ -1,0 +1,322 @@
+/* norm_columns.cl -- batch norm of x (n, channels), whose channels lie side by side: of two dims, or channels_last. For devices
+ * with work-groups; the host has these kernels by name alone.
+ *
+ * A group has a tile of the channels and one of the `parts` of the rows: its lanes lie side by side along the channels, four of
+ * them each where that can be, and the next lanes have the next row. What a lane, then the group, then all parts add up to is put
+ * together always in one order. */
+#if TERN_HOST && !TERN_STANDIN
+#undef KERNEL_
+#define KERNEL_ DEVICE_KERNEL_
+#endif
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
+#if IS_FLOAT
+#include "batch_norm.h"
+#undef COLUMN_NORM_
+#undef COLUMN_GRADIENT_
+
+#if TERN_CHUNKS
+#define COLUMN_NORM_()                                                                             \
+    BATCH_NORM_(1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                                   \
+        v = LD(ys, at);                                                                            \
+        ST(zs, at, v < 0 ? 0 : v);                                                                 \
+    }, )
+#define COLUMN_GRADIENT_()                                                                         \
+    BATCH_NORM_GRADIENT_(1, (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at), , )
+#else
+
+#undef COLUMN_AHEAD
+#undef COLUMN_MOST
+#if IS_HALF
+#define COLUMN_AHEAD 8 /* rows that a lane has under way before it uses the first */
+#else
+#define COLUMN_AHEAD 4
+#endif
+#define COLUMN_MOST TERN_CAT(COLUMN_MOST, IN_SET(FLOAT4, TERN_T)) /* channels of a lane */
+#ifndef COLUMN_TILE
+#define COLUMN_TILE   (TERN_WG < 32 ? TERN_WG : 32)
+#define COLUMN_MOST_0 1
+#define COLUMN_MOST_1 4
+
+/* `rows` rows of `lanes` lanes; this one has the rows first, first + rows, ... and `each` channels from `left + across` on. */
+#define COLUMN_BEGIN_(aligned)                                                                     \
+    LOCAL_ARRAY(ACC, pile, 2 * COLUMN_MOST *TERN_WG);                                              \
+    LOCAL_ARRAY(ACC, tally, TERN_WG);                                                             \
+    LOCAL_ARRAY(ACC, third, COLUMN_TILE);                                                          \
+    const i32 each = COLUMN_MOST == 4 && (channels & 3) == 0 && (aligned) ? 4 : 1;                 \
+    const idx tiles = ((idx)channels + COLUMN_TILE - 1) / COLUMN_TILE;                             \
+    const idx len = ((idx)n + (idx)parts - 1) / (idx)parts;                                        \
+    const i32 ends = (what & NORM_PIECES) == 0, joins = parts > 1 && ends != 0;
+#define COLUMN_CUT_(k) ((k) * len < (idx)n ? (k) * len : (idx)n)
+#define COLUMN_PART_OF_(g)                                                                         \
+    const idx part = (g) / tiles, left = ((g)-part * tiles) * COLUMN_TILE;                         \
+    const i32 width = (idx)channels - left < COLUMN_TILE ? (i32)((idx)channels - left) : COLUMN_TILE; \
+    const i32 lanes = width / each, rows = LSIZE / lanes, down = LID / lanes;                      \
+    const i32 across = (LID - down * lanes) * each, held = COLUMN_MOST * TERN_WG;                  \
+    const i32 works = down < rows;                                                                 \
+    const idx from = COLUMN_CUT_(part), to = COLUMN_CUT_(part + 1);                                \
+    const idx first = works && from + down < to ? from + down : to, jump = COLUMN_AHEAD * (idx)rows;
+#define COLUMN_HAS_(u) (k + (u)*rows < to)
+
+/* LOAD loads what begins at `at`, the first row's once more beyond the last, then USE has all that were loaded. */
+#define COLUMN_ROWS_(UNIT, DECLARE, LOAD, USE)                                                     \
+    {                                                                                              \
+        enum { EACH = UNIT };                                                                      \
+        DECLARE                                                                                    \
+        UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++)                                              \
+        {                                                                                          \
+            const idx at = (COLUMN_HAS_(u) ? k + u * rows : k) * (idx)channels + left + across;    \
+            LOAD                                                                                   \
+        }                                                                                          \
+        i32 loaded = 1;                                                                            \
+        LOADED(loaded)                                                                             \
+        if (loaded) {                                                                              \
+            USE                                                                                    \
+        }                                                                                          \
+    }
+#define COLUMN_BY_(DECLARE, LOAD, USE) TERN_CAT(COLUMN_BY, IN_SET(FLOAT4, TERN_T))(DECLARE, LOAD, USE)
+#define COLUMN_BY_0(DECLARE, LOAD, USE) COLUMN_ROWS_(1, DECLARE, LOAD, USE)
+#define COLUMN_BY_1(DECLARE, LOAD, USE)                                                            \
+    if (each == 4)                                                                                 \
+        COLUMN_ROWS_(4, DECLARE, LOAD, USE)                                                        \
+    else                                                                                           \
+        COLUMN_ROWS_(1, DECLARE, LOAD, USE)
+#define COLUMN_EACH_(e) UNROLL for (i32 e = 0; e < COLUMN_MOST; e++) if (e < each)
+/* Over a lane's rows, and back again: those at the end were read last. */
+#define COLUMN_THERE_(k) for (idx k = first; k < to; k += jump)
+#define COLUMN_BACK_(k)  for (idx k = first + (to - first - 1) / jump * jump; k >= first && k < to; k -= jump)
+
+/* So many numbers more for each of a lane's channels: see NORM_MEET_. */
+#define COLUMN_MEET_(M, S)                                                                         \
+    {                                                                                              \
+        const ACC d = (M)-mean[e];                                                                 \
+        mean[e] += d * share;                                                                      \
+        squares[e] += (S) + d * d * count * share;                                                 \
+    }
+#define COLUMN_MOMENTS_()                                                                          \
+    COLUMN_BY_(REAL x4[COLUMN_AHEAD][4];, NORM_LOAD_(x4[u], xs), {                                 \
+        ACC some = 0;                                                                              \
+        UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) some += COLUMN_HAS_(u) ? 1 : 0;              \
+        const ACC both = count + some;                                                             \
+        const ACC share = some / both;                                                             \
+        const ACC portion = 1 / some;                                                              \
+        EACH_OF(e)                                                                                 \
+        {                                                                                          \
+            ACC m = 0;                                                                             \
+            ACC s = 0;                                                                             \
+            UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) m += x4[u][e] - origin[e]; \
+            m *= portion;                                                                          \
+            UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u))                      \
+            {                                                                                      \
+                const ACC d = x4[u][e] - origin[e] - m;                                            \
+                s += d * d;                                                                        \
+            }                                                                                      \
+            COLUMN_MEET_(m, s)                                                                     \
+        }                                                                                          \
+        count = both;                                                                              \
+    })
+#define COLUMN_PIECE_(k, e) (2 * (k) * (idx)channels + left + across + (e))
+#define COLUMN_NORM_()                                                                             \
+    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(ys) && ((what & NORM_RELU) == 0 || ALIGNED4(zs)))       \
+    const i32 given = (what & NORM_GIVEN) != 0;                                                    \
+    GROUPS(g, tiles *(idx)parts)                                                                   \
+    {                                                                                              \
+        COLUMN_PART_OF_(g)                                                                         \
+        ACC count = 0, origin[4], mean[4], squares[4], w[4], b[4];                                 \
+        COLUMN_EACH_(e)                                                                            \
+        {                                                                                          \
+            origin[e] = given || !works ? 0 : LD(xs, left + across + e);                           \
+            mean[e] = squares[e] = 0;                                                              \
+        }                                                                                          \
+        if (!given && !joins) {                                                                    \
+            COLUMN_THERE_(k) COLUMN_MOMENTS_()                                                     \
+        }                                                                                          \
+        for (idx k = !given && joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {    \
+            const ACC more = (ACC)(COLUMN_CUT_(k + 1) - COLUMN_CUT_(k)), both = count + more;      \
+            const ACC share = more > 0 ? more / both : 0;                                          \
+            COLUMN_EACH_(e)                                                                        \
+            COLUMN_MEET_(pieces[COLUMN_PIECE_(k, e)], pieces[COLUMN_PIECE_(k, e) + (idx)channels]) \
+            count = both;                                                                          \
+        }                                                                                          \
+        if (works) {                                                                               \
+            COLUMN_EACH_(e)                                                                        \
+            {                                                                                      \
+                pile[down * width + across + e] = mean[e];                                         \
+                pile[held + down * width + across + e] = squares[e];                               \
+            }                                                                                      \
+            if (across == 0)                                                                       \
+                tally[down] = count;                                                              \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        LANES(j, width)                                                                            \
+        {                                                                                          \
+            const idx c = left + j;                                                                \
+            ACC all = 0, m = 0, s = 0;                                                             \
+            for (i32 d = 0; d < rows; d++) {                                                       \
+                all += tally[d];                                                                  \
+                m += tally[d] * pile[d * width + j];                                              \
+            }                                                                                      \
+            m /= all > 0 ? all : 1;                                                                \
+            for (i32 d = 0; d < rows; d++) {                                                       \
+                const ACC apart = pile[d * width + j] - m;                                         \
+                s += pile[held + d * width + j] + tally[d] * apart * apart;                       \
+            }                                                                                      \
+            if (!ends) {                                                                           \
+                pieces[2 * part * (idx)channels + c] = m;                                          \
+                pieces[(2 * part + 1) * (idx)channels + c] = s;                                    \
+            }                                                                                      \
+            m = given ? running_means[c] : LD(xs, c) + m;                                          \
+            const ACC root = sqrt((given ? running_variances[c] : s / (ACC)n) + eps);              \
+            const ACC rstd = 1 / root, weight = (what & NORM_WEIGHT) != 0 ? ws[c] : 1;             \
+            if (ends && part == 0) {                                                               \
+                means[c] = m;                                                                      \
+                rstds[c] = rstd;                                                                   \
+                NORM_RUN(NORM_RUNNING_MEAN, running_means[c], m)                                   \
+                NORM_RUN(NORM_RUNNING_VARIANCE, running_variances[c], s / (ACC)(n - 1))            \
+                NORM_COUNT(c)                                                                      \
+            }                                                                                      \
+            pile[j] = m;                                                                           \
+            pile[held + j] = given ? weight / root : weight * rstd;                                \
+            third[j] = (what & NORM_BIAS) != 0 ? bs[c] : 0;                                        \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        COLUMN_EACH_(e)                                                                            \
+        {                                                                                          \
+            mean[e] = pile[across + e];                                                            \
+            w[e] = pile[held + across + e];                                                        \
+            b[e] = third[across + e];                                                              \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        if (ends) {                                                                                \
+            COLUMN_BACK_(k)                                                                        \
+            COLUMN_BY_(REAL x4[COLUMN_AHEAD][4]; REAL v4[4];, NORM_LOAD_(x4[u], xs),               \
+                       UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) {         \
+                           const idx at = (k + u * rows) * (idx)channels + left + across;          \
+                           EACH_OF(e) v4[e] = (x4[u][e] - mean[e]) * w[e] + b[e];                  \
+                           NORM_STORE_(ys, v4)                                                     \
+                           if ((what & NORM_RELU) != 0) {                                          \
+                               EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e];                           \
+                               NORM_STORE_(zs, v4)                                                 \
+                           }                                                                       \
+                       })                                                                          \
+        }                                                                                          \
+    }
+
+/* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. */
+#define COLUMN_GRADIENTS_(USE)                                                                     \
+    COLUMN_BY_(REAL x4[COLUMN_AHEAD][4]; REAL d4[COLUMN_AHEAD][4]; REAL m4[COLUMN_AHEAD][4]; REAL v4[4]; \
+               , NORM_LOAD_(x4[u], xs) NORM_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) {       \
+                   NORM_LOAD_(m4[u], masks)                                                        \
+               } else EACH_OF(e) m4[u][e] = 1;                                                     \
+               , UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) { USE })
+#define COLUMN_DY_ (m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
+#define COLUMN_GRADIENT_()                                                                         \
+    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && ((what & NORM_RELU) == 0 || ALIGNED4(masks))) \
+    GROUPS(g, tiles *(idx)parts)                                                                   \
+    {                                                                                              \
+        COLUMN_PART_OF_(g)                                                                         \
+        ACC mean[4], w[4], db[4], dw[4];                                                           \
+        COLUMN_EACH_(e)                                                                            \
+        {                                                                                          \
+            mean[e] = works ? means[left + across + e] : 0;                                        \
+            db[e] = dw[e] = 0;                                                                     \
+        }                                                                                          \
+        if (!joins) {                                                                              \
+            COLUMN_THERE_(k) COLUMN_GRADIENTS_(EACH_OF(e) {                                        \
+                const ACC dy = COLUMN_DY_;                                                         \
+                db[e] += dy;                                                                       \
+                dw[e] += dy * (x4[u][e] - mean[e]);                                                \
+            })                                                                                     \
+        }                                                                                          \
+        for (idx k = joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {              \
+            COLUMN_EACH_(e)                                                                        \
+            {                                                                                      \
+                dw[e] += pieces[COLUMN_PIECE_(k, e)];                                              \
+                db[e] += pieces[COLUMN_PIECE_(k, e) + (idx)channels];                              \
+            }                                                                                      \
+        }                                                                                          \
+        if (works) {                                                                               \
+            COLUMN_EACH_(e)                                                                        \
+            {                                                                                      \
+                pile[down * width + across + e] = dw[e];                                           \
+                pile[held + down * width + across + e] = db[e];                                    \
+            }                                                                                      \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        LANES(j, width)                                                                            \
+        {                                                                                          \
+            const idx c = left + j;                                                                \
+            ACC sum = 0, total = 0;                                                                \
+            for (i32 d = 0; d < rows; d++) {                                                       \
+                sum += pile[d * width + j];                                                        \
+                total += pile[held + d * width + j];                                               \
+            }                                                                                      \
+            if (!ends) {                                                                           \
+                pieces[2 * part * (idx)channels + c] = sum;                                        \
+                pieces[(2 * part + 1) * (idx)channels + c] = total;                                \
+            }                                                                                      \
+            const ACC rstd = rstds[c];                                                             \
+            sum *= rstd;                                                                           \
+            if (ends && part == 0) {                                                               \
+                dws[c] = sum;                                                                      \
+                dbs[c] = total;                                                                    \
+            }                                                                                      \
+            pile[j] = (what & NORM_FIXED) != 0 ? 0 : rstd * sum / (ACC)n;                          \
+            pile[held + j] = (what & NORM_FIXED) != 0 ? 0 : total / (ACC)n;                        \
+            third[j] = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;                            \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        COLUMN_EACH_(e)                                                                            \
+        {                                                                                          \
+            dw[e] = pile[across + e];                                                              \
+            db[e] = pile[held + across + e];                                                       \
+            w[e] = third[across + e];                                                              \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        if (ends) {                                                                                \
+            COLUMN_BACK_(k) COLUMN_GRADIENTS_(                                                     \
+                const idx at = (k + u * rows) * (idx)channels + left + across;                     \
+                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] - (x4[u][e] - mean[e]) * dw[e]);     \
+                NORM_STORE_(dxs, v4))                                                              \
+        }                                                                                          \
+    }
+#endif
+#endif
+/* y by the batch's statistics or given ones, as batch_norm and batch_norm_fixed have it, and with NORM_RELU zs = relu(ys). */
+KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs),
+         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+         (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(zs);
+    BASE(ys);
+    BASE(means);
+    BASE(rstds);
+    BASE(running_means);
+    BASE(running_variances);
+    BASE(counts);
+    BASE(pieces);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    COLUMN_NORM_()
+}
+
+/* batch_norm_gradient, with NORM_RELU where what came in is relu's, whose values are the mask. */
+KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
+         (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
+         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(masks);
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(pieces);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    COLUMN_GRADIENT_()
+}
+#endif
