@@ -9,11 +9,9 @@
 #define KERNEL_ DEVICE_KERNEL_
 #endif
 #undef TERN_BLOCKS
-#define TERN_BLOCKS 4
+#define TERN_BLOCKS 3
 #if IS_FLOAT
 #include "batch_norm.h"
-#undef COLUMN_NORM_
-#undef COLUMN_GRADIENT_
 
 #if TERN_CHUNKS
 #define COLUMN_NORM_()                                                                             \
@@ -26,15 +24,17 @@
 #else
 
 #undef COLUMN_AHEAD
-#undef COLUMN_MOST
-#if IS_HALF
-#define COLUMN_AHEAD 8 /* rows that a lane has under way before it uses the first */
+#undef COLUMN_AHEAD_BACK
+#if IS_HALF /* rows that a lane has under way before it uses the first, and those of two or three tensors */
+#define COLUMN_AHEAD      8
+#define COLUMN_AHEAD_BACK 3
 #else
-#define COLUMN_AHEAD 4
+#define COLUMN_AHEAD      4
+#define COLUMN_AHEAD_BACK 2
 #endif
-#define COLUMN_MOST TERN_CAT(COLUMN_MOST, IN_SET(FLOAT4, TERN_T)) /* channels of a lane */
 #ifndef COLUMN_TILE
 #define COLUMN_TILE   (TERN_WG < 32 ? TERN_WG : 32)
+#define COLUMN_MOST   TERN_CAT(COLUMN_MOST, IN_SET(FLOAT4, TERN_T)) /* channels of a lane */
 #define COLUMN_MOST_0 1
 #define COLUMN_MOST_1 4
 
@@ -55,15 +55,15 @@
     const i32 across = (LID - down * lanes) * each, held = COLUMN_MOST * TERN_WG;                  \
     const i32 works = down < rows;                                                                 \
     const idx from = COLUMN_CUT_(part), to = COLUMN_CUT_(part + 1);                                \
-    const idx first = works && from + down < to ? from + down : to, jump = COLUMN_AHEAD * (idx)rows;
+    const idx first = works && from + down < to ? from + down : to;
 #define COLUMN_HAS_(u) (k + (u)*rows < to)
 
-/* LOAD loads what begins at `at`, the first row's once more beyond the last, then USE has all that were loaded. */
-#define COLUMN_ROWS_(UNIT, DECLARE, LOAD, USE)                                                     \
+/* Rows k, k + rows, ... of a lane, the first once more beyond the last: LOAD loads what begins at `at`, then USE has all of it. */
+#define COLUMN_ROWS_(UNIT, AHEAD, DECLARE, LOAD, USE)                                              \
     {                                                                                              \
         enum { EACH = UNIT };                                                                      \
         DECLARE                                                                                    \
-        UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++)                                              \
+        UNROLL for (i32 u = 0; u < AHEAD; u++)                                                     \
         {                                                                                          \
             const idx at = (COLUMN_HAS_(u) ? k + u * rows : k) * (idx)channels + left + across;    \
             LOAD                                                                                   \
@@ -74,17 +74,37 @@
             USE                                                                                    \
         }                                                                                          \
     }
-#define COLUMN_BY_(DECLARE, LOAD, USE) TERN_CAT(COLUMN_BY, IN_SET(FLOAT4, TERN_T))(DECLARE, LOAD, USE)
-#define COLUMN_BY_0(DECLARE, LOAD, USE) COLUMN_ROWS_(1, DECLARE, LOAD, USE)
-#define COLUMN_BY_1(DECLARE, LOAD, USE)                                                            \
+#define COLUMN_BY_(AHEAD, DECLARE, LOAD, USE)                                                      \
+    TERN_CAT(COLUMN_BY, IN_SET(FLOAT4, TERN_T))(AHEAD, DECLARE, LOAD, USE)
+#define COLUMN_BY_0(AHEAD, DECLARE, LOAD, USE) COLUMN_ROWS_(1, AHEAD, DECLARE, LOAD, USE)
+#define COLUMN_BY_1(AHEAD, DECLARE, LOAD, USE)                                                     \
     if (each == 4)                                                                                 \
-        COLUMN_ROWS_(4, DECLARE, LOAD, USE)                                                        \
+        COLUMN_ROWS_(4, AHEAD, DECLARE, LOAD, USE)                                                 \
     else                                                                                           \
-        COLUMN_ROWS_(1, DECLARE, LOAD, USE)
+        COLUMN_ROWS_(1, AHEAD, DECLARE, LOAD, USE)
 #define COLUMN_EACH_(e) UNROLL for (i32 e = 0; e < COLUMN_MOST; e++) if (e < each)
 /* Over a lane's rows, and back again: those at the end were read last. */
-#define COLUMN_THERE_(k) for (idx k = first; k < to; k += jump)
-#define COLUMN_BACK_(k)  for (idx k = first + (to - first - 1) / jump * jump; k >= first && k < to; k -= jump)
+#define COLUMN_THERE_(k, AHEAD) for (idx k = first, jump = AHEAD * rows; k < to; k += jump)
+#define COLUMN_BACK_(k, AHEAD)                                                                     \
+    for (idx jump = AHEAD * rows, k = first + (to - first - 1) / jump * jump; k >= first && k < to; k -= jump)
+
+/* What is loaded stays as it lies in memory until it is used, where that saves registers. */
+#if TERN_RAW4
+#define COLUMN_WORD_    STO
+#define COLUMN_OF_(v, e) LD(v, e)
+#define COLUMN_LOAD_(v, p)                                                                         \
+    TERN_CAT(COLUMN_LOAD_4, IN_SET(FLOAT4, TERN_T))(v, p)                                          \
+        v[0] = (p)[at];
+#define COLUMN_LOAD_4_0(v, p)
+#define COLUMN_LOAD_4_1(v, p)                                                                      \
+    if (EACH == 4) {                                                                               \
+        RAW4(v, (p) + at, 0);                                                                      \
+    } else
+#else
+#define COLUMN_WORD_       REAL
+#define COLUMN_OF_(v, e)   v[e]
+#define COLUMN_LOAD_(v, p) NORM_LOAD_(v, p)
+#endif
 
 /* So many numbers more for each of a lane's channels: see NORM_MEET_. */
 #define COLUMN_MEET_(M, S)                                                                         \
@@ -93,8 +113,10 @@
         mean[e] += d * share;                                                                      \
         squares[e] += (S) + d * d * count * share;                                                 \
     }
+/* Squares about the first of the rows, whose own distance from their mean is one of those: what is taken from their sum leaves a
+ * ninth of it or more. */
 #define COLUMN_MOMENTS_()                                                                          \
-    COLUMN_BY_(REAL x4[COLUMN_AHEAD][4];, NORM_LOAD_(x4[u], xs), {                                 \
+    COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4];, COLUMN_LOAD_(x4[u], xs), {         \
         ACC some = 0;                                                                              \
         UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) some += COLUMN_HAS_(u) ? 1 : 0;              \
         const ACC both = count + some;                                                             \
@@ -102,16 +124,16 @@
         const ACC portion = 1 / some;                                                              \
         EACH_OF(e)                                                                                 \
         {                                                                                          \
+            const ACC start = COLUMN_OF_(x4[0], e);                                                \
             ACC m = 0;                                                                             \
             ACC s = 0;                                                                             \
-            UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) m += x4[u][e] - origin[e]; \
-            m *= portion;                                                                          \
-            UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u))                      \
+            UNROLL for (i32 u = 1; u < COLUMN_AHEAD; u++)                                          \
             {                                                                                      \
-                const ACC d = x4[u][e] - origin[e] - m;                                            \
+                const ACC d = COLUMN_OF_(x4[u], e) - start;                                        \
+                m += d;                                                                            \
                 s += d * d;                                                                        \
             }                                                                                      \
-            COLUMN_MEET_(m, s)                                                                     \
+            COLUMN_MEET_(start - origin[e] + m * portion, s - m * m * portion)                     \
         }                                                                                          \
         count = both;                                                                              \
     })
@@ -129,7 +151,7 @@
             mean[e] = squares[e] = 0;                                                              \
         }                                                                                          \
         if (!given && !joins) {                                                                    \
-            COLUMN_THERE_(k) COLUMN_MOMENTS_()                                                     \
+            COLUMN_THERE_(k, COLUMN_AHEAD) COLUMN_MOMENTS_()                                                     \
         }                                                                                          \
         for (idx k = !given && joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {    \
             const ACC more = (ACC)(COLUMN_CUT_(k + 1) - COLUMN_CUT_(k)), both = count + more;      \
@@ -188,11 +210,11 @@
         }                                                                                          \
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
-            COLUMN_BACK_(k)                                                                        \
-            COLUMN_BY_(REAL x4[COLUMN_AHEAD][4]; REAL v4[4];, NORM_LOAD_(x4[u], xs),               \
+            COLUMN_BACK_(k, COLUMN_AHEAD)                                                          \
+            COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4]; REAL v4[4];, COLUMN_LOAD_(x4[u], xs), \
                        UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) {         \
                            const idx at = (k + u * rows) * (idx)channels + left + across;          \
-                           EACH_OF(e) v4[e] = (x4[u][e] - mean[e]) * w[e] + b[e];                  \
+                           EACH_OF(e) v4[e] = (COLUMN_OF_(x4[u], e) - mean[e]) * w[e] + b[e];      \
                            NORM_STORE_(ys, v4)                                                     \
                            if ((what & NORM_RELU) != 0) {                                          \
                                EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e];                           \
@@ -204,12 +226,11 @@
 
 /* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. */
 #define COLUMN_GRADIENTS_(USE)                                                                     \
-    COLUMN_BY_(REAL x4[COLUMN_AHEAD][4]; REAL d4[COLUMN_AHEAD][4]; REAL m4[COLUMN_AHEAD][4]; REAL v4[4]; \
-               , NORM_LOAD_(x4[u], xs) NORM_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) {       \
-                   NORM_LOAD_(m4[u], masks)                                                        \
-               } else EACH_OF(e) m4[u][e] = 1;                                                     \
-               , UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) { USE })
-#define COLUMN_DY_ (m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
+    COLUMN_BY_(COLUMN_AHEAD_BACK, COLUMN_WORD_ x4[COLUMN_AHEAD_BACK][4]; COLUMN_WORD_ d4[COLUMN_AHEAD_BACK][4]; \
+               COLUMN_WORD_ m4[COLUMN_AHEAD_BACK][4]; REAL v4[4];                                  \
+               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) { COLUMN_LOAD_(m4[u], masks) } \
+               , UNROLL for (i32 u = 0; u < COLUMN_AHEAD_BACK; u++) if (COLUMN_HAS_(u)) { USE })
+#define COLUMN_DY_ (COLUMN_OF_(d4[u], e) * ((what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0 ? 0 : 1))
 #define COLUMN_GRADIENT_()                                                                         \
     COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && ((what & NORM_RELU) == 0 || ALIGNED4(masks))) \
     GROUPS(g, tiles *(idx)parts)                                                                   \
@@ -222,10 +243,10 @@
             db[e] = dw[e] = 0;                                                                     \
         }                                                                                          \
         if (!joins) {                                                                              \
-            COLUMN_THERE_(k) COLUMN_GRADIENTS_(EACH_OF(e) {                                        \
+            COLUMN_THERE_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(EACH_OF(e) {                     \
                 const ACC dy = COLUMN_DY_;                                                         \
                 db[e] += dy;                                                                       \
-                dw[e] += dy * (x4[u][e] - mean[e]);                                                \
+                dw[e] += dy * (COLUMN_OF_(x4[u], e) - mean[e]);                                                \
             })                                                                                     \
         }                                                                                          \
         for (idx k = joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {              \
@@ -274,9 +295,9 @@
         }                                                                                          \
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
-            COLUMN_BACK_(k) COLUMN_GRADIENTS_(                                                     \
+            COLUMN_BACK_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(                                  \
                 const idx at = (k + u * rows) * (idx)channels + left + across;                     \
-                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] - (x4[u][e] - mean[e]) * dw[e]);     \
+                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] - (COLUMN_OF_(x4[u], e) - mean[e]) * dw[e]); \
                 NORM_STORE_(dxs, v4))                                                              \
         }                                                                                          \
     }

@@ -213,3 +213,15 @@ INLINE f32 tern_exp_rough(f32 x)
 }
 #define ROW_EXP_1(x) tern_exp_rough(x)
 #define ROW_LARGER(a, b) fmaxf(a, b) /* NaN is none */
+/* As they lie in memory. */
+#define TERN_RAW4 1
+#define RAW4(v, p, i) TERN_CAT(RAW4, TERN_T)(v, p, i)
+#define RAW4_f32      LOAD4_f32
+#define RAW4_f16(to, p, i)                                                                         \
+    do {                                                                                           \
+        tern_four_u16 four_ = ((const tern_four_u16 *)(p))[i];                                     \
+        SPREAD4_(TERN_AS_LOW, TERN_AS_HIGH, to, four_);                                            \
+    } while (0)
+#define RAW4_bf16       RAW4_f16
+#define TERN_AS_LOW(v)  (u16)(v)
+#define TERN_AS_HIGH(v) (u16)((v) >> 16)

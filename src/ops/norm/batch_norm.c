@@ -22,7 +22,7 @@ enum {
 };
 /* Groups of which one for each part of the channels keeps a processor busy, those that are enough for the largest GPU, the
  * elements of a part, and how many parts are worth a second launch. */
-enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 512, PART_WORK = 16384, FEW_PARTS = 4 };
+enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, FEW_PARTS = 4 };
 /* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
 enum { RECTIFIED = 3 };
