@@ -153,12 +153,26 @@
         if (!given && !joins) {                                                                    \
             COLUMN_THERE_(k, COLUMN_AHEAD) COLUMN_MOMENTS_()                                                     \
         }                                                                                          \
-        for (idx k = !given && joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {    \
-            const ACC more = (ACC)(COLUMN_CUT_(k + 1) - COLUMN_CUT_(k)), both = count + more;      \
-            const ACC share = more > 0 ? more / both : 0;                                          \
+        if (!given && joins && works && down < (idx)parts) {                                       \
+            COLUMN_EACH_(e) w[e] = pieces[COLUMN_PIECE_(down, e)];                                 \
+            COLUMN_EACH_(e) b[e] = 0;                                                              \
+            for (idx k = down; k < (idx)parts; k += rows) {                                        \
+                const ACC more = (ACC)(COLUMN_CUT_(k + 1) - COLUMN_CUT_(k));                       \
+                count += more;                                                                     \
+                COLUMN_EACH_(e)                                                                    \
+                {                                                                                  \
+                    const ACC d = pieces[COLUMN_PIECE_(k, e)] - w[e];                              \
+                    mean[e] += more * d;                                                           \
+                    b[e] += more * d * d;                                                          \
+                    squares[e] += pieces[COLUMN_PIECE_(k, e) + (idx)channels];                     \
+                }                                                                                  \
+            }                                                                                      \
+            const ACC portion = 1 / (count > 0 ? count : 1);                                       \
             COLUMN_EACH_(e)                                                                        \
-            COLUMN_MEET_(pieces[COLUMN_PIECE_(k, e)], pieces[COLUMN_PIECE_(k, e) + (idx)channels]) \
-            count = both;                                                                          \
+            {                                                                                      \
+                squares[e] += b[e] - mean[e] * mean[e] * portion;                                  \
+                mean[e] = w[e] + mean[e] * portion;                                                \
+            }                                                                                      \
         }                                                                                          \
         if (works) {                                                                               \
             COLUMN_EACH_(e)                                                                        \
