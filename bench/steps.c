@@ -110,11 +110,16 @@ static const struct {
     tern_module *(*model)(const bundle *b);
     tern_optimizer *(*optimizer)(tern_module *model, double lr);
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
+    bool channels_last; /* model and data, as the peer's */
 } kinds[] = {
-    {"a", linear, sgd, squared_error},        {"b", layers, sgd, cross_entropy},
-    {"c", convolutions, adam, cross_entropy}, {"d", residuals, momentum, cross_entropy},
-    {"e", gpt, adamw, cross_entropy},         {"f", lstm, adam, cross_entropy},
-    {"gpt2", gpt, adamw, cross_entropy},      {"resnet50", resnet50, momentum, cross_entropy},
+    {"a", linear, sgd, squared_error, false},
+    {"b", layers, sgd, cross_entropy, false},
+    {"c", convolutions, adam, cross_entropy, false},
+    {"d", residuals, momentum, cross_entropy, false},
+    {"e", gpt, adamw, cross_entropy, false},
+    {"f", lstm, adam, cross_entropy, false},
+    {"gpt2", gpt, adamw, cross_entropy, false},
+    {"resnet50", resnet50, momentum, cross_entropy, true},
 };
 
 /* Mixed precision, as the options want it. */
@@ -133,13 +138,18 @@ static bool task_mix(task *t, const bundle *b)
 /* The model and its optimizer, weights and data. "add" has data only. */
 static bool task_open(task *t, const char *name, const bundle *b)
 {
-    t->x = tern_keep(bundle_tensor(b, "x"));
+    tern_tensor *x = bundle_tensor(b, "x");
     t->y = tern_keep(bundle_tensor(b, "y"));
-    if (strcmp(name, "add") == 0)
+    if (strcmp(name, "add") == 0) {
+        t->x = tern_keep(x);
         return t->x && t->y;
+    }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].name, name) == 0) {
-            t->model = kinds[i].model(b);
+            tern_memory_format format =
+                kinds[i].channels_last ? TERN_CHANNELS_LAST : TERN_CONTIGUOUS_FORMAT;
+            t->model = tern_nn_to_memory_format(kinds[i].model(b), format);
+            t->x = tern_keep(kinds[i].channels_last ? tern_to_memory_format(x, format) : x);
             t->loss = kinds[i].loss;
             if (t->model)
                 t->optimizer = kinds[i].optimizer(t->model, bundle_number(b, "lr"));
