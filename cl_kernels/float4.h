@@ -96,17 +96,12 @@ enum { ROW_KEPT = 8 };
     ROW_EACH(first, IN, ACC four = 0;, four += (TERM);, s += four;, s += four;)
 /* The largest x, m, and the sum z of e^(x - m) in one reading. Where all is -inf so far, nothing is taken from x; what KEEP does
  * with v = e^(x - base) is of the last base, if the row is not read again. */
-#define ROW_EXP(x)   TERN_CAT(ROW_EXP, IS_HALF)(x)
-#define ROW_EXP_0(x) exp_below(x)
-#ifndef ROW_EXP_1 /* to as many bits as half precision has */
-#define ROW_EXP_1(x) exp_below(x)
-#endif
 #define ROW_BASE_(m)                                                                               \
     const ACC base = m > MINUS_INF ? m : 0;                                                        \
-    z *= ROW_EXP(before - base);
+    z *= exp_below(before - base);
 #define ROW_POWERS(IN, m, z, KEEP)                                                                 \
     ROW_CHUNKS(1, IN, const ACC before = m; ROW_UNITS(IN, , m = ROW_LARGER(m, x);, ) ROW_BASE_(m)      \
-               ROW_UNITS(IN, ACC four = 0;, const ACC v = ROW_EXP(x - base); four += v; KEEP, z += four;)) \
+               ROW_UNITS(IN, ACC four = 0;, const ACC v = exp_below(x - base); four += v; KEEP, z += four;)) \
     const ACC kept_base = m;                                                                       \
-    ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m) z += ROW_EXP(x - base);)
+    ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m) z += exp_below(x - base);)
 #endif

@@ -310,13 +310,13 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
-#define ENTROPY_DX_   ACC v = pull * ROW_EXP(x - lse) - (j == place ? push : evenly); v = counts != 0 ? v : 0;
+#define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly); v = counts != 0 ? v : 0;
         ROW_FOURS(xs + at, n, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
         const ACC own = m;
         m = TEAM_MAX(m, scratch);
-        z = log(TEAM_SUM(z * ROW_EXP(own - m), scratch));
+        z = log(TEAM_SUM(z * exp_below(own - m), scratch));
         if (smoothing != 0) {
             ROW_SUM(0, ENTROPY_IN, even, z - (x - m))
         }

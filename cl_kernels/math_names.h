@@ -56,8 +56,17 @@
 #define pow(x, y)  FN(tern_pow)(x, y)
 #define sigmoid(x) FN(tern_sigmoid)(x)
 #define exp2(x) FN(tern_exp2)(x)
+#ifdef TERN_EXP_ROUGH /* to as many bits as half precision asks for */
+#define exp_below(x)        TERN_CAT(TERN_EXP_BELOW, IS_HALF)(x)
+#define normal_cdf(x)       TERN_CAT(TERN_NORMAL_CDF, IS_HALF)(x)
+#define TERN_EXP_BELOW_0(x)  FN(tern_exp_below)(x)
+#define TERN_EXP_BELOW_1(x)  TERN_EXP_ROUGH(x)
+#define TERN_NORMAL_CDF_0(x) FN(tern_normal_cdf)(x)
+#define TERN_NORMAL_CDF_1(x) tern_normal_cdf_rough(x)
+#else
 #define exp_below(x) FN(tern_exp_below)(x)
 #define normal_cdf(x) FN(tern_normal_cdf)(x)
+#endif
 #define expm1(x) FN(tern_expm1)(x)
 #define log2(x) FN(tern_log2)(x)
 #define log10(x) FN(tern_log10)(x)

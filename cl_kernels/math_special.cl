@@ -103,6 +103,26 @@ INLINE f32 tern_normal_cdf_f32(f32 x)
     return x > 0.0f ? 1.0f - q : q;
 }
 
+#ifdef TERN_EXP_ROUGH
+/* The same to 16 bits, for what is rounded to half precision. */
+INLINE f32 tern_normal_cdf_rough(f32 x)
+{
+    f32 a = tern_fabs_f32(x), q = 2.3177083e-7f;
+    a = a > 5.2f ? 5.2f : a;
+    q = MULTIPLY_ADD(q, a, -7.3080677e-6f);
+    q = MULTIPLY_ADD(q, a, 1.02557759e-4f);
+    q = MULTIPLY_ADD(q, a, -8.50376587e-4f);
+    q = MULTIPLY_ADD(q, a, 4.6839302e-3f);
+    q = MULTIPLY_ADD(q, a, -1.83922298e-2f);
+    q = MULTIPLY_ADD(q, a, 5.44705553e-2f);
+    q = MULTIPLY_ADD(q, a, -1.28075221e-1f);
+    q = MULTIPLY_ADD(q, a, 2.4837483e-1f);
+    q = MULTIPLY_ADD(q, a, -3.98720575e-1f);
+    q = MULTIPLY_ADD(q, a, 4.99994662e-1f) * TERN_EXP_ROUGH(-0.5f * x * x);
+    return x > 0.0f ? 1.0f - q : q;
+}
+#endif
+
 /* ---- complement of the error function ---------------------------------------------------- */
 
 /* x > 0.45: e^(-x^2) N(t) / (1 + 2x), t = (x - 2) / (x + 2), all in pairs but for the polynomial's

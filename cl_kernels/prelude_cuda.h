@@ -211,7 +211,7 @@ INLINE f32 tern_exp_rough(f32 x)
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
     return y;
 }
-#define ROW_EXP_1(x) tern_exp_rough(x)
+#define TERN_EXP_ROUGH(x) tern_exp_rough(x)
 #define ROW_LARGER(a, b) fmaxf(a, b) /* NaN is none */
 /* As they lie in memory. */
 #define TERN_RAW4 1

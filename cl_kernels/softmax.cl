@@ -76,14 +76,14 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
         const i32 kept = log_ == 0 && !IS_HALF && !again; /* e^x stays at hand */
         ROW_POWERS(SOFTMAX_IN, m, z, SOFTMAX_KEEP)
         const ACC most = TEAM_MAX(m, scratch);
-        z = TEAM_SUM(z * ROW_EXP(m - most), scratch);
-        const ACC share = 1 / z, own = ROW_EXP(kept_base - most) * share;
+        z = TEAM_SUM(z * exp_below(m - most), scratch);
+        const ACC share = 1 / z, own = exp_below(kept_base - most) * share;
         z = most + log(z);
         ROW_CHUNKS(0, SOFTMAX_IN,
                    if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x - z;, STORE4(ys + at + head, q, y4);) }
                    else if (kept) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x * own;, STORE4(ys + at + head, q, y4);) }
-                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = ROW_EXP(x - most) * share;, STORE4(ys + at + head, q, y4);) })
-        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : ROW_EXP(x - most) * share);)
+                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = exp_below(x - most) * share;, STORE4(ys + at + head, q, y4);) })
+        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : exp_below(x - most) * share);)
 #else
 #if TERN_HOST && !IS_WIDE
         if (log_ == 0 && n > 0 && n <= SOFTMAX_KEPT) {

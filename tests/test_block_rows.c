@@ -16,7 +16,8 @@
 /* What needs the assembler of a GPU. */
 #undef LD_F16
 #undef ST_F16
-#undef ROW_EXP_1
+#undef TERN_EXP_ROUGH
+#define TERN_EXP_ROUGH(x) exp2f((x)*1.44269504f)
 #undef LOADED
 #define LD_F16(R, p, i)    ((f32)(p)[i])
 #define ST_F16(S, p, i, v) ((p)[i] = (u16)(v))
@@ -47,6 +48,7 @@
 #undef log
 #undef sqrt
 #undef fabs
+#undef erfc
 
 enum { MOST = 40000, OUTSIDE = -77 };
 enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, ADDS = 8, ALSO = 16, HALVES_ALONE = 32 };
@@ -462,12 +464,24 @@ static void rows_with_what_is_no_number(void **state)
                 }
 }
 
+/* Where a half has 11 bits, and below, where it has fewer. */
+static void gelu_of_halves_has_their_bits(void **state)
+{
+    (void)state;
+    for (i32 i = -700; i <= 700; i++) {
+        f64 v = i / 100.0, expected = 0.5 * erfc(-v * M_SQRT1_2),
+            actual = tern_normal_cdf_rough((f32)v);
+        if (fabs(actual - expected) > expected / 65536 + 1e-7)
+            fail_msg("%g at %g, not %g", actual, v, expected);
+    }
+    assert_true(isnan((f64)tern_normal_cdf_rough(NAN)) && tern_normal_cdf_rough(INFINITY) == 1 &&
+                tern_normal_cdf_rough(-INFINITY) == 0);
+}
+
 static const struct CMUnitTest tests[] = {
-    TEST(softmax_of_rows_anywhere),
-    TEST(layer_norm_of_rows_anywhere),
-    TEST(gradients_of_layer_norm_of_rows_anywhere),
-    TEST(sums_of_rows_anywhere),
-    TEST(cross_entropy_of_rows_anywhere),
+    TEST(gelu_of_halves_has_their_bits), TEST(softmax_of_rows_anywhere),
+    TEST(layer_norm_of_rows_anywhere),   TEST(gradients_of_layer_norm_of_rows_anywhere),
+    TEST(sums_of_rows_anywhere),         TEST(cross_entropy_of_rows_anywhere),
     TEST(rows_with_what_is_no_number),
 };
 
