@@ -33,6 +33,9 @@ INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
     return w;
 }
 
+/* n / stride, of n that is not below 0: division is slow on GPUs, and most strides are 1 or 2. */
+#define POOL_OVER_(n, stride) ((stride) == 1 ? (n) : (stride) == 2 ? (n) >> 1 : (n) / (stride))
+
 /* The windows first..end that element i may be in. */
 INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
 {
@@ -46,8 +49,8 @@ INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
     } else {
         idx last = i + (idx)s->padding[d];
         idx first = last - ((idx)s->window[d] - 1) * (idx)s->dilation[d];
-        w.first = first <= 0 ? 0 : (first + stride - 1) / stride;
-        w.end = last / stride + 1;
+        w.first = first <= 0 ? 0 : POOL_OVER_(first + stride - 1, stride);
+        w.end = POOL_OVER_(last, stride) + 1;
         w.end = w.end < out ? w.end : out;
     }
     return w;
@@ -95,6 +98,20 @@ INLINE i32 pool_is_halving(const tern_pool_shape *s)
     return flat && s->adaptive == 0 && 2 * s->out[1] <= s->in[1] && 2 * s->out[2] == s->in[2] &&
            s->in[2] <= POOL_BAND / 2;
 }
+#endif
+
+/* Where lanes are many each takes four elements along the third dim of a type that has loads of four. Of images by channels
+ * these are in windows of their own; along a row they share windows. */
+#if !TERN_CHUNKS
+#include "float4.h"
+#define POOL_HELD 4 /* windows, or elements of one, that a lane loads before it uses the first */
+#undef POOL_STORE_
+#define POOL_STORE_(p, at, v)   TERN_CAT(POOL_STORE, IN_SET(FLOAT4, TERN_T))(p, at, v)
+#define POOL_STORE_0(p, at, v)
+#define POOL_STORE_1(p, at, v)                                                                     \
+    if (whole) {                                                                                   \
+        STORE4((p) + (at), 0, v);                                                                  \
+    } else
 #endif
 
 #if IS_FLOAT || IS_WHOLE
@@ -267,6 +284,47 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         return;
     }
 #endif
+#if !TERN_CHUNKS && IN_SET(FLOAT4, TERN_T)
+    if (s.last != 0 && (in2 & 3) == 0 && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(places)) {
+        FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2 / 4)
+        {
+            const idx slice = r / out1, p = slice / (idx)s.out[0];
+            tern_span z = window_of(&s, 0, slice - p * (idx)s.out[0]), y = window_of(&s, 1, r - slice * out1);
+            INNER(r, j)
+            {
+                const GLOBAL STO *plane = xs + p * (idx)s.in[0] * in1 * in2 + 4 * j;
+                REAL most[4];
+                i64 best[4];
+                EACH4(e)
+                {
+                    most[e] = LOWEST;
+                    best[e] = z.first * in1 + y.first < (idx)s.in[0] * in1 ? z.first * in1 + y.first : (idx)s.in[0] * in1 - 1;
+                }
+                EACH(iz, z) for (idx first = y.first; first < y.end; first += POOL_HELD * y.step)
+                {
+                    REAL x4[POOL_HELD][4];
+                    UNROLL for (i32 u = 0; u < POOL_HELD; u++)
+                    {
+                        const idx at = first + u * y.step < y.end ? first + u * y.step : first;
+                        LOAD4(x4[u], plane + (iz * in1 + at) * in2, 0);
+                    }
+                    UNROLL for (i32 u = 0; u < POOL_HELD; u++) if (first + u * y.step < y.end)
+                    {
+                        EACH4(e)
+                        {
+                            const i32 more = LARGER(x4[u][e], most[e]);
+                            most[e] = more ? x4[u][e] : most[e];
+                            best[e] = more ? iz * in1 + first + u * y.step : best[e];
+                        }
+                    }
+                }
+                STORE4(ys + r * out2 + 4 * j, 0, most);
+                STORE4_i64(places + r * out2 + 4 * j, 0, best);
+            }
+        }
+        return;
+    }
+#endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
         tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
@@ -349,19 +407,82 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
             }
     }
 #else
+    const i32 whole = (in2 & 3) == 0 && ALIGNED4(xs);
+    if (s.last == 0) {
+        FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, (in2 + 3) / 4)
+        {
+            const idx slice = r / in1, p = slice / (idx)s.in[0];
+            tern_span z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            INNER(r, j)
+            {
+                const idx left = 4 * j, right = left + 3 < in2 ? left + 3 : in2 - 1;
+                const idx begin = windows_with(&s, 2, left).first, end = windows_with(&s, 2, right).end;
+                const idx own = (r - p * (idx)s.in[0] * in1) * in2 + left;
+                REAL sum[4] = {0, 0, 0, 0};
+                EACH(qz, z) EACH(qy, y) for (idx first = begin; first < end; first += POOL_HELD)
+                {
+                    const idx q = p * outs + (qz * out1 + qy) * out2 + first;
+                    idx place[POOL_HELD];
+                    REAL dy[POOL_HELD];
+                    UNROLL for (i32 u = 0; u < POOL_HELD; u++)
+                    {
+                        place[u] = first + u < end ? (idx)places[q + u] - own : -1;
+                        dy[u] = first + u < end ? LD(ys, q + u) : 0;
+                    }
+                    UNROLL for (i32 u = 0; u < POOL_HELD; u++)
+                    {
+                        UNROLL for (i32 e = 0; e < 4; e++) sum[e] += place[u] == e ? dy[u] : 0;
+                    }
+                }
+                POOL_STORE_(xs, r * in2 + left, sum)
+                for (i32 e = 0; e < 4; e++)
+                    if (left + e <= right)
+                        ST(xs, r * in2 + left + e, sum[e]);
+            }
+        }
+        return;
+    }
+#if IN_SET(FLOAT4, TERN_T)
+    if (whole && ALIGNED4(ys) && ALIGNED4(places)) {
+        FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2 / 4)
+        {
+            const idx slice = r / in1, p = slice / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
+            tern_span z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            INNER(r, j)
+            {
+                REAL sum[4] = {0, 0, 0, 0};
+                EACH(qz, z) for (idx first = y.first; first < y.end; first += 2)
+                {
+                    const idx q = p * outs + (qz * out1 + first) * out2 + 4 * j, more = first + 1 < y.end ? out2 : 0;
+                    i64 place[2][4];
+                    REAL dy[2][4];
+                    LOAD4_i64(place[0], places + q, 0);
+                    LOAD4_i64(place[1], places + q + more, 0);
+                    LOAD4(dy[0], ys + q, 0);
+                    LOAD4(dy[1], ys + q + more, 0);
+                    EACH4(e)
+                    {
+                        sum[e] += (idx)place[0][e] == own ? dy[0][e] : 0;
+                        sum[e] += more != 0 && (idx)place[1][e] == own ? dy[1][e] : 0;
+                    }
+                }
+                STORE4(xs + r * in2 + 4 * j, 0, sum);
+            }
+        }
+        return;
+    }
+#endif
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
         tern_span z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
-        idx p = r / in1 / (idx)s.in[0];
+        idx p = r / in1 / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
         INNER(r, j)
         {
-            tern_span x = windows_with(&s, 2, j);
-            i64 own = (i64)((r - p * (idx)s.in[0] * in1) * line + j * each);
             REAL sum = 0;
-            EACH(qz, z) EACH(qy, y) EACH(qx, x)
+            EACH(qz, z) EACH(qy, y)
             {
-                idx q = p * outs + (qz * out1 + qy) * out2 + qx;
-                sum += places[q] == own ? LD(ys, q) : 0;
+                idx q = p * outs + (qz * out1 + qy) * out2 + j;
+                sum += (idx)places[q] == own ? LD(ys, q) : 0;
             }
             ST(xs, r * in2 + j, sum);
         }

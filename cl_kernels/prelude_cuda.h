@@ -138,6 +138,12 @@ typedef struct __align__(8) tern_four_u16 { /* in pairs, which stay so until the
 typedef struct __align__(4) tern_four_u8 {
     u8 v[4];
 } tern_four_u8;
+typedef struct __align__(16) tern_four_i64 {
+    i64 v[4];
+} tern_four_i64;
+#define FOUR_i64  tern_four_i64
+#define GET4_i64(to, p, i) to = ((const tern_four_i64 *)(p))[i]
+#define SPREAD4_i64        SPREAD4_f32
 #define FOUR_f32  tern_four_f32
 #define FOUR_f16  tern_four_u16
 #define FOUR_bf16 tern_four_u16
@@ -200,6 +206,8 @@ TERN_TWO_(bf16)
 #define LOAD4_f32(v, p, i)   LOAD4_(f32, v, p, i)
 #define LOAD4_f16(v, p, i)   LOAD4_(f16, v, p, i)
 #define LOAD4_bf16(v, p, i)  LOAD4_(bf16, v, p, i)
+#define LOAD4_i64(v, p, i)   LOAD4_(i64, v, p, i)
+#define STORE4_i64(p, i, v)  STORE4_(tern_four_i64, TERN_AS_IT_IS, p, i, v)
 #define STORE4_f32(p, i, v)  STORE4_(tern_four_f32, TERN_AS_IT_IS, p, i, v)
 #define STORE4_f16(p, i, v)  STORE4_16_(tern_two_f16, p, i, v)
 #define STORE4_bf16(p, i, v) STORE4_16_(tern_two_bf16, p, i, v)

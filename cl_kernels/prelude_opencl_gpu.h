@@ -42,6 +42,8 @@
     TERN_SPREAD4_(v, float4, vload_half4((size_t)(i), (const __global half *)(p)))
 #define LOAD4_bf16(v, p, i)                                                                        \
     TERN_SPREAD4_(v, float4, as_float4(convert_uint4(vload4((size_t)(i), p)) << 16))
+#define LOAD4_i64(v, p, i)  TERN_SPREAD4_(v, long4, vload4((size_t)(i), p))
+#define STORE4_i64(p, i, v) vstore4((long4)(v[0], v[1], v[2], v[3]), (size_t)(i), p)
 #define STORE4_f32(p, i, v) vstore4(TERN_FLOAT4_(v), (size_t)(i), p)
 #define STORE4_f16(p, i, v)                                                                        \
     vstore_half4_rte(TERN_FLOAT4_(v), (size_t)(i), (__global half *)(p))
