@@ -1,4 +1,6 @@
 /* loss.cl -- cross entropy of rows of logits against classes, and squared differences. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 #if IS_FLOAT
 
 /* For each row x of n classes with target t, weights w (1 without has_weight), smoothing s:

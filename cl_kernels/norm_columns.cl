@@ -337,6 +337,10 @@ KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means
     COLUMN_NORM_()
 }
 
+#if IS_MOVER && IS_HALF /* bfloat16 is widened by more instructions, and spills with three blocks' registers */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
+#endif
 /* batch_norm_gradient, with NORM_RELU where what came in is relu's, whose values are the mask. */
 KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
          (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),

@@ -19,7 +19,7 @@ typedef long long idx;
 #define LOCAL
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
-/* Blocks that a multiprocessor is to hold, which limits a thread's registers. 0: the assembler weighs it,
+/* Blocks that a multiprocessor is to hold, a number and no expression, which limits a thread's registers. 0: the assembler weighs it,
  * and may spill two or three to hold a block more; families that this would happen to say 1 to 4. */
 #define TERN_BLOCKS 0
 #define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
@@ -225,11 +225,12 @@ INLINE f32 tern_exp_rough(f32 x)
 #define TERN_RAW4 1
 #define RAW4(v, p, i) TERN_CAT(RAW4, TERN_T)(v, p, i)
 #define RAW4_f32      LOAD4_f32
+#define RAW4_bf16     RAW4_f16
+typedef struct __align__(8) tern_raw_u16 {
+    u16 v[4];
+} tern_raw_u16;
 #define RAW4_f16(to, p, i)                                                                         \
     do {                                                                                           \
-        tern_four_u16 four_ = ((const tern_four_u16 *)(p))[i];                                     \
-        SPREAD4_(TERN_AS_LOW, TERN_AS_HIGH, to, four_);                                            \
+        tern_raw_u16 four_ = ((const tern_raw_u16 *)(p))[i];                                       \
+        SPREAD4_f32(to, four_);                                                                    \
     } while (0)
-#define RAW4_bf16       RAW4_f16
-#define TERN_AS_LOW(v)  (u16)(v)
-#define TERN_AS_HIGH(v) (u16)((v) >> 16)

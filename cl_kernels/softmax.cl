@@ -1,7 +1,11 @@
 /* softmax.cl -- softmax and log softmax: a team for each dense row of n elements. Collectives stand outside
  * of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
+#if IS_HALF
 #define TERN_BLOCKS 4
+#else
+#define TERN_BLOCKS 3
+#endif
 #if IS_FLOAT
 #include "float4.h"
 
