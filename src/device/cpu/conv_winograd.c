@@ -20,14 +20,6 @@ enum {
     LANES = 16
 };
 
-bool tern_cpu_is_v3(void)
-{
-    static _Atomic int known;
-    if (!known)
-        known = strcmp(tern_cpu_level(), "x86-64-v3") == 0 ? 1 : 2;
-    return known == 1;
-}
-
 static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
@@ -38,7 +30,7 @@ static bool fits(const tern_convolution *c)
     int64_t least = s->c < s->o ? s->c : s->o, most = s->c + s->o - least;
     return plane && !c->channels_last && c->dtype == TERN_F32 && s->groups == 1 &&
            least >= (c->pass == TERN_CONV_WEIGHT ? FEWEST_OF_SUMS : FEWEST) && most <= MOST &&
-           s->n * s->out[1] * s->out[2] >= 4 * TILES && tern_cpu_is_v3();
+           s->n * s->out[1] * s->out[2] >= 4 * TILES && tern_cpu_has_v3();
 }
 
 static int64_t rounded(int64_t n)
