@@ -22,8 +22,8 @@ static bool fits(const tern_convolution *c)
     return plane && !c->channels_last && c->dtype == TERN_F32 && s->groups == 1 &&
            !c->bias.buffer && s->c >= FEWEST && s->o >= FEWEST && s->out[2] % LANES == 0 &&
            s->out[1] * s->out[2] % PANEL == 0 &&
-           4 * s->c * window * window * s->out[1] * s->out[2] <= MOST_BYTES && tern_cpu_has_v3() &&
-           (window == 1 || tern_cpu_is_v3());
+           4 * s->c * window * window * s->out[1] * s->out[2] <= MOST_BYTES &&
+           tern_cpu_above_v3() >= 0 && (window == 1 || tern_cpu_above_v3() == 0);
 }
 
 tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, bool *taken)

@@ -30,7 +30,7 @@ static bool fits(const tern_convolution *c)
     int64_t least = s->c < s->o ? s->c : s->o, most = s->c + s->o - least;
     return plane && !c->channels_last && c->dtype == TERN_F32 && s->groups == 1 &&
            least >= (c->pass == TERN_CONV_WEIGHT ? FEWEST_OF_SUMS : FEWEST) && most <= MOST &&
-           s->n * s->out[1] * s->out[2] >= 4 * TILES && tern_cpu_has_v3();
+           s->n * s->out[1] * s->out[2] >= 4 * TILES && tern_cpu_above_v3() >= 0;
 }
 
 static int64_t rounded(int64_t n)
@@ -73,8 +73,8 @@ static void place_room(tern_host_winograd *g, bool sums)
     g->pitch = rounded(g->images * tiles + (tiles % LANES && g->images > 1 ? LANES : 0));
     g->u_step = weights + LANES;
     g->v_step = g->c * g->pitch + LANES;
-    g->m_step = (sums ? 2 * LANES : g->o) * g->pitch + LANES; /* of sums: of a panel */
-    g->m_room = 16 * g->m_step * (sums ? (2 * g->o + LANES - 1) / LANES : 1);
+    g->m_step = (sums ? g->strips.panel : g->o) * g->pitch + LANES; /* of sums: of a panel */
+    g->m_room = 16 * g->m_step * (sums ? (g->o + g->strips.panel - 1) / g->strips.panel : 1);
     g->line_step = rounded((g->strip + 1) * g->columns) + LANES;
     g->row = rounded(2 * g->columns) + 4 * LANES;
     g->sums = sums ? rounded(9 * weights) : 0;
@@ -105,7 +105,7 @@ static void shape_of(const tern_convolution *c, tern_host_winograd *g)
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite)
 {
-    static _Atomic(void *) found[2];
+    static _Atomic(void *) found[2], strips;
     bool sums = c->pass == TERN_CONV_WEIGHT;
     tern_host_winograd g;
     *taken = fits(c);
@@ -113,6 +113,9 @@ tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c,
         return TERN_OK;
     memset(&g, 0, sizeof g);
     shape_of(c, &g);
+    TERN_TRY(tern_cpu_run_product(place, &strips, "strips", TERN_F32, &g.strips, 1));
+    if (sums && g.o <= g.strips.panel / 2) /* one register of it is enough */
+        g.strips.panel /= 2;
     cut(&g, sums);
     place_room(&g, sums);
     int64_t numbers = 9 * g.c * g.o;

@@ -20,6 +20,8 @@ typedef struct winograd {
     idx line_step, pitch;
 } winograd;
 
+typedef __typeof__(strips_f32) winograd_strips;
+
 static __attribute__((noinline)) void winograd_places(const tern_host_winograd *g, idx part,
                                                       winograd *w)
 {
@@ -189,26 +191,26 @@ static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g,
 static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *dy, idx first, idx rows, f32 *m)
 {
-    enum { LANES_ = VECTOR / sizeof(f32), PANEL = 2 * LANES_ };
+    enum { LANES_ = VECTOR / sizeof(f32) };
     const idx across = (idx)g->columns, height = (idx)g->out[0], width = (idx)g->out[1];
-    const idx line = 2 * across * PANEL, step = w->m_step;
-    for (idx o = 0; o < (idx)g->o; o += PANEL, dy += PANEL * height * width, m += 16 * step) {
+    const idx panel = (idx)g->strips.panel, line = 2 * across * panel, step = w->m_step;
+    for (idx o = 0; o < (idx)g->o; o += panel, dy += panel * height * width, m += 16 * step) {
         f32 *to = m;
         for (idx r = 0; r < rows; r++) {
             for (idx a = 0; a < 2; a++) {
                 idx y = 2 * (first + r) + a, seen = y < height ? width : 0;
                 f32 *pixels = w->free + a * line;
                 winograd_turn(pixels, dy + y * width, height * width, seen,
-                              tern_smaller(PANEL, (idx)g->o - o), PANEL, PANEL);
-                for (idx i = seen * PANEL; i < line; i++)
+                              tern_smaller(panel, (idx)g->o - o), panel, panel);
+                for (idx i = seen * panel; i < line; i++)
                     pixels[i] = 0;
             }
-            for (idx j = 0; j < 2 * across; j++, to += LANES_) {
-                const f32 *at = w->free + j / 2 * 2 * PANEL + j % 2 * LANES_;
+            for (idx j = 0; j < across * panel; j += LANES_, to += LANES_) {
+                const f32 *at = w->free + j + j / panel * panel;
                 vector_f32 d[4][2];
                 UNROLL
                 for (int b = 0; b < 2; b++) {
-                    vector_f32 d0 = load_f32(at + b * PANEL), d1 = load_f32(at + line + b * PANEL);
+                    vector_f32 d0 = load_f32(at + b * panel), d1 = load_f32(at + line + b * panel);
                     d[0][b] = d0, d[1][b] = d0 + d1, d[2][b] = d0 - d1, d[3][b] = d1;
                 }
                 UNROLL
@@ -284,13 +286,14 @@ KERNEL1(conv_winograd_f32, (IN, tern_host_winograd, g))
     winograd_unit a;
     winograd_places(g, (idx)tern_g.part, &w);
     winograd_weights(g, &w);
+    winograd_strips *const strips = (winograd_strips *)g->strips.run;
     f32 zero = 0;
     GROUPS (u, g->units) {
         winograd_begin(g, &w, u, &a);
         const finish_f32 f = {1, 0, NULL, a.images * a.tiles};
         for (idx s = 0; s < 16; s++)
-            strips_f32(o, c, w.u + s * w.u_step, c, 1, w.v + s * w.v_step, w.pitch,
-                       2 * VECTOR / sizeof(f32), w.m + s * w.m_step, w.pitch, &f);
+            strips(o, c, w.u + s * w.u_step, c, 1, w.v + s * w.v_step, w.pitch,
+                   (idx)g->strips.panel, w.m + s * w.m_step, w.pitch, &f);
         for (idx i = 0; i < a.images; i++)
             for (idx q = 0; q < o; q++)
                 zero += winograd_write(
@@ -302,20 +305,21 @@ KERNEL1(conv_winograd_f32, (IN, tern_host_winograd, g))
 
 KERNEL1(conv_winograd_weight_f32, (IN, tern_host_winograd, g))
 {
-    enum { PANEL = 2 * VECTOR / sizeof(f32) };
-    const idx o = (idx)g->o, c = (idx)g->c, plane = (idx)(g->out[0] * g->out[1]);
+    const idx o = (idx)g->o, c = (idx)g->c, panel = (idx)g->strips.panel,
+              plane = (idx)(g->out[0] * g->out[1]);
     winograd w;
     winograd_unit a;
     finish_f32 f = {1, 0, NULL, o};
+    winograd_strips *const strips = (winograd_strips *)g->strips.run;
     winograd_places(g, (idx)tern_g.part, &w);
     GROUPS (u, g->units) {
         winograd_begin(g, &w, u, &a);
         for (idx i = 0; i < a.images; i++)
             winograd_back(g, &w, g->y + (a.image + i) * o * plane, a.row, a.rows,
-                          w.m + i * a.tiles * PANEL);
+                          w.m + i * a.tiles * panel);
         for (idx s = 0; s < 16; s++)
-            strips_f32(c, a.images * a.tiles, w.v + s * w.v_step, w.pitch, 1, w.m + s * w.m_step,
-                       PANEL, 16 * w.m_step, w.u + s * w.u_step, o, &f);
+            strips(c, a.images * a.tiles, w.v + s * w.v_step, w.pitch, 1, w.m + s * w.m_step, panel,
+                   16 * w.m_step, w.u + s * w.u_step, o, &f);
         f.beta = 1;
     }
     winograd_sums(g, &w, g->room + (idx)tern_g.part * (idx)g->part_room);

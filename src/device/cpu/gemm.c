@@ -72,7 +72,7 @@ static bool wants_packing(const tern_host_product *p)
     const bool turned = p->a.row == 1 && a >= m;
     if (p->b.col != 1 || (m > 256 && n > 256 && m * n > 512 * 512))
         return false;
-    return tern_cpu_is_v3() &&
+    return tern_cpu_above_v3() == 0 &&
            ((turned && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
             b % 512 == 0);
 }

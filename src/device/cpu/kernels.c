@@ -62,8 +62,7 @@ const char *tern_cpu_level(void)
     return supported_levels(levels) > 0 ? levels[0].name : NULL;
 }
 
-/* -1 where v3 is not among the levels, else how many are above it. */
-static int above_v3(void)
+int tern_cpu_above_v3(void)
 {
     static _Atomic int known;
     level levels[MAX_LEVELS];
@@ -74,16 +73,6 @@ static int above_v3(void)
         known = i < n ? i + 2 : 1;
     }
     return known - 2;
-}
-
-bool tern_cpu_is_v3(void)
-{
-    return above_v3() == 0;
-}
-
-bool tern_cpu_has_v3(void)
-{
-    return above_v3() >= 0;
 }
 
 static void run_entry(const tern_cpu_kernel *k, int part, int parts, void *const *args)

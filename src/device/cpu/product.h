@@ -66,6 +66,13 @@ typedef struct tern_host_conv_few {
 } tern_host_conv_few;
 enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
+/* strips_f32 of product_tile.h for the widest registers that there are, to those that are compiled for narrower ones, and
+ * how many numbers a row of its panels has. */
+typedef struct tern_host_strips {
+    void (*run)(void);
+    i64 panel;
+} tern_host_strips;
+
 /* A convolution of 3 x 3 taps and stride 1 as conv_winograd_tile.h takes it, or a gradient of one: that of x is one of
  * dy with the taps turned, whose x, c and y, o they then are. y has rows x columns tiles; a unit of work is `strip`
  * rows of tiles of some images. The other numbers say where the parts' room has what. */
@@ -75,6 +82,7 @@ typedef struct tern_host_winograd {
     i64 weight_step[2]; /* between the taps of outputs, and of inputs */
     i64 turned;
     i64 rows, columns, strip, images, units;
+    tern_host_strips strips; /* its products */
     i64 pitch, u_step, v_step, m_step, m_room, line_step, row;
     f32 *room;           /* part_room numbers for each part */
     i64 part_room, sums; /* the gradient of the weight comes first, `sums` numbers */

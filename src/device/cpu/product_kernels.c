@@ -32,12 +32,13 @@ enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128, FEW_DEPTH = 1024, FEW_
 enum { LEFT = 8 * ROWS };  /* rows of A that are packed at once */
 enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at once */
 
-/* Elsewhere size goes before speed: doubles, and processors whose float32 products are oneDNN's. */
-#if defined(__AVX2__) && !defined(__AVX512F__)
+/* Elsewhere size goes before speed: doubles, and old processors. Large products with AVX-512 are oneDNN's. */
+#ifdef __AVX2__
 #define IS_FAST (sizeof(REAL) == sizeof(f32))
 #else
 #define IS_FAST 0
 #endif
+#define IS_LARGE (IS_FAST && VECTOR == 32)
 
 #define UNROLL _Pragma("GCC unroll 16")
 #define VEC    FN(vector)
@@ -55,6 +56,16 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 #include "attention_tile.h"
 #if TERN_LOWEST || !defined(__AVX512F__) /* rows of images seldom fill wider registers */
 #include "conv_few_tile.h"
+#endif
+#ifdef __AVX2__
+KERNEL1(strips_f32, (IN, tern_host_strips, g))
+{
+    (void)tern_g;
+    *(tern_host_strips *)(uintptr_t)g =
+        (tern_host_strips){(void (*)(void))strips_f32, 2 * VECTOR / sizeof(f32)};
+}
+#elif TERN_LOWEST
+DECLARED_(strips_f32, "(IN, tern_host_strips, g)")
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #include "conv_winograd_tile.h"

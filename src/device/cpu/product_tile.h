@@ -88,7 +88,7 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
                     idx c_row, const K(finish) * f, const int rows, const int wide)
 {
     VEC acc[ROWS][2] = {{{0}}};
-    if (IS_FAST && rows == ROWS)
+    if (IS_LARGE && rows == ROWS)
         UNROLL
     for (int r = 0; r < rows; r++)
         __builtin_prefetch(c + r * c_row + wide * LANE - 1, 1);
@@ -162,7 +162,7 @@ static __attribute__((noinline)) void K(strips)(idx rows, idx k, const REAL *a, 
                                                 REAL *c, idx c_row, const K(finish) * f)
 {
     REAL packed[LEFT * DEPTH] __attribute__((aligned(64)));
-    const bool packs = IS_FAST && a_row == 1 && a_col >= 2 * ROWS && f->columns > 4 * LANE;
+    const bool packs = IS_LARGE && a_row == 1 && a_col >= 2 * ROWS && f->columns > 4 * LANE;
     idx i = 0;
     for (idx ready = 0; i + ROWS <= rows; i += ROWS, a += ROWS * a_row, c += ROWS * c_row) {
         if (packs && i == ready) {
