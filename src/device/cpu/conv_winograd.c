@@ -7,13 +7,15 @@
 #include <string.h>
 
 /* Fewer channels are transformed for longer than they are multiplied; the weights of more, 16 numbers for 9 in each
- * part, leave the caches, and fewer tiles than TILES do not pay for them. Of smaller images much of the tiles is
+ * part, leave the caches, and fewer tiles than TILES do not pay for them; a gradient of weights, which passes over all its
+ * tiles for each, gains with up to MOST_OF_SUMS where there are twice as many tiles. Of smaller images much of the tiles is
  * padding. What a unit has of x and y, UNIT numbers in each of the 16, is to stay in the second cache. The widest
  * register has so many lanes. */
 enum {
     FEWEST = 8,
     FEWEST_OF_SUMS = 16,
     MOST = 256,
+    MOST_OF_SUMS = 512,
     SMALLEST = 6,
     TILES = 64,
     UNIT = 2048,
@@ -27,10 +29,12 @@ static bool fits(const tern_convolution *c)
     for (int i = 1; i < 3; i++)
         plane = plane && s->window[i] == 3 && s->stride[i] == 1 && s->dilation[i] == 1 &&
                 s->padding[i] <= 2 && s->in[i] >= SMALLEST && s->out[i] >= SMALLEST;
+    bool sums = c->pass == TERN_CONV_WEIGHT;
     int64_t least = s->c < s->o ? s->c : s->o, most = s->c + s->o - least;
     return plane && !c->channels_last && c->dtype == TERN_F32 && s->groups == 1 &&
-           least >= (c->pass == TERN_CONV_WEIGHT ? FEWEST_OF_SUMS : FEWEST) && most <= MOST &&
-           s->n * s->out[1] * s->out[2] >= 4 * TILES && tern_cpu_above_v3() >= 0;
+           least >= (sums ? FEWEST_OF_SUMS : FEWEST) && most <= (sums ? MOST_OF_SUMS : MOST) &&
+           s->n * s->out[1] * s->out[2] >= 4 * TILES * (most > MOST ? 2 : 1) &&
+           tern_cpu_above_v3() >= 0;
 }
 
 static int64_t rounded(int64_t n)
