@@ -3,8 +3,10 @@
 #undef TERN_BLOCKS
 #if IS_HALF
 #define TERN_BLOCKS 4
-#else
+#elif TERN_IDX32
 #define TERN_BLOCKS 3
+#else /* indices of 64 bits take registers too */
+#define TERN_BLOCKS 2
 #endif
 #if IS_FLOAT
 #include "float4.h"
