@@ -92,6 +92,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
     set(halves)
     set(small ${families})
     list(REMOVE_ITEM small ${TERN_KERNEL_FAMILIES_ONCE})
+    list(APPEND small ${TERN_KERNEL_FAMILIES_SMALL})
   endif()
   if(isa STREQUAL v4 AND v3 IN_LIST TERN_CPU_ISAS)
     set(families ${TERN_KERNEL_FAMILIES_V4})
@@ -231,6 +232,7 @@ endif()
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
 include(CheckLinkerFlag)
 check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
+check_linker_flag(C "LINKER:-z,noseparate-code" TERN_JOINS_SEGMENTS) # no padding between code and constants: two pages
 
 # tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
 # lib<name>.a; tern::<export> and tern::<export>_static to users.
@@ -251,6 +253,7 @@ function(tern_library name export)
   # the library comes back to it: dlclose leaves it where it is.
   target_link_options(${name}_shared PRIVATE LINKER:-Bsymbolic-functions LINKER:-z,nodelete
     $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
+    $<$<BOOL:${TERN_JOINS_SEGMENTS}>:LINKER:-z,noseparate-code>
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
   set_property(TARGET ${name}_shared APPEND PROPERTY
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)

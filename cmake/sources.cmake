@@ -98,6 +98,8 @@ set(TERN_KERNEL_FAMILIES_ONCE
   svd
   vision
 )
+# of these, those whose time goes into powers and divisions one after the other, not into loops over memory;
+set(TERN_KERNEL_FAMILIES_SMALL loss_ctc polygamma svd)
 # those that compute more than they load, so that x86-64-v4 helps them beyond v3 by more than a hundredth of a step;
 set(TERN_KERNEL_FAMILIES_V4
   elementwise
