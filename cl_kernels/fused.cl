@@ -273,11 +273,7 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 /* ---- cross entropy ------------------------------------------------------------------------------- */
 
 #undef TERN_BLOCKS
-#if IS_HALF && IS_MOVER /* bfloat16, which steps have */
 #define TERN_BLOCKS 3
-#else
-#define TERN_BLOCKS 4
-#endif
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
  * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
  * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8. */

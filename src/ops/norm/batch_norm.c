@@ -61,7 +61,7 @@ static batch batch_of(const tern_tensor *x)
     int64_t tile = b.flat ? TILE : b.columns ? COLUMN_TILE : 1;
     b.groups = (b.channels + tile - 1) / tile;
     if ((grouped || b.flat) && x->numel > 0 &&
-        b.groups < (grouped ? MANY_GROUPS / 2 + 1 : ENOUGH_GROUPS)) {
+        b.groups < (b.columns ? MANY_GROUPS / 2 + 1 : ENOUGH_GROUPS)) {
         int64_t most = MANY_GROUPS / b.groups, each = x->numel / b.groups / PART_WORK;
         b.parts = each < FEW_PARTS ? 1 : each < most ? each : most;
     }

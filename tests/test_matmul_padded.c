@@ -1,0 +1,90 @@
+/* Products of half precision whose rows begin at no multiple of 16 bytes, which CUDA computes by padded copies where they are
+ * large: forward and gradients as they are on the cpu. */
+#include "support.h"
+#include <string.h>
+
+/* Rows of the left factor: as many as CUDA goes by copies for. */
+static int64_t rows_on(const char *device)
+{
+    return strncmp(device, "cuda", 4) == 0 ? 257 : 3;
+}
+
+/* Of numbers whose sums are exact. */
+static void large_products_of_odd_rows_are_exact(void **state)
+{
+    static const int64_t cases[][2] = {{128, 8193}, {1027, 1025}};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            const tern_dtype dtype = i ? TERN_F16 : TERN_BF16;
+            const int64_t in = cases[i][0], out = cases[i][1], rows = rows_on(device);
+            tern_tensor *y[2], *dx[2], *dw[2];
+            for (int d = 0; d < 2; d++) {
+                const char *where = d ? "cpu" : device;
+                tern_tensor *of[3];
+                const tern_shape shapes[] = {TERN_SHAPE(4, rows, in), TERN_SHAPE(out, in),
+                                             TERN_SHAPE(4, rows, out)};
+                for (int k = 0; k < 3; k++) {
+                    tern_tensor *x =
+                        test_uniform(where, TERN_F32, shapes[k], -1, 1, 7 + (uint64_t)k);
+                    of[k] = tern_detach(tern_to_dtype(tern_round(x), d ? TERN_F64 : dtype));
+                }
+                tern_requires_grad_(of[0], true);
+                tern_requires_grad_(of[1], true);
+                y[d] = tern_linear(of[0], of[1], NULL);
+                assert_true(tern_is_contiguous(y[d]));
+                assert_ok(tern_backward_with(y[d], &(tern_backward_options){.gradient = of[2]}));
+                y[d] = tern_to(tern_to_dtype(tern_detach(y[d]), dtype), "cpu");
+                dx[d] = tern_to(tern_to_dtype(tern_grad(of[0]), dtype), "cpu");
+                dw[d] = tern_to(tern_to_dtype(tern_grad(of[1]), dtype), "cpu");
+            }
+            assert_close(y[0], y[1], .abs = 0);
+            assert_close(dx[0], dx[1], .abs = 0);
+            assert_close(dw[0], dw[1], .abs = 0);
+        }
+}
+
+/* The gradient of such logits, which cross entropy makes with padded rows, and its products. */
+static void a_loss_of_odd_rows_has_the_cpus_gradients(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            const int64_t rows = rows_on(device);
+            const tern_shape shapes[] = {TERN_SHAPE(4, rows, 128), TERN_SHAPE(8193, 128)};
+            tern_tensor *got[2][2];
+            for (int d = 0; d < 2; d++) {
+                const char *where = d ? "cpu" : device;
+                tern_tensor *of[2], *logits, *loss;
+                tern_tensor *target = tern_arange(0, 4 * rows, 1, TERN_I64, where);
+                for (int k = 0; k < 2; k++)
+                    of[k] = tern_requires_grad_(
+                        test_uniform(where, TERN_F32, shapes[k], -1, 1, 3 + (uint64_t)k), true);
+                TERN_AUTOCAST (where, TERN_BF16) {
+                    logits = tern_linear(of[0], of[1], NULL);
+                    logits =
+                        i ? tern_mul(logits, 0.5) : logits; /* what is between takes them too */
+                    loss =
+                        tern_cross_entropy(tern_view(logits, TERN_SHAPE(-1, 8193)), target, NULL);
+                }
+                assert_ok(tern_backward(loss));
+                for (int k = 0; k < 2; k++)
+                    got[d][k] = tern_to(tern_grad(of[k]), "cpu");
+            }
+            for (int k = 0; k < 2; k++) {
+                const double most = tern_item(tern_max(tern_abs(got[1][k])));
+                assert_close(got[0][k], got[1][k], .abs = 1e-2 * most, .rel = 2e-2);
+            }
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(large_products_of_odd_rows_are_exact),
+        TEST(a_loss_of_odd_rows_has_the_cpus_gradients),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
