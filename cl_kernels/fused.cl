@@ -276,7 +276,7 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 #define TERN_BLOCKS 3
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
  * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
- * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8. */
+ * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8, zeros between. */
 KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
          (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
          (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
@@ -350,6 +350,8 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             lses[r] = lse;
             pulls[r] = counts != 0 ? pull : 0;
             sum += loss;
+            for (idx j = (idx)n; (what & 8) != 0 && (j & 7) != 0; j++)
+                ST(dxs, to + j, 0);
             if ((what & 2) == 0) {
                 losses[r] = loss;
                 weights[r] = counts != 0 ? 1 : 0;

@@ -138,8 +138,9 @@ const tern_links *tern_place_links(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 enum { TERN_ROW_MULTIPLE = 8 };
-/* Elements of which rows of this product's matrices begin at a multiple where copies for that are worth their time: TERN_ROW_MULTIPLE, or 1, anywhere. */
-int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g);
+/* Whether copies for that are worth their time: matrices of this product whose dim that is contiguous in memory, and whose rows
+ * begin, at multiples of TERN_ROW_MULTIPLE elements. */
+bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g);
 tern_status tern_place_sync(tern_place *place);
 
 static inline tern_grid tern_items(int64_t n)

@@ -16,10 +16,10 @@ bool tern_place_leaves_bias(const tern_place *place)
     return vendor && vendor->leaves_bias;
 }
 
-int64_t tern_place_row_multiple(const tern_place *place, const tern_gemm *g)
+bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g)
 {
     const tern_vendor *vendor = place->backend->vendor;
-    return vendor && vendor->wants_multiples && vendor->wants_multiples(g) ? TERN_ROW_MULTIPLE : 1;
+    return vendor && vendor->wants_multiples && vendor->wants_multiples(g);
 }
 
 /* A capture must know the answer: without a plan it is learnt by running, on what is there. */

@@ -235,9 +235,8 @@ static tern_status make_outputs(tern_call *call)
         const tern_result *r = &call->result[i];
         call->out[i] =
             call->op->view ? tern_tensor_alias(call->in[0], &r->shape, r->stride, r->offset)
-            : call->padded >> i & 1
-                ? tern_tensor_padded(&r->shape, r->dtype, call->place, TERN_ROW_MULTIPLE, function)
-                : tern_tensor_new(&r->shape, r->dtype, call->place, function);
+            : call->padded >> i & 1 ? tern_tensor_padded(&r->shape, r->dtype, call->place, function)
+                                    : tern_tensor_new(&r->shape, r->dtype, call->place, function);
         if (!call->out[i]) {
             release_outputs(call);
             return tern_last_status();

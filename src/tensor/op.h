@@ -29,8 +29,7 @@ typedef struct tern_call {
     int n_out;
     bool
         channels_last; /* infer sets it where results of 4 and 5 dims are to lie so (memory_format.h) */
-    uint32_t
-        padded; /* results, as bits, whose rows are to begin at multiples of TERN_ROW_MULTIPLE elements */
+    uint32_t padded; /* results, as bits, that are to be of tern_tensor_padded */
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
     tern_tensor *out[TERN_MAX_OUTPUTS];   /* ... and forward these, allocated by then */
 } tern_call;

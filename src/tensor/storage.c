@@ -90,13 +90,16 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
 }
 
 tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
-                                int64_t multiple, const char *function)
+                                const char *function)
 {
-    tern_shape room = *shape;
-    int64_t strides[TERN_MAX_DIMS], *row = &room.dims[room.ndim - 1];
-    *row = (*row + multiple - 1) / multiple * multiple;
-    tern_dense_strides(&room, strides);
-    tern_tensor *all = tern_tensor_new(&room, dtype, place, function);
+    tern_shape wide = *shape;
+    int64_t strides[TERN_MAX_DIMS], *row = &wide.dims[wide.ndim - 1], n = *row, rows = 1;
+    for (int d = 0; d < wide.ndim - 1; d++)
+        rows *= wide.dims[d];
+    *row = tern_up(n);
+    tern_dense_strides(&wide, strides);
+    tern_tensor *all = tern_tensor_new(
+        &(tern_shape){2, {wide.ndim > 1 ? tern_up(rows) : 1, tern_up(n)}}, dtype, place, function);
     tern_tensor *x = all ? tern_tensor_alias(all, shape, strides, 0) : NULL;
     tern_release(all);
     return x;

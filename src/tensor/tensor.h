@@ -15,6 +15,9 @@ typedef struct tern_storage {
     tern_place *place;
     tern_block *block; /* NULL for no elements */
     size_t emptied;    /* bytes of the block that it gave back (storage.h) */
+    /* Rows of so many elements, in memory for multiples of TERN_ROW_MULTIPLE of both that has zeros in what is more; 0: another
+     * layout, or another content of that. */
+    int64_t zero_padded[2];
 } tern_storage;
 
 typedef struct tern_hook {
@@ -103,9 +106,15 @@ tern_shape_text tern_shape_to_text(const tern_shape *shape);
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
-/* The same with rows that begin at multiples of so many elements; x is a view of its memory then. */
+/* The same with rows, of the last dim, that begin at multiples of TERN_ROW_MULTIPLE elements, and memory for a multiple of rows; x is a
+ * view of its memory then. */
 tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
-                                int64_t multiple, const char *function);
+                                const char *function);
+/* n rounded up to a multiple of TERN_ROW_MULTIPLE. */
+static inline int64_t tern_up(int64_t n)
+{
+    return (n + TERN_ROW_MULTIPLE - 1) / TERN_ROW_MULTIPLE * TERN_ROW_MULTIPLE;
+}
 /* The same of memory that is there, and is the tensor's from then on unless this fails. */
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block);
 /* The same with strides and the first element. */

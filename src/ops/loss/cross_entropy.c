@@ -1,6 +1,7 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
 #include "ops/loss/loss.h"
+#include "ops/matmul/matrix_product.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
@@ -32,7 +33,7 @@ static bool is_padded(const tern_tensor *x)
 {
     enum { SOME = 128 }; /* of the other matrix, which is not known */
     const tern_gemm g = {.dtype = x->dtype, .m = x->shape[0], .n = SOME, .k = x->shape[1]};
-    return !tern_is_leaf(x) && tern_place_row_multiple(x->storage->place, &g) == TERN_ROW_MULTIPLE;
+    return !tern_is_leaf(x) && tern_place_wants_multiples(x->storage->place, &g);
 }
 
 /* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with the loss, if there is
@@ -134,6 +135,17 @@ static tern_status count_classes(const tern_call *call)
                        tern_arg_i64(at->ignored));
 }
 
+/* Behind the last row of dx, whose rows the kernel clears to their ends, all is zero too. */
+static tern_status clear_rows(tern_tensor *dx)
+{
+    const int64_t rows = dx->shape[0], row = tern_up(dx->shape[1]), more = tern_up(rows) - rows;
+    const size_t size = tern_dtype_size(dx->dtype);
+    tern_zero_padded(dx);
+    return more == 0 ? TERN_OK
+                     : tern_block_zero(dx->storage->block, (size_t)(rows * row) * size,
+                                       (size_t)(more * row) * size);
+}
+
 /* losses and weights are NULL where one group has all rows. */
 static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
                                const tern_tensor *weights)
@@ -158,6 +170,7 @@ static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
         tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0) |
                      (call->padded ? PADDED : 0)),
         tern_arg_i32(TERN_FAULT_TARGET)));
+    TERN_TRY(call->padded ? clear_rows(call->out[DX]) : TERN_OK);
     return tern_fault_check(call->place);
 }
 

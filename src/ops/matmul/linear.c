@@ -88,6 +88,13 @@ typedef struct gradients {
     bool sums, wide;
 } gradients;
 
+/* Whether the product goes beyond the end of dy's rows, and so of dW: in multiples of them, into memory that is there for that. */
+static bool rounds_up(const tern_tensor *dy, const tern_tensor *x)
+{
+    const int64_t in = x->shape[x->ndim - 1];
+    return tern_is_zero_padded(dy) && in == tern_up(in);
+}
+
 /* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), x
  * dense, dy so or padded. */
 static tern_status gradient_infer(tern_call *call)
@@ -99,6 +106,7 @@ static tern_status gradient_infer(tern_call *call)
     call->n_out = what->sums ? 2 : 1;
     call->result[0] = (tern_result){.dtype = dtype, .shape = {2, {out, in}}};
     call->result[1] = (tern_result){.dtype = dtype, .shape = {1, {out}}};
+    call->padded = rounds_up(dy, x) ? 3 : 0;
     return TERN_OK;
 }
 
@@ -109,7 +117,7 @@ static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradien
     int64_t row = dy->ndim > 1 && !dy->contiguous ? dy->stride[dy->ndim - 2] : out;
     return (tern_gemm){
         .dtype = x->dtype,
-        .m = out,
+        .m = rounds_up(dy, x) ? tern_up(out) : out,
         .n = in,
         .k = dy->numel / out,
         .count = {1, 1},

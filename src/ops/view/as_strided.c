@@ -190,6 +190,8 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
     if (__builtin_add_overflow(x->offset, offset, &start) || start < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_as_strided: invalid storage offset %lld",
                               (long long)offset);
+    if (x->storage->zero_padded[1] != 0)
+        x->storage->zero_padded[1] = 0; /* what is there can be written from here on */
     const tern_block *block = x->storage->block;
     int64_t room = block ? (int64_t)(block->used / tern_dtype_size(x->dtype)) : 0;
     if (needed(&view, start) > room)
