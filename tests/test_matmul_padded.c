@@ -1,5 +1,5 @@
-/* Products of half precision whose rows begin at no multiple of 16 bytes, which CUDA computes by padded copies where they are
- * large: forward and gradients as they are on the cpu. */
+/* test_matmul_padded.c -- large products of half precision of odd dims, which CUDA computes by padded copies:
+ * forward and gradients as they are on the cpu. */
 #include "support.h"
 #include <math.h>
 #include <string.h>

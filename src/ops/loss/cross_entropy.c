@@ -1,7 +1,7 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
 #include "ops/loss/loss.h"
-#include "ops/matmul/matrix_product.h"
+#include "ops/matmul/padded.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 /* linear.c -- x weight^T + bias as one product. */
 #include "ops/matmul/matrix_product.h"
+#include "ops/matmul/padded.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>

@@ -5,6 +5,7 @@
  * Transposed, sliced and broadcast views mostly have that form as they are; only the others are
  * copied. */
 #include "ops/matmul/matrix_product.h"
+#include "ops/matmul/padded.h"
 #include <assert.h>
 #include <string.h>
 
@@ -276,71 +277,6 @@ static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
 
 /* ---- multiples ----------------------------------------------------------------------------- */
 
-/* Memory of x's shape with room for multiples, not in any scope; undefined. */
-static tern_tensor *room_for(const tern_tensor *x)
-{
-    const tern_shape shape = tern_shape_of(x);
-    return tern_tensor_padded(&shape, x->dtype, x->storage->place, "tern_matmul");
-}
-
-/* x so, with zeros in what is more. */
-static tern_tensor *padded(const tern_tensor *x)
-{
-    const int64_t n = x->shape[x->ndim - 1], rows = x->numel / n;
-    const int64_t first = n == tern_up(n) ? x->numel : 0, all = tern_up(rows) * tern_up(n);
-    const size_t size = tern_dtype_size(x->dtype);
-    tern_tensor *y = room_for(x);
-    tern_status status = !y || first == all
-                             ? TERN_OK
-                             : tern_block_zero(y->storage->block, (size_t)first * size,
-                                               (size_t)(all - first) * size);
-    if (y && (status != TERN_OK || tern_hook_copy(y, x) != TERN_OK)) {
-        tern_release(y);
-        return NULL;
-    }
-    if (y)
-        tern_zero_padded(y);
-    return y;
-}
-
-void tern_zero_padded(tern_tensor *x)
-{
-    const int64_t n = x->shape[x->ndim - 1];
-    x->storage->zero_padded[0] = x->numel / n;
-    x->storage->zero_padded[1] = n;
-}
-
-bool tern_is_zero_padded(const tern_tensor *x)
-{
-    const int64_t *of = x->storage->zero_padded;
-    const int last = x->ndim - 1;
-    if (of[1] == 0 || last < 1 || x->offset != 0 || x->shape[last] != of[1] ||
-        x->stride[last] != 1 || x->numel != of[0] * of[1])
-        return false;
-    int64_t step = tern_up(of[1]);
-    for (int d = last - 1; d >= 0; d--) {
-        if (x->shape[d] > 1 && x->stride[d] != step)
-            return false;
-        step *= x->shape[d];
-    }
-    return true;
-}
-
-/* Rows without gaps in them, none of which is there twice, that begin at no multiples. */
-static bool is_odd(const tern_tensor *x)
-{
-    const int last = x->ndim - 1;
-    bool odd = x->offset % TERN_ROW_MULTIPLE != 0;
-    if (last < 1 || x->stride[last] != 1)
-        return false;
-    for (int d = 0; d < last; d++) {
-        if (x->shape[d] > 1 && x->stride[d] == 0)
-            return false;
-        odd |= x->shape[d] > 1 && x->stride[d] % TERN_ROW_MULTIPLE != 0;
-    }
-    return odd;
-}
-
 static bool wants_multiples(const operand *o, const tern_tensor *result)
 {
     const stack *a = &o[0].s, *b = &o[1].s;
@@ -351,7 +287,7 @@ static bool wants_multiples(const operand *o, const tern_tensor *result)
 
 static tern_status pad(operand *o)
 {
-    tern_tensor *old = o->copy, *copy = padded(o->s.x);
+    tern_tensor *old = o->copy, *copy = tern_padded_copy(o->s.x);
     if (!copy)
         return tern_last_status();
     tern_release(old);
@@ -360,49 +296,23 @@ static tern_status pad(operand *o)
     return TERN_OK;
 }
 
-tern_tensor *tern_product_padded(tern_tensor *x, int64_t other)
+static tern_extents extents_of(const operand *o)
 {
-    const int64_t row = x->ndim > 1 ? x->shape[x->ndim - 1] : 0;
-    const tern_gemm g = {.dtype = x->dtype, .m = row ? x->numel / row : 0, .n = other, .k = row};
-    return is_odd(x) && tern_place_wants_multiples(x->storage->place, &g) ? tern_scoped(padded(x))
-                                                                          : x;
-}
-
-/* What is multiplied: at least (m, k) times (k, n). */
-typedef struct extents {
-    int64_t m, n, k;
-} extents;
-
-static extents extents_of(const operand *o)
-{
-    return (extents){o[0].s.rows, o[1].s.columns, o[0].s.columns};
-}
-
-/* The same with multiples along the dims that are contiguous in memory: the result's columns, and a dim of each matrix. */
-static extents multiples_of(const operand *o)
-{
-    extents e = extents_of(o);
-    const bool straight = o[0].s.column == 1;
-    if (straight || o[1].s.column != 1)
-        e.k = tern_up(e.k);
-    if (!straight)
-        e.m = tern_up(e.m);
-    e.n = tern_up(e.n);
-    return e;
+    return (tern_extents){o[0].s.rows, o[1].s.columns, o[0].s.columns};
 }
 
 /* Whether matrix i has to be read beyond its end. */
-static bool goes_beyond(const operand *o, extents e, int i)
+static bool goes_beyond(const operand *o, tern_extents e, int i)
 {
-    const extents has = extents_of(o);
+    const tern_extents has = extents_of(o);
     return e.k != has.k || (i ? e.n != has.n : e.m != has.m);
 }
 
 /* One product of two matrices with multiples, of copies with zeros around them where it must be; *e, which is exact, stays so where
  * that cannot be. */
-static tern_status round_up(const tern_product *p, operand *o, batch_dims *j, extents *e)
+static tern_status round_up(const tern_product *p, operand *o, batch_dims *j, tern_extents *e)
 {
-    extents up = multiples_of(o);
+    tern_extents up = tern_multiples_of(extents_of(o), o[0].s.column == 1, o[1].s.column == 1);
     bool again = false, fits = true;
     for (int i = 0; i < 2; i++)
         if (goes_beyond(o, up, i) && !tern_is_zero_padded(o[i].s.x)) {
@@ -437,7 +347,7 @@ static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
 /* gemm with the result as matrices one after the other, rows so far apart. Integers have a kernel of their
  * own. */
 static tern_status launch(const tern_product *p, const stack *a, const stack *b,
-                          const batch_dims *j, extents e, const tern_tensor *bias,
+                          const batch_dims *j, tern_extents e, const tern_tensor *bias,
                           tern_tensor *result, int64_t row)
 {
     tern_gemm g = {.dtype = result->dtype,
@@ -488,9 +398,9 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     const int64_t n = o[1].s.columns;
     tern_tensor *room = NULL;
     tern_status status = TERN_OK;
-    extents e;
+    tern_extents e;
     for (int i = 0; i < 2 && multiples && status == TERN_OK; i++)
-        if (is_odd(o[i].s.x))
+        if (tern_has_odd_rows(o[i].s.x))
             status = pad(&o[i]);
     if (status == TERN_OK)
         status = make_layout(p, o, &j);
@@ -498,7 +408,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     if (status == TERN_OK && multiples && whole && !bias && j.ndim == 0)
         status = round_up(p, o, &j, &e);
     if (status == TERN_OK && multiples && whole && (n != tern_up(n) || e.m != o[0].s.rows))
-        status = (room = room_for(result)) ? TERN_OK : tern_last_status();
+        status = (room = tern_padded_room(result)) ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         status =
             launch(p, &o[0].s, &o[1].s, &j, e, bias, room ? room : result, room ? tern_up(n) : n);

@@ -37,12 +37,6 @@ tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor 
 /* Gradients of result = p(x, y). */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim);
-/* x, of which each row meets `other` numbers in a product, with rows that begin where the device wants them and zeros between, for
- * several products; x itself where they do, or where one without is as good. */
-tern_tensor *tern_product_padded(tern_tensor *x, int64_t other);
-/* Memory that tern_tensor_padded made is all x and zeros; whether x is all of such memory. */
-void tern_zero_padded(tern_tensor *x);
-bool tern_is_zero_padded(const tern_tensor *x);
 /* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they may be `wide`, float32. */
 tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide,
                                   tern_tensor *dw_db[2]);
