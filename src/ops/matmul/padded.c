@@ -74,6 +74,7 @@ tern_tensor *tern_product_padded(tern_tensor *x, int64_t other)
 {
     const int64_t row = x->ndim > 1 ? x->shape[x->ndim - 1] : 0;
     const tern_gemm g = {.dtype = x->dtype, .m = row ? x->numel / row : 0, .n = other, .k = row};
-    return tern_has_odd_rows(x) && tern_place_wants_multiples(x->storage->place, &g) ? tern_scoped(tern_padded_copy(x))
-                                                                          : x;
+    return tern_has_odd_rows(x) && tern_place_wants_multiples(x->storage->place, &g)
+               ? tern_scoped(tern_padded_copy(x))
+               : x;
 }
