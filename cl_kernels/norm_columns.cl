@@ -41,7 +41,6 @@
 /* `rows` rows of `lanes` lanes; this one has the rows first, first + rows, ... and `each` channels from `left + across` on. */
 #define COLUMN_BEGIN_(aligned)                                                                     \
     LOCAL_ARRAY(ACC, pile, 2 * COLUMN_MOST *TERN_WG);                                              \
-    LOCAL_ARRAY(ACC, tally, TERN_WG);                                                             \
     LOCAL_ARRAY(ACC, third, COLUMN_TILE);                                                          \
     const i32 each = COLUMN_MOST == 4 && (channels & 3) == 0 && (aligned) ? 4 : 1;                 \
     const idx tiles = ((idx)channels + COLUMN_TILE - 1) / COLUMN_TILE;                             \
@@ -139,6 +138,7 @@
     })
 #define COLUMN_PIECE_(k, e) (2 * (k) * (idx)channels + left + across + (e))
 #define COLUMN_NORM_()                                                                             \
+    LOCAL_ARRAY(ACC, tally, TERN_WG);                                                              \
     COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(ys) && ((what & NORM_RELU) == 0 || ALIGNED4(zs)))       \
     const i32 given = (what & NORM_GIVEN) != 0;                                                    \
     GROUPS(g, tiles *(idx)parts)                                                                   \

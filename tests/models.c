@@ -32,12 +32,23 @@ int models_main(const struct CMUnitTest *tests, size_t n)
     return test_main(tests, n);
 }
 
+tern_state_dict *models_read(const char *path, const char *device)
+{
+    tern_state_dict *all = tern_load(path, NULL);
+    assert_non_null(all);
+    for (int i = 0; i < tern_state_dict_count(all); i++)
+        TERN_SCOPE {
+            tern_tensor *x = tern_state_dict_at(all, i);
+            if (tern_dtype_of(x) != TERN_F64)
+                assert_ok(
+                    tern_state_dict_set(all, tern_state_dict_key_at(all, i), tern_to(x, device)));
+        }
+    return all;
+}
+
 tern_state_dict *models_reference(const char *name, const char *file, const char *device)
 {
-    tern_state_dict *all =
-        tern_load(models_path(name, file), &(tern_load_options){.map_location = device});
-    assert_non_null(all);
-    return all;
+    return models_read(models_path(name, file), device);
 }
 
 tern_tensor *models_get(tern_state_dict *reference, const char *format, ...)

@@ -10,7 +10,9 @@ const char *models_path(const char *name, const char *file);
 /* main of these tests: 77, loudly, where there are no reference models. */
 int models_main(const struct CMUnitTest *tests, size_t n);
 
-/* All of reference.safetensors. */
+/* What the file has, on the device but for float64, which stays on the cpu. */
+tern_state_dict *models_read(const char *path, const char *device);
+/* The same of a file of a reference model. */
 tern_state_dict *models_reference(const char *name, const char *file, const char *device);
 /* A tensor of it that must be there; one that may. */
 tern_tensor *models_get(tern_state_dict *reference, const char *format, ...)

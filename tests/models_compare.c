@@ -69,7 +69,12 @@ void models_compare_training(tern_module *m, tern_state_dict *r, tern_state_dict
     tern_tensor *logits = models_get(r, "train.logits");
     assert_near(out.logits, logits ? logits : models_get(r, "logits"), 1e-5, 0);
     double loss = tern_item(models_get(r, "loss"));
-    assert_true(fabs(tern_item(out.loss) - loss) <= 1e-6 * fabs(loss) + 1e-7);
+    /* CLIP's is of differences of logits that a temperature made larger, and with them their rounding. */
+    double size = fabs(loss);
+    if (models_get(r, "text_embeds"))
+        size = fmax(size, tern_item(tern_max(tern_abs(out.logits))));
+    if (!(fabs(tern_item(out.loss) - loss) <= 1e-6 * size + 1e-7))
+        fail_msg("the loss is %.9g, not %.9g", tern_item(out.loss), loss);
     assert_ok(tern_backward(out.loss));
     models_compare_gradients(m, r);
     tern_optimizer *optimizer = tern_optim_adamw(m, 1e-3, NULL);

@@ -28,6 +28,12 @@ bool test_thorough(const char *device)
     return strcmp(device, "cpu") == 0 || getenv("TERN_TEST_ALL");
 }
 
+bool test_has(const char *device, tern_dtype dtype)
+{
+    tern_device_info info = {0};
+    return dtype != TERN_F64 || tern_device_get_info(device, &info) != TERN_OK || info.has_f64;
+}
+
 int test_setup(void **state)
 {
     (void)state;
@@ -283,8 +289,7 @@ static uint16_t to_f16(double value)
 /* A test of float64 on a device that has none is skipped, by name. */
 static void need_dtype(const char *device, tern_dtype dtype)
 {
-    tern_device_info info;
-    if (dtype != TERN_F64 || tern_device_get_info(device, &info) != TERN_OK || info.has_f64)
+    if (test_has(device, dtype))
         return;
     print_message("SKIP: %s has no float64, which this test computes in\n", device);
     skip();

@@ -29,6 +29,8 @@ const char *test_device(int i);
 /* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set.
  * Elsewhere each kernel costs its compilation. */
 bool test_thorough(const char *device);
+/* Whether the device has the dtype: some have no float64. */
+bool test_has(const char *device, tern_dtype dtype);
 #define FOR_EACH_DEVICE(device)                                                                    \
     for (int device##_i = 0; device##_i >= 0; device##_i = -1)                                     \
         for (const char *device; (device = test_device(device##_i)); device##_i++)

@@ -100,8 +100,9 @@ static double train(tern_module *m, const char *device, double *outputs, int row
         }
         tern_nn_eval(m);
         TERN_NO_GRAD
-            assert_ok(tern_copy_to_host(tern_to_dtype(tern_nn_forward(m, x), TERN_F64), outputs,
-                                        sizeof *outputs * 2 * (size_t)rows));
+            assert_ok(
+                tern_copy_to_host(tern_to_dtype(tern_to(tern_nn_forward(m, x), "cpu"), TERN_F64),
+                                  outputs, sizeof *outputs * 2 * (size_t)rows));
     }
     tern_optim_free(o);
     return last;

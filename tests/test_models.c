@@ -89,8 +89,7 @@ static void training_is_pytorchs(void **state)
             tern_state_dict *r = models_reference(cases[i].name, "reference.safetensors", device);
             const bool residual = strcmp(cases[i].name, "resnet18") == 0;
             tern_state_dict *other =
-                residual ? tern_load(TEST_FOLDER "/golden/resnet18_other.safetensors",
-                                     &(tern_load_options){.map_location = device})
+                residual ? models_read(TEST_FOLDER "/golden/resnet18_other.safetensors", device)
                          : NULL;
             assert_int_equal(other != NULL, residual);
             models_compare_training(m, r, other);
@@ -112,7 +111,7 @@ static void t5_is_transformers(void **state)
             snprintf(folder, sizeof folder, TEST_FOLDER "/golden/%s", names[i]);
             snprintf(file, sizeof file, "%s/reference.safetensors", folder);
             tern_module *m = models_load(folder, device);
-            tern_state_dict *r = tern_load(file, &(tern_load_options){.map_location = device});
+            tern_state_dict *r = models_read(file, device);
             assert_non_null(r);
             tern_model_inputs in = models_inputs(r);
             tern_model_outputs out;

@@ -48,7 +48,7 @@ static void several_devices_learn_what_one_learns(void **state)
             const char *devices[] = {device, "cpu", device};
             char path[1100];
             snprintf(path, sizeof path, "%s/reference.safetensors", folder_of(cases[i].name));
-            tern_state_dict *r = tern_load(path, &(tern_load_options){.map_location = device});
+            tern_state_dict *r = models_read(path, device);
             tern_model_inputs in = models_inputs(r);
             tern_module *one = load(i, device), *inner = load(i, device);
             tern_module *m = tern_nn_data_parallel(inner, devices, 2 + i % 2, NULL);

@@ -331,10 +331,10 @@ static void weight_norm_is_pytorch_s(void **state)
         TERN_SCOPE {
             char w_name[32];
             snprintf(w_name, sizeof w_name, "%s.w", rows[i].name);
+            tern_tensor *w = test_golden_tensor(file, w_name, device);
             tern_module *m = tern_nn_linear(
                 4, 3, &(tern_linear_options){.no_bias = true, .dtype = TERN_F64, .device = device});
-            tern_set_data_(tern_nn_parameter(m, "weight"),
-                           test_golden_tensor(file, w_name, device));
+            tern_set_data_(tern_nn_parameter(m, "weight"), w);
             assert_ptr_equal(tern_nn_weight_norm(m, NULL, rows[i].dim), m);
             char names[64] = "";
             assert_ok(tern_nn_each_parameter(m, append, names));

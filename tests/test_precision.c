@@ -89,8 +89,9 @@ static tern_tensor *with_gradient(function f, tern_tensor *x, tern_tensor *y, te
 {
     x = tern_requires_grad_(tern_detach(x), true);
     tern_tensor *result = f(x, y);
-    tern_tensor *weight = tern_linspace(1, 2, tern_numel(result), TERN_F64, tern_device(result));
+    tern_tensor *weight = tern_linspace(1, 2, tern_numel(result), TERN_F64, "cpu");
     weight = tern_to_dtype(tern_reshape(weight, tern_shape_of(result)), tern_dtype_of(result));
+    weight = tern_to(weight, tern_device(result));
     assert_ok(tern_autograd_grad(&result, 1, &x, 1, dx,
                                  &(tern_autograd_grad_options){.gradients = &weight}));
     return result;

@@ -87,9 +87,11 @@ static void long_rows_sum_to_one(void **state)
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 4; i++) {
+        if (!test_has(device, dtypes[i]))
+            continue;
         tern_tensor *x = test_uniform(device, dtypes[i], TERN_SHAPE(3, 2500), -8, 8, 4);
-        tern_tensor *sum =
-            tern_sum_dim(tern_to_dtype(tern_softmax(x, 1), TERN_F64), TERN_DIMS(1), false);
+        tern_tensor *y = tern_to_dtype(tern_to(tern_softmax(x, 1), "cpu"), TERN_F64);
+        tern_tensor *sum = tern_sum_dim(y, TERN_DIMS(1), false);
         assert_values_close(sum, i < 2 ? 1e-5 : 5e-3, 1, 1, 1);
     }
 }
@@ -108,9 +110,9 @@ static void rows_of_every_length(void **state)
             TERN_SCOPE {
                 tern_shape shape = TERN_SHAPE(3, lengths[i]);
                 tern_tensor *x = test_uniform(device, dtypes[d], shape, -9, 9, i);
-                tern_tensor *y = tern_to_dtype(tern_softmax(x, 1), TERN_F64);
-                assert_close(y, tern_softmax(tern_to_dtype(x, TERN_F64), 1), .abs = near[d],
-                             .rel = near[d]);
+                tern_tensor *y = tern_to_dtype(tern_to(tern_softmax(x, 1), "cpu"), TERN_F64);
+                x = tern_to_dtype(tern_to(x, "cpu"), TERN_F64);
+                assert_close(y, tern_softmax(x, 1), .abs = near[d], .rel = near[d]);
             }
 }
 

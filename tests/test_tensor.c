@@ -90,8 +90,12 @@ static void sequences_end_where_pytorchs_do(void **state)
         assert_values_close(tern_arange(0, 3, 0.7, TERN_F32, device), 1e-6, 0, 0.7, 1.4, 2.1, 2.8);
         assert_values(tern_arange(9007199254740990, 9007199254740992, 1, TERN_I64, device),
                       9007199254740990, 9007199254740991);
-        tern_tensor *far = tern_arange(0, 16777219, 1, TERN_F32, device);
-        assert_values(tern_narrow(far, 0, -2, 2), 16777216, 16777218);
+        tern_device_info info = {0};
+        assert_ok(tern_device_get_info(device, &info));
+        if (info.largest_allocation == 0 || info.largest_allocation > 4 * 16777219) {
+            tern_tensor *far = tern_arange(0, 16777219, 1, TERN_F32, device);
+            assert_values(tern_narrow(far, 0, -2, 2), 16777216, 16777218);
+        }
         assert_values(tern_linspace(1, 0, 1, TERN_F32, device), 1);
         assert_shape(tern_linspace(1, 0, 0, TERN_F32, device), 0);
         assert_values(tern_linspace(0, 1, 5, TERN_F32, device), 0, 0.25, 0.5, 0.75, 1);

@@ -1,4 +1,5 @@
 /* points.c -- points in the order of a device's launches and copies, and the last one of a block that is free. */
+#include "base/error.h"
 #include "device/registry.h"
 #include "device/transfers.h"
 
@@ -54,7 +55,11 @@ void tern_ahead_forget(tern_block *block)
 void tern_ahead_mark(tern_block *block)
 {
     tern_place *place = block->place;
+    tern_error_hold hold;
     tern_ahead_forget(block);
+    const bool quiet = tern_error_hold_begin(&hold) == TERN_OK;
     block->is_ahead = slots(place)->mark(place, false, &block->last_use) == TERN_OK;
+    if (quiet)
+        tern_error_hold_end(&hold, NULL, 0);
     block->was_used = true;
 }

@@ -1,5 +1,6 @@
 /* transfers.c -- copies beside the launches: their memory, what they wait for, and what waits for them. */
 #include "device/transfers.h"
+#include "base/error.h"
 #include "device/capture.h"
 #include "device/registry.h"
 
@@ -60,9 +61,15 @@ static void collect(void)
 
 void tern_point_then(tern_place *place, void *point, tern_staging *staging, tern_block *held)
 {
-    waiting *w = tern_point_has_passed(place, point) ? NULL : tern_alloc(sizeof *w);
+    const bool passed = tern_point_has_passed(place, point);
+    tern_error_hold hold;
+    const bool quiet = !passed && tern_error_hold_begin(&hold) == TERN_OK;
+    waiting *w = passed ? NULL : tern_alloc(sizeof *w);
+    if (!w && !passed)
+        tern_point_await(place, point); /* or it is drained, which is as good */
+    if (quiet)
+        tern_error_hold_end(&hold, NULL, 0);
     if (!w) {
-        tern_point_await(place, point);
         let_go(place, point, staging, held);
         return;
     }
