@@ -59,7 +59,7 @@ static void dense_elements_of_any_number_and_place(void **state)
     (void)state;
     static const int64_t counts[] = {1, 3, 4, 7, 8, 64, 1030};
     FOR_EACH_DEVICE(device)
-    for (int t = 0; t < (test_thorough(device) ? 4 : 3); t++)
+    for (int t = 0; t < (test_thorough(device) ? 4 : 3) && test_has(device, floats[t]); t++)
         for (int i = 0; i < 7; i++)
             for (int64_t at = 0; at < 5; at++)
                 TERN_SCOPE {
@@ -115,7 +115,7 @@ static void rows_of_any_length(void **state)
                                       31, 33, 64, 100, 257, 512, 513, 700};
     static const int64_t counts[] = {1, 2, 7, 33};
     FOR_EACH_DEVICE(device)
-    for (int t = 0; t < (test_thorough(device) ? 4 : 1); t++)
+    for (int t = 0; t < (test_thorough(device) ? 4 : 1) && test_has(device, floats[t]); t++)
         for (int i = 0; i < 16; i++)
             for (int r = 0; r < 4; r++)
                 TERN_SCOPE {

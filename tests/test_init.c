@@ -177,9 +177,10 @@ static void orthogonal_rows_or_columns(void **state)
             assert_orthonormal(
                 tern_nn_init_orthogonal_(tern_empty(TERN_SHAPE(40, 40), TERN_F32, device), 2), 2,
                 4e-5);
-            assert_orthonormal(
-                tern_nn_init_orthogonal_(tern_empty(TERN_SHAPE(50, 7), TERN_F64, device), 1), 1,
-                1e-12);
+            if (test_has(device, TERN_F64))
+                assert_orthonormal(
+                    tern_nn_init_orthogonal_(tern_empty(TERN_SHAPE(50, 7), TERN_F64, device), 1), 1,
+                    1e-12);
             assert_orthonormal(
                 tern_nn_init_orthogonal_(tern_empty(TERN_SHAPE(3, 9), TERN_BF16, device), 1), 1,
                 0.02);

@@ -7,7 +7,7 @@
 static tern_tensor *tensor(test_golden *file, const char *name, const char *device)
 {
     tern_tensor *x = test_golden_tensor(file, name, "cpu");
-    if (tern_dtype_of(x) == TERN_F64 && !test_thorough(device))
+    if (tern_dtype_of(x) == TERN_F64 && !(test_thorough(device) && test_has(device, TERN_F64)))
         x = tern_to_dtype(x, TERN_F32);
     return tern_to(x, device);
 }
