@@ -27,7 +27,7 @@ TERN_API tern_tensor *tern_randn_like(const tern_tensor *x);
 /* tern_randint with shape, dtype and device of x. */
 TERN_API tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high);
 
-/* ---- into x: floating point types only, not recorded ----------------------------------------- */
+/* ---- into x: floating point types only; the gradient of what x was is zero ------------------- */
 
 /* Uniform numbers of [low, high). */
 TERN_API tern_tensor *tern_uniform_(tern_tensor *x, double low, double high);

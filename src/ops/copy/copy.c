@@ -433,8 +433,7 @@ static bool holds(tern_dtype dtype, tern_scalar value)
            v >= (tern_dtype_in(dtype, TERN_SET_SIGNED) ? -greatest - 1 : -greatest);
 }
 
-/* The result depends on no element that x held before. */
-static tern_status no_gradient(tern_gradient *g)
+tern_status tern_no_gradient(tern_gradient *g)
 {
     (void)g;
     return TERN_OK;
@@ -445,7 +444,7 @@ static const tern_op fill_op = {.name = "fill",
                                 .stored = TERN_STORED_MOVED,
                                 .infer = clone_infer,
                                 .forward = fill_forward,
-                                .backward = no_gradient};
+                                .backward = tern_no_gradient};
 
 tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
 {

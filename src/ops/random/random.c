@@ -137,26 +137,21 @@ static tern_status fill_forward(tern_call *call)
 
 static const tern_op uniform_op = {.name = "uniform",
                                    .takes = TERN_TAKES_FLOATS,
-                                   .not_differentiable = true,
                                    .variant = UNIFORM,
                                    .infer = fill_infer,
-                                   .forward = fill_forward};
+                                   .forward = fill_forward,
+                                   .backward = tern_no_gradient};
 static const tern_op normal_op = {.name = "normal",
                                   .takes = TERN_TAKES_FLOATS,
-                                  .not_differentiable = true,
                                   .variant = NORMAL,
                                   .infer = fill_infer,
-                                  .forward = fill_forward};
+                                  .forward = fill_forward,
+                                  .backward = tern_no_gradient};
 
-/* Without a graph: the elements do not depend on the old ones. */
 static tern_tensor *fill_in_place(const tern_op *op, tern_tensor *x, double shift, double scale)
 {
     fill_attributes at = {shift, scale};
-    tern_tensor *done = NULL;
-    TERN_NO_GRAD {
-        done = tern_apply_in_place(op, &x, 1, &at, sizeof at);
-    }
-    return done;
+    return tern_apply_in_place(op, &x, 1, &at, sizeof at);
 }
 
 /* low + (high - low) u */

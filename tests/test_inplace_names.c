@@ -1,0 +1,156 @@
+/* test_inplace_names.c -- every function that writes into x refuses a leaf that requires grad, and leaves it as it was; what
+ * does not depend on the elements of x has a gradient of zeros. inplace.def lists them all, or a test fails. */
+#include "support.h"
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ONE TERN_SCALAR(1)
+
+typedef struct operands {
+    tern_tensor *y, *mask, *index, *number;
+} operands;
+
+typedef struct row {
+    const char *name;
+    tern_tensor *(*write)(tern_tensor *x, const operands *o);
+} row;
+
+/* clang-format off */
+#define WRITES(name, ...)                                                                          \
+    static tern_tensor *write_##name(tern_tensor *x, const operands *o)                            \
+    {                                                                                              \
+        tern_tensor *y = o->y, *mask = o->mask, *index = o->index, *number = o->number;            \
+        (void)y, (void)mask, (void)index, (void)number;                                            \
+        return tern_##name##_(x __VA_OPT__(,) __VA_ARGS__);                                        \
+    }
+/* clang-format on */
+#define OF_X(name)         WRITES(name)
+#define OF_Y(name)         WRITES(name, y)
+#define OF_A_NUMBER(name)  WRITES(name, ONE)
+#define OF_MORE(name, ...) WRITES(name, __VA_ARGS__)
+#include "inplace.def"
+#undef OF_X
+#undef OF_Y
+#undef OF_A_NUMBER
+#undef OF_MORE
+
+#define OF_X(name)         {#name, write_##name},
+#define OF_Y(name)         {#name, write_##name},
+#define OF_A_NUMBER(name)  {#name, write_##name},
+#define OF_MORE(name, ...) {#name, write_##name},
+static const row rows[] = {
+#include "inplace.def"
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static operands operands_of(const char *device)
+{
+    return (operands){TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 1, 2, 1, 2),
+                      TENSOR(device, TERN_BOOL, TERN_SHAPE(2, 3), 1, 0, 1, 0, 1, 0),
+                      TENSOR(device, TERN_I64, TERN_SHAPE(2), 0, 1),
+                      TENSOR(device, TERN_F32, (tern_shape){0}, 1)};
+}
+
+static void a_leaf_that_requires_grad_is_refused(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    operands o = operands_of("cpu");
+    for (int i = 0; i < N_ROWS; i++)
+        TERN_SCOPE {
+            tern_tensor *x = TENSOR("cpu", TERN_F32, TERN_SHAPE(2, 3), .1, .2, .3, .4, .5, .6);
+            tern_requires_grad_(x, true);
+            tern_tensor *done = rows[i].write(x, &o);
+            bool right = !done && strncmp(tern_last_error(), "tern_", 5) == 0;
+            if (!right) {
+                print_error("%s_: %s\n", rows[i].name, done ? "was done" : tern_last_error());
+                wrong++;
+            }
+            tern_clear_error();
+            assert_values(x, .1, .2, .3, .4, .5, .6);
+        }
+    assert_int_equal(wrong, 0);
+}
+
+/* Names of headers that look like rows and are not. */
+static bool another_kind(const char *name)
+{
+    static const char *const others[] = {"detach", "requires_grad", "set_data"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return strncmp(name, "nn_", 3) == 0;
+}
+
+static bool listed(const char *name)
+{
+    for (int i = 0; i < N_ROWS; i++)
+        if (strcmp(name, rows[i].name) == 0)
+            return true;
+    return false;
+}
+
+static void the_list_has_what_the_headers_have(void **state)
+{
+    (void)state;
+    glob_t headers;
+    int found = 0, missing = 0;
+    assert_int_equal(glob(TEST_FOLDER "/../include/tern/*.h", 0, NULL, &headers), 0);
+    assert_int_equal(glob(TEST_FOLDER "/../include/tern/*/*.h", GLOB_APPEND, NULL, &headers), 0);
+    for (size_t i = 0; i < headers.gl_pathc; i++) {
+        FILE *file = fopen(headers.gl_pathv[i], "r");
+        char line[512], name[64];
+        int end;
+        assert_non_null(file);
+        while (fgets(line, sizeof line, file)) {
+            end = 0;
+            if (sscanf(line, "TERN_API tern_tensor *tern_%60[a-z0-9_](tern_tensor *x%n", name,
+                       &end) != 1 ||
+                !end || name[strlen(name) - 1] != '_')
+                continue;
+            name[strlen(name) - 1] = '\0';
+            if (another_kind(name))
+                continue;
+            found++;
+            if (!listed(name)) {
+                print_error("tern_%s_ is not in inplace.def\n", name);
+                missing++;
+            }
+        }
+        fclose(file);
+    }
+    globfree(&headers);
+    assert_int_equal(missing, 0);
+    assert_int_equal(found, N_ROWS);
+}
+
+/* Nothing of what the row was is in what it is now. */
+static void what_does_not_read_x_has_zeros_as_gradient(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"};
+    FOR_EACH_DEVICE(device)
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        TERN_SCOPE {
+            operands o = operands_of(device);
+            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+            tern_requires_grad_(x, true);
+            tern_tensor *twice = tern_mul_scalar(x, TERN_SCALAR(2)),
+                        *part = tern_select(twice, 0, 1);
+            o.y = tern_select(o.y, 0, 0);
+            for (int i = 0; i < N_ROWS; i++)
+                if (strcmp(rows[i].name, names[n]) == 0)
+                    assert_ptr_equal(rows[i].write(part, &o), part);
+            assert_ok(tern_backward(tern_sum(twice)));
+            assert_values(tern_grad(x), 2, 2, 2, 0, 0, 0);
+        }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(a_leaf_that_requires_grad_is_refused),
+    TEST(the_list_has_what_the_headers_have),
+    TEST(what_does_not_read_x_has_zeros_as_gradient),
+};
+
+TEST_MAIN(tests)
