@@ -159,7 +159,8 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 /* The same into in[0], for elementwise ops; returns in[0]. */
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
-/* The backward of an op whose result depends on no element of its inputs (ops/copy/copy.c). */
+/* The backward of an op whose result depends on no element of input 0: zeros, as in PyTorch, which are not the same as no
+ * gradient (ops/copy/copy.c). */
 tern_status tern_no_gradient(tern_gradient *g);
 
 /* The common type of tensors, of which some may be NULL (torch.result_type): those with dims

@@ -326,9 +326,19 @@ static tern_status copy_in_forward(tern_call *call)
     return call->in[1] == call->out[0] ? TERN_OK : tern_hook_copy(call->out[0], call->in[1]);
 }
 
+tern_status tern_no_gradient(tern_gradient *g)
+{
+    if (!g->needs[0])
+        return TERN_OK;
+    tern_tensor *zeros = tern_new_empty(g->dout[0], g->in_shape[0]);
+    g->din[0] = zeros ? tern_zero_(zeros) : NULL;
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
 static tern_status copy_in_backward(tern_gradient *g)
 {
     const tern_dtype *from = g->attributes;
+    TERN_TRY(tern_no_gradient(g));
     if (g->needs[1])
         g->din[1] = tern_to_dtype(g->dout[0], *from);
     return !g->needs[1] || g->din[1] ? TERN_OK : tern_last_status();
@@ -431,12 +441,6 @@ static bool holds(tern_dtype dtype, tern_scalar value)
         return v <= greatest && v >= (real ? 0 : -greatest);
     return v <= greatest &&
            v >= (tern_dtype_in(dtype, TERN_SET_SIGNED) ? -greatest - 1 : -greatest);
-}
-
-tern_status tern_no_gradient(tern_gradient *g)
-{
-    (void)g;
-    return TERN_OK;
 }
 
 static const tern_op fill_op = {.name = "fill",
