@@ -15,15 +15,22 @@ def turn(side, request):
     return float(answer[0]) if answer else float("nan")
 
 
+def title_of(dtype, name, columns):
+    return "%s %s, rows of %d" % (dtype, name, columns)
+
+
+def request(dtype, name, columns, options):
+    return "%s %s %d %d %g" % (name, dtype, options.megabytes, columns, options.seconds / 4)
+
+
 def row(device, dtype, name, columns, sides, options):
     """Each turn the copy first, then the operation on every side."""
-    title = "%s %s, rows of %d" % (dtype, name, columns)
-    tail = "%s %d %d %g" % (dtype, options.megabytes, columns, options.seconds / 4)
+    title = title_of(dtype, name, columns)
     copies, turns = [], {s: [] for s in sides}
     for _ in range(min(options.rounds, 5)):
-        copies.append(turn(sides[0], "copy " + tail))
+        copies.append(turn(sides[0], request(dtype, "copy", columns, options)))
         for s in sides:
-            turns[s].append(turn(s, name + " " + tail))
+            turns[s].append(turn(s, request(dtype, name, columns, options)))
     medians = [statistics.median(turns[s]) for s in sides]
     if medians[0] != medians[0]:
         wrong.append("bandwidth")

@@ -10,6 +10,16 @@ SHAPES = """32x32x32 NN  64x64x64 NN  128x128x128 NN  256x256x256 NN  512x512x51
 512x384x1536 NN  1536x384x512 TN  1024x384x128 NT  1x1024x1024 NN"""
 
 
+def shapes():
+    """Pairs of a shape and a form."""
+    words = SHAPES.split()
+    return list(zip(words[::2], words[1::2]))
+
+
+def request(shape, form, options):
+    return "%s %d %d %f" % (shape.replace("x", " "), form[0] == "T", form[1] == "T", options.seconds / 4)
+
+
 def tern_side(device, dtype, options):
     return Side(device, [os.path.join(options.build, "bench", "bench_gemm"), device, dtype])
 
@@ -27,11 +37,10 @@ def pytorch(dtype, options):
 
 def row(name, shape, form, sides, tolerance, options):
     """Each side's speed, and the first one's over the second's, whose results must agree."""
-    request = "%s %d %d " % (shape.replace("x", " "), form[0] == "T", form[1] == "T")
     turns = {s: [] for s in sides}
     for _ in range(min(options.rounds, 5) + 1):
         for s in sides:
-            turns[s].append([float(x) for x in s.ask(request + "%f" % (options.seconds / 4))
+            turns[s].append([float(x) for x in s.ask(request(shape, form, options))
                              if x != "none"])
     mine, other = [[t for t in turns[s][1:] if t] for s in sides]
     title = " ".join(x for x in (name, shape, form) if x)
@@ -56,9 +65,8 @@ def gemm_rows(device, version, options):
     on_gpu = options.peer != "cpu" and version
     peer = pytorch("f32", options) if on_gpu else openblas(options)
     sides = [tern_side(device, "f32", options).start(), peer.start()]
-    words = SHAPES.split()
     say("\nsgemm, GFLOP/s, eight in a row   %9s %9s   ratio" % (device, peer.name))
-    for shape, form in zip(words[::2], words[1::2]):
+    for shape, form in shapes():
         row("", shape, form, sides, 1e-4, options)
     for s in sides:
         s.close()

@@ -78,3 +78,9 @@ def unit(seconds):
     for scale, name in (1e9, "ns"), (1e6, "us"), (1e3, "ms"):
         if seconds * scale < 1000 or name == "ms":
             return "%.4g %s" % (seconds * scale, name)
+
+
+def save(name, title):
+    """What was said, as bench/results/NAME.md."""
+    with open(os.path.join(ROOT, "bench", "results", name + ".md"), "w") as file:
+        file.write("# %s\n\n```\n%s\n```\n" % (title or name, "\n".join(lines)))
