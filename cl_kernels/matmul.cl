@@ -120,7 +120,21 @@ KERNEL7(K(linear_gradient), (OUT, STO, dws), (OUT, STO, dbs), (IN, STO, dys), (I
         {
             sums[j] = 0; /* each lane has its own */
         }
-        for (idx r = 0; r < (idx)rows; r++) {
+        idx r = 0;
+#if !(TERN_HOST && IS_HALF)                  /* size goes before their speed there */
+        for (; r + 4 <= (idx)rows; r += 4) { /* whose loads and sums do not wait for each other */
+            const REAL d0 = LD(dys, r * m + i), d1 = LD(dys, (r + 1) * m + i),
+                       d2 = LD(dys, (r + 2) * m + i), d3 = LD(dys, (r + 3) * m + i);
+            sum += (d0 + d1) + (d2 + d3);
+            SIMD LANES(j, cols)
+            {
+                const idx at = r * n + j0 + j;
+                sums[j] += (d0 * LD(xs, at) + d1 * LD(xs, at + n)) +
+                           (d2 * LD(xs, at + 2 * n) + d3 * LD(xs, at + 3 * n));
+            }
+        }
+#endif
+        for (; r < (idx)rows; r++) {
             REAL dy = LD(dys, r * m + i);
             sum += dy;
             SIMD LANES(j, cols)

@@ -24,7 +24,7 @@ INLINE REAL K(sum)(VEC v)
 INLINE VEC K(load_some)(const REAL *p, idx n)
 {
     REAL s[LANE];
-    SIMD for (idx i = 0; i < LANE; i++) s[i] = i < n ? p[i] : 0;
+    SIMD for (i32 i = 0; i < (i32)LANE; i++) s[i] = i < (i32)n ? p[i] : 0;
     return *(VEC *)s;
 }
 
@@ -32,19 +32,11 @@ INLINE void K(store_some)(REAL *p, VEC v, idx n)
 {
     REAL s[LANE];
     *(VEC *)s = v;
-    SIMD for (idx i = 0; i < LANE; i++)
+    SIMD for (i32 i = 0; i < (i32)LANE; i++)
     {
-        if (i < n)
+        if (i < (i32)n)
             p[i] = s[i];
     }
-}
-
-/* What becomes of a sum: alpha and beta, and bias where there is one. */
-INLINE void K(put)(REAL *y, REAL sum, REAL alpha, REAL beta, const REAL *bias)
-{
-    REAL v = alpha * sum;
-    v += bias ? *bias : 0;
-    *y = beta == 0 ? v : v + beta * *y;
 }
 
 /* What happens to a tile when its sums are complete; columns of it are real. */

@@ -7,12 +7,28 @@ typedef struct K(strided) {
     idx step;
 } K(strided);
 
+/* The first n numbers of a row, zeros after them. */
+#if IS_HALF
+static __attribute__((noinline)) VEC K(load_few)(const STO *p, idx n)
+{
+    REAL s[LANE] = {0};
+    for (idx i = 0; i < n; i++)
+        s[i] = LD(p, i);
+    return FN(load)(s);
+}
+#else
+#define load_few_f32 load_some_f32
+#define load_few_f64 load_some_f64
+#endif
+
 /* rows dot products with x, both dense. Processors do not find the next rows by themselves. */
 INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, const int rows)
 {
-    VEC acc[4] = {{0}};
-    REAL tail[4] = {0};
+    VEC acc[4], few;
     idx p = 0;
+    UNROLL
+    for (int r = 0; r < rows; r++)
+        acc[r] = (VEC){0};
     for (; p + LANE <= k; p += LANE) {
         UNROLL
         for (int i = 0; i < rows * (int)(LANE * sizeof(STO)) / 64; i++)
@@ -21,13 +37,24 @@ INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, con
         for (int r = 0; r < rows; r++)
             acc[r] += K(load)(m + r * row + p) * FN(load)(x + p);
     }
-    for (; p < k; p++) {
+    if (p < k) {
+        few = FN(load_some)(x + p, k - p);
         UNROLL
         for (int r = 0; r < rows; r++)
-            tail[r] += LD(m, r * row + p) * x[p];
+            acc[r] += K(load_few)(m + r * row + p, k - p) * few;
     }
+    UNROLL
     for (int r = 0; r < rows; r++)
-        sums[r] = k < LANE ? tail[r] : tail[r] + FN(sum)(acc[r]);
+        sums[r] = FN(sum)(acc[r]);
+}
+
+INLINE void K(many_dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, idx rows)
+{
+    idx i = 0;
+    for (; i + 4 <= rows; i += 4)
+        K(dots)(m + i * row, row, k, x, sums + i, 4);
+    for (; i < rows; i++)
+        K(dots)(m + i * row, row, k, x, sums + i, 1);
 }
 
 /* vectors * LANE rows of a matrix whose columns are dense:
@@ -57,6 +84,24 @@ INLINE void K(last_columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *s
             sums[i] += LD(m, i + p * col) * x.at[p * x.step];
 }
 
+#if !IS_HALF
+/* What becomes of n sums: alpha and beta, and bias where there is one. */
+static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha, REAL beta,
+                       const REAL *bias, idx bias_step)
+{
+    static const REAL none = 0;
+    if (!bias) {
+        bias = &none;
+        bias_step = 0;
+    }
+    _Pragma("omp simd if(0)") for (idx i = 0; i < n; i++)
+    {
+        REAL v = alpha * sums[i] + bias[i * bias_step];
+        y[i * y_step] = beta == 0 ? v : v + beta * y[i * y_step];
+    }
+}
+#endif
+
 /* Rows first..last of y = alpha M x + beta y + bias. M has dense rows or dense columns. */
 static void K(matrix_vector)(const STO *m, idx row, idx col, idx k, K(strided) x, REAL *y,
                              idx y_step, FN(strided) bias, REAL alpha, REAL beta, idx first,
@@ -76,23 +121,19 @@ static void K(matrix_vector)(const STO *m, idx row, idx col, idx k, K(strided) x
             for (idx p = 0; p < depth; p++)
                 copy[p] = LD(x.at, (p0 + p) * x.step);
         for (idx i = first, n; i < last; i += n) {
-            idx left = last - i;
             const STO *mi = mp + i * row;
-            n = 4;
-            if (col == 1 && left >= 4)
-                K(dots)(mi, row, depth, xp.at, sums, 4);
-            else if (col == 1)
-                K(dots)(mi, row, depth, xp.at, sums, (int)(n = 1));
-            else if (left >= 4 * LANE)
-                K(columns)(mi, col, depth, xp, sums, (int)((n = 4 * LANE) / LANE));
-            else if (left >= LANE)
+            n = tern_smaller(last - i, 4 * LANE);
+            if (col == 1)
+                K(many_dots)(mi, row, depth, xp.at, sums, n);
+            else if (n == 4 * LANE)
+                K(columns)(mi, col, depth, xp, sums, 4);
+            else if (n >= LANE)
                 K(columns)(mi, col, depth, xp, sums, (int)((n = LANE) / LANE));
             else
-                K(last_columns)(mi, col, depth, xp, sums, n = left);
-            for (idx r = 0; r < n; r++)
-                FN(put)
-            (y + (i + r) * y_step, sums[r], alpha, p0 ? 1 : beta,
-             p0 || !bias.at ? NULL : bias.at + (i + r) * bias.step);
+                K(last_columns)(mi, col, depth, xp, sums, n);
+            FN(put_all)
+            (y + i * y_step, y_step, sums, n, alpha, p0 ? 1 : beta,
+             p0 || !bias.at ? NULL : bias.at + i * bias.step, bias.step);
         }
     }
 }

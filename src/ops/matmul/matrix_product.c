@@ -18,31 +18,28 @@ typedef struct stack {
 } stack;
 
 /* Dims of size 1 broadcast: their stride is 0. Transposing swaps strides and copies nothing. */
-static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
+static void as_stack(stack *s, tern_tensor *x, uint8_t insert, bool transpose)
 {
-    stack s = {.x = x, .rows = 1, .columns = 1};
     int d = x->ndim;
+    int64_t columns = 1, column = 0, rows = 1, row = 0;
     if (!(insert & TERN_AS_COLUMN)) {
-        s.columns = x->shape[--d];
-        s.column = x->stride[d];
+        columns = x->shape[--d];
+        column = x->stride[d];
     }
     if (!(insert & TERN_AS_ROW)) {
-        s.rows = x->shape[--d];
-        s.row = x->stride[d];
+        rows = x->shape[--d];
+        row = x->stride[d];
     }
-    s.ndim = d;
+    s->x = x;
+    s->rows = transpose ? columns : rows;
+    s->row = transpose ? column : row;
+    s->columns = transpose ? rows : columns;
+    s->column = transpose ? row : column;
+    s->ndim = d;
     for (int i = 0; i < d; i++) {
-        s.size[i] = x->shape[i];
-        s.step[i] = x->shape[i] == 1 ? 0 : x->stride[i];
+        s->size[i] = x->shape[i];
+        s->step[i] = x->shape[i] == 1 ? 0 : x->stride[i];
     }
-    if (transpose) {
-        int64_t rows = s.rows, row = s.row;
-        s.rows = s.columns;
-        s.row = s.column;
-        s.columns = rows;
-        s.column = row;
-    }
-    return s;
 }
 
 /* How many dims a mask of inserted dims has. */
@@ -116,8 +113,9 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
                                tern_result *result, const char *name)
 {
     TERN_TRY(check_dtypes(x, y, name));
-    stack a = stack_of(x, p->insert[0], p->transpose[0]);
-    stack b = stack_of(y, p->insert[1], p->transpose[1]);
+    stack a, b;
+    as_stack(&a, x, p->insert[0], p->transpose[0]);
+    as_stack(&b, y, p->insert[1], p->transpose[1]);
     tern_shape *shape = &result->shape;
     result->dtype = x->dtype;
     if (a.columns != b.rows)
@@ -212,7 +210,7 @@ static tern_status make_dense(operand *o, const tern_shape *shape)
     tern_status status = o->copy ? tern_hook_copy(o->copy, x) : tern_last_status();
     tern_release(old);
     if (status == TERN_OK)
-        o->s = stack_of(o->copy, o->insert, o->transpose);
+        as_stack(&o->s, o->copy, o->insert, o->transpose);
     return status;
 }
 
@@ -292,7 +290,7 @@ static tern_status pad(operand *o)
         return tern_last_status();
     tern_release(old);
     o->copy = copy;
-    o->s = stack_of(copy, o->insert, o->transpose);
+    as_stack(&o->s, copy, o->insert, o->transpose);
     return TERN_OK;
 }
 
@@ -386,14 +384,18 @@ static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result)
 {
-    operand o[2] = {
-        {stack_of(x, p->insert[0], p->transpose[0]), p->insert[0], p->transpose[0], NULL},
-        {stack_of(y, p->insert[1], p->transpose[1]), p->insert[1], p->transpose[1], NULL}};
+    operand o[2];
     batch_dims j;
     if (result->numel == 0)
         return TERN_OK;
     if (x->numel == 0 || y->numel == 0)
         return empty_sums(bias, result);
+    for (int i = 0; i < 2; i++) {
+        o[i].insert = p->insert[i];
+        o[i].transpose = p->transpose[i];
+        o[i].copy = NULL;
+        as_stack(&o[i].s, i ? y : x, o[i].insert, o[i].transpose);
+    }
     const bool multiples = wants_multiples(o, result), whole = p->beta == 0 && !p->drop;
     const int64_t n = o[1].s.columns;
     tern_tensor *room = NULL;
