@@ -10,17 +10,40 @@ enum { WORK_PER_GROUP = 8192, GROUPS_PER_UNIT = 64, MOST_GROUPS = 65535 };
 /* Drivers may queue without end, and keep a few hundred bytes of each command. */
 enum { MOST_QUEUED = 4096 };
 
-static cl_int set_argument(cl_kernel kernel, cl_uint *index, const tern_arg *a, bool with_offsets)
+static cl_int set_any(tern_cl_kernel *kernel, cl_uint index, size_t bytes, const void *value)
+{
+    if (index < TERN_CL_SETS)
+        kernel->set[index].bytes = 0;
+    return CL(SetKernelArg(kernel->kernel, index, bytes, value));
+}
+
+/* Numbers of up to 8 bytes are set where they are others than before. */
+static cl_int set_number(tern_cl_kernel *kernel, cl_uint index, size_t bytes, uint64_t value)
+{
+    if (index >= TERN_CL_SETS)
+        return set_any(kernel, index, bytes, &value);
+    tern_cl_set *last = &kernel->set[index];
+    if (last->bytes == bytes && last->value == value)
+        return CL_SUCCESS;
+    cl_int code = set_any(kernel, index, bytes, &value);
+    if (code == CL_SUCCESS)
+        *last = (tern_cl_set){value, bytes};
+    return code;
+}
+
+static cl_int set_argument(tern_cl_kernel *kernel, cl_uint *index, const tern_arg *a,
+                           bool with_offsets)
 {
     if (a->buffer) {
         cl_mem memory = a->buffer->handle;
-        cl_int code = CL(SetKernelArg(kernel, (*index)++, sizeof memory, &memory));
+        cl_int code = set_any(kernel, (*index)++, sizeof memory, &memory);
         if (code == CL_SUCCESS && with_offsets && !a->bare)
-            code = CL(SetKernelArg(kernel, (*index)++, sizeof a->at, &a->at));
+            code = set_number(kernel, (*index)++, sizeof a->at, (uint64_t)a->at);
         return code;
     }
-    const void *value = a->by_reference ? a->value.data : &a->value;
-    return CL(SetKernelArg(kernel, (*index)++, a->bytes, value));
+    if (!a->by_reference && a->bytes <= sizeof a->value)
+        return set_number(kernel, (*index)++, a->bytes, a->value.u64);
+    return set_any(kernel, (*index)++, a->bytes, a->by_reference ? a->value.data : &a->value);
 }
 
 tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint dims,
@@ -34,7 +57,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
     const char *call = "SetKernelArg";
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < n && code == CL_SUCCESS; i++)
-        code = set_argument(kernel->kernel, &index, &args[i], with_offsets);
+        code = set_argument(kernel, &index, &args[i], with_offsets);
     if (code == CL_SUCCESS) {
         call = "EnqueueNDRangeKernel";
         code = CL(EnqueueNDRangeKernel(s->queue, kernel->kernel, dims, NULL, global, local, 0, NULL,

@@ -98,6 +98,14 @@ typedef struct tern_cl_state {
 } tern_cl_state;
 
 /* A kernel of the library or of the user. */
+/* What an argument was set to last. A driver may take memory each time that one is set. */
+typedef struct tern_cl_set {
+    uint64_t value;
+    size_t bytes; /* 0: not known */
+} tern_cl_set;
+
+enum { TERN_CL_SETS = 40 };
+
 struct tern_cl_kernel {
     tern_cl_kernel *next;
     cl_program program; /* owned */
@@ -109,6 +117,7 @@ struct tern_cl_kernel {
     cl_ulong own_local; /* bytes of local memory in its text */
     size_t group;       /* work-group size of the library's kernels */
     char name[128];
+    tern_cl_set set[TERN_CL_SETS]; /* of the first arguments, those that are numbers */
 };
 
 static inline tern_cl_state *tern_cl_state_of(const tern_place *place)
