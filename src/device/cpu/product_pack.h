@@ -34,12 +34,12 @@ typedef REAL K(quad) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_
 /* panel[p][j] = b[j][p], and 0 from `columns` to `to`; squares of 16-byte registers at a time. */
 INLINE void K(turn)(REAL *panel, const REAL *b, idx col, idx depth, idx columns, idx to, idx width)
 {
-    idx full = columns / QUADS * QUADS, deep = depth / QUADS * QUADS;
-    for (idx j = 0; j < full; j += QUADS) {
+    idx deep = depth / QUADS * QUADS, squares = to / QUADS * QUADS;
+    for (idx j = 0; j < squares; j += QUADS) {
         for (idx p = 0; p < deep; p += QUADS) {
             K(quad) in[QUADS], out[QUADS] = {{0}};
             for (int q = 0; q < QUADS; q++)
-                in[q] = *(const K(quad) *)(b + (j + q) * col + p);
+                in[q] = j + q < columns ? *(const K(quad) *)(b + (j + q) * col + p) : out[0];
             for (int q = 0; q < QUADS; q++)
                 for (int s = 0; s < QUADS; s++)
                     out[q][s] = in[s][q];
@@ -48,10 +48,10 @@ INLINE void K(turn)(REAL *panel, const REAL *b, idx col, idx depth, idx columns,
         }
         for (idx p = deep; p < depth; p++)
             for (int q = 0; q < QUADS; q++)
-                panel[p * width + j + q] = b[(j + q) * col + p];
+                panel[p * width + j + q] = j + q < columns ? b[(j + q) * col + p] : 0;
     }
     for (idx p = 0; p < depth; p++)
-        for (idx j = full; j < to; j++)
+        for (idx j = squares; j < to; j++)
             panel[p * width + j] = j < columns ? b[j * col + p] : 0;
 }
 

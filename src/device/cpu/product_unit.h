@@ -81,10 +81,10 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
             if (col == 1 && n >= WIDTH && (rows <= 2 * ROWS || row % 128 != 0)) {
                 n = n / WIDTH * WIDTH;
             } else {
-                panel = depth * (step = WIDTH);
+                panel = depth * (step = n > LANE ? WIDTH : LANE);
                 for (idx s = 0; s < n; s += WIDTH)
                     K(pack)
-                (room + s * depth, at + s * col, row, col, depth, tern_smaller(n - s, WIDTH), WIDTH,
+                (room + s * depth, at + s * col, row, col, depth, tern_smaller(n - s, WIDTH), step,
                  end);
                 at = room;
             }
