@@ -210,6 +210,12 @@ static const struct {
     {"const __global float * const x, const unsigned int n, float v, unsigned long int m",
      {'t', 4, 4, 8}},
     {"__global float x[], __constant float *c, uint const n, long const m", {'t', 't', 4, 8}},
+    {"__local float s[], __local float t[8], local float u[4][2], const __local int v[]",
+     {'l', 'l', 'l', 'l'}},
+    {"__constant float c[], const __constant int d[3], constant float2 e[][4], __global int x[2]",
+     {'t', 't', 't', 't'}},
+    {"__local float (*s)[8], __constant float (*c)[2], __global float (*x)[4], long const m",
+     {'l', 't', 't', 8}},
 };
 
 static tern_kernel_arg argument_of(char kind, tern_tensor *x)

@@ -17,6 +17,7 @@ typedef struct reader {
     const char *before; /* the last word or sign that is no blank */
     size_t before_n;
     int depth;      /* of braces */
+    int lists;      /* parentheses that are open, of lists of parameters where depth is 0 */
     bool directive; /* in a line that begins with # */
     struct {
         const char *from, *end;
@@ -90,19 +91,24 @@ static bool came(const reader *r, const char *word)
     return r->before && tern_word_is(r->before, r->before_n, word);
 }
 
-/* Whether a declaration or a type goes on with a *: the address space is then of what it points to. */
-static bool is_pointer(const reader *r, const char *p)
+/* Whether a declaration or a type goes on with a *: the address space is then of what it points to. So it is of a parameter
+ * that is an array. In the text of a macro local memory of no size is one. */
+static bool is_pointer(const reader *r, const char *p, bool local)
 {
-    size_t n = strcspn(p, r->directive ? "*,;()=[\n" : "*,;()=[");
-    return p[n] == '*';
+    if (!r->directive && r->depth == 0 && r->lists > 0)
+        return true;
+    p += strcspn(p, r->directive ? "*,;()=[\n" : "*,;()=[");
+    return *p == '*' || (*p == '(' && *past_blanks(p + 1) == '*') ||
+           (*p == '[' && *past_blanks(p + 1) == ']' && r->directive && local);
 }
 
 /* Local and constant: of a variable, where it lies; of what a pointer points to, nothing. */
 static void put_space(reader *r, bool local, const char *after)
 {
-    if (local && !is_pointer(r, after))
+    const bool pointer = is_pointer(r, after, local);
+    if (local && !pointer)
         tern_text_add(r->to, "TERN_LOCAL");
-    else if (!local && is_pointer(r, after)) {
+    else if (!local && pointer) {
         const char *next = past_blanks(after);
         bool told = came(r, "const") || tern_word_is(next, tern_word_length(next), "const");
         tern_text_add(r->to, told ? "" : "const");
@@ -209,6 +215,8 @@ static void put_sign(reader *r)
         return;
     }
     r->depth += (c == '{') - (c == '}');
+    if (!r->directive)
+        r->lists = strchr("{};", c) ? 0 : r->lists + (c == '(') - (c == ')');
     if (!isspace((unsigned char)c)) {
         r->before = r->p;
         r->before_n = 1;
