@@ -100,6 +100,48 @@ static void other_norms_and_norms_that_are_none(void **state)
     }
 }
 
+/* (sum |x|^p)^(1/p) of numbers, its limits where p is infinite. */
+static double norm_of_numbers(const double *x, int n, double p)
+{
+    double sum = p == -INFINITY ? INFINITY : 0;
+    for (int i = 0; i < n; i++)
+        sum = p == INFINITY    ? fmax(sum, fabs(x[i]))
+              : p == -INFINITY ? fmin(sum, fabs(x[i]))
+                               : sum + pow(fabs(x[i]), p);
+    return isinf(p) ? sum : pow(sum, 1 / p);
+}
+
+/* Of gradients in several tensors, on one device in two dtypes; with a 0 in one of them, in a tensor of its own, and none: a
+ * negative norm of those is 0, as torch.linalg.vector_norm's. */
+static void norms_of_every_order_are_those_of_all_elements(void **state)
+{
+    static const double orders[] = {1, 1.5, 2, 3, INFINITY, 0.5, -0.5, -1, -2, -3, -INFINITY};
+    static const double sets[][6] = {
+        {3, -4, 1, 2, 0.5, -8}, {3, 0, 1, 2, 0.5, -8}, {3, -4, 1, 2, 0, 0}};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t k = 0; k < 3 * sizeof orders / sizeof *orders; k++)
+        TERN_SCOPE {
+            const double p = orders[k / 3], *g = sets[k % 3];
+            tern_tensor *x[3];
+            for (int i = 0; i < 3; i++)
+                x[i] = tern_zeros(TERN_SHAPE(2), i == 2 ? TERN_F16 : TERN_F32, device);
+            tern_module *m = module_of(x, 3);
+            for (int i = 0; i < 3; i++)
+                assert_ok(tern_set_grad(x[i], TENSOR(device, tern_dtype_of(x[i]), TERN_SHAPE(2),
+                                                     g[2 * i], g[2 * i + 1])));
+            const double wanted = norm_of_numbers(g, 6, p), factor = 0.1 / (wanted + 1e-6);
+            const double norm = tern_nn_clip_grad_norm_with_(
+                m, 0.1, &(tern_clip_grad_norm_options){.norm_type = p});
+            if (!(fabs(norm - wanted) <= 1e-5 * wanted))
+                fail_msg("norm %g of gradients %zu: %g, not %g", p, k % 3, norm, wanted);
+            for (int i = 0; i < 3; i++)
+                assert_values_close(tern_grad(x[i]), 2e-3, g[2 * i] * fmin(factor, 1),
+                                    g[2 * i + 1] * fmin(factor, 1));
+            tern_nn_free(m);
+        }
+}
+
 static void clipping_without_gradients_or_module(void **state)
 {
     (void)state;
@@ -107,6 +149,11 @@ static void clipping_without_gradients_or_module(void **state)
         tern_tensor *x = tern_ones(TERN_SHAPE(2), TERN_F32, NULL);
         tern_module *m = module_of(&x, 1);
         assert_true(tern_nn_clip_grad_norm_(m, 1) == 0);
+        for (int i = 0; i < 3; i++) {
+            const double p[] = {INFINITY, -1, -INFINITY};
+            assert_true(tern_nn_clip_grad_norm_with_(
+                            m, 1, TERN_DEFAULTS(clip_grad_norm, .norm_type = p[i])) == 0);
+        }
         assert_true(isnan(tern_nn_clip_grad_norm_(NULL, 1)));
         assert_error(TERN_ERR_ARGUMENT, "tern_nn_clip_grad_norm_");
         assert_ok(tern_set_grad(x, TENSOR("cpu", TERN_F32, TERN_SHAPE(2), NAN, 1)));
@@ -161,10 +208,10 @@ static void clip_twice(const char *device, double p, bool record, double *values
 
 static void recorded_steps_clip_by_the_norm_of_each_replay(void **state)
 {
-    static const double norms[] = {2, 1, INFINITY, 3};
+    static const double norms[] = {2, 1, INFINITY, 3, -1, -INFINITY};
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         TERN_SCOPE {
             double by_hand[12], recorded[12];
             clip_twice(device, norms[i], false, by_hand);
@@ -200,6 +247,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_are_clipped_to_the_norm_asked_for),
     TEST(clipping_takes_every_dtype_and_strided_gradients),
     TEST(other_norms_and_norms_that_are_none),
+    TEST(norms_of_every_order_are_those_of_all_elements),
     TEST(clipping_without_gradients_or_module),
     TEST(recorded_steps_clip_by_the_norm_of_each_replay),
     TEST(an_error_by_the_norm_can_not_be_recorded),

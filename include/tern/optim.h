@@ -144,7 +144,8 @@ TERN_API tern_status tern_optim_check_state_dict(tern_optimizer *optimizer,
  * (torch.nn.utils.clip_grad_norm_.) */
 TERN_API double tern_nn_clip_grad_norm_(tern_module *module, double max_norm);
 typedef struct tern_clip_grad_norm_options {
-    double norm_type;        /* default 2; INFINITY: the largest element */
+    double norm_type;        /* default 2; INFINITY: the largest element, -INFINITY: the smallest;
+                                below 0 an element that is 0 makes the norm 0 */
     bool error_if_nonfinite; /* TERN_ERR_STATE for a norm that is infinite or NaN, else gradients
                                 are scaled by it as by any other; can't be recorded */
     uint64_t reserved[4];

@@ -149,13 +149,12 @@ static tern_status sum_of_squares(gathering *all, const tern_ranks *ranks, doubl
     return TERN_OK;
 }
 
-/* The p-th power of the norm of the norms of those gradients, or the norm itself where there is none. */
+/* The p-th power of the norm of the norms of those gradients, or the norm itself where there is none or no ranks share any. */
 static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
     const uint64_t failures = tern_failures();
     tern_tensor *norms[all->n + 1];
     int n = 0;
-    norms[n++] = tern_zeros(TERN_SHAPE(1), TERN_F64, "cpu"); /* so that there is one */
     for (int k = 0; k < all->n; k++) {
         bundle *b = &all->bundles[k];
         if (b->ranks != ranks)
@@ -164,29 +163,33 @@ static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, doubl
         if (!norms[n - 1])
             return tern_last_status();
     }
-    *total = tern_item(tern_norm(tern_cat(norms, n, 0), p));
-    if (ranks && isfinite(p) && p != 0)
+    *total = p == -INFINITY && all->n_ranks ? INFINITY : 0; /* of none; ranks may have some */
+    if (n)
+        *total = tern_item(tern_norm(tern_cat(norms, n, 0), p));
+    if (n && all->n_ranks && isfinite(p) && p != 0)
         *total = pow(*total, p);
     return tern_failed_since(failures);
 }
 
 /* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over each set of
- * ranks of what they have. A norm that no other is added to is taken as it is. */
+ * ranks of what they have. A norm that no other is added to is taken as it is. The smallest element is the greatest
+ * with the other sign. */
 static tern_status norm_of_all(gathering *all, double p, double *norm)
 {
     const bool powers = isfinite(p) && p != 0;
+    const double sign = p == -INFINITY ? -1 : 1;
     double whole = 0;
     TERN_TRY(p == 2 ? sum_of_squares(all, NULL, &whole) : power_of_norms(all, NULL, p, &whole));
-    if (p != 2 && powers && all->n_ranks)
-        whole = pow(whole, p);
+    whole *= sign;
     for (int r = 0; r < all->n_ranks; r++) {
         tern_ranks *ranks = all->ranks[r];
         double part = 0;
         TERN_TRY(p == 2 ? sum_of_squares(all, ranks, &part) : power_of_norms(all, ranks, p, &part));
+        part *= sign;
         TERN_TRY(ranks->reduce(ranks, &part, 1, isinf(p)));
         whole = isinf(p) ? (part > whole || isnan(part) ? part : whole) : whole + part;
     }
-    *norm = p == 2 ? sqrt(whole) : powers && all->n_ranks ? pow(whole, 1 / p) : whole;
+    *norm = p == 2 ? sqrt(whole) : powers && all->n_ranks ? pow(whole, 1 / p) : whole * sign;
     return TERN_OK;
 }
 
