@@ -43,6 +43,21 @@ MAKE(cyclic_lr_exp,
                                                            .mode = TERN_CYCLIC_EXP_RANGE,
                                                            .gamma = 0.97,
                                                            .no_cycle_momentum = true}))
+MAKE(cyclic_lr_scale_fn,
+     tern_lr_scheduler_cyclic_lr(o, 0.01, 0.2,
+                                 &(tern_cyclic_lr_options){.step_size_up = 4,
+                                                           .step_size_down = 3,
+                                                           .mode = (tern_cyclic_mode)-1,
+                                                           .scale_fn = slow,
+                                                           .base_momentum = 0.6}))
+MAKE(cyclic_lr_iterations,
+     tern_lr_scheduler_cyclic_lr(o, 0, 0,
+                                 &(tern_cyclic_lr_options){.step_size_up = 6,
+                                                           .gamma = 0.5,
+                                                           .scale_fn = slow,
+                                                           .scale_mode = TERN_SCALE_ITERATIONS,
+                                                           .base_lrs = (double[]){0.01, 0.02},
+                                                           .max_lrs = (double[]){0.2, 0.1}}))
 MAKE(one_cycle_lr, tern_lr_scheduler_one_cycle_lr(o, 0.5, STEPS + 1, NULL))
 MAKE(one_cycle_lr_3, tern_lr_scheduler_one_cycle_lr(o, 0.5, STEPS + 1,
                                                     &(tern_one_cycle_lr_options){
@@ -55,6 +70,9 @@ MAKE(one_cycle_groups,
      tern_lr_scheduler_one_cycle_lr(o, 0, STEPS + 1,
                                     &(tern_one_cycle_lr_options){.max_lrs = (double[]){0.5, 0.1},
                                                                  .no_cycle_momentum = true}))
+MAKE(one_cycle_epochs, tern_lr_scheduler_one_cycle_lr(o, 0.5, 0,
+                                                      &(tern_one_cycle_lr_options){
+                                                          .epochs = 3, .steps_per_epoch = 18}))
 MAKE(swa_lr, tern_lr_scheduler_swa_lr(o, 0,
                                       &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(15),
                                                              .swa_lrs = (double[]){0.03, 0.5}}))
@@ -117,9 +135,12 @@ static const struct {
     {"cyclic_lr", cyclic_lr},
     {"cyclic_lr_2", cyclic_lr_2},
     {"cyclic_lr_exp", cyclic_lr_exp},
+    {"cyclic_lr_scale_fn", cyclic_lr_scale_fn},
+    {"cyclic_lr_iterations", cyclic_lr_iterations},
     {"one_cycle_lr", one_cycle_lr},
     {"one_cycle_lr_3", one_cycle_lr_3},
     {"one_cycle_groups", one_cycle_groups},
+    {"one_cycle_epochs", one_cycle_epochs},
     {"sequential_lr", sequential_lr},
     {"chained_scheduler", chained_scheduler},
     {"swa_lr", swa_lr},
@@ -238,6 +259,84 @@ static void adams_beta_is_its_momentum(void **state)
     }
 }
 
+/* A function of the program's that notes what it is asked for. */
+static int64_t asked[64];
+static int n_asked;
+static double note(int64_t x, int group, void *user)
+{
+    asked[n_asked++] = 10 * x + group;
+    return *(double *)user;
+}
+
+static void scale_fn_is_given_the_cycle_or_the_step(void **state)
+{
+    static const int64_t cycles[] = {10, 11, 10, 11, 20, 21, 20, 21};
+    static const int64_t steps[] = {0, 1, 10, 11, 20, 21, 30, 31};
+    double half = 0.5;
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        TERN_SCOPE {
+            tern_optimizer *o = two_groups(0);
+            n_asked = 0;
+            tern_lr_scheduler *s = tern_lr_scheduler_cyclic_lr(
+                o, 0, 1,
+                TERN_DEFAULTS(
+                    cyclic_lr, .step_size_up = 1, .no_cycle_momentum = true, .scale_fn = note,
+                    .scale_mode = k ? TERN_SCALE_ITERATIONS : TERN_SCALE_CYCLE, .user = &half));
+            for (int t = 0; t < 3; t++) {
+                assert_true(tern_optim_get_lr(o) == (t % 2 ? 0.5 : 0));
+                assert_ok(tern_lr_scheduler_step(s));
+            }
+            assert_int_equal(n_asked, 8);
+            assert_memory_equal(asked, k ? steps : cycles, sizeof steps);
+            tern_lr_scheduler_free(s);
+            tern_optim_free(o);
+        }
+}
+
+/* torch.optim.lr_scheduler.OneCycleLR's errors, word for word; total_steps goes before the others. */
+static void the_length_of_one_cycle_is_given_in_one_way(void **state)
+{
+    static const struct {
+        int64_t total_steps, epochs, steps_per_epoch;
+        const char *error;
+    } lengths[] = {
+        {0, 0, 0, "You must define either total_steps OR (epochs AND steps_per_epoch)"},
+        {0, 3, 0, "You must define either total_steps OR (epochs AND steps_per_epoch)"},
+        {0, 0, 5, "You must define either total_steps OR (epochs AND steps_per_epoch)"},
+        {-1, 3, 5, "Expected positive integer total_steps, but got -1"},
+        {0, -3, 5, "Expected positive integer epochs, but got -3"},
+        {0, 3, -5, "Expected positive integer steps_per_epoch, but got -5"},
+        {0, INT64_MAX / 2, 3, NULL},
+        {4, 100, -5, NULL},
+        {0, 2, 2, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        TERN_SCOPE {
+            const tern_one_cycle_lr_options options = {.no_cycle_momentum = true,
+                                                       .epochs = lengths[i].epochs,
+                                                       .steps_per_epoch =
+                                                           lengths[i].steps_per_epoch};
+            tern_optimizer *o = two_groups(0);
+            tern_lr_scheduler *s =
+                tern_lr_scheduler_one_cycle_lr(o, 1, lengths[i].total_steps, &options);
+            if (lengths[i].error) {
+                assert_null(s);
+                assert_error(TERN_ERR_ARGUMENT, lengths[i].error);
+            } else {
+                assert_non_null(s);
+                for (int t = 0; t < 4; t++)
+                    assert_ok(tern_lr_scheduler_step(s));
+                const bool ended = tern_lr_scheduler_step(s) == TERN_ERR_STATE;
+                assert_int_equal(ended, lengths[i].epochs < 1000);
+                tern_clear_error();
+            }
+            tern_lr_scheduler_free(s);
+            tern_optim_free(o);
+        }
+}
+
 static void the_new_rate_is_the_one_that_steps(void **state)
 {
     (void)state;
@@ -270,7 +369,13 @@ static void bad_schedules_are_refused(void **state)
         assert_null(tern_lr_scheduler_constant_lr(o, -1, 5));
         assert_error(TERN_ERR_ARGUMENT, "Constant multiplicative factor expected to be between 0");
         assert_null(tern_lr_scheduler_one_cycle_lr(o, 1, 0, NULL));
-        assert_error(TERN_ERR_ARGUMENT, "Expected positive integer total_steps, but got 0");
+        assert_error(TERN_ERR_ARGUMENT, "You must define either total_steps OR");
+        assert_null(tern_lr_scheduler_cyclic_lr(
+            o, 0, 1, &(tern_cyclic_lr_options){.mode = (tern_cyclic_mode)3}));
+        assert_error(TERN_ERR_ARGUMENT, "mode 3 is none of tern_cyclic_mode");
+        assert_null(tern_lr_scheduler_cyclic_lr(
+            o, 0, 1, &(tern_cyclic_lr_options){.scale_mode = (tern_scale_mode)2}));
+        assert_error(TERN_ERR_ARGUMENT, "scale_mode 2 is none of tern_scale_mode");
         assert_null(tern_lr_scheduler_cosine_annealing_warm_restarts(o, 3, 0, 0));
         assert_error(TERN_ERR_ARGUMENT, "Expected integer t_mult >= 1, but got 0");
         assert_null(tern_lr_scheduler_lambda_lr(o, NULL, NULL));
@@ -315,8 +420,12 @@ static void bad_schedules_are_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(rates_are_pytorchs_for_fifty_steps), TEST(a_schedule_goes_on_from_its_state),
-    TEST(adams_beta_is_its_momentum),         TEST(the_new_rate_is_the_one_that_steps),
+    TEST(rates_are_pytorchs_for_fifty_steps),
+    TEST(a_schedule_goes_on_from_its_state),
+    TEST(adams_beta_is_its_momentum),
+    TEST(the_new_rate_is_the_one_that_steps),
+    TEST(scale_fn_is_given_the_cycle_or_the_step),
+    TEST(the_length_of_one_cycle_is_given_in_one_way),
     TEST(bad_schedules_are_refused),
 };
 TEST_MAIN(tests)

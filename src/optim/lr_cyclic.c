@@ -1,5 +1,6 @@
 /* lr_cyclic.c -- learning rates that rise and fall: triangles (Smith 2017), one cycle (Smith &
  * Topin 2019), cosines with warm restarts (Loshchilov & Hutter 2017). */
+#include "base/checked.h"
 #include "optim/lr_scheduler.h"
 
 static const double pi = 3.14159265358979323846;
@@ -17,14 +18,18 @@ typedef struct triangles {
     double total, ratio;
 } triangles;
 
-/* The height of epoch t in its cycle, 0 to 1, times the amplitude: 1, half of it with each cycle,
- * or gamma^t. */
-static double height(const tern_lr_scheduler *s)
+/* The height of epoch t in its cycle, 0 to 1, times the amplitude: the program's own, 1, half of it
+ * with each cycle, or gamma^t. */
+static double height(const tern_lr_scheduler *s, int group)
 {
     const triangles *c = s->data;
     double t = (double)s->at.last_epoch, cycle = floor(1 + t / c->total);
     double x = 1 + t / c->total - cycle;
     double up = x <= c->ratio ? x / c->ratio : (x - 1) / (c->ratio - 1);
+    if (c->o.scale_fn)
+        return up * c->o.scale_fn(c->o.scale_mode == TERN_SCALE_CYCLE ? (int64_t)cycle
+                                                                      : s->at.last_epoch,
+                                  group, c->o.user);
     if (c->o.mode == TERN_CYCLIC_TRIANGULAR2)
         return up * (1 / pow(2, cycle - 1));
     return c->o.mode == TERN_CYCLIC_EXP_RANGE ? up * pow(c->o.gamma, t) : up;
@@ -35,15 +40,14 @@ static double cyclic_next(const tern_lr_scheduler *s, int group, double lr)
 {
     const triangles *c = s->data;
     (void)lr;
-    return c->low[group] + (c->high[group] - c->low[group]) * height(s);
+    return c->low[group] + (c->high[group] - c->low[group]) * height(s, group);
 }
 
 /* Momentum falls while the rate rises: max_momentum - (max_momentum - base_momentum) height. */
 static double cyclic_momentum(const tern_lr_scheduler *s, int group)
 {
     const triangles *c = s->data;
-    (void)group;
-    return c->o.max_momentum - (c->o.max_momentum - c->o.base_momentum) * height(s);
+    return c->o.max_momentum - (c->o.max_momentum - c->o.base_momentum) * height(s, group);
 }
 
 static void free_triangles(void *data)
@@ -76,6 +80,11 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
                               "%s: Expected positive step sizes, but got %lld, "
                               "%lld",
                               kind->name, (long long)o.step_size_up, (long long)o.step_size_down);
+    if ((!o.scale_fn && tern_check_enum(kind->name, "mode", (int)o.mode, TERN_CYCLIC_EXP_RANGE,
+                                        "tern_cyclic_mode") != TERN_OK) ||
+        tern_check_enum(kind->name, "scale_mode", (int)o.scale_mode, TERN_SCALE_ITERATIONS,
+                        "tern_scale_mode") != TERN_OK)
+        return NULL;
     double total = (double)o.step_size_up + (double)o.step_size_down;
     int n = optimizer->n_groups;
     triangles c = {.o = o,
@@ -193,6 +202,28 @@ static void set_phases(one_cycle *c)
     }
 }
 
+static bool is_count(const char *name, const char *what, int64_t n)
+{
+    return n > 0 || tern_fail(TERN_ERR_ARGUMENT, "%s: Expected positive integer %s, but got %lld",
+                              name, what, (long long)n) == TERN_OK;
+}
+
+/* Given, or of epochs; 0 after an error. */
+static int64_t steps_in_all(const char *name, int64_t total, const tern_one_cycle_lr_options *o)
+{
+    if (total)
+        return is_count(name, "total_steps", total) ? total : 0;
+    if (!o->epochs || !o->steps_per_epoch) {
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "%s: You must define either total_steps OR (epochs AND steps_per_epoch)", name);
+        return 0;
+    }
+    return is_count(name, "epochs", o->epochs) &&
+                   is_count(name, "steps_per_epoch", o->steps_per_epoch)
+               ? tern_size_mul(o->epochs, o->steps_per_epoch)
+               : 0;
+}
+
 tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, double max_lr,
                                                   int64_t total_steps,
                                                   const tern_one_cycle_lr_options *options)
@@ -202,10 +233,9 @@ tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, dou
     if (check_groups(optimizer, kind->name) != TERN_OK ||
         (!o.no_cycle_momentum && !tern_lr_momentum_name(optimizer, kind->name)))
         return NULL;
-    if (total_steps <= 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "%s: Expected positive integer total_steps, but got %lld", kind->name,
-                              (long long)total_steps);
+    total_steps = steps_in_all(kind->name, total_steps, &o);
+    if (!total_steps)
+        return NULL;
     if (!(o.pct_start >= 0 && o.pct_start <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Expected float between 0 and 1 pct_start, but got %s",

@@ -75,7 +75,7 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer
 /* The same, jumping up again after t_0 epochs, then t_0 t_mult, ... (PyTorch: t_mult 1). */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_warm_restarts(
     tern_optimizer *optimizer, int64_t t_0, int64_t t_mult, double eta_min);
-/* A factor of the user's: on the first rate; on the last one. */
+/* A factor of the user's at an epoch: on the first rate; on the last one. */
 typedef double (*tern_lr_lambda)(int64_t epoch, int group, void *user);
 /* The first rate times lambda. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimizer,
@@ -107,12 +107,19 @@ typedef enum tern_cyclic_mode {
     TERN_CYCLIC_TRIANGULAR2, /* each cycle half as high */
     TERN_CYCLIC_EXP_RANGE    /* times gamma^step */
 } tern_cyclic_mode;
+typedef enum tern_scale_mode {
+    TERN_SCALE_CYCLE = 0, /* scale_fn is given the number of the cycle, from 1 on */
+    TERN_SCALE_ITERATIONS /* of the step, from 0 on */
+} tern_scale_mode;
 
 typedef struct tern_cyclic_lr_options {
     int64_t step_size_up;   /* default 2000 */
     int64_t step_size_down; /* default step_size_up, which -1 is */
     tern_cyclic_mode mode;
-    double gamma; /* default 1 */
+    double gamma;            /* default 1 */
+    tern_lr_lambda scale_fn; /* times what it returns, instead of mode and gamma; NULL: none */
+    tern_scale_mode scale_mode;
+    void *user; /* scale_fn's */
     bool no_cycle_momentum;
     double base_momentum;             /* default 0.8; TERN_ZERO for 0 */
     double max_momentum;              /* default 0.9; TERN_ZERO for 0 */
@@ -135,13 +142,15 @@ typedef struct tern_one_cycle_lr_options {
     double div_factor;       /* default 25: the first rate is max_lr over it */
     double final_div_factor; /* default 1e4: the last rate is the first one over it */
     bool three_phase;
-    const double *max_lrs; /* one for each group, instead of the argument */
+    const double *max_lrs;           /* one for each group, instead of the argument */
+    int64_t epochs, steps_per_epoch; /* where total_steps is 0, which is their product then */
     uint64_t reserved[4];
 } tern_one_cycle_lr_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_one_cycle_lr_options tern_one_cycle_lr_defaults(void);
 /* Up to max_lr and far down, once, in total_steps steps (Smith & Topin 2018); a step each batch.
- * One step too many is TERN_ERR_STATE. */
+ * One step too many is TERN_ERR_STATE. TERN_ERR_ARGUMENT where total_steps is 0 and epochs and
+ * steps_per_epoch are not both given. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(
     tern_optimizer *optimizer, double max_lr, int64_t total_steps,
     const tern_one_cycle_lr_options *options);
