@@ -5,6 +5,7 @@
  * but the getters. */
 #include "base/option.h"
 #include "base/memory.h"
+#include "base/ranks.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include "ops/foreach/foreach.h"
@@ -112,10 +113,19 @@ tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
     return tern_mul(x, tern_to(self->scale, tern_device(x)));
 }
 
-static tern_status check_started(const tern_scaler *self, const char *function)
+/* A rank whose stage of a pipeline is not the last sees no loss: its scale begins with the first step. */
+static tern_status check_started(tern_scaler *self, const tern_optimizer *optimizer,
+                                 const char *function)
 {
+    tern_cut cut[TERN_MOST_CUTS];
+    tern_shape whole;
+    int n;
+    const tern_tensor *x = optimizer ? optimizer->slots[optimizer->n - 1].x : NULL;
     if (self->scale)
         return TERN_OK;
+    const tern_cut *stage = tern_stage_of(x, cut, &whole, &n);
+    if (stage && stage->elsewhere)
+        return start_on(self, tern_device(x));
     return tern_fail(TERN_ERR_STATE,
                      "%s: the scale is not there yet. This may indicate your program did not use "
                      "tern_amp_scale(scaler, loss) earlier in the iteration",
@@ -176,7 +186,7 @@ tern_status tern_amp_unscale_(tern_scaler *self, tern_optimizer *optimizer)
     TERN_TRY(check_call(self, optimizer, "tern_amp_unscale_"));
     if (self->options.disabled)
         return TERN_OK;
-    TERN_TRY(check_started(self, "tern_amp_unscale_"));
+    TERN_TRY(check_started(self, optimizer, "tern_amp_unscale_"));
     part *p = part_of(self, optimizer);
     if (!p)
         return TERN_ERR_MEMORY;
@@ -194,7 +204,7 @@ tern_status tern_amp_step(tern_scaler *self, tern_optimizer *optimizer)
     TERN_TRY(check_call(self, optimizer, "tern_amp_step"));
     if (self->options.disabled)
         return tern_optim_step(optimizer);
-    TERN_TRY(check_started(self, "tern_amp_step"));
+    TERN_TRY(check_started(self, optimizer, "tern_amp_step"));
     part *p = part_of(self, optimizer);
     if (!p)
         return TERN_ERR_MEMORY;
@@ -231,7 +241,7 @@ tern_status tern_amp_update(tern_scaler *self)
     TERN_TRY(tern_last_status());
     if (self->options.disabled)
         return TERN_OK;
-    TERN_TRY(check_started(self, "tern_amp_update"));
+    TERN_TRY(check_started(self, NULL, "tern_amp_update"));
     const tern_grad_scaler_options *o = &self->options;
     tern_tensor *found = found_by_all(self);
     if (!found)

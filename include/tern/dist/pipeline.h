@@ -50,7 +50,8 @@ TERN_API tern_pipeline *tern_dist_pipeline(tern_module *sequential, const char *
  * criterion(sequential(x), y). x and y are cut along dim 0; x may be NULL where this rank has not the first stage, y and
  * criterion where it has not the last. All ranks of the pipeline call it. Returns the loss, on the cpu where it came from
  * another rank; it is no part of a graph. NULL after an error. Gradients do not go back to x. Batch norm sees
- * micro-batches, as in PyTorch. */
+ * micro-batches, as in PyTorch. With a gradient scaler the criterion calls tern_amp_scale; ranks that have not the last stage
+ * need not, and begin with init_scale in their first tern_amp_step. */
 TERN_API tern_tensor *tern_dist_pipeline_step(tern_pipeline *pipeline, tern_tensor *x,
                                               tern_tensor *y, tern_module *criterion);
 /* The stage that a child of the sequential is in; -1 after an error. */
