@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/ranks.h"
 #include "base/text.h"
-#include "ops/foreach/foreach.h"
+#include "optim/optimizer.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/graph.h>
@@ -65,7 +65,7 @@ static tern_status gather(const char *path, tern_tensor *x, void *user)
         all->n++;
     }
     b->grad[b->count] = grad;
-    b->dense[b->count] = tern_contiguous(grad);
+    b->dense[b->count] = tern_optim_in_format(grad, tern_optim_format(grad));
     return b->dense[b->count++] ? TERN_OK : tern_last_status();
 }
 

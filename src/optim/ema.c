@@ -5,7 +5,7 @@
 #include "base/option.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "ops/foreach/foreach.h"
+#include "optim/optimizer.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/optim.h>
@@ -31,7 +31,9 @@ static tern_status add(tern_averaged_model *self, const char *path, tern_tensor 
         return TERN_ERR_MEMORY;
     self->averages = averages;
     char *copy = tern_copy_text(path);
-    tern_tensor *mean = copy ? tern_keep(tern_clone(tern_detach(x))) : NULL;
+    tern_tensor *mean =
+        copy ? tern_keep(tern_optim_in_format(tern_clone(tern_detach(x)), tern_optim_format(x)))
+             : NULL;
     if (!mean) {
         tern_free(copy);
         return tern_last_status();
@@ -110,9 +112,10 @@ static bool share_launch(const average *a, const average *b)
 }
 
 /* A column as the kernel takes it: dense, and half precision as float32. */
-static tern_tensor *column_of(tern_tensor *x)
+static tern_tensor *column_of(tern_tensor *x, const average *a)
 {
-    return tern_contiguous(tern_dtype_of(x) == TERN_F64 ? x : tern_to_dtype(x, TERN_F32));
+    return tern_optim_in_format(tern_dtype_of(x) == TERN_F64 ? x : tern_to_dtype(x, TERN_F32),
+                                tern_optim_format(a->mean));
 }
 
 /* What is launched for the tensors of one device and dtype. */
@@ -144,8 +147,8 @@ static tern_status prepare_batch(const tern_averaged_model *self, int first, pla
             continue;
         p->done[i] = true;
         p->targets[p->used + n] = a->mean;
-        means[n] = column_of(a->mean);
-        xs[n] = column_of(tern_detach(a->x));
+        means[n] = column_of(a->mean, a);
+        xs[n] = column_of(tern_detach(a->x), a);
         if (!means[n] || !xs[n])
             return tern_last_status();
         n++;

@@ -4,11 +4,22 @@
  * A module may move while it is optimized: then its states and steps follow it into new batches. */
 #include "optim/optimizer.h"
 
-/* Whether the parameter has changed its device, dtype or size since it was put into a batch. */
+tern_memory_format tern_optim_format(const tern_tensor *x)
+{
+    const int format = tern_is_contiguous(x) ? 0 : tern_dim(x) - 3;
+    return (format == TERN_CHANNELS_LAST || format == TERN_CHANNELS_LAST_3D) &&
+                   tern_is_contiguous_format(x, (tern_memory_format)format)
+               ? (tern_memory_format)format
+               : TERN_CONTIGUOUS_FORMAT;
+}
+
+/* Whether the parameter has changed its device, dtype, size or memory format since it was put into a batch. */
 static bool moved(const tern_optim_slot *s)
 {
     return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
-           s->numel != tern_numel(s->x);
+           s->numel != tern_numel(s->x) ||
+           s->format !=
+               (tern_is_contiguous(s->x) ? TERN_CONTIGUOUS_FORMAT : tern_optim_format(s->x));
 }
 
 void tern_optim_batches_free(tern_optim_batch *batches, int n)
@@ -123,12 +134,15 @@ static tern_status move_states(tern_optimizer *o)
     for (int i = 0; i < o->n; i++) {
         tern_optim_slot *s = &o->slots[i];
         tern_dtype dtype = tern_dtype_of(s->x) == TERN_F64 ? TERN_F64 : TERN_F32;
+        s->made = 0;
         for (int k = 0; k < OPTIM_STATES; k++) {
             if (!s->state[k])
                 continue;
             bool kept = tern_numel(s->state[k]) == tern_numel(s->x);
             tern_tensor *there = kept ? tern_to(s->state[k], tern_device(s->x)) : NULL;
-            there = there ? tern_to_dtype(there, dtype) : NULL;
+            there = there
+                        ? tern_optim_in_format(tern_to_dtype(there, dtype), tern_optim_format(s->x))
+                        : NULL;
             if (kept && !there)
                 return tern_last_status();
             tern_keep(there);
@@ -149,6 +163,7 @@ static void note_batches(tern_optimizer *o)
             s->device = tern_device(s->x);
             s->dtype = tern_dtype_of(s->x);
             s->numel = tern_numel(s->x);
+            s->format = tern_optim_format(s->x);
             s->batch = k;
             s->row = i;
         }

@@ -138,7 +138,8 @@ static tern_status take_state(load *l, int i, const char *name, tern_tensor *val
         if (!(o->states >> k & 1))
             continue;
         if (!*state) /* what a slot has not is zero, where it has another */
-            *state = tern_zeros(tern_shape_of(s->x), dtype, s->device);
+            *state =
+                tern_optim_in_format(tern_zeros(tern_shape_of(s->x), dtype, s->device), s->format);
         if (!*state || (strcmp(o->kind->state_names[k], name) == 0 && !tern_copy_(*state, value)))
             return tern_last_status();
     }
@@ -167,7 +168,8 @@ static tern_status apply(load *l, const tern_state_dict *dict)
     for (int i = 0; i < o->n_batches && !has_own(o); i++)
         if (!tern_copy_(o->batches[i].steps, l->steps[i]))
             return tern_last_status();
-    for (int i = 0; i < o->n && !has_own(o); i++)
+    for (int i = 0; i < o->n && !has_own(o); i++) {
+        o->slots[i].made = 0;
         for (int k = 0; k < OPTIM_STATES; k++) {
             tern_tensor *state = l->states[i * OPTIM_STATES + k];
             tern_keep(state);
@@ -175,6 +177,7 @@ static tern_status apply(load *l, const tern_state_dict *dict)
             o->slots[i].state[k] = state;
             o->stepped = o->stepped || state;
         }
+    }
     for (int k = 0; k < tern_state_dict_count(dict); k++) {
         const char *path = tern_state_dict_key_at(dict, k);
         if (path[0] == 'p')

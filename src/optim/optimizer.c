@@ -96,7 +96,7 @@ void tern_optim_free(tern_optimizer *o)
 
 /* ---- stepping ---------------------------------------------------------------------------- */
 
-/* States are float32 for half precision parameters. */
+/* States are float32 for half precision parameters, and lie as these. */
 tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot)
 {
     tern_dtype dtype = slot->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
@@ -104,19 +104,21 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
         if (slot->state[k] || !(o->states >> k & 1))
             continue;
         TERN_UNRECORDED /* made once, not in every replay */
-            slot->state[k] = tern_keep(tern_zeros(tern_shape_of(slot->x), dtype, slot->device));
+            slot->state[k] = tern_keep(tern_optim_in_format(
+                tern_zeros(tern_shape_of(slot->x), dtype, slot->device), slot->format));
         if (!slot->state[k])
             return tern_last_status();
     }
+    slot->made = o->states;
     return TERN_OK;
 }
 
 /* x as the kernels take it: dense, and as float32 where they have no half precision form. */
-static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x)
+static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x, tern_memory_format format)
 {
     if (o->kind->only_wide && tern_dtype_of(x) != TERN_F64)
         x = tern_to_dtype(x, TERN_F32);
-    return tern_contiguous(x);
+    return tern_optim_in_format(x, format);
 }
 
 /* Parameters without a gradient are skipped: their column of gradients is NULL. */
@@ -127,11 +129,11 @@ static tern_status fill_columns(tern_optimizer *o, tern_optim_batch *b)
         tern_optim_slot *slot = &o->slots[b->slot[i]];
         tern_tensor *grad = tern_grad(slot->x);
         c->target[i] = slot->x;
-        c->x[i] = column_of(o, slot->x);
-        c->grad[i] = grad ? column_of(o, grad) : NULL;
+        c->x[i] = column_of(o, slot->x, slot->format);
+        c->grad[i] = grad ? column_of(o, grad, slot->format) : NULL;
         if (!c->x[i] || (grad && !c->grad[i]))
             return tern_last_status();
-        if (grad)
+        if (grad && slot->made != o->states)
             TERN_TRY(tern_optim_make_states(o, slot));
         for (int k = 0; k < OPTIM_STATES; k++)
             c->state[k][i] = slot->state[k];

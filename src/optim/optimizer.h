@@ -53,8 +53,10 @@ typedef struct tern_optim_kind {
 typedef struct tern_optim_slot {
     tern_tensor *x;
     tern_tensor *state[OPTIM_STATES]; /* made with the first gradient */
+    uint32_t made;                    /* a bit for each that is known to be there */
     const char *device;
     tern_dtype dtype;
+    tern_memory_format format; /* its states' too */
     int64_t numel;
     int group;
     int batch, row;
@@ -70,8 +72,8 @@ typedef struct tern_param_group {
     bool has_initial_lr;
 } tern_param_group;
 
-/* What a kernel gets of its batch, column by column. target: the parameters, of which x are dense
- * copies where they are not dense. */
+/* What a kernel gets of its batch, column by column, each row in one memory format. target: the
+ * parameters, of which x are dense copies where they are not dense. */
 struct tern_optim_columns {
     tern_tensor **target, **x, **grad, **state[OPTIM_STATES];
 };
@@ -127,6 +129,13 @@ tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double va
 tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *function);
 /* A batch's group as its tern_<name>_values, without what is derived. */
 const void *tern_optim_values(const tern_optimizer *o, const tern_optim_batch *b);
+/* In which format the elements of x lie without gaps; rows where there is none. */
+tern_memory_format tern_optim_format(const tern_tensor *x);
+/* x in that format, itself or a copy, for kernels that go from the first element to the last. */
+static inline tern_tensor *tern_optim_in_format(tern_tensor *x, tern_memory_format format)
+{
+    return format ? tern_to_memory_format(x, format) : tern_contiguous(x);
+}
 /* Sort the parameters into batches, anew where one moved; states and steps come
  * along (group_tensors.c). */
 tern_status tern_optim_regroup(tern_optimizer *o);

@@ -44,7 +44,7 @@ static tern_status prepare(const tern_optimizer *o, const tern_optim_batch *b, c
     for (int i = 0; i < b->count; i++) {
         tern_tensor *x = o->slots[b->slot[i]].x, *grad = tern_grad(x);
         c.targets[i] = grad;
-        c.grads[i] = grad ? tern_contiguous(grad) : NULL;
+        c.grads[i] = grad ? tern_optim_in_format(grad, tern_optim_format(grad)) : NULL;
         if (grad && !c.grads[i])
             return tern_last_status();
         c.filled[i] = grad ? c.grads[i] : x;
