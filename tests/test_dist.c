@@ -3,6 +3,7 @@
 #include "dist/dist.h"
 #include "support.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE",
@@ -179,11 +180,37 @@ static void what_cannot_be_joined_is_refused(void **state)
     assert_false(tern_dist_is_initialized());
 }
 
+/* Beside a test there is none: the error names each that this launcher's processes can use. */
+static void every_plugin_that_was_looked_for_is_named(void **state)
+{
+    static const struct {
+        const char *values[12], *families[3];
+    } cases[] = {
+        {{"4", "1", "1"}, {"openmpi", "abi"}},
+        {{NULL, NULL, NULL, "4", "1", "1"}, {"abi", "mpich"}},
+        {{NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "4", "4", "1", "1"},
+         {"openmpi", "mpich", "abi"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        with(cases[i].values);
+        tern_dist_init_process_group(NULL, NULL);
+        for (int k = 0; k < 3 && cases[i].families[k]; k++) {
+            char name[32];
+            snprintf(name, sizeof name, "libtern_mpi_%s.so", cases[i].families[k]);
+            assert_non_null(strstr(tern_last_error(), name));
+        }
+        assert_error(TERN_ERR_UNSUPPORTED, "no plugin for its MPI");
+    }
+    with((const char *const[12]){0});
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(launchers_are_known_by_their_environment),
     TEST(halves_are_summed_in_float32),
     TEST(halves_survive),
     TEST(a_process_alone_is_a_job),
     TEST(what_cannot_be_joined_is_refused),
+    TEST(every_plugin_that_was_looked_for_is_named),
 };
 TEST_MAIN(tests)

@@ -218,7 +218,7 @@ typedef struct tern_dist_launcher {
     bool there;              /* something started this process as one of a job */
 } tern_dist_launcher;
 tern_dist_launcher tern_dist_find_launcher(void);
-/* The table of the first plugin that opens; NULL with the reason, without recording an error. */
+/* The table of the first plugin that opens; NULL with the reason for each, without recording an error. */
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes);
 
 /* ---- talk.c: questions on a communicator of their own -------------------------------------------- */

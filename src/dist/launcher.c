@@ -61,10 +61,10 @@ static const tern_mpi *open_one(const char *path, char *where, size_t bytes)
         snprintf(where, bytes, "%s", path);
         return mpi;
     }
-    snprintf(where, bytes, "%s%s", library ? path : reason,
-             !library ? ""
-             : !mpi   ? " is no plugin of tern's"
-                      : " is a plugin for another version of tern");
+    tern_dist_add(where, bytes, "%s%s%s", where[0] ? "; " : "", library ? path : reason,
+                  !library ? ""
+                  : !mpi   ? " is no plugin of tern's"
+                           : " is a plugin for another version of tern");
     return NULL;
 }
 
@@ -73,15 +73,15 @@ const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, 
     const char *own = getenv("TERN_MPI_PLUGIN");
     const tern_mpi *mpi = NULL;
     char name[32], path[1024];
+    where[0] = '\0';
     if (own && *own)
         return open_one(own, where, bytes);
-    where[0] = '\0';
     for (int i = 0; i < 3 && families[i] && !mpi; i++) {
         snprintf(name, sizeof name, "mpi_%s", families[i]);
         if (tern_dynlib_beside(name, path, sizeof path))
             mpi = open_one(path, where, bytes);
-        else if (!where[0])
-            snprintf(where, bytes, "%s", path);
+        else
+            tern_dist_add(where, bytes, "%s%s", where[0] ? "; " : "", path);
     }
     return mpi;
 }

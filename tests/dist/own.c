@@ -2,7 +2,9 @@
  * does not.
  *
  *   mpirun -n N own multiple|serialized|single */
+#include "dist/mpi.h"
 #include "ranks.h"
+#include <dlfcn.h>
 #include <mpi.h>
 
 /* By the program's own MPI. */
@@ -29,6 +31,37 @@ static void work_beside(int ranks, bool beside)
     }
 }
 
+/* What the plugin says of an error is MPI's name of it, in one line, without addresses. */
+static void explained(const tern_mpi *plugin, int error)
+{
+    char text[200], words[MPI_MAX_ERROR_STRING + 1];
+    int length = 0;
+    CHECK(error && MPI_Error_string(error, words, &length) == MPI_SUCCESS, "an error");
+    words[length] = '\0';
+    plugin->explain(error, text, sizeof text);
+    length = (int)strcspn(words, ",\n");
+    CHECK(length > 5 && strncmp(text, words, (size_t)length) == 0, "'%s' is not '%s'", text, words);
+    CHECK(!strchr(text, '\n') && !strstr(text, "0x"), "'%s'", text);
+}
+
+static void errors_are_named(void)
+{
+    void *library = dlopen(PLUGIN, RTLD_NOW);
+    tern_mpi_plugin_function open = NULL;
+    void *symbol = library ? dlsym(library, "tern_mpi_plugin") : NULL;
+    MPI_Comm comm;
+    int x = 0;
+    CHECK(symbol, "%s", PLUGIN);
+    memcpy(&open, &symbol, sizeof open);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    explained(open(), MPI_ERR_OTHER);
+    explained(open(), MPI_ERR_COUNT);
+    explained(open(), MPI_Send(&x, 1, MPI_INT, 999, 0, comm));
+    explained(open(), MPI_Bcast(&x, -1, MPI_INT, 0, comm));
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     const bool multiple = argc > 1 && strcmp(argv[1], "multiple") == 0,
@@ -41,6 +74,7 @@ int main(int argc, char **argv)
                                : MPI_THREAD_SERIALIZED,
                     &level);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    errors_are_named();
     const tern_status status =
         tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = 30});
     if (level < MPI_THREAD_SERIALIZED) {

@@ -111,13 +111,19 @@ static void describe(char *text, size_t bytes)
     snprintf(text, bytes, "%s", version);
 }
 
+/* MPI's own words. MPICH's are the error's name, and lines of calls and addresses, of which the last says why. */
 static void explain(int error, char *text, size_t bytes)
 {
-    char words[MPI_MAX_ERROR_STRING];
+    char words[MPI_MAX_ERROR_STRING + 1];
     int length = 0;
     if (MPI_Error_string(error, words, &length) != MPI_SUCCESS)
         length = 0;
-    snprintf(text, bytes, "%.*s", length, words);
+    words[length] = '\0';
+    char *calls = strstr(words, ", error stack:"), *why = calls ? strrchr(calls, '\n') : NULL;
+    why = why ? strstr(why, ": ") : NULL;
+    if (calls)
+        *calls = '\0';
+    snprintf(text, bytes, "%s%s", words, why ? why : "");
 }
 
 static int copy_of(MPI_Comm comm, tern_mpi_comm *copy)
