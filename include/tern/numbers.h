@@ -4,7 +4,8 @@
  * a number (tern_mul_scalar), its name takes the number too, and promotes as PyTorch does: 2 is an
  * integer, 0.5 a real, a bool a bool. What takes a value as a tern_scalar, such as tern_full, tern_fill_
  * and tern_masked_fill, takes a plain number. A number in front has a function of its own: tern_rsub_scalar(x, 1)
- * is 1 - x, tern_rdiv_scalar(x, 1) is 1 / x, tern_rpow_scalar(x, 2) is 2 to the x. tern_arange of integers is int64,
+ * is 1 - x, tern_rdiv_scalar(x, 1) is 1 / x, tern_rpow_scalar(x, 2) is 2 to the x. tern_sub(1, x) does not compile; in C GCC
+ * before 14 and clang before 16 only warn of it where they do not optimize. tern_arange of integers is int64,
  * of any real float32.
  *
  * The names are functions all the same: without brackets behind it, or in brackets ((tern_mul)(x, y)),
@@ -22,37 +23,53 @@
 
 /* ---- a tensor or a number -------------------------------------------------------------------- */
 
+#if defined(__has_attribute)
+#if __has_attribute(error)
+__attribute__((error("a number in front has a function of its own: tern_rsub_scalar(x, 1) is 1 - x, tern_rdiv_scalar(x, 1) 1 / x")))
+#endif
+#endif
+void tern_number_in_front_(void); /* there is none */
+/* x, which is an address. Older compilers make one of an integer, with a warning. */
+static inline tern_tensor *tern_in_front_(tern_tensor *x)
+{
+#ifdef __OPTIMIZE__
+    const int number = (uintptr_t)x + 4096 < 8192 && x;
+    if (__builtin_constant_p(number) && number)
+        tern_number_in_front_();
+#endif
+    return x;
+}
 typedef tern_tensor *(*tern_tensor_form_)(tern_tensor *x, tern_tensor *y);
 typedef tern_tensor *(*tern_number_form_)(tern_tensor *x, tern_scalar y);
 static inline tern_tensor *tern_with_tensor_(tern_tensor_form_ f, tern_number_form_ g, tern_tensor *x,
                                              tern_tensor *y)
 {
     (void)g;
-    return f(x, y);
+    return f(tern_in_front_(x), y);
 }
 static inline tern_tensor *tern_with_scalar_(tern_tensor_form_ f, tern_number_form_ g, tern_tensor *x,
                                              tern_scalar y)
 {
     (void)f;
-    return g(x, y);
+    return g(tern_in_front_(x), y);
 }
 static inline tern_tensor *tern_with_real_(tern_tensor_form_ f, tern_number_form_ g, tern_tensor *x,
                                            double y)
 {
     (void)f;
-    return g(x, tern_scalar_real(y));
+    return g(tern_in_front_(x), tern_scalar_real(y));
 }
 static inline tern_tensor *tern_with_int_(tern_tensor_form_ f, tern_number_form_ g, tern_tensor *x,
                                           int64_t y)
 {
     (void)f;
-    return g(x, tern_scalar_int(y));
+    return g(tern_in_front_(x), tern_scalar_int(y));
 }
 static inline tern_tensor *tern_with_bool_(tern_tensor_form_ f, tern_number_form_ g, tern_tensor *x,
                                            bool y)
 {
     (void)f;
-    return g(x, tern_scalar_bool(y));
+    return g(tern_in_front_(x), tern_scalar_bool(y));
 }
 /* One of five, by the type of y: a tensor (or NULL), a tern_scalar, a real, a bool, an integer. */
 #define TERN_BY_TYPE_(y, TENSOR, SCALAR, REAL, BOOL, INT)                                              \
@@ -188,6 +205,7 @@ static inline tern_tensor *tern_where_operands_(tern_tensor *condition, tern_ope
 static inline tern_tensor *tern_div_mode_operand_(tern_tensor *x, tern_operand_ y,
                                                   tern_rounding_mode rounding_mode)
 {
+    x = tern_in_front_(x);
     return y.is_number ? tern_div_mode_scalar(x, y.number, rounding_mode)
                        : tern_div_mode(x, y.tensor, rounding_mode);
 }
