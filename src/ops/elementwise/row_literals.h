@@ -47,7 +47,43 @@
 static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a", a),
                                               TERN_FIELD(tern_row_attributes, "b", b),
                                               {{0}, 0, 0, 0}};
-#define NONE_ATTRIBUTES ((tern_row_attributes){0})
+
+/* The public functions of rows are many: each is no more than a jump to one of these, which enter the door. */
+#define ENTER(IN, N, AT)                                                                           \
+    (in_place ? tern_apply_in_place(op, IN, N, AT, sizeof *(AT))                                   \
+              : tern_apply(op, IN, N, AT, sizeof *(AT)))
+static const tern_row_attributes no_numbers;
+static tern_tensor *of_one(tern_tensor *x, const tern_op *op, bool in_place)
+{
+    return ENTER(&x, 1, &no_numbers);
+}
+static tern_tensor *of_two(tern_tensor *x, tern_tensor *y, const tern_op *op, bool in_place)
+{
+    tern_tensor *in[] = {x, y};
+    return ENTER(in, 2, &no_numbers);
+}
+static tern_tensor *of_three(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a,
+                             const tern_op *op, bool in_place)
+{
+    tern_tensor *in[] = {x, y, z};
+    const tern_row_attributes at = {.a = a};
+    return ENTER(in, 3, &at);
+}
+static tern_tensor *of_number(tern_tensor *x, tern_scalar a, const tern_op *op, bool in_place)
+{
+    const tern_row_attributes at = {.a = a};
+    return ENTER(&x, 1, &at);
+}
+static tern_tensor *of_reals(tern_tensor *x, double a, double b, const tern_op *op, bool in_place)
+{
+    const tern_row_attributes at = {{TERN_SCALAR_REAL, {a}}, {TERN_SCALAR_REAL, {b}}};
+    return ENTER(&x, 1, &at);
+}
+static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in_place)
+{
+    return of_reals(x, a, 0, op, in_place);
+}
+#define NOUGHT ((tern_scalar){.kind = TERN_SCALAR_REAL})
 
 /* y = f(x; a, b): the row of the table, its operation, and the two public forms, tern_NAME and
  * tern_NAME_. The declarations before the literals let a row and its operation point at each
@@ -82,33 +118,29 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
         .backward = unary_backward,                                                                \
     };
 
-#define UNARY_FUNCTIONS_(NAME, PARAMETERS, A, B)                                                   \
+#define UNARY_FUNCTIONS_(NAME, PARAMETERS, DOOR, ...)                                              \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \
-        const tern_row_attributes at = {A, B};                                                     \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);                    \
+        return DOOR(__VA_ARGS__, &NAME##_op, false);                                               \
     }                                                                                              \
     tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
     {                                                                                              \
-        const tern_row_attributes at = {A, B};                                                     \
-        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);           \
+        return DOOR(__VA_ARGS__, &NAME##_op, true);                                                \
     }
-#define NOUGHT tern_scalar_int(0)
 /* Forms without a parameter, with one or two reals, and with a scalar that takes part in
  * promotion. */
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, NULL)                        \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x), of_one, x)
 #define UNARY_REAL1(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, number_names)                \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), tern_scalar_real(a), NOUGHT)
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), of_real, x, a)
 #define UNARY_REAL2(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, number_names)                \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), tern_scalar_real(a),             \
-                     tern_scalar_real(b))
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), of_reals, x, a, b)
 #define UNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                    \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE, number_names)            \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), of_number, x, a)
 
 /* The operation of z = f(x, y), for two tensors or a tensor and a number. */
 #define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD, NAMES)                               \
@@ -153,27 +185,23 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
             (KIND) != TERN_ROW_BINARY, number_names)                                               \
     tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
     {                                                                                              \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
-                          sizeof(tern_row_attributes));                                            \
+        return of_two(x, y, &NAME##_op, false);                                                    \
     }
 #define SCALAR_FORM_(NAME)                                                                         \
     tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
     {                                                                                              \
-        const tern_row_attributes at = {.a = y};                                                   \
-        return tern_apply(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);             \
+        return of_number(x, y, &NAME##_scalar_op, false);                                          \
     }
 #define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, CAST, RULE, LOW, HIGH, Z, #DX, #DY)                  \
     SCALAR_FORM_(NAME)                                                                             \
     tern_tensor *tern_##NAME##_(tern_tensor *x, tern_tensor *y)                                    \
     {                                                                                              \
-        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,       \
-                                   sizeof(tern_row_attributes));                                   \
+        return of_two(x, y, &NAME##_op, true);                                                     \
     }                                                                                              \
     tern_tensor *tern_##NAME##_scalar_(tern_tensor *x, tern_scalar y)                              \
     {                                                                                              \
-        const tern_row_attributes at = {.a = y};                                                   \
-        return tern_apply_in_place(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);    \
+        return of_number(x, y, &NAME##_scalar_op, true);                                           \
     }
 /* Comparisons and predicates give bools and have no gradient and no in-place form. */
 #define COMPARE(NAME, TYPES, RULE, Z)                                                              \
@@ -196,8 +224,7 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
     ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true, NULL)                                 \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &NONE_ATTRIBUTES,                   \
-                          sizeof(tern_row_attributes));                                            \
+        return of_one(x, &NAME##_op, false);                                                       \
     }
 
 /* v = f(x, y, z; a). */
@@ -232,13 +259,11 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
     };                                                                                             \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \
-        const tern_row_attributes at = {A, NOUGHT};                                                \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x, y, z}, 3, &at, sizeof at);              \
+        return of_three(x, y, z, A, &NAME##_op, false);                                            \
     }                                                                                              \
     tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
     {                                                                                              \
-        const tern_row_attributes at = {A, NOUGHT};                                                \
-        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y, z}, 3, &at, sizeof at);     \
+        return of_three(x, y, z, A, &NAME##_op, true);                                             \
     }
 #define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
     TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ,                                    \
