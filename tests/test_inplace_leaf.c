@@ -1,61 +1,9 @@
 /* test_inplace_leaf.c -- every function that writes into x refuses a leaf that requires grad, and leaves it as it was; what
  * does not depend on the elements of x has a gradient of zeros. inplace.def lists them all, or a test fails. */
-#include "support.h"
+#include "inplace.h"
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ONE TERN_SCALAR(1)
-
-typedef struct operands {
-    tern_tensor *y, *mask, *index, *places, *number;
-} operands;
-
-typedef struct row {
-    const char *name, *says;
-    tern_tensor *(*write)(tern_tensor *x, const operands *o);
-} row;
-
-/* clang-format off */
-#define WRITES(name, ...)                                                                          \
-    static tern_tensor *write_##name(tern_tensor *x, const operands *o)                            \
-    {                                                                                              \
-        tern_tensor *y = o->y, *mask = o->mask, *index = o->index, *number = o->number;            \
-        tern_tensor *places = o->places;                                                           \
-        (void)y, (void)mask, (void)index, (void)places, (void)number;                              \
-        return tern_##name##_(x __VA_OPT__(,) __VA_ARGS__);                                        \
-    }
-/* clang-format on */
-#define OF_X(name)             WRITES(name)
-#define OF_Y(name)             WRITES(name, y)
-#define OF_A_NUMBER(name)      WRITES(name, ONE)
-#define OF_MORE(name, ...)     WRITES(name, __VA_ARGS__)
-#define OF_INTEGERS(name, ...) WRITES(name, __VA_ARGS__)
-#include "inplace.def"
-#undef OF_X
-#undef OF_Y
-#undef OF_A_NUMBER
-#undef OF_MORE
-#undef OF_INTEGERS
-
-#define OF_X(name)             {#name, "leaf Variable", write_##name},
-#define OF_Y(name)             {#name, "leaf Variable", write_##name},
-#define OF_A_NUMBER(name)      {#name, "leaf Variable", write_##name},
-#define OF_MORE(name, ...)     {#name, "leaf Variable", write_##name},
-#define OF_INTEGERS(name, ...) {#name, "not implemented for float32", write_##name},
-static const row rows[] = {
-#include "inplace.def"
-};
-enum { N_ROWS = sizeof rows / sizeof *rows };
-
-static operands operands_of(const char *device)
-{
-    return (operands){TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 1, 2, 1, 2),
-                      TENSOR(device, TERN_BOOL, TERN_SHAPE(2, 3), 1, 0, 1, 0, 1, 0),
-                      TENSOR(device, TERN_I64, TERN_SHAPE(2), 0, 1),
-                      TENSOR(device, TERN_I64, TERN_SHAPE(2, 3), 0, 1, 0, 1, 0, 1),
-                      TENSOR(device, TERN_F32, (tern_shape){0}, 1)};
-}
 
 static void a_leaf_that_requires_grad_is_refused(void **state)
 {

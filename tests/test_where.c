@@ -57,7 +57,7 @@ static void operation_and_line_are_told(void **state)
         tern_exp(x); /* the first is kept */
         assert_where("matmul", NULL, NULL, line);
         line = LINE_OF(tern_add_(x, ones(4, 4, device)));
-        assert_where("add", NULL, NULL, line);
+        assert_where("add_", NULL, NULL, line);
         line = LINE_OF(tern_nn_sequential(tern_nn_relu(), NULL));
         assert_where("nn_sequential", NULL, NULL, line);
         line = LINE_OF(tern_fail(TERN_ERR_IO, "neither here"));

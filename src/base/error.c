@@ -96,25 +96,53 @@ void tern_where_leave(tern_where_block *block)
     tern_at(block->file, block->line);
 }
 
+const char *tern_name_enter(const char *function)
+{
+    const char *outer = tern_thread.called;
+    if (!outer)
+        tern_thread.called = function;
+    return outer;
+}
+
+void tern_name_leave(const char *const *outer)
+{
+    tern_thread.called = *outer;
+}
+
 /* ---- what is known of a failure ---------------------------------------------------------- */
+
+/* The length of "tern_add_" in "tern_add_: ..."; 0 where the message does not say who failed. */
+static size_t name_length(const char *message)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)message[length]) || message[length] == '_')
+        length++;
+    return strncmp(message, "tern_", 5) == 0 && message[length] == ':' ? length : 0;
+}
+
+/* The function that the program called in place of the one that failed in it. */
+static void name_called(char message[MESSAGE_BYTES])
+{
+    size_t before = name_length(message), all = strlen(message);
+    size_t length = tern_thread.called ? strlen(tern_thread.called) : 0;
+    if (before == 0 || length == 0 || all - before + length >= MESSAGE_BYTES)
+        return;
+    memmove(message + length, message + before, all - before + 1);
+    memcpy(message, tern_thread.called, length);
+}
 
 /* "add_" of "tern_add_: ..."; what runs, where the message does not say. */
 static void name_operation(record *r)
 {
-    const char *from = r->message, *op = tern_thread.running.backward;
-    size_t length = 0;
-    if (!op && strncmp(from, "tern_", 5) == 0) {
-        from += 5;
-        while (isalnum((unsigned char)from[length]) || from[length] == '_')
-            length++;
-        if (from[length] == ':')
-            op = from;
-    }
-    if (op != from) {
-        from = op ? op : tern_thread.mode.op ? tern_thread.mode.op : "";
-        length = strlen(from);
-    }
-    snprintf(r->operation, sizeof r->operation, "%.*s", (int)length, from);
+    const char *op = tern_thread.running.backward;
+    size_t length = op ? 0 : name_length(r->message);
+    if (length > 0)
+        snprintf(r->operation, sizeof r->operation, "%.*s", (int)length - 5, r->message + 5);
+    else
+        snprintf(r->operation, sizeof r->operation, "%s",
+                 op                    ? op
+                 : tern_thread.mode.op ? tern_thread.mode.op
+                                       : "");
 }
 
 static void fill(record *r, tern_status status, const char *format, va_list args)
@@ -125,6 +153,7 @@ static void fill(record *r, tern_status status, const char *format, va_list args
     if (tern_thread.work && n > 0 && (size_t)n < sizeof r->message)
         snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.work,
                  tern_thread.mode.op ? " of " : "", tern_thread.mode.op ? tern_thread.mode.op : "");
+    name_called(r->message);
     name_operation(r);
     r->backward = running->backward != NULL;
     r->file = running->at.file;
@@ -193,8 +222,11 @@ static void tell(const policy *p, const record *r)
 {
     tern_error_info e = info_of(r);
     if (p->call && !last.told) {
+        const char *called = tern_thread.called;
         last.told = true;
+        tern_thread.called = NULL; /* what the handler calls is called by the program */
         p->call(&e, p->user);
+        tern_thread.called = called;
         last.told = false;
     }
     if (p->kind == TERN_ERRORS_ABORT)

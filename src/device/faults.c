@@ -31,6 +31,23 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
     return TERN_OK;
 }
 
+static tern_status fail(const tern_place *place, const int64_t words[3])
+{
+    if ((words[0] & 255) == TERN_FAULT_DIMENSION)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "index %lld is out of bounds for dimension %lld with size %lld",
+                         (long long)words[1], (long long)(words[0] >> 8), (long long)words[2]);
+    switch (words[0]) {
+#define X(NAME, CODE, FORMAT)                                                                      \
+    case CODE:                                                                                     \
+        return tern_fail(TERN_ERR_ARGUMENT, FORMAT, (long long)words[1], (long long)words[2]);
+#include "device/faults.def"
+#undef X
+    }
+    return tern_fail(TERN_ERR_DEVICE, "%s: a kernel reported the unknown fault %lld", place->text,
+                     (long long)words[0]);
+}
+
 tern_status tern_fault_report(tern_place *place)
 {
     if (!atomic_load_explicit(&place->fault.used, memory_order_relaxed) ||
@@ -48,19 +65,12 @@ tern_status tern_fault_report(tern_place *place)
         atomic_store(&place->fault.used, true);
         return status;
     }
-    if ((words[0] & 255) == TERN_FAULT_DIMENSION)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "index %lld is out of bounds for dimension %lld with size %lld",
-                         (long long)words[1], (long long)(words[0] >> 8), (long long)words[2]);
-    switch (words[0]) {
-#define X(NAME, CODE, FORMAT)                                                                      \
-    case CODE:                                                                                     \
-        return tern_fail(TERN_ERR_ARGUMENT, FORMAT, (long long)words[1], (long long)words[2]);
-#include "device/faults.def"
-#undef X
-    }
-    return tern_fail(TERN_ERR_DEVICE, "%s: a kernel reported the unknown fault %lld", place->text,
-                     (long long)words[0]);
+    const char *called = tern_thread.called;
+    if (!place->synchronous)
+        tern_thread.called = NULL; /* who waits need not be who made the mistake */
+    status = fail(place, words);
+    tern_thread.called = called;
+    return status;
 }
 
 tern_status tern_fault_check(tern_place *place)

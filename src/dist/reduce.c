@@ -111,7 +111,7 @@ static tern_status fill_rest(tern_ddp *d)
             status = bring_home(s);
         else
             TERN_NO_GRAD
-                status = tern_zero_(s->home) ? TERN_OK : TERN_ERR_STATE;
+                status = tern_fill_(s->home, tern_scalar_int(0)) ? TERN_OK : TERN_ERR_STATE;
     }
     return status;
 }

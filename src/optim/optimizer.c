@@ -295,8 +295,9 @@ tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
         if (grad && !set_to_none) {
             /* A view, as into a bucket, cannot be detached in place, and need not be. */
             TERN_NO_GRAD
-                grad = tern_zero_(tern_is_leaf(grad) ? tern_requires_grad_(grad, false)
-                                                     : tern_detach_(grad));
+                grad = tern_fill_(tern_is_leaf(grad) ? tern_requires_grad_(grad, false)
+                                                     : tern_detach_(grad),
+                                  tern_scalar_int(0));
             if (!grad)
                 return tern_last_status();
         } else {

@@ -7,29 +7,21 @@
 #include <string.h>
 #include <tern/ops/copy.h>
 
-enum { FUNCTION_ROOM = 64 };
-
-/* "tern_add"; by hand, because snprintf would take a tenth of a small operation's time. */
-static void name_function(char function[FUNCTION_ROOM], const tern_op *op)
-{
-    memcpy(function, "tern_", 5);
-    if (!memccpy(function + 5, op->name, '\0', FUNCTION_ROOM - 5))
-        function[FUNCTION_ROOM - 1] = '\0';
-}
-
 static tern_status missing(const tern_call *call, const tern_tensor *x)
 {
-    char function[FUNCTION_ROOM];
-    name_function(function, call->op);
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
     return tern_storage_missing(x, function);
 }
 
 static tern_status fail_places(const tern_call *call, const tern_place *other)
 {
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
     return tern_fail(TERN_ERR_DEVICE,
-                     "tern_%s: Expected all tensors to be on the same device, but found at least "
-                     "two devices, %s and %s!",
-                     call->op->name, tern_place_text(call->place), tern_place_text(other));
+                     "%s: Expected all tensors to be on the same device, but found at least two "
+                     "devices, %s and %s!",
+                     function, tern_place_text(call->place), tern_place_text(other));
 }
 
 /* A tensor without dims on the cpu: beside tensors of a device it counts as a number. */
@@ -39,11 +31,11 @@ static bool is_number(const tern_tensor *x)
 }
 
 /* Inputs of two places: numbers go to that of the others; cast points to room for them. */
-static tern_status bring_numbers(tern_call *call, tern_tensor **cast, bool in_place)
+static tern_status bring_numbers(tern_call *call, tern_tensor **cast)
 {
     if (tern_thread.strict) {
-        char function[FUNCTION_ROOM];
-        name_function(function, call->op);
+        char function[TERN_FUNCTION_ROOM];
+        tern_call_name(call, function);
         TERN_TRY(tern_strict_refuse(function, "copies a number of the cpu to the device"));
     }
     tern_place *place = NULL;
@@ -55,7 +47,7 @@ static tern_status bring_numbers(tern_call *call, tern_tensor **cast, bool in_pl
             place = call->in[i]->storage->place;
         }
     call->place = place;
-    if (in_place && call->in[0]->storage->place != place)
+    if (call->in_place && call->in[0]->storage->place != place)
         return fail_places(call, call->in[0]->storage->place);
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i];
@@ -67,7 +59,7 @@ static tern_status bring_numbers(tern_call *call, tern_tensor **cast, bool in_pl
     return TERN_OK;
 }
 
-static tern_status check_inputs(tern_call *call, tern_tensor **cast, bool in_place)
+static tern_status check_inputs(tern_call *call, tern_tensor **cast)
 {
     bool mixed = false;
     call->place = NULL;
@@ -78,8 +70,8 @@ static tern_status check_inputs(tern_call *call, tern_tensor **cast, bool in_pla
         if (!x || tern_handle_is_gone(&x->handle)) {
             char name[24];
             snprintf(name, sizeof name, "input %d", i);
-            char function[FUNCTION_ROOM];
-            name_function(function, call->op);
+            char function[TERN_FUNCTION_ROOM];
+            tern_call_name(call, function);
             tern_given(x, function, name);
             return TERN_ERR_STATE;
         }
@@ -93,7 +85,7 @@ static tern_status check_inputs(tern_call *call, tern_tensor **cast, bool in_pla
         }
         call->place = call->place ? call->place : place;
     }
-    return mixed ? bring_numbers(call, cast, in_place) : TERN_OK;
+    return mixed ? bring_numbers(call, cast) : TERN_OK;
 }
 
 /* An input of a type that the operation is not there for. */
@@ -108,15 +100,14 @@ static const tern_tensor *refused(const tern_call *call)
     return call->in[0];
 }
 
-static tern_status check_type(const tern_call *call, const char *suffix)
+static tern_status check_type(const tern_call *call)
 {
     const tern_tensor *x = refused(call);
     if (!x)
         return TERN_OK;
     tern_dtype dtype = x->dtype;
-    char function[FUNCTION_ROOM];
-    name_function(function, call->op);
-    strncat(function, suffix, sizeof function - strlen(function) - 1);
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
     if (dtype == TERN_BOOL && call->op->advice)
         return tern_fail(TERN_ERR_DTYPE, "%s: %s", function, call->op->advice);
     return tern_fail_dtype(function, dtype);
@@ -226,11 +217,9 @@ static void release_outputs(tern_call *call)
 
 static tern_status make_outputs(tern_call *call)
 {
-    char function[FUNCTION_ROOM];
+    char function[TERN_FUNCTION_ROOM];
     if (!call->op->view)
-        name_function(function, call->op);
-    for (int i = 0; i < call->n_out; i++)
-        call->out[i] = NULL; /* to be released, should one of them not be made */
+        tern_call_name(call, function);
     for (int i = 0; i < call->n_out; i++) {
         const tern_result *r = &call->result[i];
         call->out[i] =
@@ -238,6 +227,7 @@ static tern_status make_outputs(tern_call *call)
             : call->padded >> i & 1 ? tern_tensor_padded(&r->shape, r->dtype, call->place, function)
                                     : tern_tensor_new(&r->shape, r->dtype, call->place, function);
         if (!call->out[i]) {
+            call->n_out = i; /* those that were made */
             release_outputs(call);
             return tern_last_status();
         }
@@ -285,7 +275,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     tern_thread_mode *mode = &tern_thread.mode;
-    TERN_TRY(check_inputs(call, cast, false));
+    TERN_TRY(check_inputs(call, cast));
     TERN_TRY(refresh_inputs(call));
     if (mode->cast && call->n_in > 0) {
         memmove(cast, call->in, sizeof *cast * (size_t)call->n_in); /* in may be cast itself */
@@ -293,7 +283,7 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));
-    TERN_TRY(check_type(call, ""));
+    TERN_TRY(check_type(call));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(make_outputs(call));
     bool first = call->op->writes_inputs;
@@ -328,6 +318,7 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.n_in = n;
     call.attributes = attributes;
     call.n_out = 0;
+    call.in_place = false;
     call.channels_last = false;
     call.padded = 0;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
@@ -364,18 +355,20 @@ static tern_status fits_target(const tern_call *call, const tern_tensor *target)
 {
     const tern_result *r = &call->result[0];
     tern_shape shape = tern_shape_of(target);
-    if (!tern_shape_equal(&r->shape, &shape))
-        return tern_fail(TERN_ERR_SHAPE,
-                         "tern_%s_: output with shape %s doesn't match the broadcast shape %s",
-                         call->op->name, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
+    bool fits = tern_shape_equal(&r->shape, &shape);
     bool loses =
         tern_dtype_is_floating_point(r->dtype) && !tern_dtype_is_floating_point(target->dtype);
     loses = loses || (target->dtype == TERN_BOOL && r->dtype != TERN_BOOL);
-    if (loses)
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_%s_: result type %s can't be cast to the desired output type %s",
-                         call->op->name, tern_dtype_name(r->dtype), tern_dtype_name(target->dtype));
-    return TERN_OK;
+    if (fits && !loses)
+        return TERN_OK;
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
+    return fits ? tern_fail(TERN_ERR_DTYPE,
+                            "%s: result type %s can't be cast to the desired output type %s",
+                            function, tern_dtype_name(r->dtype), tern_dtype_name(target->dtype))
+                : tern_fail(TERN_ERR_SHAPE,
+                            "%s: output with shape %s doesn't match the broadcast shape %s",
+                            function, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
 }
 
 /* Write into target, through a temporary where the types differ. */
@@ -397,13 +390,13 @@ static tern_status write_target(tern_call *call, tern_tensor *target)
 static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     tern_tensor *target = call->in[0];
-    TERN_TRY(check_inputs(call, cast, true));
+    TERN_TRY(check_inputs(call, cast));
     TERN_TRY(refresh_inputs(call));
     TERN_TRY(promote(call, cast));
-    TERN_TRY(check_type(call, "_"));
+    TERN_TRY(check_type(call));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(fits_target(call, target));
-    TERN_TRY(tern_check_in_place(call->op, target, call->in, call->n_in));
+    TERN_TRY(tern_check_in_place(call, target, call->in, call->n_in));
     TERN_TRY(tern_separate_inputs(call, target, cast));
     tern_write write;
     call->out[0] = target;
@@ -428,6 +421,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.attributes = attributes;
     call.n_out = 1;
     call.out[0] = NULL;
+    call.in_place = true;
     call.channels_last = false;
     call.padded = 0;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
@@ -441,29 +435,38 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
 
 /* ---- autocast before the door ------------------------------------------------------------ */
 
-tern_autocast_hook tern_compose_list(const tern_op *op, tern_tensor **tensors, int n)
+tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
+                                      tern_tensor **tensors, int n)
 {
-    tern_autocast_hook hook = tern_thread.mode.cast;
-    if (hook && hook(op, tensors, n) != TERN_OK)
+    const tern_composed_outer outer = {tern_thread.mode.cast, tern_thread.called};
+    if (!outer.called)
+        tern_thread.called = function;
+    if (outer.hook && outer.hook(op, tensors, n) != TERN_OK)
         memset(tensors, 0, sizeof *tensors * (size_t)n);
     tern_thread.mode.cast = NULL;
-    return hook;
+    return outer;
 }
 
-tern_autocast_hook tern_compose(const tern_op *op, tern_tensor **const *in, size_t n)
+tern_composed_outer tern_compose(const tern_op *op, const char *function, tern_tensor **const *in,
+                                 size_t n)
 {
-    if (!tern_thread.mode.cast)
-        return NULL;
+    const tern_composed_outer outer = {tern_thread.mode.cast, tern_thread.called};
+    if (!outer.hook) {
+        if (!outer.called)
+            tern_thread.called = function;
+        return outer;
+    }
     tern_tensor *cast[n];
     for (size_t i = 0; i < n; i++)
         cast[i] = *in[i];
-    tern_autocast_hook hook = tern_compose_list(op, cast, (int)n);
+    tern_compose_list(op, function, cast, (int)n);
     for (size_t i = 0; i < n; i++)
         *in[i] = cast[i];
-    return hook;
+    return outer;
 }
 
-void tern_composed(const tern_autocast_hook *outer)
+void tern_composed(const tern_composed_outer *outer)
 {
-    tern_thread.mode.cast = *outer;
+    tern_thread.mode.cast = outer->hook;
+    tern_thread.called = outer->called;
 }

@@ -66,22 +66,28 @@ static bool fills_stretch(const tern_tensor *x)
     return last - first + 1 == x->numel && !tern_repeats(x);
 }
 
-static tern_status check_memory(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
+static tern_status refuse(const tern_call *call, tern_status status, const char *why)
+{
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
+    return tern_fail(status, "%s: %s", function, why);
+}
+
+static tern_status check_memory(const tern_call *call, tern_tensor *x, tern_tensor *const *in,
+                                int n)
 {
     if (tern_repeats(x))
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_%s_: unsupported operation: more than one element of the written-to "
-                         "tensor refers to a single memory location. Please clone() the tensor "
-                         "before performing the operation.",
-                         op->name);
+        return refuse(call, TERN_ERR_ARGUMENT,
+                      "unsupported operation: more than one element of the written-to tensor "
+                      "refers to a single memory location. Please clone() the tensor before "
+                      "performing the operation.");
     for (int i = 0; i < n; i++)
         if (in[i] && in[i] != x && overlap(x, in[i]) && !same_elements(x, in[i]) &&
             fills_stretch(x) && fills_stretch(in[i]))
-            return tern_fail(TERN_ERR_ARGUMENT,
-                             "tern_%s_: unsupported operation: some elements of the input tensor "
-                             "and the written-to tensor refer to a single memory location. Please "
-                             "clone() the tensor before performing the operation.",
-                             op->name);
+            return refuse(call, TERN_ERR_ARGUMENT,
+                          "unsupported operation: some elements of the input tensor and the "
+                          "written-to tensor refer to a single memory location. Please clone() "
+                          "the tensor before performing the operation.");
     return TERN_OK;
 }
 
@@ -105,45 +111,38 @@ static bool leaf_with_grad(const tern_tensor *x)
     return x->requires_grad && !(x->history && x->history->node);
 }
 
-tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
+tern_status tern_check_in_place(const tern_call *call, tern_tensor *x, tern_tensor *const *in,
+                                int n)
 {
-    TERN_TRY(check_memory(op, x, in, n));
+    TERN_TRY(check_memory(call, x, in, n));
     if (!tern_is_grad_enabled())
         return TERN_OK;
     tern_tensor *base = x->history ? x->history->base : NULL;
     if (base && leaf_with_grad(base))
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_%s_: a view of a leaf Variable that requires grad is being used in "
-                         "an in-place operation.",
-                         op->name);
+        return refuse(call, TERN_ERR_STATE,
+                      "a view of a leaf Variable that requires grad is being used in an in-place "
+                      "operation.");
     if (leaf_with_grad(x))
-        return tern_fail(
-            TERN_ERR_STATE,
-            "tern_%s_: a leaf Variable that requires grad is being used in an in-place "
-            "operation.",
-            op->name);
+        return refuse(call, TERN_ERR_STATE,
+                      "a leaf Variable that requires grad is being used in an in-place operation.");
     if (base && base->requires_grad && x->history->untracked)
-        return tern_fail(
-            TERN_ERR_STATE,
-            "tern_%s_: A view was created in no_grad mode and is being modified inplace "
-            "with grad mode enabled. Given that this use case is ambiguous and "
-            "error-prone, it is forbidden. Make the view and write to it either both "
-            "inside TERN_NO_GRAD or both outside.",
-            op->name);
-    if (!base || !tern_must_record(op, in, n))
+        return refuse(call, TERN_ERR_STATE,
+                      "A view was created in no_grad mode and is being modified inplace with grad "
+                      "mode enabled. Given that this use case is ambiguous and error-prone, it is "
+                      "forbidden. Make the view and write to it either both inside TERN_NO_GRAD "
+                      "or both outside.");
+    if (!base || !tern_must_record(call->op, in, n))
         return TERN_OK;
     if (x->history->multi_view)
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_%s_: the tensor is a view and is being modified inplace. This view "
-                         "is the output of a function that returns multiple views. Such functions "
-                         "do not allow the output views to be modified inplace. You should replace "
-                         "the inplace operation by an out-of-place one.",
-                         op->name);
+        return refuse(call, TERN_ERR_STATE,
+                      "the tensor is a view and is being modified inplace. This view is the "
+                      "output of a function that returns multiple views. Such functions do not "
+                      "allow the output views to be modified inplace. You should replace the "
+                      "inplace operation by an out-of-place one.");
     if (!base->contiguous)
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "tern_%s_: recording a write through a view needs a contiguous base; "
-                         "tern_contiguous makes one",
-                         op->name);
+        return refuse(call, TERN_ERR_UNSUPPORTED,
+                      "recording a write through a view needs a contiguous base; tern_contiguous "
+                      "makes one");
     return TERN_OK;
 }
 

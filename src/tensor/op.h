@@ -27,6 +27,7 @@ typedef struct tern_call {
     const void *attributes;
     tern_place *place;
     int n_out;
+    bool in_place; /* as tern_mul_ */
     bool
         channels_last; /* infer sets it where results of 4 and 5 dims are to lie so (memory_format.h) */
     uint32_t padded; /* results, as bits, that are to be of tern_tensor_padded */
@@ -111,6 +112,7 @@ struct tern_op {
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     bool view;         /* outputs look into input 0; forward is NULL */
+    bool of_number;    /* the form for a number: tern_mul_scalar in messages */
     bool
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
     bool multi_view;   /* several looks by one call, which are not written in place */
@@ -159,6 +161,9 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 /* The same into in[0], for elementwise ops; returns in[0]. */
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
+/* The function of a call, for messages: "tern_mul_scalar_". */
+enum { TERN_FUNCTION_ROOM = 72 };
+void tern_call_name(const tern_call *call, char function[TERN_FUNCTION_ROOM]);
 /* The backward of an op whose result depends on no element of input 0: zeros, as in PyTorch, which are not the same as no
  * gradient (ops/copy/copy.c). */
 tern_status tern_no_gradient(tern_gradient *g);
@@ -173,22 +178,30 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n);
  *     TERN_COMPOSED("addr", LOWER, &x, &a, &b);
  *
  * Its inputs, variables given by their addresses, are cast by its own policy (all become NULL after
- * an error), and what it calls in the rest of the block runs in the types that come of that. */
+ * an error), and what it calls in the rest of the block runs in the types that come of that. Errors
+ * there name this function (TERN_NAMED_IN_ERRORS). */
 #define TERN_COMPOSED(NAME, CAST, ...)                                                             \
     static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
-    TERN_CAST_FOR(&composed_op, __VA_ARGS__)
+    TERN_UNTIL_END tern_compose(&composed_op, __func__, TERN_ADDRESSES(__VA_ARGS__))
 /* The same for tensors[n]. */
 #define TERN_COMPOSED_LIST(NAME, CAST, tensors, n)                                                 \
     static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
-    TERN_UNTIL_END tern_compose_list(&composed_op, tensors, n)
+    TERN_UNTIL_END tern_compose_list(&composed_op, __func__, tensors, n)
 /* In a function that looks at the types of op's inputs before it applies op. */
-#define TERN_CAST_FOR(op, ...)                                                                     \
-    TERN_UNTIL_END tern_compose(op, (tern_tensor * *[]){__VA_ARGS__},                              \
-                                sizeof((tern_tensor **[]){__VA_ARGS__}) / sizeof(tern_tensor **))
-#define TERN_UNTIL_END tern_autocast_hook outer_hook __attribute__((cleanup(tern_composed))) =
-tern_autocast_hook tern_compose(const tern_op *op, tern_tensor **const *in, size_t n);
-tern_autocast_hook tern_compose_list(const tern_op *op, tern_tensor **tensors, int n);
-void tern_composed(const tern_autocast_hook *outer);
+#define TERN_CAST_FOR(op, ...) TERN_UNTIL_END tern_compose(op, NULL, TERN_ADDRESSES(__VA_ARGS__))
+#define TERN_ADDRESSES(...)                                                                        \
+    (tern_tensor * *[]){__VA_ARGS__},                                                              \
+        sizeof((tern_tensor **[]){__VA_ARGS__}) / sizeof(tern_tensor **)
+#define TERN_UNTIL_END tern_composed_outer outer_mode __attribute__((cleanup(tern_composed))) =
+typedef struct tern_composed_outer {
+    tern_autocast_hook hook;
+    const char *called;
+} tern_composed_outer;
+tern_composed_outer tern_compose(const tern_op *op, const char *function, tern_tensor **const *in,
+                                 size_t n);
+tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
+                                      tern_tensor **tensors, int n);
+void tern_composed(const tern_composed_outer *outer);
 
 /* The call that a stretch of time is of, once it was run (profile/). */
 void tern_hook_span_call(int64_t span, const tern_call *call);
@@ -229,7 +242,8 @@ tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *we
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */
-tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n);
+tern_status tern_check_in_place(const tern_call *call, tern_tensor *x, tern_tensor *const *in,
+                                int n);
 /* Inputs that may share elements with x, of which check_in_place cannot tell whether they do,
  * become copies; separate is room for the call's inputs. */
 tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_tensor **separate);

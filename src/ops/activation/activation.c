@@ -55,6 +55,7 @@ static bool in_order(double lower, double upper, const char *function)
  * x's shape; in evaluation it is the mean of the distribution. */
 tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!in_order(lower, upper, "tern_rrelu"))
         return NULL;
     return training && x ? tern_prelu_kernel(x, random_slopes(x, lower, upper))
@@ -63,6 +64,7 @@ tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool trainin
 
 tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!in_order(lower, upper, "tern_rrelu_"))
         return NULL;
     return training && x ? tern_prelu_kernel_(x, random_slopes(x, lower, upper))

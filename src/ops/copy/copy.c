@@ -331,7 +331,7 @@ tern_status tern_no_gradient(tern_gradient *g)
     if (!g->needs[0])
         return TERN_OK;
     tern_tensor *zeros = tern_new_empty(g->dout[0], g->in_shape[0]);
-    g->din[0] = zeros ? tern_zero_(zeros) : NULL;
+    g->din[0] = zeros ? tern_fill_(zeros, tern_scalar_int(0)) : NULL;
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -372,6 +372,7 @@ tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
 
 tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
 {
+    TERN_NAMED_IN_ERRORS;
     return copy_in(x, src, true, "tern_copy_non_blocking_");
 }
 
@@ -462,5 +463,6 @@ tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
 
 tern_tensor *tern_zero_(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_fill_(x, tern_scalar_int(0));
 }

@@ -1,6 +1,7 @@
 /* alias.h -- a second name for the forms of an elementwise function. */
 #ifndef TERN_SRC_OPS_ALIAS_H
 #define TERN_SRC_OPS_ALIAS_H
+#include "base/error.h"
 #include <tern/ops.h>
 
 /* A public function tern_NAME that calls tern_OF; the macros below do it for each form that such a
@@ -8,6 +9,7 @@
 #define ALIAS(NAME, OF, PARAMETERS, ...)                                                           \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return tern_##OF(__VA_ARGS__);                                                             \
     }
 #define UNARY(NAME, OF)                                                                            \

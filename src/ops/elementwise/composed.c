@@ -17,6 +17,7 @@ static tern_tensor *no_rounding(tern_rounding_mode mode)
  * quotient would lose the low digits of int64. */
 tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, tern_rounding_mode rounding_mode)
 {
+    TERN_NAMED_IN_ERRORS;
     return rounding_mode == TERN_ROUNDING_NONE    ? tern_div(x, y)
            : rounding_mode == TERN_ROUNDING_TRUNC ? tern_trunc_divide(x, y)
            : rounding_mode == TERN_ROUNDING_FLOOR ? tern_floor_divide(x, y)
@@ -25,6 +26,7 @@ tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, tern_rounding_mode ro
 
 tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y, tern_rounding_mode rounding_mode)
 {
+    TERN_NAMED_IN_ERRORS;
     return rounding_mode == TERN_ROUNDING_NONE    ? tern_div_scalar(x, y)
            : rounding_mode == TERN_ROUNDING_TRUNC ? tern_trunc_divide_scalar(x, y)
            : rounding_mode == TERN_ROUNDING_FLOOR ? tern_floor_divide_scalar(x, y)
@@ -35,6 +37,7 @@ tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y, tern_rounding_m
  * 10^-n is not exact in binary and 10^n is. */
 tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
 {
+    TERN_NAMED_IN_ERRORS;
     if (decimals == 0 || !x)
         return tern_round(x);
     tern_scalar power = tern_scalar_real(pow(10, fabs((double)decimals)));
@@ -47,6 +50,7 @@ tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
  * upper bound is applied last. */
 tern_tensor *tern_clamp_tensor(tern_tensor *x, tern_tensor *min, tern_tensor *max)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!min && !max)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_clamp: At least one of 'min' or 'max' must not be None");
@@ -67,8 +71,9 @@ tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
  * infinite. Integers have nothing to replace. */
 tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
-        return tern_given(x, "tern_positive", "x") ? x : NULL;
+        return tern_given(x, "tern_nan_to_num", "x") ? x : NULL;
     double largest = tern_dtype_rows[tern_dtype_of(x)].greatest;
     tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
     x = tern_masked_fill(x, is_nan, tern_scalar_real(nan));
@@ -78,6 +83,7 @@ tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double n
 
 tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf)
 {
+    TERN_NAMED_IN_ERRORS;
     /* Computed into a new tensor first: where the dtype cannot hold one of the three numbers, x is
      * left as it was. */
     tern_tensor *y = tern_nan_to_num(x, nan, posinf, neginf);
@@ -87,28 +93,33 @@ tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double 
 /* x^y in float64 whatever the dtypes, so that integers to negative powers are defined. */
 tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_pow(tern_to_dtype(x, TERN_F64), tern_to_dtype(y, TERN_F64));
 }
 
 tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_pow_scalar(tern_to_dtype(x, TERN_F64), y);
 }
 
 /* x 2^y. */
 tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_mul(x, tern_rpow_scalar(y, tern_scalar_real(2)));
 }
 
 tern_tensor *tern_ldexp_(tern_tensor *x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_mul_(x, tern_rpow_scalar(y, tern_scalar_real(2)));
 }
 
 /* The same as sign: there are no complex dtypes, for which sgn is x / |x|. */
 tern_tensor *tern_sgn(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_sign(x);
 }
 

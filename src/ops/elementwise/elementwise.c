@@ -8,7 +8,6 @@
 #include "tensor/memory_format.h"
 #include "ops/elementwise/expression.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <tern/ops.h>
 
@@ -18,35 +17,41 @@ static const tern_row_attributes *attributes_of(const tern_call *call)
 }
 
 /* Numbers that integers can't take for y. */
-static tern_status check_number(const tern_row *row, tern_scalar y)
+static tern_status check_number(const tern_call *call)
 {
-    int64_t number = tern_scalar_to_int(y);
-    if (row->rule == TERN_RULE_DIVISION && number == 0)
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError", row->name);
-    if (row->rule == TERN_RULE_POWER && number < 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_%s: Integers to negative integer powers are not allowed.",
-                         row->name);
-    return TERN_OK;
+    const tern_row *row = call->op->data;
+    int64_t number = tern_scalar_to_int(attributes_of(call)->a);
+    bool divides = row->rule == TERN_RULE_DIVISION && number == 0;
+    if (!divides && !(row->rule == TERN_RULE_POWER && number < 0))
+        return TERN_OK;
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
+    return tern_fail(TERN_ERR_ARGUMENT, "%s: %s", function,
+                     divides ? "ZeroDivisionError"
+                             : "Integers to negative integer powers are not allowed.");
 }
 
 /* Numbers a and b that a function of one tensor can't take. */
-static tern_status check_numbers(const tern_row *row, const tern_row_attributes *at)
+static tern_status check_numbers(const tern_call *call)
 {
+    const tern_row *row = call->op->data;
+    const tern_row_attributes *at = attributes_of(call);
     double a = tern_scalar_to_real(at->a), b = tern_scalar_to_real(at->b);
-    if (row->rule == TERN_RULE_ORDERED && a > b)
+    if (row->rule == TERN_RULE_ORDERED   ? !(a > b)
+        : row->rule == TERN_RULE_DIVISOR ? a != 0
+                                         : a >= 0 && a < INFINITY)
+        return TERN_OK;
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
+    if (row->rule == TERN_RULE_ORDERED)
         return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_%s: min_val cannot be greater than max_val, got %g and %g",
-                         row->name, a, b);
-    if (row->rule == TERN_RULE_DIVISOR && a == 0)
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError: alpha cannot be 0",
-                         row->name);
-    if (row->rule == TERN_RULE_SIZE && !(a >= 0 && a < INFINITY))
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_%s: lambda must be finite and greater or equal to 0, but found to "
-                         "be %g.",
-                         row->name, a);
-    return TERN_OK;
+                         "%s: min_val cannot be greater than max_val, got %g and %g", function, a,
+                         b);
+    if (row->rule == TERN_RULE_DIVISOR)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: ZeroDivisionError: alpha cannot be 0", function);
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "%s: lambda must be finite and greater or equal to 0, but found to be %g.",
+                     function, a);
 }
 
 /* The result has the broadcast shape of all inputs, and the dtype of x or bool. Promotion has
@@ -62,15 +67,15 @@ static tern_status row_infer(tern_call *call)
     r->dtype = logical ? TERN_BOOL : mixed ? TERN_F32 : x->dtype;
     tern_read_shape(x, &r->shape);
     if (call->op == row->scalar_op && !tern_dtype_is_floating_point(x->dtype))
-        TERN_TRY(check_number(row, attributes_of(call)->a));
+        TERN_TRY(check_number(call));
     if (row->rule >= TERN_RULE_ORDERED && row->rule <= TERN_RULE_SIZE)
-        TERN_TRY(check_numbers(row, attributes_of(call)));
+        TERN_TRY(check_numbers(call));
     for (int i = 1; i < call->n_in; i++) {
         if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
             break;
         tern_shape mine = r->shape, other = tern_shape_of(call->in[i]);
-        char function[64];
-        snprintf(function, sizeof function, "tern_%s", row->name);
+        char function[TERN_FUNCTION_ROOM];
+        tern_call_name(call, function);
         TERN_TRY(tern_shape_broadcast(&mine, &other, &r->shape, function));
     }
     call->channels_last = tern_keeps_channels_last(call->in, call->n_in, &r->shape);

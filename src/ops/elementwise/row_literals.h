@@ -143,11 +143,12 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), of_number, x, a)
 
 /* The operation of z = f(x, y), for two tensors or a tensor and a number. */
-#define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD, NAMES)                               \
+#define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD, NUMBER, NAMES)                       \
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
         .names = NAMES,                                                                            \
         .promotion = PROMOTION_##TYPES,                                                            \
+        .of_number = NUMBER,                                                                       \
         .takes_numbers = true,                                                                     \
         .takes = TERN_TAKES_##TYPES,                                                               \
         .stored = (NOGRAD) ? TERN_STORED_READ : TERN_STORED_REFUSED,                               \
@@ -180,9 +181,9 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .op = &NAME##_op,                                                                          \
         .scalar_op = &NAME##_scalar_op,                                                            \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, CAST, RULE, NULL, (KIND) != TERN_ROW_BINARY, NULL)             \
+    ROW_OP_(NAME##_op, NAME, TYPES, CAST, RULE, NULL, (KIND) != TERN_ROW_BINARY, false, NULL)      \
     ROW_OP_(NAME##_scalar_op, NAME, TYPES, CAST, RULE, WITH_SCALAR_##RULE,                         \
-            (KIND) != TERN_ROW_BINARY, number_names)                                               \
+            (KIND) != TERN_ROW_BINARY, true, number_names)                                         \
     tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
     {                                                                                              \
         return of_two(x, y, &NAME##_op, false);                                                    \
@@ -221,7 +222,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
         .op = &NAME##_op,                                                                          \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true, NULL)                                 \
+    ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true, false, NULL)                          \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
         return of_one(x, &NAME##_op, false);                                                       \

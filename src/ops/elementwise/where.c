@@ -123,16 +123,16 @@ tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scal
  * over it. */
 static tern_status masked_fill_infer(tern_call *call)
 {
+    const char *function = call->in_place ? "tern_masked_fill_" : "tern_masked_fill";
     tern_tensor *x = call->in[0], *mask = call->in[1];
     if (mask->dtype != TERN_BOOL)
         return tern_fail(TERN_ERR_DTYPE,
-                         "tern_masked_fill: masked_fill only supports boolean masks, but got mask "
-                         "with dtype %s",
-                         tern_dtype_name(mask->dtype));
+                         "%s: masked_fill only supports boolean masks, but got mask with dtype %s",
+                         function, tern_dtype_name(mask->dtype));
     tern_shape sx = tern_shape_of(x), sm = tern_shape_of(mask);
     call->n_out = 1;
     call->result[0].dtype = x->dtype;
-    return tern_shape_broadcast(&sx, &sm, &call->result[0].shape, "tern_masked_fill");
+    return tern_shape_broadcast(&sx, &sm, &call->result[0].shape, function);
 }
 
 /* The value as a tensor without dims, broadcast through the kernel of where. */

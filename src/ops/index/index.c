@@ -332,5 +332,6 @@ tern_tensor *tern_index_put(tern_tensor *x, tern_tensor *const *indices, int n, 
 tern_tensor *tern_index_put_(tern_tensor *x, tern_tensor *const *indices, int n,
                              tern_tensor *values, bool accumulate)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_put(x, indices, n, values, accumulate, true);
 }

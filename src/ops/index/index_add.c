@@ -82,12 +82,14 @@ static tern_tensor *index_add(tern_tensor *x, int dim, tern_tensor *index, tern_
 tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                             tern_scalar alpha)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_add(x, dim, index, source, alpha, false);
 }
 
 tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                              tern_scalar alpha)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_add(x, dim, index, source, alpha, true);
 }
 
@@ -106,11 +108,13 @@ static tern_tensor *index_copy(tern_tensor *x, int dim, tern_tensor *index, tern
 
 tern_tensor *tern_index_copy(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_copy(x, dim, index, source, false);
 }
 
 tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_copy(x, dim, index, source, true);
 }
 
@@ -139,11 +143,13 @@ static tern_tensor *value_of(const tern_tensor *x, tern_scalar value)
 
 tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_fill(x, dim, index, value_of(x, value), false);
 }
 
 tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
 {
+    TERN_NAMED_IN_ERRORS;
     return index_fill(x, dim, index, value_of(x, value), true);
 }
 
@@ -151,6 +157,7 @@ tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_
  * gradient of value. */
 tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!value) {
         tern_fail_argument_null("tern_index_fill", "value");
@@ -174,6 +181,7 @@ tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index,
 tern_tensor *tern_index_fill_tensor_(tern_tensor *x, int dim, tern_tensor *index,
                                      tern_tensor *value)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *y = tern_index_fill_tensor(x, dim, index, value);
     return y ? tern_copy_(x, y) : NULL;
 }

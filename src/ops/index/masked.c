@@ -40,6 +40,7 @@ tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
 /* y = x with the first elements of source, in order, at the places that the mask holds. */
 tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_masked_scatter";
     tern_tensor *flat = x;
     tern_shape shape;
@@ -72,6 +73,7 @@ tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor 
 
 tern_tensor *tern_masked_scatter_(tern_tensor *x, tern_tensor *mask, tern_tensor *source)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *y = tern_masked_scatter(x, mask, source);
     return y ? tern_copy_(x, y) : NULL;
 }

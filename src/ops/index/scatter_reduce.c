@@ -215,6 +215,7 @@ static const tern_op reduce_op = {.name = "scatter_reduce",
 tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                  tern_reduce_mode reduce, bool include_self)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_scatter_reduce";
     reduce_attributes at = {.reduce = reduce, .include_self = include_self};
     if (reduce < TERN_REDUCE_SUM || reduce > TERN_REDUCE_AMIN)
@@ -240,6 +241,7 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
 tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                   tern_reduce_mode reduce, bool include_self)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *before = x;
     if (x && tern_is_grad_enabled() && (tern_requires_grad(x) || tern_requires_grad(src)))
         before = tern_clone(x); /* which backward needs as it was; x would hold itself */
@@ -250,6 +252,7 @@ tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, t
 tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                                tern_reduce_mode reduce, bool include_self)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_index_reduce";
     int at;
     if (!x || !index || !source) {
@@ -314,23 +317,27 @@ static tern_tensor *scatter(tern_tensor *x, int dim, tern_tensor *index, tern_te
 tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                           tern_reduce_mode reduce)
 {
+    TERN_NAMED_IN_ERRORS;
     return scatter(x, dim, index, src, reduce, false, "tern_scatter");
 }
 
 tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                            tern_reduce_mode reduce)
 {
+    TERN_NAMED_IN_ERRORS;
     return scatter(x, dim, index, src, reduce, true, "tern_scatter_");
 }
 
 tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                  tern_reduce_mode reduce)
 {
+    TERN_NAMED_IN_ERRORS;
     return scatter(x, dim, index, spread(x, index, value), reduce, false, "tern_scatter");
 }
 
 tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                   tern_reduce_mode reduce)
 {
+    TERN_NAMED_IN_ERRORS;
     return scatter(x, dim, index, spread(x, index, value), reduce, true, "tern_scatter_");
 }

@@ -61,10 +61,12 @@ static tern_tensor *put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
 
 tern_tensor *tern_put(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate)
 {
+    TERN_NAMED_IN_ERRORS;
     return put(x, index, source, accumulate, false);
 }
 
 tern_tensor *tern_put_(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate)
 {
+    TERN_NAMED_IN_ERRORS;
     return put(x, index, source, accumulate, true);
 }

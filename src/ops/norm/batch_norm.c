@@ -396,9 +396,9 @@ static tern_tensor *norm(tern_tensor *const given[INPUTS], const batch_attribute
     for (int i = WEIGHT; i < COUNT; i++)
         if (!(in[i] = dense_parameter(given[i], x)) && given[i])
             return NULL;
+    const tern_call call = {.op = &batch_norm_op};
     for (int i = MEAN; training && i < COUNT; i++) /* before anything is written */
-        if (in[i] != given[i] &&
-            tern_check_in_place(&batch_norm_op, given[i], &given[i], 1) != TERN_OK)
+        if (in[i] != given[i] && tern_check_in_place(&call, given[i], &given[i], 1) != TERN_OK)
             return NULL;
     tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, at, sizeof *at);
     for (int i = MEAN; y && training && i < COUNT; i++)

@@ -99,13 +99,14 @@ static tern_status average_running_statistics(tern_tensor *const *running, tern_
     tern_status status = TERN_OK;
     TERN_NO_GRAD
         TERN_SCOPE {
+            const tern_call call = {.op = &running_op};
             tern_tensor *mean[2] = {NULL, NULL};
             for (int i = 0; i < 2 && status == TERN_OK; i++) {
                 if (!running[i])
                     continue;
                 tern_tensor *each = tern_view(all[i], TERN_SHAPE(n, running[i]->shape[0]));
                 mean[i] = each ? tern_mean_dim(each, TERN_DIMS(0), false) : NULL;
-                status = mean[i] ? tern_check_in_place(&running_op, running[i], &mean[i], 1)
+                status = mean[i] ? tern_check_in_place(&call, running[i], &mean[i], 1)
                                  : tern_last_status();
             }
             for (int i = 0; i < 2 && status == TERN_OK; i++)

@@ -34,6 +34,7 @@ tern_tensor *tern_bernoulli(tern_tensor *x)
 /* The same with one p for all elements. */
 tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!(p >= 0 && p <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_bernoulli_: bernoulli_ expects p to be in [0, 1], but got p=%g",

@@ -111,8 +111,8 @@ static tern_status check(const char *function, const tern_tensor *x, double p, i
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: dropout probability has to be between 0 and 1, but got %g", function,
                          p);
-    if (!x)
-        return tern_fail_argument_null(function, "x");
+    if (!tern_given(x, function, "x"))
+        return TERN_ERR_STATE;
     if (x->ndim < least)
         return tern_fail(
             TERN_ERR_SHAPE,
@@ -216,6 +216,7 @@ static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p,
 
 tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
         return certain("tern_dropout_", x, p, training, true);
     if (check("tern_dropout_", x, p, 0) != TERN_OK)
@@ -225,6 +226,7 @@ tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
 
 tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
         return certain("tern_alpha_dropout_", x, p, training, true);
     if (check("tern_alpha_dropout_", x, p, 0) != TERN_OK)
@@ -275,12 +277,14 @@ static tern_tensor *feature_alpha_dropout(const char *function, tern_tensor *x, 
 #define BOTH(NAME, CALL)                                                                           \
     tern_tensor *tern_##NAME(tern_tensor *x, double p, bool training)                              \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         const char *function = "tern_" #NAME;                                                      \
         const bool write = false;                                                                  \
         return CALL;                                                                               \
     }                                                                                              \
     tern_tensor *tern_##NAME##_(tern_tensor *x, double p, bool training)                           \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         const char *function = "tern_" #NAME "_";                                                  \
         const bool write = true;                                                                   \
         return CALL;                                                                               \
