@@ -23,6 +23,7 @@ typedef struct tern_lr_kind {
     /* next goes by the group's last rate alone, so that groups that are added later follow too; NaN
      * where it needs a first rate that they do not have. */
     bool every_group;
+    bool counts_steps; /* next goes by at.t_cur, the steps so far */
 } tern_lr_kind;
 
 /* s is NULL from here on if it was freed, which is an error. */

@@ -18,7 +18,7 @@ static void free_parts(void *data)
 }
 
 /* A step of the scheduler whose milestones epoch is between. At its milestone a scheduler begins
- * with its own epoch 0. */
+ * with its own epoch 0, which is none of the steps that it counts. */
 static tern_status step_sequential(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
@@ -27,6 +27,8 @@ static tern_status step_sequential(tern_lr_scheduler *s)
     while (i < p->n - 1 && p->milestones[i] <= epoch)
         i++;
     bool begins = i > 0 && p->milestones[i - 1] == epoch;
+    if (begins && p->part[i]->kind->counts_steps)
+        p->part[i]->at.t_cur--;
     tern_status status = tern_lr_step(p->part[i], begins ? &first : NULL);
     return status == TERN_OK ? tern_lr_note(s) : status;
 }

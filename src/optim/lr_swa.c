@@ -47,6 +47,7 @@ static void free_rates(void *data)
 static const tern_lr_kind kind = {.name = "tern_lr_scheduler_swa_lr",
                                   .next = swa_next,
                                   .advance = advance,
+                                  .counts_steps = true,
                                   .free_data = free_rates};
 
 tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,

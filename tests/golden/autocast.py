@@ -8,7 +8,7 @@ The last word is PyTorch's list that the operation is in, "-" for none.
 Values: f3,4 a floating point tensor of that shape, i2=1 one of int64 filled with 1, b3 of bool, d3 the identity in
 floating point, [f3;f3] a list of tensors, (1,2) integers, {0.5} reals, 'mean' a text, None, True, False, numbers.
 
-BUILD has tern's libraries, which know the signatures. Made with PyTorch 2.5.1 and its lists for CUDA, without a GPU: by
+BUILD has tern's libraries, which know the signatures. Made with PyTorch 2.15 and its lists for CUDA, without a GPU: by
 tensors that have no elements."""
 import ctypes
 import logging

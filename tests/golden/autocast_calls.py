@@ -115,6 +115,8 @@ CALLS = {
     "nn.functional.channel_shuffle": "input=f1,4,2,2 groups=2",
     "nn.functional.layer_norm": "normalized_shape=(3)|normalized_shape=(3) weight=f3 bias=f3",
     "nn.functional.embedding": "input=i2 weight=f4,3", "nn.functional.embedding_bag": "input=i2,2 weight=f4,3",
+    "all(Tensor input, int[]": "dim=(0,1)", "any(Tensor input, int[]": "dim=(0,1)", "squeeze(Tensor input, int[]": "dim=(0,1)",
+    "nn.functional.linear_cross_entropy": "target=i3",
     "nn.functional.cross_entropy": "target=i3|target=f3,3|target=i3 weight=f3",
     "nn.functional.nll_loss": "target=i3|target=i3 weight=f3",
     "nn.functional.batch_norm":
@@ -213,6 +215,8 @@ KNOWN = {
     "nn.functional.multi_margin_loss": "float32 float32 float32 float32",
     "nn.functional.ctc_loss": "float32 - float32 -", "bincount": "int64 int64 int64 int64",
     "nn.functional.affine_grid": "half half half half", "triangular_solve": "float32,float32 - - -",
+    "linalg.svd": "float32,float32,float32 - float32,float32,float32 -", "linalg.svdvals": "float32 - float32 -",
+    "_weight_norm": "float32 - float32 float32",
     **dict.fromkeys(("cholesky", "linalg.cholesky", "cholesky_solve", "linalg.solve", "linalg.solve_triangular", "det",
                      "linalg.det"), "float32 - - -"),
 }

@@ -2,7 +2,7 @@
 """corners.py -- PyTorch's answers at the corners of elementwise operations: prints corners.txt.
 
 Each line is "<operation> float32 <ndim> <sizes>", then the elements: unary operations over the special
-values x, binary ones over all pairs, comparisons as bool. Made with PyTorch 1.13."""
+values x, binary ones over all pairs, comparisons as bool. Made with PyTorch 2.15."""
 import math
 import torch
 

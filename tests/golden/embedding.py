@@ -2,7 +2,7 @@
 """embedding.py -- PyTorch's embedding and embedding_bag with gradients: prints embedding.txt.
 
 Each line is "<name> float64 <ndim> <sizes>", then the elements. Gradients are those of the sum of the
-result times `weight_of` its shape. Made with PyTorch 1.13."""
+result times `weight_of` its shape. Made with PyTorch 2.15."""
 import torch
 import torch.nn.functional as f
 
@@ -36,7 +36,7 @@ for mode in "mean", "sum", "max":
     show_bags(mode + "_rows", flat.reshape(2, 4), mode=mode)
 show_bags("weighted", flat, offsets, mode="sum", samples=samples)
 show_bags("weighted_padded", flat.reshape(4, 2), mode="sum", samples=samples.reshape(4, 2), padding_idx=3)
-# Of what PyTorch documents: version 1.13 divides by frequencies of other rows on the cpu.
+# Of what PyTorch documents: version 2.15, too, divides by frequencies of other rows on the cpu.
 w = weight.clone().requires_grad_()
 y = f.embedding_bag(flat, w, offsets, mode="sum")
 (y * weight_of(y)).sum().backward()

@@ -2,7 +2,7 @@
 """loss_modules.py -- PyTorch's modules of losses and distances with gradients: prints loss_modules.txt.
 
 Each line is "<name> <dtype> <ndim> <sizes>", then the elements. Gradients are those of the sum of the
-result times `weight_of` its shape, with respect to the inputs in order. Made with PyTorch 1.13."""
+result times `weight_of` its shape, with respect to the inputs in order. Made with PyTorch 2.15."""
 import torch
 from torch import nn
 

@@ -2,7 +2,7 @@
 """norm.py -- PyTorch's batch norm with gradients and running statistics: prints norm.txt.
 
 Each line is "<name> float64 <ndim> <sizes>", then the elements. Gradients are those of the sum of the
-result times `weight_of` its shape. Made with PyTorch 1.13."""
+result times `weight_of` its shape. Made with PyTorch 2.15."""
 import torch
 import torch.nn.functional as f
 

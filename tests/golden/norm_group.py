@@ -3,7 +3,7 @@
 gradients: prints norm_group.txt.
 
 Each line is "<name> float64 <ndim> <sizes>", then the elements. Gradients are those of the sum of the
-result times `weight_of` its shape. Made with PyTorch 1.13."""
+result times `weight_of` its shape. Made with PyTorch 2.15."""
 import torch
 import torch.nn.functional as f
 from torch import nn

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """pool.py -- PyTorch's pooling and resampling for tests/test_pool.c and test_vision.c: writes pool.txt.
 
-Inputs are patterns, see pattern() in tests/pattern.h. Made with PyTorch 1.13."""
+Inputs are patterns, see pattern() in tests/pattern.h. Made with PyTorch 2.15."""
 import torch
 import torch.nn.functional as F
 

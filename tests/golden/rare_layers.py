@@ -2,7 +2,7 @@
 """rare_layers.py -- PyTorch's fractional pools and its adaptive softmax for tests/test_rare_layers.c: prints
 rare_layers.txt.
 
-Inputs, weights and output weights are patterns, see pattern() in tests/pattern.h. Made with PyTorch 1.13."""
+Inputs, weights and output weights are patterns, see pattern() in tests/pattern.h. Made with PyTorch 2.15."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

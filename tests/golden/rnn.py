@@ -2,7 +2,7 @@
 """rnn.py -- PyTorch's recurrent networks with gradients: prints rnn.txt.
 
 For each network: x, h0, c0 and parameters, the results, and gradients of the sum of the results times
-`weight_of` their shapes, as "<network>.<name>" and "<network>.<name>.d". Made with PyTorch 1.13."""
+`weight_of` their shapes, as "<network>.<name>" and "<network>.<name>.d". Made with PyTorch 2.15."""
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

@@ -106,7 +106,7 @@ tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y)
 /* x 2^y. */
 tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y)
 {
-    TERN_NAMED_IN_ERRORS;
+    TERN_COMPOSED("ldexp", NONE, &x, &y);
     return tern_mul(x, tern_rpow_scalar(y, tern_scalar_real(2)));
 }
 

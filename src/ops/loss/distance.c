@@ -4,15 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* x / max(|x|, eps) along dim. What the bound adds to |x|^2 is a constant, so that the gradient
- * of the norm passes where the bound holds too, as in PyTorch. */
+/* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of the
+ * norm passes where the bound holds too, as in PyTorch from 2 on. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
-    tern_tensor *square = tern_sum_dim(tern_square(x), TERN_DIMS(dim), true), *rise = NULL;
+    tern_tensor *norm = tern_norm_dim(x, 2, TERN_DIMS(dim), true), *rise = NULL;
     TERN_NO_GRAD {
-        rise = tern_sub(tern_clamp(square, eps * eps, INFINITY), square);
+        rise = tern_sub(tern_clamp(norm, eps, INFINITY), norm);
     }
-    return tern_div(x, tern_sqrt(tern_add(square, rise)));
+    return tern_div(x, tern_add(norm, rise));
 }
 
 static tern_status check_not_null(tern_tensor *x1, tern_tensor *x2, const char *function)

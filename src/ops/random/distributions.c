@@ -163,7 +163,8 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
         else {
             tern_tensor *both[] = {tern_detach(mean), tern_detach(std)}, *wide[2];
             if (tern_broadcast_tensors(both, 2, wide) == TERN_OK)
-                x = tern_add(tern_mul(tern_randn_like(wide[1]), wide[1]), wide[0]);
+                x = tern_to_dtype(tern_add(tern_mul(tern_randn_like(wide[1]), wide[1]), wide[0]),
+                                  mean->dtype);
         }
     }
     return x;
