@@ -122,6 +122,9 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
         tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
         target_compile_definitions(${object} PRIVATE TERN_FAMILY="${family}.cl")
       endif()
+      if(family STREQUAL norm_layer AND NOT isa STREQUAL lowest) # AVX2: a tenth faster
+        target_compile_options(${object} PRIVATE $<$<C_COMPILER_ID:GNU>:-falign-loops=32>)
+      endif()
       target_compile_definitions(${object} PRIVATE TERN_OBJECT=${family}_${wide} TERN_WIDE=${wide}
         TERN_HALVES_WIDE=$<NOT:$<IN_LIST:${family},${halves}>>)
       if((wide AND NOT family IN_LIST TERN_KERNEL_FAMILIES_BYTES) OR family IN_LIST small)
