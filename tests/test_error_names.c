@@ -323,6 +323,29 @@ static void what_a_handler_calls_has_its_own_name(void **state)
     tern_scope_clear();
 }
 
+/* A function made of others warns, and the handler fails. */
+static void fails_when_warned(const char *kind, const char *text, void *user)
+{
+    (void)kind;
+    (void)text;
+    *(bool *)user = true;
+    tern_exp(NULL);
+}
+
+static void what_a_handler_of_warnings_calls_has_its_own_name(void **state)
+{
+    (void)state;
+    bool warned = false;
+    tern_on_warning(fails_when_warned, &warned);
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 3), TERN_F32, "cpu");
+        tern_l1_loss(x, tern_ones(TERN_SHAPE(3), TERN_F32, "cpu"), NULL);
+    }
+    tern_on_warning(NULL, NULL);
+    assert_true(warned);
+    assert_error(TERN_ERR_ARGUMENT, "tern_exp: input 0 is NULL");
+}
+
 /* A kernel's mistake is found by who waits next, be it within another function. */
 static void a_mistake_that_is_found_later_keeps_its_name(void **state)
 {
@@ -345,6 +368,7 @@ static const struct CMUnitTest tests[] = {
     TEST(what_makes_a_new_tensor_is_named),
     TEST(what_is_made_of_others_is_named),
     TEST(what_a_handler_calls_has_its_own_name),
+    TEST(what_a_handler_of_warnings_calls_has_its_own_name),
     TEST(a_mistake_that_is_found_later_keeps_its_name),
 };
 

@@ -1,6 +1,7 @@
 /* test_optim_format.c -- optimizers of parameters that are channels_last: each kernel goes through memory as it lies, without
  * copies, and computes what it does in rows. */
 #include "support.h"
+#include "base/memory.h"
 #include <stdio.h>
 
 /* Every optimizer that takes such parameters, with all of its states. */
@@ -176,6 +177,56 @@ static void states_follow_into_another_format(void **state)
     }
 }
 
+/* A parameter of another shape, as many numbers, and a move that fails half way: states are all where they were. */
+static void states_follow_into_another_shape(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        const tern_shape rows = TERN_SHAPE(2, 12), image = TERN_SHAPE(2, 3, 2, 2);
+        tern_tensor *x[2], *y[2], **both[] = {x, y};
+        tern_optimizer *o[2];
+        for (int k = 0; k < 2; k++) {
+            both[k][0] = tern_requires_grad_(
+                test_uniform(device, TERN_F32, TERN_SHAPE(5, 3, 2, 2), -1, 1, 2), true);
+            both[k][1] = tern_requires_grad_(test_uniform(device, TERN_F32, rows, -1, 1, 3), true);
+            o[k] = tern_optim_adamw_of(both[k], 2, 0.1, NULL);
+        }
+        for (uint64_t t = 0; t < 6; t++) {
+            const tern_shape shape = t == 2 || t == 3 ? image : rows; /* and back */
+            if (t == 2 || t == 4) {
+                assert_non_null(tern_set_data_(
+                    y[0],
+                    tern_to_memory_format(tern_detach(y[0]),
+                                          t == 2 ? TERN_CHANNELS_LAST : TERN_CONTIGUOUS_FORMAT)));
+                tern_tensor *as = tern_reshape(tern_detach(y[1]), shape);
+                assert_non_null(tern_set_data_(
+                    y[1], t == 2 ? tern_to_memory_format(as, TERN_CHANNELS_LAST) : as));
+            }
+            for (int k = 0; k < 2; k++)
+                for (int i = 0; i < 2; i++)
+                    assert_ok(tern_set_grad(
+                        both[k][i],
+                        tern_reshape(test_uniform(device, TERN_F32, i ? rows : TERN_SHAPE(60), -1,
+                                                  1, 10 + 2 * t + (uint64_t)i),
+                                     tern_shape_of(both[k][i]))));
+            assert_ok(tern_optim_step(o[0]));
+            tern_memory_fail_at(t == 2 || t == 4 ? 30 : 0); /* within the move */
+            if (tern_optim_step(o[1]) != TERN_OK) {
+                tern_memory_fail_at(0);
+                tern_clear_error();
+                assert_ok(tern_optim_step(o[1]));
+            }
+            tern_memory_fail_at(0);
+            for (int i = 0; i < 2; i++)
+                assert_close(tern_reshape(tern_detach(y[i]), tern_shape_of(x[i])),
+                             tern_detach(x[i]), .abs = 1e-6);
+        }
+        tern_optim_free(o[0]);
+        tern_optim_free(o[1]);
+    }
+}
+
 /* What is done to gradients and averages: as many launches as in rows, and the same numbers. */
 static void channels_last_is_clipped_and_averaged_as_it_lies(void **state)
 {
@@ -232,6 +283,7 @@ static void channels_last_is_clipped_and_averaged_as_it_lies(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(channels_last_steps_as_it_lies),
     TEST(states_follow_into_another_format),
+    TEST(states_follow_into_another_shape),
     TEST(channels_last_is_clipped_and_averaged_as_it_lies),
 };
 TEST_MAIN(tests)

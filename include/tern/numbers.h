@@ -4,8 +4,8 @@
  * a number (tern_mul_scalar), its name takes the number too, and promotes as PyTorch does: 2 is an
  * integer, 0.5 a real, a bool a bool. What takes a value as a tern_scalar, such as tern_full, tern_fill_
  * and tern_masked_fill, takes a plain number. A number in front has a function of its own: tern_rsub_scalar(x, 1)
- * is 1 - x, tern_rdiv_scalar(x, 1) is 1 / x, tern_rpow_scalar(x, 2) is 2 to the x. tern_sub(1, x) does not compile; in C GCC
- * before 14 and clang before 16 only warn of it where they do not optimize. tern_arange of integers is int64,
+ * is 1 - x, tern_rdiv_scalar(x, 1) is 1 / x, tern_rpow_scalar(x, 2) is 2 to the x. tern_sub(1, x) does not compile (0 is a NULL
+ * pointer, which is an error at run time); in C GCC before 14 and clang before 16 only warn of it where they do not optimize. tern_arange of integers is int64,
  * of any real float32.
  *
  * The names are functions all the same: without brackets behind it, or in brackets ((tern_mul)(x, y)),
@@ -25,7 +25,7 @@
 
 #if defined(__has_attribute)
 #if __has_attribute(error)
-__attribute__((error("a number in front has a function of its own: tern_rsub_scalar(x, 1) is 1 - x, tern_rdiv_scalar(x, 1) 1 / x")))
+__attribute__((error("the number goes second; 1 - x is tern_rsub_scalar(x, 1), 1 / x tern_rdiv_scalar(x, 1), 2 to the x tern_rpow_scalar(x, 2)")))
 #endif
 #endif
 void tern_number_in_front_(void); /* there is none */
@@ -33,7 +33,7 @@ void tern_number_in_front_(void); /* there is none */
 static inline tern_tensor *tern_in_front_(tern_tensor *x)
 {
 #ifdef __OPTIMIZE__
-    const int number = (uintptr_t)x + 4096 < 8192 && x;
+    const int number = (uintptr_t)x + (1 << 20) < 2 << 20 && x;
     if (__builtin_constant_p(number) && number)
         tern_number_in_front_();
 #endif

@@ -113,19 +113,25 @@ tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
     return tern_mul(x, tern_to(self->scale, tern_device(x)));
 }
 
-/* A rank whose stage of a pipeline is not the last sees no loss: its scale begins with the first step. */
+/* A rank that has not the last stage of a pipeline sees no loss: its scale begins with the first step. */
 static tern_status check_started(tern_scaler *self, const tern_optimizer *optimizer,
                                  const char *function)
 {
-    tern_cut cut[TERN_MOST_CUTS];
-    tern_shape whole;
-    int n;
-    const tern_tensor *x = optimizer ? optimizer->slots[optimizer->n - 1].x : NULL;
+    const tern_tensor *here = NULL;
+    bool staged = false;
     if (self->scale)
         return TERN_OK;
-    const tern_cut *stage = tern_stage_of(x, cut, &whole, &n);
-    if (stage && stage->elsewhere)
-        return start_on(self, tern_device(x));
+    for (int i = 0; optimizer && i < optimizer->n; i++) {
+        tern_cut cut[TERN_MOST_CUTS];
+        tern_shape whole;
+        int n;
+        const tern_tensor *x = optimizer->slots[i].x;
+        const tern_cut *stage = tern_stage_of(x, cut, &whole, &n);
+        staged = staged || (stage && !stage->last);
+        here = here || (stage && stage->elsewhere) ? here : x;
+    }
+    if (staged)
+        return start_on(self, tern_device(here ? here : optimizer->slots[0].x));
     return tern_fail(TERN_ERR_STATE,
                      "%s: the scale is not there yet. This may indicate your program did not use "
                      "tern_amp_scale(scaler, loss) earlier in the iteration",

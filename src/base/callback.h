@@ -7,6 +7,7 @@
 typedef struct tern_callback {
     tern_running running;
     uint64_t failures;
+    const char *called;
 } tern_callback;
 
 static inline tern_callback tern_callback_begin(void)
@@ -14,6 +15,8 @@ static inline tern_callback tern_callback_begin(void)
     tern_callback now;
     tern_running_copy(&now.running, &tern_thread.running);
     now.failures = tern_thread.failures;
+    now.called = tern_thread.called;
+    tern_thread.called = NULL; /* what it calls is called by the program */
     return now;
 }
 
@@ -25,6 +28,7 @@ static inline bool tern_callback_silent(const tern_callback *before, tern_status
 static inline tern_status tern_callback_end(const tern_callback *before, tern_status status)
 {
     tern_running_copy(&tern_thread.running, &before->running);
+    tern_thread.called = before->called;
     return status;
 }
 /* After it: errors tell again of the call into tern that goes on. Gives its status; a failure that

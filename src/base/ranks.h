@@ -10,6 +10,7 @@ typedef struct tern_cut {
     int dim, part, parts;
     const void *group; /* NULL: all processes */
     bool elsewhere;
+    bool last; /* this process has a pipeline's last stage, which sees the loss */
 } tern_cut;
 enum { TERN_MOST_CUTS = 3 };
 

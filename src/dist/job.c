@@ -153,7 +153,7 @@ static tern_status join(tern_dist_job *job, const tern_dist_launcher *l, const c
     char library[128] = "";
     TERN_TRY(tern_dist_start(job, job->all.timeout));
     job->mpi->describe(library, sizeof library);
-    snprintf(notes, sizeof notes, "%s by %s, %s", library, where, levels[job->level]);
+    snprintf(notes, sizeof notes, "%s by %.768s, %s", library, where, levels[job->level]);
     tern_status status = compare(job, l, library);
     if (status != TERN_OK) { /* jobs of one process: nobody else is in it */
         job->left = true;
@@ -232,7 +232,7 @@ tern_status tern_dist_init_process_group(const char *backend, const tern_dist_in
     tern_dist_job *job = &tern_dist_the_job;
     const tern_dist_init_options o = tern_read_dist_init(options);
     const tern_dist_launcher l = tern_dist_find_launcher();
-    char where[512] = "";
+    char where[3400] = ""; /* three paths, or what the loader says of them */
     TERN_TRY(check_init(job, backend, o.timeout));
     job->all.timeout = o.timeout;
     job->forks = tern_forks();

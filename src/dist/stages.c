@@ -10,6 +10,7 @@ enum { TAG = 19997 };
 /* The ranks of a pipeline, each once; they stay. */
 typedef struct crew {
     int n, own; /* own: this process's number among them; -1: it has no stage */
+    int last;   /* who has the last stage */
     struct crew *next;
     int rank[];
 } crew;
@@ -81,7 +82,8 @@ static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN
                         .part = s->crew->own < 0 ? 0 : s->crew->own,
                         .parts = s->crew->n,
                         .group = s->crew,
-                        .elsewhere = s->crew->own != s->owner};
+                        .elsewhere = s->crew->own != s->owner,
+                        .last = s->crew->own == s->crew->last};
     return n + 1;
 }
 
@@ -95,16 +97,17 @@ static tern_status first(tern_ranks *ranks, int number, int count, bool *leads, 
 /* ---- who they are -------------------------------------------------------------------------------------- */
 
 /* With the lock held; NULL after TERN_ERR_MEMORY. */
-static const crew *crew_of(const int *rank, int n)
+static const crew *crew_of(const int *rank, int n, int last)
 {
     static crew *all;
     const int self = tern_dist_get_rank(NULL);
     const size_t bytes = sizeof *rank * (size_t)n;
     crew *c = all;
-    while (c && (c->n != n || memcmp(c->rank, rank, bytes) != 0))
+    while (c && (c->n != n || c->last != last || memcmp(c->rank, rank, bytes) != 0))
         c = c->next;
     if (!c && (c = tern_alloc(sizeof *c + bytes))) {
         c->n = n;
+        c->last = last;
         memcpy(c->rank, rank, bytes);
         c->next = all;
         all = c;
@@ -201,7 +204,7 @@ tern_status tern_dist_set_stages(tern_module *sequential, const int *begin, cons
     if (count == 1)
         return TERN_OK;
     pthread_mutex_lock(&lock);
-    setting t = {.crew = crew_of(ranks, count)};
+    setting t = {.crew = crew_of(ranks, count, owner[n - 1])};
     pthread_mutex_unlock(&lock);
     tern_status status = t.crew ? TERN_OK : TERN_ERR_MEMORY;
     for (int pass = 0; pass < 2; pass++)

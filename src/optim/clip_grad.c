@@ -149,7 +149,7 @@ static tern_status sum_of_squares(gathering *all, const tern_ranks *ranks, doubl
     return TERN_OK;
 }
 
-/* The p-th power of the norm of the norms of those gradients, or the norm itself where there is none or no ranks share any. */
+/* The p-th power of the norm of the norms of those gradients; the norm itself where that has no power, or no ranks share any. */
 static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
     const uint64_t failures = tern_failures();
@@ -179,17 +179,23 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     const bool powers = isfinite(p) && p != 0;
     const double sign = p == -INFINITY ? -1 : 1;
     double whole = 0;
+    bool any = all->n > 0; /* of no gradient at all the norm is 0, whatever the order */
     TERN_TRY(p == 2 ? sum_of_squares(all, NULL, &whole) : power_of_norms(all, NULL, p, &whole));
     whole *= sign;
     for (int r = 0; r < all->n_ranks; r++) {
         tern_ranks *ranks = all->ranks[r];
-        double part = 0;
-        TERN_TRY(p == 2 ? sum_of_squares(all, ranks, &part) : power_of_norms(all, ranks, p, &part));
-        part *= sign;
-        TERN_TRY(ranks->reduce(ranks, &part, 1, isinf(p)));
+        double of[2] = {0, all->n > 0}, part;
+        TERN_TRY(p == 2 ? sum_of_squares(all, ranks, of) : power_of_norms(all, ranks, p, of));
+        of[0] *= sign;
+        TERN_TRY(ranks->reduce(ranks, of, 2, isinf(p)));
+        part = of[0];
+        any = any || of[1] > 0;
         whole = isinf(p) ? (part > whole || isnan(part) ? part : whole) : whole + part;
     }
-    *norm = p == 2 ? sqrt(whole) : powers && all->n_ranks ? pow(whole, 1 / p) : whole * sign;
+    *norm = !any                     ? 0
+            : p == 2                 ? sqrt(whole)
+            : powers && all->n_ranks ? pow(whole, 1 / p)
+                                     : whole * sign;
     return TERN_OK;
 }
 

@@ -127,30 +127,39 @@ static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, cons
     return make_steps(g, device, steps);
 }
 
-/* Moves the states with their parameters; one whose parameter has another size is dropped and
- * begins at zero. */
+/* A state where its parameter is now, and as it lies. */
+static tern_tensor *moved_state(const tern_tensor *state, const tern_tensor *x)
+{
+    tern_dtype dtype = tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
+    tern_tensor *there =
+        tern_to(tern_reshape((tern_tensor *)state, tern_shape_of(x)), tern_device(x));
+    there = tern_to_dtype(there, dtype);
+    return there ? tern_optim_in_format(there, tern_optim_format(x)) : NULL;
+}
+
+/* Moves the states with their parameters, all or, after an error, none; one whose parameter has
+ * another size is dropped and begins at zero. */
 static tern_status move_states(tern_optimizer *o)
 {
-    for (int i = 0; i < o->n; i++) {
-        tern_optim_slot *s = &o->slots[i];
-        tern_dtype dtype = tern_dtype_of(s->x) == TERN_F64 ? TERN_F64 : TERN_F32;
-        s->made = 0;
+    tern_tensor *(*there)[OPTIM_STATES] = tern_alloc(sizeof *there * (size_t)o->n);
+    tern_status status = there ? TERN_OK : TERN_ERR_MEMORY;
+    for (int i = 0; i < o->n && status == TERN_OK; i++)
+        for (int k = 0; k < OPTIM_STATES && status == TERN_OK; k++) {
+            const tern_optim_slot *s = &o->slots[i];
+            if (s->state[k] && tern_numel(s->state[k]) == tern_numel(s->x) &&
+                !(there[i][k] = moved_state(s->state[k], s->x)))
+                status = tern_last_status();
+        }
+    for (int i = 0; i < o->n && status == TERN_OK; i++) {
+        o->slots[i].made = 0;
         for (int k = 0; k < OPTIM_STATES; k++) {
-            if (!s->state[k])
-                continue;
-            bool kept = tern_numel(s->state[k]) == tern_numel(s->x);
-            tern_tensor *there = kept ? tern_to(s->state[k], tern_device(s->x)) : NULL;
-            there = there
-                        ? tern_optim_in_format(tern_to_dtype(there, dtype), tern_optim_format(s->x))
-                        : NULL;
-            if (kept && !there)
-                return tern_last_status();
-            tern_keep(there);
-            tern_release(s->state[k]);
-            s->state[k] = there;
+            tern_keep(there[i][k]);
+            tern_release(o->slots[i].state[k]);
+            o->slots[i].state[k] = there[i][k];
         }
     }
-    return TERN_OK;
+    tern_free(there);
+    return status;
 }
 
 /* Each parameter notes where it is now, to see the next move, and its row of the multi-tensor

@@ -299,7 +299,9 @@ static tern_tensor *value_before(const tern_call *call, tern_tensor *x)
     tern_tensor *old;
     if (saves_input(call, x)) {
         tern_shape shape = tern_shape_of(x);
-        old = tern_tensor_new(&shape, x->dtype, x->storage->place, call->op->name);
+        char function[TERN_FUNCTION_ROOM];
+        tern_call_name(call, function);
+        old = tern_tensor_new(&shape, x->dtype, x->storage->place, function);
         if (old && x->numel && tern_hook_copy(old, x) != TERN_OK) {
             tern_release(old);
             return NULL;

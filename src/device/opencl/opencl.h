@@ -97,7 +97,6 @@ typedef struct tern_cl_state {
     tern_cl_doctor doctor;
 } tern_cl_state;
 
-/* A kernel of the library or of the user. */
 /* What an argument was set to last. A driver may take memory each time that one is set. */
 typedef struct tern_cl_set {
     uint64_t value;
@@ -106,6 +105,7 @@ typedef struct tern_cl_set {
 
 enum { TERN_CL_SETS = 40 };
 
+/* A kernel of the library or of the user. */
 struct tern_cl_kernel {
     tern_cl_kernel *next;
     cl_program program; /* owned */

@@ -66,7 +66,8 @@ static tern_tensor *transform(tern_tensor *x, const tern_fft_rule *rule)
 tern_tensor *tern_fft_by_chirp(tern_tensor *x, const tern_fft_rule *rule)
 {
     tern_tensor *result = NULL;
-    TERN_COMPOSED("fft", FLOAT32, &x);
+    static const tern_op fft = {.name = "fft", .cast = TERN_CAST_FLOAT32};
+    TERN_CAST_FOR(&fft, &x);
     TERN_SCOPE {
         tern_tensor *y = x;
         if (rule->in == TERN_FFT_REALS)
