@@ -239,7 +239,7 @@ static void channels_last_is_clipped_and_averaged_as_it_lies(void **state)
             make_images(device, TERN_F32, last, x[last]);
             tern_module *m = tern_nn_module("M", NULL, NULL);
             for (int i = 0; i < IMAGES; i++) {
-                char name[8];
+                char name[16];
                 snprintf(name, sizeof name, "p%d", i);
                 tern_nn_add_parameter(m, name, x[last][i]);
             }
