@@ -15,8 +15,7 @@ static inline tern_callback tern_callback_begin(void)
     tern_callback now;
     tern_running_copy(&now.running, &tern_thread.running);
     now.failures = tern_thread.failures;
-    now.called = tern_thread.called;
-    tern_thread.called = NULL; /* what it calls is called by the program */
+    now.called = tern_name_hide();
     return now;
 }
 
@@ -28,7 +27,7 @@ static inline bool tern_callback_silent(const tern_callback *before, tern_status
 static inline tern_status tern_callback_end(const tern_callback *before, tern_status status)
 {
     tern_running_copy(&tern_thread.running, &before->running);
-    tern_thread.called = before->called;
+    tern_name_leave(&before->called);
     return status;
 }
 /* After it: errors tell again of the call into tern that goes on. Gives its status; a failure that

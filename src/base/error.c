@@ -104,6 +104,13 @@ const char *tern_name_enter(const char *function)
     return outer;
 }
 
+const char *tern_name_hide(void)
+{
+    const char *outer = tern_thread.called;
+    tern_thread.called = NULL;
+    return outer;
+}
+
 void tern_name_leave(const char *const *outer)
 {
     tern_thread.called = *outer;
@@ -222,11 +229,9 @@ static void tell(const policy *p, const record *r)
 {
     tern_error_info e = info_of(r);
     if (p->call && !last.told) {
-        const char *called = tern_thread.called;
+        TERN_UNNAMED_IN_ERRORS;
         last.told = true;
-        tern_thread.called = NULL; /* what the handler calls is called by the program */
         p->call(&e, p->user);
-        tern_thread.called = called;
         last.told = false;
     }
     if (p->kind == TERN_ERRORS_ABORT)

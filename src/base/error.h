@@ -37,11 +37,16 @@ bool tern_hook_module_path(const tern_modules_running *running, char *path, char
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const char *argument);
 
-/* At the beginning of a public function that is made of others: errors in the rest of it name it, and not the function
- * that it calls; the outermost counts. One that goes to the door itself needs it not (tern_call_name). */
+/* At the beginning of a public function that is made of others: errors in the rest of it name it, and not the functions
+ * that it calls. Of several the outermost is named. Functions of one operation do not need it (tern_call_name). */
 #define TERN_NAMED_IN_ERRORS                                                                       \
     const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_enter(__func__)
+/* Errors in the rest of the block name the function that fails: around code of the program's, and for mistakes of others. */
+#define TERN_UNNAMED_IN_ERRORS                                                                     \
+    const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_hide()
+/* Both return the name there was, for tern_name_leave. */
 const char *tern_name_enter(const char *function);
+const char *tern_name_hide(void);
 void tern_name_leave(const char *const *outer);
 
 /* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart from what was

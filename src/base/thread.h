@@ -124,8 +124,8 @@ typedef struct tern_thread_state {
     tern_thread_mode mode;
     tern_random_stream *random; /* NULL: the devices' generators */
     tern_running running;
-    uint64_t failures;            /* so far, whether they are recorded or not */
-    const char *called;           /* "tern_zero_": who errors name (error.h); NULL: who they say */
+    uint64_t failures;  /* so far, whether they are recorded or not */
+    const char *called; /* "tern_zero_": named in errors (error.h); NULL: the function that fails */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
     tern_kept_blocks *blocks;     /* NULL: none are kept */

@@ -110,10 +110,8 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
                  running->at.line);
     else
         snprintf(text, sizeof text, "%s: %s", operation, reason);
-    const char *called = tern_thread.called;
+    TERN_UNNAMED_IN_ERRORS;
     told = true;
-    tern_thread.called = NULL; /* what the handler calls is called by the program */
     call(kind, text, user);
-    tern_thread.called = called;
     told = false;
 }

@@ -65,12 +65,10 @@ tern_status tern_fault_report(tern_place *place)
         atomic_store(&place->fault.used, true);
         return status;
     }
-    const char *called = tern_thread.called;
-    if (!place->synchronous)
-        tern_thread.called = NULL; /* who waits need not be who made the mistake */
-    status = fail(place, words);
-    tern_thread.called = called;
-    return status;
+    if (place->synchronous)
+        return fail(place, words);
+    TERN_UNNAMED_IN_ERRORS; /* who waits need not be who made the mistake */
+    return fail(place, words);
 }
 
 tern_status tern_fault_check(tern_place *place)

@@ -438,9 +438,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
 tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
                                       tern_tensor **tensors, int n)
 {
-    const tern_composed_outer outer = {tern_thread.mode.cast, tern_thread.called};
-    if (!outer.called)
-        tern_thread.called = function;
+    const tern_composed_outer outer = {tern_thread.mode.cast, tern_name_enter(function)};
     if (outer.hook && outer.hook(op, tensors, n) != TERN_OK)
         memset(tensors, 0, sizeof *tensors * (size_t)n);
     tern_thread.mode.cast = NULL;
@@ -450,12 +448,9 @@ tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
 tern_composed_outer tern_compose(const tern_op *op, const char *function, tern_tensor **const *in,
                                  size_t n)
 {
-    const tern_composed_outer outer = {tern_thread.mode.cast, tern_thread.called};
-    if (!outer.hook) {
-        if (!outer.called)
-            tern_thread.called = function;
+    const tern_composed_outer outer = {tern_thread.mode.cast, tern_name_enter(function)};
+    if (!outer.hook)
         return outer;
-    }
     tern_tensor *cast[n];
     for (size_t i = 0; i < n; i++)
         cast[i] = *in[i];
