@@ -254,6 +254,10 @@ static bool compute(void)
         tern_tensor *x = tern_from_data(in, TERN_SHAPE(8), TERN_F32, device);
         tern_tensor *y = tern_add(x, tern_zeros_like(x));
         right = tern_copy_to_host(tern_add(y, y), out, sizeof out) == TERN_OK && out[7] == 16;
+        for (int i = 0; i < 4 && right; i++) /* one kernel, whose number changes with each launch */
+            right = tern_copy_to_host(tern_mul_scalar(x, TERN_SCALAR(2 + i % 2)), out,
+                                      sizeof out) == TERN_OK &&
+                    out[7] == 8 * (2 + i % 2);
     }
     return right;
 }

@@ -128,7 +128,8 @@ static tern_status check_started(tern_scaler *self, const tern_optimizer *optimi
         const tern_tensor *x = optimizer->slots[i].x;
         const tern_cut *stage = tern_stage_of(x, cut, &whole, &n);
         staged = staged || (stage && !stage->last);
-        here = here || (stage && stage->elsewhere) ? here : x;
+        if (!here && !(stage && stage->elsewhere))
+            here = x;
     }
     if (staged)
         return start_on(self, tern_device(here ? here : optimizer->slots[0].x));

@@ -53,7 +53,7 @@ typedef struct tern_optim_kind {
 typedef struct tern_optim_slot {
     tern_tensor *x;
     tern_tensor *state[OPTIM_STATES]; /* made with the first gradient */
-    uint32_t made;                    /* a bit for each that is known to be there */
+    uint32_t made;                    /* equals the optimizer's states once all are there */
     const char *device;
     tern_dtype dtype;
     tern_memory_format format; /* its states' too */
@@ -146,7 +146,7 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
  * element) is not zero. */
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip);
 /* Divide all gradients by *scale, and set *found to 1 where one is infinite or NaN (both float32,
- * one element); *n counts the gradients (unscale_grads.c). */
+ * one element); *n counts the gradients, of the rank that has most (unscale_grads.c). */
 tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n);
 
 #endif

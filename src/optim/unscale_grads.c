@@ -70,8 +70,9 @@ static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tenso
     return tern_maximum_(found, there) ? TERN_OK : tern_last_status();
 }
 
-/* What other ranks found in their parts of the parameters makes this one skip its step too. */
-static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found)
+/* What other ranks found in their parts of the parameters makes this one skip its step too; *n: they may have gradients where
+ * this one has none. */
+static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found, int *n)
 {
     const tern_ranks *asked = NULL;
     for (int i = 0; i < o->n; i++) {
@@ -80,18 +81,19 @@ static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found)
         if (!ranks || ranks == asked)
             continue;
         asked = ranks;
-        double value = tern_item(found);
+        double most[2] = {tern_item(found), *n};
         TERN_TRY(tern_failed_since(failures));
-        TERN_TRY(ranks->reduce(ranks, &value, 1, true));
-        if (!tern_fill_(found, tern_scalar_real(value)))
+        TERN_TRY(ranks->reduce(ranks, most, 2, true));
+        if (!tern_fill_(found, tern_scalar_real(most[0])))
             return tern_failed_since(failures);
+        *n = (int)most[1];
     }
     return TERN_OK;
 }
 
 /* What can fail comes first: the gradients of all batches are divided, or none. */
 static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_tensor *scale,
-                           tern_tensor *found)
+                           tern_tensor *found, int *gradients)
 {
     for (int i = 0; i < o->n_batches; i++) {
         const int n = o->batches[i].count;
@@ -100,7 +102,7 @@ static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_te
     }
     for (int i = 0; i < o->n_batches; i++)
         TERN_TRY(run(&o->batches[i], &all[i], found));
-    return ask_ranks(o, found);
+    return ask_ranks(o, found, gradients);
 }
 
 tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n)
@@ -117,7 +119,7 @@ tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tenso
                 status = tern_optim_regroup(o);
                 if (status == TERN_OK)
                     status = unscale(o, (columns){memory, memory + count, memory + 2 * count}, all,
-                                     scale, found);
+                                     scale, found, n);
             }
     tern_free(memory);
     tern_free(all);

@@ -70,6 +70,48 @@ static void norms(tern_module *whole, tern_module *piped)
     }
 }
 
+/* Before there is any gradient, on no rank. */
+static void no_norm(tern_module *piped)
+{
+    const double p[] = {1, 2, -1, -INFINITY};
+    for (int i = 0; i < 4; i++) {
+        const tern_clip_grad_norm_options o = {.norm_type = p[i], .error_if_nonfinite = true};
+        const double norm = tern_nn_clip_grad_norm_with_(piped, 1, &o);
+        CHECK(norm == 0, "norm %g of nothing: %g", p[i], norm);
+    }
+}
+
+/* The last stage has no parameters: its rank alone sees the loss, and has to scale it. */
+static void last_has_no_parameters(int ranks)
+{
+    const int own = tern_dist_get_rank(NULL);
+    const char *devices[2] = {own == 0 ? "cpu" : NULL, own == 1 ? "cpu" : NULL};
+    if (ranks != 2)
+        return;
+    TERN_SCOPE {
+        tern_module *m = tern_nn_sequential(tern_nn_linear(WIDTH, WIDTH, NULL), tern_nn_relu());
+        tern_module *criterion = tern_nn_mse_loss(NULL);
+        tern_pipeline *p =
+            tern_dist_pipeline(m, devices, 2, &(tern_pipeline_options){.ranks = (int[]){0, 1}});
+        tern_tensor *x = tern_randn(TERN_SHAPE(ROWS, WIDTH), TERN_F32, "cpu"), *y = tern_sin(x);
+        tern_optimizer *o = tern_optim_sgd(m, 0.1, NULL);
+        tern_scaler *scaler = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 1});
+        CHECK(tern_dist_pipeline_step(p, x, y, criterion), "step");
+        if (own == 1) {
+            REFUSED(tern_amp_step(scaler, o), TERN_ERR_STATE, "did not use");
+            CHECK(tern_amp_scale(scaler, tern_ones(TERN_SHAPE(1), TERN_F32, "cpu")), "made");
+        }
+        TERN_NO_GRAD
+            CHECK(tern_amp_step(scaler, o) == TERN_OK && tern_amp_update(scaler) == TERN_OK,
+                  "step");
+        tern_amp_free(scaler);
+        tern_optim_free(o);
+        tern_dist_pipeline_free(p);
+        tern_nn_free(m);
+        tern_nn_free(criterion);
+    }
+}
+
 /* An infinity in the last stage: all skip the step. */
 static void all_skip(tern_module *piped, const char *of_last, const char *of_own, bool last)
 {
@@ -117,6 +159,7 @@ static void steps(int ranks)
             tern_dist_pipeline(piped, devices, ranks, &(tern_pipeline_options){.ranks = line});
         tern_tensor *x = tern_randn(TERN_SHAPE(ROWS, WIDTH), TERN_F32, "cpu"), *y = tern_sin(x);
         tern_backward(tern_nn_loss(criterion, tern_nn_forward(whole, x), y));
+        no_norm(piped);
         CHECK(tern_dist_pipeline_step(p, x, y, criterion), "step");
         norms(whole, piped);
         char of_last[32], of_own[32] = "";
@@ -174,6 +217,7 @@ int main(void)
             compare(4, pairs, m, (tern_pipeline_schedule)schedule);
         }
     steps(ranks);
+    last_has_no_parameters(ranks);
     tied(ranks);
     tern_dist_destroy_process_group();
     CHECK(tern_last_status() == TERN_OK, "end");
