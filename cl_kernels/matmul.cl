@@ -121,8 +121,8 @@ KERNEL7(K(linear_gradient), (OUT, STO, dws), (OUT, STO, dbs), (IN, STO, dys), (I
             sums[j] = 0; /* each lane has its own */
         }
         idx r = 0;
-#if !(TERN_HOST && IS_HALF)                  /* size goes before their speed there */
-        for (; r + 4 <= (idx)rows; r += 4) { /* whose loads and sums do not wait for each other */
+#if !(TERN_HOST && IS_HALF) /* of halves on the host smaller code is worth more */
+        for (; r + 4 <= (idx)rows; r += 4) { /* four rows that do not wait for each other */
             const REAL d0 = LD(dys, r * m + i), d1 = LD(dys, (r + 1) * m + i),
                        d2 = LD(dys, (r + 2) * m + i), d3 = LD(dys, (r + 3) * m + i);
             sum += (d0 + d1) + (d2 + d3);

@@ -91,8 +91,8 @@ static bool came(const reader *r, const char *word)
     return r->before && tern_word_is(r->before, r->before_n, word);
 }
 
-/* Whether a declaration or a type goes on with a *: the address space is then of what it points to. So it is of a parameter
- * that is an array. In the text of a macro local memory of no size is one. */
+/* Whether the address space is of what is pointed to: a declaration or a type goes on with a *, or is a parameter, which
+ * may be written as an array. In the text of a macro, where nobody knows, an array in local memory without a size is taken for one. */
 static bool is_pointer(const reader *r, const char *p, bool local)
 {
     if (!r->directive && r->depth == 0 && r->lists > 0)

@@ -17,9 +17,7 @@ tern_memory_format tern_optim_format(const tern_tensor *x)
 static bool moved(const tern_optim_slot *s)
 {
     return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
-           s->numel != tern_numel(s->x) ||
-           s->format !=
-               (tern_is_contiguous(s->x) ? TERN_CONTIGUOUS_FORMAT : tern_optim_format(s->x));
+           s->numel != tern_numel(s->x) || s->format != tern_optim_format(s->x);
 }
 
 void tern_optim_batches_free(tern_optim_batch *batches, int n)
@@ -128,11 +126,10 @@ static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, cons
 }
 
 /* A state where its parameter is now, and as it lies. */
-static tern_tensor *moved_state(const tern_tensor *state, const tern_tensor *x)
+static tern_tensor *moved_state(tern_tensor *state, const tern_tensor *x)
 {
     tern_dtype dtype = tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
-    tern_tensor *there =
-        tern_to(tern_reshape((tern_tensor *)state, tern_shape_of(x)), tern_device(x));
+    tern_tensor *there = tern_to(tern_reshape(state, tern_shape_of(x)), tern_device(x));
     there = tern_to_dtype(there, dtype);
     return there ? tern_optim_in_format(there, tern_optim_format(x)) : NULL;
 }

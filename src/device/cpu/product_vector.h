@@ -7,24 +7,21 @@ typedef struct K(strided) {
     idx step;
 } K(strided);
 
-/* The first n numbers of a row, zeros after them. */
 #if IS_HALF
-static __attribute__((noinline)) VEC K(load_few)(const STO *p, idx n)
+/* The first n numbers of a row, zeros after them, as that of product_tile.h. */
+static __attribute__((noinline)) VEC K(load_some)(const STO *p, idx n)
 {
     REAL s[LANE] = {0};
     for (idx i = 0; i < n; i++)
         s[i] = LD(p, i);
     return FN(load)(s);
 }
-#else
-#define load_few_f32 load_some_f32
-#define load_few_f64 load_some_f64
 #endif
 
 /* rows dot products with x, both dense. Processors do not find the next rows by themselves. */
 INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, const int rows)
 {
-    VEC acc[4], few;
+    VEC acc[4];
     idx p = 0;
     UNROLL
     for (int r = 0; r < rows; r++)
@@ -38,16 +35,17 @@ INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, con
             acc[r] += K(load)(m + r * row + p) * FN(load)(x + p);
     }
     if (p < k) {
-        few = FN(load_some)(x + p, k - p);
+        const VEC few = FN(load_some)(x + p, k - p);
         UNROLL
         for (int r = 0; r < rows; r++)
-            acc[r] += K(load_few)(m + r * row + p, k - p) * few;
+            acc[r] += K(load_some)(m + r * row + p, k - p) * few;
     }
     UNROLL
     for (int r = 0; r < rows; r++)
         sums[r] = FN(sum)(acc[r]);
 }
 
+/* The same for any number of rows. */
 INLINE void K(many_dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, idx rows)
 {
     idx i = 0;
@@ -94,7 +92,9 @@ static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha,
         bias = &none;
         bias_step = 0;
     }
-    _Pragma("omp simd if(0)") for (idx i = 0; i < n; i++)
+    _Pragma(
+        "omp simd if(0)") /* few numbers, any steps: one loop instead of a version for each case */
+        for (idx i = 0; i < n; i++)
     {
         REAL v = alpha * sums[i] + bias[i * bias_step];
         y[i * y_step] = beta == 0 ? v : v + beta * y[i * y_step];
