@@ -61,8 +61,8 @@ TERN_API void tern_clear_error(void);
 typedef struct tern_error_info {
     tern_status status;
     const char *message;
-    const char *
-        operation; /* what failed: "linear", "add_scalar_"; in backward, whose gradient; "" if not known */
+    const char
+        *operation; /* what failed: "linear", "add_"; in backward, whose gradient; "": unknown */
     const char *module; /* path of the innermost module that ran, from the outermost one that was
                             * called: "blocks.0.mlp.2"; "" for that one itself, NULL for none. What
                             * is not below it has its type in front: "Linear", "Sequential.0". In

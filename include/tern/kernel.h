@@ -15,8 +15,8 @@
  *                   assigned, .lo .hi .even .odd that are read, arithmetic, comparisons (-1 for true)
  *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier, mem_fence,
  *                   reqd_work_group_size
- *   memory          __local variables and arguments, arguments written as arrays (__local float x[]), __constant tables, vload, vstore and vload_half, vstore_half of
- *                   every width (nearest: _rte)
+ *   memory          __local variables and arguments, arguments written as arrays (__local float x[]), __constant
+ *                   tables, vload, vstore and vload_half, vstore_half of every width (nearest: _rte)
  *   numbers         C's functions of float and double, native_ and half_; fma mad min max clamp mix step smoothstep
  *                   sign degrees radians fract modf sincos ldexp frexp pown powr rsqrt; dot cross length distance normalize
  *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate popcount clz

@@ -75,7 +75,7 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer
 /* The same, jumping up again after t_0 epochs, then t_0 t_mult, ... (PyTorch: t_mult 1). */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_warm_restarts(
     tern_optimizer *optimizer, int64_t t_0, int64_t t_mult, double eta_min);
-/* A factor of the user's at an epoch: on the first rate; on the last one. */
+/* Returns a factor for an epoch (for scale_fn: a cycle, or a step) and a group. */
 typedef double (*tern_lr_lambda)(int64_t epoch, int group, void *user);
 /* The first rate times lambda. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimizer,

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of the
- * norm passes where the bound holds too, as in PyTorch from 2 on. Of zeros the root is taken of eps squared, where it has
- * derivatives: those of the norm are multiplied by x. */
+ * norm passes where the bound holds too, as in PyTorch 2.15. For zeros the root of eps squared is taken, which has
+ * derivatives. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
     tern_tensor *square = tern_sum_dim(tern_square(x), TERN_DIMS(dim), true), *more = NULL,
