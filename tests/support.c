@@ -28,6 +28,16 @@ bool test_thorough(const char *device)
     return strcmp(device, "cpu") == 0 || getenv("TERN_TEST_ALL");
 }
 
+bool test_gpu_form(const char *device)
+{
+    tern_device_info info = {0};
+    const char *form = getenv("TERN_OPENCL_FORM");
+    if (strncmp(device, "opencl", 6) != 0)
+        return false;
+    return form ? strcmp(form, "gpu") == 0
+                : tern_device_get_info(device, &info) == TERN_OK && info.type != TERN_DEVICE_CPU;
+}
+
 bool test_has(const char *device, tern_dtype dtype)
 {
     tern_device_info info = {0};

@@ -29,6 +29,8 @@ const char *test_device(int i);
 /* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set.
  * Elsewhere each kernel costs its compilation. */
 bool test_thorough(const char *device);
+/* Whether the device is OpenCL's and its kernels are in the form for GPUs. */
+bool test_gpu_form(const char *device);
 /* Whether the device has the dtype: some have no float64. */
 bool test_has(const char *device, tern_dtype dtype);
 #define FOR_EACH_DEVICE(device)                                                                    \

@@ -94,8 +94,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!made)
         return cudaErrorMemoryAllocation;
     made->device = standin_current();
-    if (strncmp(text, "standin-user ", 13) == 0)
-        made->user = user_program_load(text + 13);
+    made->user = user_program_load(text);
     if (!made->user && strncmp(text, "standin-library", 15) != 0) {
         free(made);
         return INVALID_IMAGE;

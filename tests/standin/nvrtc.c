@@ -15,8 +15,9 @@ enum { COMPILATION = 6, INVALID_PROGRAM = 4 };
 #undef X
 
 struct _nvrtcProgram {
-    char *text, *name;
-    char image[128], log[8192];
+    char *text, *name, *image;
+    size_t image_bytes;
+    char log[8192];
 };
 
 nvrtcResult nvrtcVersion(int *major, int *minor)
@@ -66,6 +67,7 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
     free((*program)->text);
     free((*program)->name);
+    free((*program)->image);
     free(*program);
     *program = NULL;
     FAULT(nvrtcDestroyProgram);
@@ -109,7 +111,7 @@ static nvrtcResult ask_real(nvrtcProgram p, const char *path, int n, const char 
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *options)
 {
-    char path[64], pick[160];
+    char pick[160];
     const char *nvrtc = getenv("TERN_STANDIN_NVRTC");
     FAULT(nvrtcCompileProgram);
     if (nvrtc && *nvrtc) {
@@ -117,57 +119,64 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *option
         if (code != 0)
             return code;
     }
+    free(p->image);
+    p->image = NULL;
     if (strncmp(p->name, "tern_entry_", 11) == 0) {
-        if (!user_program_compile(p->text, p->name, path, p->log, sizeof p->log))
-            return COMPILATION;
-        snprintf(p->image, sizeof p->image, "standin-user %s", path);
-        return 0;
+        p->image = user_program_compile(p->text, p->name, &p->image_bytes, p->log, sizeof p->log);
+        return p->image ? 0 : COMPILATION;
     }
     snprintf(pick, sizeof pick, "#define TERN_PICK_%s ", p->name);
     if (!strstr(p->text, pick)) {
         snprintf(p->log, sizeof p->log, "the program picks no kernel %s", p->name);
         return COMPILATION;
     }
-    snprintf(p->image, sizeof p->image, "standin-library");
+    p->image = strdup("standin-library");
+    p->image_bytes = strlen(p->image) + 1;
     return 0;
 }
 
-static nvrtcResult size_of(const char *text, size_t *bytes)
+static nvrtcResult size_of_image(nvrtcProgram p, size_t *bytes)
 {
-    *bytes = strlen(text) + 1;
+    *bytes = p->image_bytes;
+    return 0;
+}
+
+static nvrtcResult copy_image(nvrtcProgram p, char *to)
+{
+    if (p->image)
+        memcpy(to, p->image, p->image_bytes);
     return 0;
 }
 
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes)
 {
     FAULT(nvrtcGetCUBINSize);
-    return size_of(p->image, bytes);
+    return size_of_image(p, bytes);
 }
 
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *cubin)
 {
     FAULT(nvrtcGetCUBIN);
-    strcpy(cubin, p->image);
-    return 0;
+    return copy_image(p, cubin);
 }
 
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes)
 {
     FAULT(nvrtcGetPTXSize);
-    return size_of(p->image, bytes);
+    return size_of_image(p, bytes);
 }
 
 nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *ptx)
 {
     FAULT(nvrtcGetPTX);
-    strcpy(ptx, p->image);
-    return 0;
+    return copy_image(p, ptx);
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes)
 {
     FAULT(nvrtcGetProgramLogSize);
-    return size_of(p->log, bytes);
+    *bytes = strlen(p->log) + 1;
+    return 0;
 }
 
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log)

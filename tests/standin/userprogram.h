@@ -10,10 +10,11 @@ typedef struct user_kernel {
 } user_kernel;
 typedef struct user_program user_program;
 
-/* Compile; path is where the library lies. False with the compiler's words in log. */
-int user_program_compile(const char *text, const char *kernel, char path[64], char *log,
-                         size_t log_bytes);
-user_program *user_program_load(const char *path);
+/* Compile into an image to load from, the caller's to free. NULL with the compiler's words in log. */
+char *user_program_compile(const char *text, const char *kernel, size_t *bytes, char *log,
+                           size_t log_bytes);
+/* NULL where image is not what user_program_compile made. */
+user_program *user_program_load(const char *image);
 const user_kernel *user_program_find(user_program *program, const char *name);
 /* NULL is nothing. */
 void user_program_unload(user_program *program);
