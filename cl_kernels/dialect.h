@@ -79,9 +79,9 @@
 /* Round to nearest even; NaN stays NaN. */
 INLINE u16 tern_f32_to_bf16(f32 f)
 {
-    u32 u = f32_bits(f);
-    u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return (u16)((i32)(u & 0x7fffffffu) > 0x7f800000 ? (u >> 16) | 0x40u : rounded);
+    u32 u = f32_bits(f), nan = -(u32)(f != f); /* masks, which gcc makes vectors of 32 bits from */
+    u32 more = (0x7fffu + ((u >> 16) & 1u)) & ~nan;
+    return (u16)(((u + more) | (nan & 0x400000u)) >> 16);
 }
 
 /* Record a mistake of the data: code is one of TERN_FAULT_..., a and b go into its message. */

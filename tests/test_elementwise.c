@@ -212,6 +212,47 @@ static void halves_are_float32_rounded(void **state)
             }
 }
 
+/* Vectors of them are widened and narrowed by other instructions than one alone: every bit pattern there is, NaN too, and
+ * results between two halves, contiguous and one in three. */
+static void read_bits(const tern_tensor *x, uint16_t *bits, int64_t n)
+{
+    const bool f16 = tern_dtype_of(x) == TERN_F16, keeps = strcmp(tern_device(x), "cpu") == 0;
+    const uint16_t infinity = f16 ? 0x7c00 : 0x7f80;
+    assert_ok(tern_copy_to_host(x, bits, (size_t)n * sizeof *bits));
+    for (int64_t i = 0; i < n && !keeps;
+         i++) /* drivers have ways of their own with what a NaN carries */
+        if ((bits[i] & 0x7fff) > infinity)
+            bits[i] = 0x7fff;
+}
+
+static void halves_are_the_same_in_vectors_and_alone(void **state)
+{
+    (void)state;
+    enum { PATTERNS = 1 << 16 };
+    static const tern_dtype halves[] = {TERN_F16, TERN_BF16};
+    static const double factors[] = {-1, 0.7, 1e-3, 1.5e5};
+    static uint16_t every[PATTERNS], apart[3 * PATTERNS], found[2][PATTERNS];
+    for (int i = 0; i < PATTERNS; i++)
+        every[i] = apart[3 * i] = (uint16_t)i;
+    FOR_EACH_DEVICE(device)
+    for (int h = 0; h < 2; h++)
+        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
+            TERN_SCOPE {
+                tern_tensor *x = tern_from_data(every, TERN_SHAPE(PATTERNS), halves[h], device);
+                tern_tensor *y = tern_from_data(apart, TERN_SHAPE(3 * PATTERNS), halves[h], device);
+                y = test_view(y, TERN_SHAPE(PATTERNS), TERN_SHAPE(3), 0);
+                const tern_scalar by = tern_scalar_real(factors[f]);
+                read_bits(tern_mul_scalar(x, by), found[0], PATTERNS);
+                read_bits(tern_mul_scalar(y, by), found[1], PATTERNS);
+                assert_memory_equal(found[0], found[1], sizeof found[0]);
+                tern_tensor *z = tern_empty(TERN_SHAPE(3 * PATTERNS), halves[h], device);
+                z = test_view(z, TERN_SHAPE(PATTERNS), TERN_SHAPE(3), 0);
+                assert_non_null(tern_mul_scalar_(tern_copy_(z, x), by));
+                read_bits(tern_contiguous(z), found[1], PATTERNS);
+                assert_memory_equal(found[0], found[1], sizeof found[0]);
+            }
+}
+
 static void a_number_for_y_is_a_tensor_of_it(void **state)
 {
     (void)state;
@@ -300,8 +341,12 @@ static void dtypes_a_row_does_not_have_are_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(every_row_in_every_form_and_dtype),     TEST(halves_are_float32_rounded),
-    TEST(a_number_for_y_is_a_tensor_of_it),      TEST(in_place_is_the_same_in_x),
-    TEST(large_tensors_are_the_same_everywhere), TEST(dtypes_a_row_does_not_have_are_refused),
+    TEST(every_row_in_every_form_and_dtype),
+    TEST(halves_are_float32_rounded),
+    TEST(halves_are_the_same_in_vectors_and_alone),
+    TEST(a_number_for_y_is_a_tensor_of_it),
+    TEST(in_place_is_the_same_in_x),
+    TEST(large_tensors_are_the_same_everywhere),
+    TEST(dtypes_a_row_does_not_have_are_refused),
 };
 TEST_MAIN(tests)

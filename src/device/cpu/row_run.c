@@ -8,10 +8,96 @@
 #define TERN_T           f32
 #include "dialect.h"
 #include "shapes.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 enum { TILE = 512, INPUTS = 3 };
 
 /* ---- to the tile's type and back ------------------------------------------------------------- */
+
+/* How many of n contiguous elements the processor's own instructions converted; LD and ST do the others, and what has a
+ * NaN beside it, which ST gives other bits. With AVX-512 compilers do as well for bfloat16. */
+enum { AT_ONCE = 32 }; /* vectors of 8: one look for NaN after them */
+#define OR_NAN(nan, v) _mm256_or_ps(nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))
+#ifdef __F16C__
+static idx widen_F16(f32 *y, const u16 *x, idx n)
+{
+    idx i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE)
+        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
+        {
+            __m256 v = _mm256_cvtph_ps(_mm_loadu_si128((const void *)(x + i + k)));
+            _mm256_storeu_ps(y + i + k, v);
+        }
+    return i;
+}
+static idx narrow_F16(u16 *y, const f32 *x, idx n)
+{
+    idx i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        __m256 nan = _mm256_setzero_ps();
+        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
+        {
+            __m256 v = _mm256_loadu_ps(x + i + k);
+            nan = OR_NAN(nan, v);
+            _mm_storeu_si128((void *)(y + i + k), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+        }
+        for (int k = 0; _mm256_movemask_ps(nan) && k < AT_ONCE; k++)
+            ST_F16(u16, y, i + k, x[i + k]);
+    }
+    return i;
+}
+#else
+#define widen_F16(y, x, n)  0
+#define narrow_F16(y, x, n) 0
+#endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/* Rounded to nearest even, in the low halves; no NaN. */
+INLINE __m256i round_to_bf16(__m256 v)
+{
+    __m256i u = _mm256_castps_si256(v), half = _mm256_set1_epi32(0x7fff);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, half), odd), 16);
+}
+static idx widen_BF16(f32 *y, const u16 *x, idx n)
+{
+    idx i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE)
+        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
+        {
+            __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(x + i + k)));
+            _mm256_storeu_si256((void *)(y + i + k), _mm256_slli_epi32(v, 16));
+        }
+    return i;
+}
+static idx narrow_BF16(u16 *y, const f32 *x, idx n)
+{
+    idx i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        __m256 nan = _mm256_setzero_ps();
+        _Pragma("GCC unroll 2") for (int k = 0; k < AT_ONCE; k += 16)
+        {
+            __m256 a = _mm256_loadu_ps(x + i + k), b = _mm256_loadu_ps(x + i + k + 8);
+            nan = OR_NAN(OR_NAN(nan, a), b);
+            __m256i packed = _mm256_packus_epi32(round_to_bf16(a), round_to_bf16(b));
+            _mm256_storeu_si256((void *)(y + i + k), _mm256_permute4x64_epi64(packed, 0xd8));
+        }
+        for (int k = 0; _mm256_movemask_ps(nan) && k < AT_ONCE; k++)
+            ST_BF16(u16, y, i + k, x[i + k]);
+    }
+    return i;
+}
+#else
+#define widen_BF16(y, x, n)  0
+#define narrow_BF16(y, x, n) 0
+#endif
+#define widen_PLAIN(y, x, n)  0
+#define narrow_PLAIN(y, x, n) 0
+#define widen_TRUTH(y, x, n)  0
+#define narrow_TRUTH(y, x, n) 0
+#define WIDEN_OF(D)           TERN_CAT(widen, DTYPE_FIELD(CODE, TERN_ROW_(D)))
+#define NARROW_OF(D)          TERN_CAT(narrow, DTYPE_FIELD(CODE, TERN_ROW_(D)))
 
 /* Elements `step` apart; a step of 1 is a vector loop. */
 #define CONVERT_1(D, TILE_TYPE)                                                                    \
@@ -19,8 +105,9 @@ enum { TILE = 512, INPUTS = 3 };
     {                                                                                              \
         TILE_TYPE *y = to;                                                                         \
         const STO_OF(D) *x = from;                                                                 \
+        const idx done = step == 1 ? WIDEN_OF(D)(y, x, n) : 0;                                     \
         if (step == 1)                                                                             \
-            SIMD for (idx i = 0; i < n; i++) y[i] = (TILE_TYPE)LD_OF(D, x, i);                     \
+            SIMD for (idx i = done; i < n; i++) y[i] = (TILE_TYPE)LD_OF(D, x, i);                  \
         else                                                                                       \
             for (idx i = 0; i < n; i++)                                                            \
                 y[i] = (TILE_TYPE)LD_OF(D, x, i * step);                                           \
@@ -29,8 +116,9 @@ enum { TILE = 512, INPUTS = 3 };
     {                                                                                              \
         STO_OF(D) *y = to;                                                                         \
         const TILE_TYPE *x = from;                                                                 \
+        const idx done = step == 1 ? NARROW_OF(D)(y, x, n) : 0;                                    \
         if (step == 1)                                                                             \
-            SIMD for (idx i = 0; i < n; i++) ST_OF(D, y, i, x[i]);                                 \
+            SIMD for (idx i = done; i < n; i++) ST_OF(D, y, i, x[i]);                              \
         else                                                                                       \
             for (idx i = 0; i < n; i++)                                                            \
                 ST_OF(D, y, i *step, x[i]);                                                        \
