@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py TURNS [WHAT...] -- libtern_models (the program TURNS, bench_pretrained) beside transformers and PEFT on one thread
 of one machine: they take turns, five each after one that is not counted, and what is compared is processor time, which others on
-the machine change less than the clock. WHAT: decode prefill lora full memory load tokenizer; all.
+the machine change less than the clock. WHAT: decode tiny prefill lora full memory load tokenizer; all.
 
 A Llama of 135 million parameters (SmolLM's shape), GPT-2 (124 million) and ResNet-18 with random weights. Needs torch, transformers, peft and timm."""
 import json, os, re, statistics, subprocess, sys, tempfile, time
@@ -13,6 +13,8 @@ CONFIG = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size
 GPT2 = dict(architectures=["GPT2LMHeadModel"], model_type="gpt2", vocab_size=50257, n_embd=768, n_layer=12, n_head=12, n_positions=1024,
             activation_function="gelu_new", layer_norm_epsilon=1e-5, attn_pdrop=0.1, embd_pdrop=0.1, resid_pdrop=0.1, bos_token_id=50256,
             eos_token_id=50256, tie_word_embeddings=True)
+TINY = dict(CONFIG, vocab_size=1024, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2)
 RESNET = dict(architecture="resnet18", num_classes=1000)
 ROUNDS, TOKENS = 5, 16
 WEIGHTS = None     # a directory, for what is measured of loaded models
@@ -32,9 +34,10 @@ class Tern:
 
 class Torch:
     """The same in PyTorch, by the same words."""
-    def __init__(self):
+    def __init__(self, config=CONFIG):
         import torch, transformers as hf
         torch.set_num_threads(1)
+        self.config = config
         self.torch, self.hf, self.models, self.optimizers = torch, hf, {}, {}
 
     def model(self, kind, lora):
@@ -42,7 +45,7 @@ class Torch:
         if key not in self.models:
             dtype = self.torch.bfloat16 if kind == "bf16" else self.torch.float32
             m = (self.hf.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=dtype) if WEIGHTS else
-                 self.hf.LlamaForCausalLM(self.hf.LlamaConfig(**{k: v for k, v in CONFIG.items() if k != "torch_dtype"})).to(dtype))
+                 self.hf.LlamaForCausalLM(self.hf.LlamaConfig(**{k: v for k, v in self.config.items() if k != "torch_dtype"})).to(dtype))
             if lora:
                 import peft
                 m = peft.get_peft_model(m, peft.LoraConfig(r=8, lora_alpha=16, task_type="CAUSAL_LM"))
@@ -155,7 +158,7 @@ def tokenizer_file(path, size):
 
 
 def main():
-    program, wanted = sys.argv[1], sys.argv[2:] or ["decode", "prefill", "lora", "full", "memory", "load", "tokenizer"]
+    program, wanted = sys.argv[1], sys.argv[2:] or ["decode", "tiny", "prefill", "lora", "full", "memory", "load", "tokenizer"]
     with tempfile.TemporaryDirectory() as folder:
         json.dump(CONFIG, open(os.path.join(folder, "config.json"), "w"))
         tokenizer_file(os.path.join(folder, "small.json"), 100)
@@ -165,6 +168,14 @@ def main():
             rows = both + [("tern int8", "tern", "int8"), ("tern int4", "tern", "int4"), ("tern int8, head int8", "tern", "int8h"),
                            ("tern int4, head int8", "tern", "int4h")]
             report("decode, ms a token (x: of tern bf16)", "ms", turns(tern, torch, "decode", rows, TOKENS, 1000 / TOKENS), "tern bf16")
+        if "tiny" in wanted:
+            where = os.path.join(folder, "tiny")
+            os.mkdir(where)
+            json.dump(TINY, open(os.path.join(where, "config.json"), "w"))
+            other = Tern(program, where)
+            report("decode of a tiny Llama, ms a token (x: of torch f32)", "ms",
+                   turns(other, Torch(TINY), "decode", both[:2], 64, 1000 / 64), "torch f32")
+            other.close()
         if "prefill" in wanted:
             report("prefill of 128, ms (x: of torch f32)", "ms", turns(tern, torch, "prefill", both + [("tern int4", "tern", "int4")], 128, 1000), "torch f32")
         if "lora" in wanted:
