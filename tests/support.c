@@ -38,6 +38,11 @@ bool test_gpu_form(const char *device)
                 : tern_device_get_info(device, &info) == TERN_OK && info.type != TERN_DEVICE_CPU;
 }
 
+bool test_pocl_gpu_form(const char *device)
+{
+    return test_gpu_form(device) && strstr(tern_device_name(device), "pthread");
+}
+
 bool test_has(const char *device, tern_dtype dtype)
 {
     tern_device_info info = {0};

@@ -31,6 +31,8 @@ const char *test_device(int i);
 bool test_thorough(const char *device);
 /* Whether the device is OpenCL's and its kernels are in the form for GPUs. */
 bool test_gpu_form(const char *device);
+/* The same on PoCL, whose compiler gets lu_factor wrong there (3.1). */
+bool test_pocl_gpu_form(const char *device);
 /* Whether the device has the dtype: some have no float64. */
 bool test_has(const char *device, tern_dtype dtype);
 #define FOR_EACH_DEVICE(device)                                                                    \

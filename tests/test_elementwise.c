@@ -212,19 +212,19 @@ static void halves_are_float32_rounded(void **state)
             }
 }
 
-/* Vectors of them are widened and narrowed by other instructions than one alone: every bit pattern there is, NaN too, and
- * results between two halves, contiguous and one in three. */
+/* Of what a NaN carries drivers have ways of their own. */
 static void read_bits(const tern_tensor *x, uint16_t *bits, int64_t n)
 {
     const bool f16 = tern_dtype_of(x) == TERN_F16, keeps = strcmp(tern_device(x), "cpu") == 0;
     const uint16_t infinity = f16 ? 0x7c00 : 0x7f80;
     assert_ok(tern_copy_to_host(x, bits, (size_t)n * sizeof *bits));
-    for (int64_t i = 0; i < n && !keeps;
-         i++) /* drivers have ways of their own with what a NaN carries */
+    for (int64_t i = 0; i < n && !keeps; i++)
         if ((bits[i] & 0x7fff) > infinity)
             bits[i] = 0x7fff;
 }
 
+/* Vectors of them are widened and narrowed by other instructions than one alone: every bit pattern there is, NaN too, and
+ * results between two halves, contiguous and one in three. */
 static void halves_are_the_same_in_vectors_and_alone(void **state)
 {
     (void)state;

@@ -138,13 +138,14 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *option
 static nvrtcResult size_of_image(nvrtcProgram p, size_t *bytes)
 {
     *bytes = p->image_bytes;
-    return 0;
+    return p->image ? 0 : INVALID_PROGRAM;
 }
 
 static nvrtcResult copy_image(nvrtcProgram p, char *to)
 {
-    if (p->image)
-        memcpy(to, p->image, p->image_bytes);
+    if (!p->image)
+        return INVALID_PROGRAM;
+    memcpy(to, p->image, p->image_bytes);
     return 0;
 }
 

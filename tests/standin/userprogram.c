@@ -162,8 +162,8 @@ char *user_program_compile(const char *text, const char *kernel, size_t *bytes, 
     log[n] = '\0';
     for (char scrap[256]; compiler && fread(scrap, 1, sizeof scrap, compiler) > 0;)
         ;
-    if (compiler && pclose(compiler) == 0)
-        image = read_image(path, bytes);
+    if (compiler && pclose(compiler) == 0 && !(image = read_image(path, bytes)))
+        snprintf(log, log_bytes, "%s cannot be read", path);
     unlink(path);
     unlink(source);
     return image;

@@ -16,43 +16,59 @@ enum { TILE = 512, INPUTS = 3 };
 
 /* ---- to the tile's type and back ------------------------------------------------------------- */
 
-/* How many of n contiguous elements the processor's own instructions converted; LD and ST do the others, and what has a
- * NaN beside it, which ST gives other bits. With AVX-512 compilers do as well for bfloat16. */
-enum { AT_ONCE = 32 }; /* vectors of 8: one look for NaN after them */
-#define OR_NAN(nan, v) _mm256_or_ps(nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))
+/* How many of n contiguous halves the processor's own instructions converted; LD and ST do the others, and what has a NaN
+ * beside it, to which ST gives other bits. With AVX-512 compilers do as well for bfloat16. */
 #ifdef __F16C__
-static idx widen_F16(f32 *y, const u16 *x, idx n)
+enum { EIGHT = 8, AT_ONCE = 32 }; /* one look for NaN after so many */
+typedef __m256 widen_eight(const u16 *x);
+typedef void narrow_eights(u16 *y, __m256 a, __m256 b);
+
+INLINE idx widen_halves(widen_eight *f, f32 *y, const u16 *x, idx n)
 {
     idx i = 0;
     for (; i + AT_ONCE <= n; i += AT_ONCE)
-        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
-        {
-            __m256 v = _mm256_cvtph_ps(_mm_loadu_si128((const void *)(x + i + k)));
-            _mm256_storeu_ps(y + i + k, v);
-        }
+        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += EIGHT)
+            _mm256_storeu_ps(y + i + k, f(x + i + k));
     return i;
 }
-static idx narrow_F16(u16 *y, const f32 *x, idx n)
+INLINE idx narrow_halves(narrow_eights *f, u16 (*one)(f32), u16 *y, const f32 *x, idx n)
 {
     idx i = 0;
     for (; i + AT_ONCE <= n; i += AT_ONCE) {
         __m256 nan = _mm256_setzero_ps();
-        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
+        _Pragma("GCC unroll 2") for (int k = 0; k < AT_ONCE; k += 2 * EIGHT)
         {
-            __m256 v = _mm256_loadu_ps(x + i + k);
-            nan = OR_NAN(nan, v);
-            _mm_storeu_si128((void *)(y + i + k), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+            __m256 a = _mm256_loadu_ps(x + i + k), b = _mm256_loadu_ps(x + i + k + EIGHT);
+            nan = _mm256_or_ps(nan, _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+            f(y + i + k, a, b);
         }
         for (int k = 0; _mm256_movemask_ps(nan) && k < AT_ONCE; k++)
-            ST_F16(u16, y, i + k, x[i + k]);
+            y[i + k] = one(x[i + k]);
     }
     return i;
 }
+
+INLINE __m256 widen_eight_f16(const u16 *x)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)x));
+}
+INLINE void narrow_eights_f16(u16 *y, __m256 a, __m256 b)
+{
+    _mm_storeu_si128((void *)y, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((void *)(y + EIGHT), _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT));
+}
+#define widen_f16(y, x, n)  widen_halves(widen_eight_f16, y, x, n)
+#define narrow_f16(y, x, n) narrow_halves(narrow_eights_f16, tern_f32_to_f16, y, x, n)
 #else
-#define widen_F16(y, x, n)  0
-#define narrow_F16(y, x, n) 0
+#define widen_f16(y, x, n)  0
+#define narrow_f16(y, x, n) 0
 #endif
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__F16C__) && defined(__AVX2__) && !defined(__AVX512F__)
+INLINE __m256 widen_eight_bf16(const u16 *x)
+{
+    __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)x));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16));
+}
 /* Rounded to nearest even, in the low halves; no NaN. */
 INLINE __m256i round_to_bf16(__m256 v)
 {
@@ -60,44 +76,21 @@ INLINE __m256i round_to_bf16(__m256 v)
     __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, half), odd), 16);
 }
-static idx widen_BF16(f32 *y, const u16 *x, idx n)
+INLINE void narrow_eights_bf16(u16 *y, __m256 a, __m256 b)
 {
-    idx i = 0;
-    for (; i + AT_ONCE <= n; i += AT_ONCE)
-        _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k += 8)
-        {
-            __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(x + i + k)));
-            _mm256_storeu_si256((void *)(y + i + k), _mm256_slli_epi32(v, 16));
-        }
-    return i;
+    __m256i packed = _mm256_packus_epi32(round_to_bf16(a), round_to_bf16(b));
+    _mm256_storeu_si256((void *)y, _mm256_permute4x64_epi64(packed, 0xd8));
 }
-static idx narrow_BF16(u16 *y, const f32 *x, idx n)
-{
-    idx i = 0;
-    for (; i + AT_ONCE <= n; i += AT_ONCE) {
-        __m256 nan = _mm256_setzero_ps();
-        _Pragma("GCC unroll 2") for (int k = 0; k < AT_ONCE; k += 16)
-        {
-            __m256 a = _mm256_loadu_ps(x + i + k), b = _mm256_loadu_ps(x + i + k + 8);
-            nan = OR_NAN(OR_NAN(nan, a), b);
-            __m256i packed = _mm256_packus_epi32(round_to_bf16(a), round_to_bf16(b));
-            _mm256_storeu_si256((void *)(y + i + k), _mm256_permute4x64_epi64(packed, 0xd8));
-        }
-        for (int k = 0; _mm256_movemask_ps(nan) && k < AT_ONCE; k++)
-            ST_BF16(u16, y, i + k, x[i + k]);
-    }
-    return i;
-}
+#define widen_bf16(y, x, n)  widen_halves(widen_eight_bf16, y, x, n)
+#define narrow_bf16(y, x, n) narrow_halves(narrow_eights_bf16, tern_f32_to_bf16, y, x, n)
 #else
-#define widen_BF16(y, x, n)  0
-#define narrow_BF16(y, x, n) 0
+#define widen_bf16(y, x, n)  0
+#define narrow_bf16(y, x, n) 0
 #endif
-#define widen_PLAIN(y, x, n)  0
-#define narrow_PLAIN(y, x, n) 0
-#define widen_TRUTH(y, x, n)  0
-#define narrow_TRUTH(y, x, n) 0
-#define WIDEN_OF(D)           TERN_CAT(widen, DTYPE_FIELD(CODE, TERN_ROW_(D)))
-#define NARROW_OF(D)          TERN_CAT(narrow, DTYPE_FIELD(CODE, TERN_ROW_(D)))
+#define WIDEN_0(D, y, x, n)  0
+#define WIDEN_1(D, y, x, n)  widen_##D(y, x, n)
+#define NARROW_0(D, y, x, n) 0
+#define NARROW_1(D, y, x, n) narrow_##D(y, x, n)
 
 /* Elements `step` apart; a step of 1 is a vector loop. */
 #define CONVERT_1(D, TILE_TYPE)                                                                    \
@@ -105,7 +98,7 @@ static idx narrow_BF16(u16 *y, const f32 *x, idx n)
     {                                                                                              \
         TILE_TYPE *y = to;                                                                         \
         const STO_OF(D) *x = from;                                                                 \
-        const idx done = step == 1 ? WIDEN_OF(D)(y, x, n) : 0;                                     \
+        const idx done = step == 1 ? TERN_CAT(WIDEN, IN_SET(HALVES, D))(D, y, x, n) : 0;           \
         if (step == 1)                                                                             \
             SIMD for (idx i = done; i < n; i++) y[i] = (TILE_TYPE)LD_OF(D, x, i);                  \
         else                                                                                       \
@@ -116,7 +109,7 @@ static idx narrow_BF16(u16 *y, const f32 *x, idx n)
     {                                                                                              \
         STO_OF(D) *y = to;                                                                         \
         const TILE_TYPE *x = from;                                                                 \
-        const idx done = step == 1 ? NARROW_OF(D)(y, x, n) : 0;                                    \
+        const idx done = step == 1 ? TERN_CAT(NARROW, IN_SET(HALVES, D))(D, y, x, n) : 0;          \
         if (step == 1)                                                                             \
             SIMD for (idx i = done; i < n; i++) ST_OF(D, y, i, x[i]);                              \
         else                                                                                       \
