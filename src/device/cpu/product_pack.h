@@ -31,21 +31,35 @@ INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx c
 #else
 typedef REAL K(quad) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 
-/* panel[p][j] = b[j][p], and 0 from `columns` to `to`; squares of 16-byte registers at a time. */
-INLINE void K(turn)(REAL *panel, const REAL *b, idx col, idx depth, idx columns, idx to, idx width)
+/* A square of 16-byte registers: panel[p][q] = b[q][p], and 0 from row n of b on. */
+INLINE void K(turn_square)(REAL *panel, const REAL *b, idx col, idx n, idx width)
+{
+    K(quad) in[QUADS], out[QUADS] = {{0}};
+    UNROLL
+    for (int q = 0; q < QUADS; q++)
+        in[q] = q < n ? *(const K(quad) *)(b + q * col) : out[0];
+    UNROLL
+    for (int q = 0; q < QUADS; q++)
+        UNROLL
+    for (int s = 0; s < QUADS; s++)
+        out[q][s] = in[s][q];
+    UNROLL
+    for (int q = 0; q < QUADS; q++)
+        *(K(quad) *)(panel + q * width) = out[q];
+}
+
+/* panel[p][j] = b[j][p], and 0 from `columns` to `to`; squares at a time. */
+static __attribute__((noinline)) void K(turn)(REAL *panel, const REAL *b, idx col, idx depth,
+                                              idx columns, idx to, idx width)
 {
     idx deep = depth / QUADS * QUADS, squares = to / QUADS * QUADS;
     for (idx j = 0; j < squares; j += QUADS) {
-        for (idx p = 0; p < deep; p += QUADS) {
-            K(quad) in[QUADS], out[QUADS] = {{0}};
-            for (int q = 0; q < QUADS; q++)
-                in[q] = j + q < columns ? *(const K(quad) *)(b + (j + q) * col + p) : out[0];
-            for (int q = 0; q < QUADS; q++)
-                for (int s = 0; s < QUADS; s++)
-                    out[q][s] = in[s][q];
-            for (int q = 0; q < QUADS; q++)
-                *(K(quad) *)(panel + (p + q) * width + j) = out[q];
-        }
+        if (j + QUADS <= columns)
+            for (idx p = 0; p < deep; p += QUADS)
+                K(turn_square)(panel + p * width + j, b + j * col + p, col, QUADS, width);
+        else
+            for (idx p = 0; p < deep; p += QUADS)
+                K(turn_square)(panel + p * width + j, b + j * col + p, col, columns - j, width);
         for (idx p = deep; p < depth; p++)
             for (int q = 0; q < QUADS; q++)
                 panel[p * width + j + q] = j + q < columns ? b[(j + q) * col + p] : 0;
