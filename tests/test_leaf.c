@@ -229,68 +229,6 @@ static void what_waits_is_told_of_the_end(void **state)
     }
 }
 
-/* ---- places for gradients ---------------------------------------------------------------- */
-
-static void a_gradient_lies_where_it_is_told(void **state)
-{
-    (void)state;
-    FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        tern_tensor *bucket = tern_zeros(SHAPE(5), TERN_F32, device);
-        tern_tensor *m = tern_requires_grad_(tern_ones(SHAPE(1, 3), TERN_F32, device), true);
-        tern_tensor *a = leaf(device, 1, 2);
-        tern_tensor *home = tern_storage_view(bucket, SHAPE(2), NULL, 3);
-        assert_ok(tern_set_grad_home(m, tern_storage_view(bucket, SHAPE(1, 3), NULL, 0)));
-        assert_ok(tern_set_grad_home(a, home));
-        assert_ptr_equal(tern_grad_home(a), home);
-        for (int time = 0; time < 3; time++) {
-            tern_tensor *y = tern_add(tern_sum(tern_mul(a, a)), tern_sum(m));
-            assert_ok(tern_backward(y));
-            assert_ptr_equal(tern_grad(a), home);
-            assert_values(bucket, 1, 1, 1, 2, 4);
-            assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
-            assert_values(bucket, 1, 1, 1, 4, 8);
-            if (time == 0) { /* set to none: the bucket is written over by the next */
-                assert_ok(tern_set_grad(a, NULL));
-                assert_ok(tern_set_grad(m, NULL));
-            } else { /* or zeroed, which leaves them there */
-                tern_zero_(tern_grad(a));
-                tern_zero_(tern_grad(m));
-                assert_values(bucket, 0, 0, 0, 0, 0);
-            }
-        }
-        assert_ok(tern_set_grad(a, tern_ones(SHAPE(2), TERN_F32, device)));
-        assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
-        assert_ptr_equal(tern_grad(a), home);
-        assert_values(home, 3, 5);
-        assert_int_equal(tern_set_grad_home(a, m), TERN_ERR_ARGUMENT);
-        assert_error(TERN_ERR_ARGUMENT, "a home of [1, 3]");
-        assert_ok(tern_set_grad_home(a, NULL));
-        assert_ok(tern_set_grad(a, NULL));
-        assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
-        assert_ptr_not_equal(tern_grad(a), home);
-    }
-}
-
-/* Views of the user's, put there with tern_set_grad, are zeroed in place too. */
-static void zero_grad_takes_views_of_a_bucket(void **state)
-{
-    (void)state;
-    FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        tern_module *m = tern_nn_linear(2, 1, &(tern_linear_options){.device = device});
-        tern_optimizer *o = tern_optim_sgd(m, 0.1, NULL);
-        tern_tensor *bucket = tern_ones(SHAPE(3), TERN_F32, device);
-        tern_tensor *part = tern_view(tern_narrow(bucket, 0, 0, 2), SHAPE(1, 2));
-        assert_ok(tern_set_grad(tern_nn_parameter(m, "weight"), part));
-        assert_ok(tern_optim_zero_grad_with(o, false));
-        assert_values(bucket, 0, 0, 1);
-        assert_ptr_equal(tern_grad(tern_nn_parameter(m, "weight")), part);
-        tern_optim_free(o);
-        tern_nn_free(m);
-    }
-}
-
 /* ---- storage under saved tensors --------------------------------------------------------- */
 
 static void storage_under_saved_tensors_may_come_and_go(void **state)
@@ -415,8 +353,6 @@ static const struct CMUnitTest tests[] = {
     TEST(a_hook_may_step_and_let_go),
     TEST(hooks_may_fail_and_are_refused),
     TEST(what_waits_is_told_of_the_end),
-    TEST(a_gradient_lies_where_it_is_told),
-    TEST(zero_grad_takes_views_of_a_bucket),
     TEST(storage_under_saved_tensors_may_come_and_go),
     TEST(devices_are_given_work_before_the_host),
     TEST(norms_are_of_all_ranks),

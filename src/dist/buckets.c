@@ -5,7 +5,7 @@
 #include "tensor/leaf.h"
 #include <string.h>
 
-enum { FIRST = 1 << 20 };
+enum { FIRST = 1 << 20, LINE = 256 };
 
 static tern_status add_slot(const char *path, tern_tensor *x, void *user)
 {
@@ -47,6 +47,13 @@ static void reverse(tern_ddp *d)
     }
 }
 
+/* Numbers that a slot takes in its bucket, so that the next one begins where vectors and products like it. */
+static int64_t room_of(const tern_ddp_slot *s)
+{
+    const int64_t line = LINE / (int64_t)tern_dtype_size(tern_dtype_of(s->x));
+    return (tern_numel(s->x) + line - 1) / line * line;
+}
+
 static void deal_out(tern_ddp *d, double limit)
 {
     double bytes = 0;
@@ -60,17 +67,17 @@ static void deal_out(tern_ddp *d, double limit)
         d->slots[i].bucket = d->n_buckets - 1;
         b->slots++;
         b->waiting++;
-        bytes += (double)tern_numel(d->slots[i].x) *
-                 (double)tern_dtype_size(tern_dtype_of(d->slots[i].x));
+        bytes +=
+            (double)room_of(&d->slots[i]) * (double)tern_dtype_size(tern_dtype_of(d->slots[i].x));
     }
 }
 
-/* The bucket's memory, and a view of it for each slot's gradient. */
+/* The bucket's memory, and a view of it for each slot's gradient; between them are zeros. */
 static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
 {
     int64_t numel = 0, at = 0;
     for (int i = 0; i < b->slots; i++)
-        numel += tern_numel(slots[i].x);
+        numel += room_of(&slots[i]);
     b->flat = tern_keep(
         tern_zeros(TERN_SHAPE(numel), tern_dtype_of(slots[0].x), tern_device(slots[0].x)));
     if (!b->flat)
@@ -84,7 +91,7 @@ static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
         s->hook = tern_register_post_accumulate_grad_hook(s->x, tern_ddp_arrived, s);
         if (!s->hook)
             return TERN_ERR_MEMORY;
-        at += tern_numel(s->x);
+        at += room_of(s);
     }
     return TERN_OK;
 }

@@ -159,22 +159,6 @@ static tern_status give_rest(tern_ddp *d)
     return status;
 }
 
-/* Also after an error: MPI has their memory. */
-static tern_status await_all(tern_ddp *d)
-{
-    tern_status status = TERN_OK;
-    for (int i = 0; i < d->n_buckets; i++) {
-        tern_ddp_bucket *b = &d->buckets[i];
-        tern_status one = b->work ? tern_dist_wait(b->work) : TERN_OK;
-        b->work = NULL;
-        b->waiting = b->slots;
-        if (status == TERN_OK)
-            status = one;
-    }
-    d->given = 0;
-    return status;
-}
-
 static tern_status scale(tern_ddp *d, tern_ddp_bucket *b, double factor)
 {
     tern_tensor *x = b->flat;
@@ -185,6 +169,22 @@ static tern_status scale(tern_ddp *d, tern_ddp_bucket *b, double factor)
     if (x && factor != 1)
         x = tern_mul_scalar_(x, tern_scalar_real(factor));
     return x ? TERN_OK : TERN_ERR_STATE;
+}
+
+/* One by one, as others still travel; also after an error: MPI has their memory. Sums become what they are to be, by the
+ * factor, if status is TERN_OK. */
+static tern_status await_all(tern_ddp *d, tern_status status, double factor)
+{
+    for (int i = 0; i < d->n_buckets; i++) {
+        tern_ddp_bucket *b = &d->buckets[i];
+        tern_status one = b->work ? tern_dist_wait(b->work) : TERN_OK;
+        b->work = NULL;
+        b->waiting = b->slots;
+        if (status == TERN_OK)
+            status = one == TERN_OK ? scale(d, b, factor) : one;
+    }
+    d->given = 0;
+    return status;
 }
 
 static void name_unused(const tern_ddp *d, const double *counts)
@@ -199,18 +199,28 @@ static void name_unused(const tern_ddp *d, const double *counts)
     tern_text_free(&names);
 }
 
-static tern_status take_sums(tern_ddp *d)
+static const double *counts_of(tern_ddp *d)
 {
     const double *counts = NULL;
     TERN_UNRECORDED
         counts = tern_data(d->counts);
-    const double rows = counts[0];
+    return counts;
+}
+
+/* What makes sums the gradients of a step. */
+static tern_status find_factor(tern_ddp *d, double *factor)
+{
+    const double rows = counts_of(d)[0];
     if (rows > 0 && d->kept)
         return tern_fail(TERN_ERR_STATE, "tern_ddp_divide_by: there were gradients of the step "
                                          "before, divided already: zero them before the next");
-    for (int i = 0; i < d->n_buckets; i++)
-        TERN_TRY(scale(d, &d->buckets[i],
-                       rows > 0 ? 1 / rows : 1.0 / (d->shards ? d->shards : d->ranks)));
+    *factor = rows > 0 ? 1 / rows : 1.0 / (d->shards ? d->shards : d->ranks);
+    return TERN_OK;
+}
+
+static tern_status take_sums(tern_ddp *d)
+{
+    const double *counts = counts_of(d);
     for (int i = 0; i < d->n; i++) {
         tern_ddp_slot *s = &d->slots[i];
         if (counts[i + 1] > 0)
@@ -225,11 +235,12 @@ static tern_status take_sums(tern_ddp *d)
 
 static tern_status sum_all(tern_ddp *d, tern_status status)
 {
+    double factor = 1;
     if (status == TERN_OK)
         status = give_rest(d);
-    tern_status waited = await_all(d);
     if (status == TERN_OK)
-        status = waited;
+        status = find_factor(d, &factor);
+    status = await_all(d, status, factor);
     return status == TERN_OK ? take_sums(d) : status;
 }
 
@@ -247,7 +258,7 @@ static tern_status walk_ended(tern_after_walk *end, tern_status status)
                 status = sum_all(d, status);
             } else {
                 status = keep_shard(d);
-                await_all(d);
+                await_all(d, TERN_OK, 1);
             }
         }
     }

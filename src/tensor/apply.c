@@ -215,6 +215,17 @@ static void release_outputs(tern_call *call)
     }
 }
 
+/* The one that result i is to be, if it can be. */
+static tern_tensor *given_for(const tern_call *call, int i)
+{
+    tern_tensor *x = call->into ? call->into[i] : NULL;
+    if (!x || x->dtype != call->result[i].dtype || x->storage->place != call->place ||
+        !x->contiguous || call->channels_last || call->padded >> i & 1)
+        return NULL;
+    tern_shape shape = tern_shape_of(x);
+    return tern_shape_equal(&shape, &call->result[i].shape) ? tern_keep(x) : NULL;
+}
+
 static tern_status make_outputs(tern_call *call)
 {
     char function[TERN_FUNCTION_ROOM];
@@ -222,6 +233,8 @@ static tern_status make_outputs(tern_call *call)
         tern_call_name(call, function);
     for (int i = 0; i < call->n_out; i++) {
         const tern_result *r = &call->result[i];
+        if ((call->out[i] = given_for(call, i)))
+            continue;
         call->out[i] =
             call->op->view ? tern_tensor_alias(call->in[0], &r->shape, r->stride, r->offset)
             : call->padded >> i & 1 ? tern_tensor_padded(&r->shape, r->dtype, call->place, function)
@@ -308,8 +321,9 @@ static void end_span(int64_t span, const tern_call *call, tern_status status)
     tern_span_end(span);
 }
 
-tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
-                           size_t attribute_bytes, tern_tensor **out, int n_out)
+tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
+                            const void *attributes, size_t attribute_bytes, tern_tensor **out,
+                            int n_out, tern_tensor *const *into)
 {
     tern_tensor *cast[n > 0 ? n : 1];
     tern_call call;
@@ -321,6 +335,7 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.in_place = false;
     call.channels_last = false;
     call.padded = 0;
+    call.into = into;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run(&call, cast, attribute_bytes);
     end_span(span, &call, status);
@@ -338,6 +353,12 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
         }
     }
     return TERN_OK;
+}
+
+tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
+                           size_t attribute_bytes, tern_tensor **out, int n_out)
+{
+    return tern_apply_into(op, in, n, attributes, attribute_bytes, out, n_out, NULL);
 }
 
 tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
@@ -424,6 +445,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.in_place = true;
     call.channels_last = false;
     call.padded = 0;
+    call.into = NULL;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run_in_place(&call, cast, attribute_bytes);
     end_span(span, &call, status);

@@ -118,6 +118,13 @@ static tern_tensor **others_of(tern_walk *w, const tern_node *node)
     return tern_shape_equal(&shape, &node->in_shape[0]) && (*grad)->dtype == dtype ? grad : NULL;
 }
 
+static void give_others(tern_gradient *g, tern_tensor *others)
+{
+    g->before = others;
+    g->before_is_free =
+        atomic_load(&others->handle.refs) == 1 && atomic_load(&others->storage->refs) == 1;
+}
+
 /* The sum takes the place of what it was made with. */
 static void take_sum(tern_tensor **others, tern_tensor *sum)
 {
@@ -154,8 +161,8 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *need
         if (out->half && din[i] == out->dout && edge->node &&
             edge->node->output[edge->output].dtype == out->half->dtype)
             din[i] = out->half;
-        if (i < 32 && wide >> i & 1 && din[i]->dtype == TERN_F32)
-            edge = &edge->node->edge[0]; /* past the cast */
+        if (din[i]->dtype == TERN_F32)
+            edge = tern_walk_edge(node, i, wide);
         TERN_TRY(tern_fit_edge(&din[i], edge));
         TERN_TRY(arrive(w, edge, din[i]));
     }
@@ -200,14 +207,13 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .wide = tern_walk_wide(w, node),
                        .mask = n_out ? node->output[0].mask : NULL};
     tern_tensor **others = others_of(w, node);
-    if (others) {
-        g.before = *others;
-        g.before_is_free =
-            atomic_load(&g.before->handle.refs) == 1 && atomic_load(&g.before->storage->refs) == 1;
-    }
+    if (others)
+        give_others(&g, *others);
+    tern_walk_find_homes(w, node, &g);
     din[0] = unit_gradient(w, node, needs);
     if (!din[0])
         TERN_TRY(node->op->backward(&g));
+    tern_walk_note_homes(&g);
     TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));

@@ -21,9 +21,41 @@ static bool is_alone(const tern_walk *w)
     return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->turn;
 }
 
+/* Threads may leave gradients in the same leaf: one at a time. */
+static pthread_mutex_t *lock_of(const tern_tensor *leaf)
+{
+#define FOUR(X) X, X, X, X
+    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
+#undef FOUR
+    return &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
+}
+
+bool tern_walk_become_writer(const tern_walk *w, tern_tensor *x)
+{
+    pthread_mutex_t *lock = lock_of(x);
+    pthread_mutex_lock(lock);
+    tern_leaf *leaf = x->history->leaf;
+    const bool free = !x->history->grad && leaf->home && !leaf->writer;
+    if (free)
+        leaf->writer = w;
+    pthread_mutex_unlock(lock);
+    return free;
+}
+
+static void stop_writing(const tern_walk *w, tern_tensor *leaf)
+{
+    pthread_mutex_t *lock = lock_of(leaf);
+    pthread_mutex_lock(lock);
+    if (leaf->history->leaf && leaf->history->leaf->writer == w)
+        leaf->history->leaf->writer = NULL;
+    pthread_mutex_unlock(lock);
+}
+
 void tern_walk_end(tern_walk *w)
 {
     for (size_t i = 0; i < w->n_leaves; i++) {
+        if (w->leaves[i].writes)
+            stop_writing(w, w->leaves[i].leaf);
         tern_release(w->leaves[i].leaf);
         tern_release(w->leaves[i].grad);
     }
@@ -179,15 +211,6 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
     return tern_scoped(copy);
 }
 
-/* Threads may leave gradients in the same leaf: one at a time. */
-static pthread_mutex_t *lock_of(const tern_tensor *leaf)
-{
-#define FOUR(X) X, X, X, X
-    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
-#undef FOUR
-    return &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
-}
-
 /* The same in a place of its own, which is the leaf's gradient then, whoever looks at it. */
 static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *leaf,
                                  tern_tensor *grad)
@@ -197,7 +220,7 @@ static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *l
         return tern_hook_add_in_place(home, grad) ? TERN_OK : tern_failed_since(w->failures);
     if (old && !(grad = tern_hook_add(old, grad)))
         return tern_failed_since(w->failures);
-    if (home->numel)
+    if (home->numel && grad != home)
         TERN_TRY(tern_hook_copy(home, grad));
     tern_bump_version(home);
     return tern_walk_set_grad(w, leaf, home);
@@ -208,7 +231,8 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 {
     tern_tensor *old = tern_history_of(leaf)->grad;
     const tern_leaf *more = leaf->history->leaf;
-    if (more && more->home && !w->create)
+    const bool foreign = more && more->writer && more->writer != w;
+    if (more && more->home && !w->create && !foreign)
         return accumulate_at(w, more->home, leaf, grad);
     if (!old)
         grad = own(leaf, grad, w->create);
@@ -245,9 +269,12 @@ tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *line)
     tern_arrival a = *line;
     tern_status status = TERN_OK;
     line->grad = NULL;
+    line->writes = false;
     if (a.grad)
         TERN_SCOPE
             status = leave_in_leaf(w, &a);
+    if (a.writes)
+        stop_writing(w, a.leaf);
     tern_release(a.grad);
     return status;
 }

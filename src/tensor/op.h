@@ -5,7 +5,7 @@
 #include "tensor/tensor.h"
 #include "tensor/trace.h"
 
-enum { TERN_MAX_OUTPUTS = 4 };
+enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_HOMES = 5 };
 
 typedef struct tern_op tern_op;
 
@@ -31,6 +31,8 @@ typedef struct tern_call {
     bool
         channels_last; /* infer sets it where results of 4 and 5 dims are to lie so (memory_format.h) */
     uint32_t padded; /* results, as bits, that are to be of tern_tensor_padded */
+    tern_tensor *const *
+        into; /* what results are to be, if they fit, views maybe; NULL, or one that is: new ones */
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
     tern_tensor *out[TERN_MAX_OUTPUTS];   /* ... and forward these, allocated by then */
 } tern_call;
@@ -58,6 +60,9 @@ typedef struct tern_gradient {
     tern_dtype also;
     tern_tensor *half;
     uint32_t wide; /* bit i: din[i] of half precision may be float32, which is what becomes of it */
+    /* Of an operation that makes_home: where the gradient of that input is to lie in the end (leaf.h); NULL: anywhere. din
+     * may be that tensor, written. */
+    tern_tensor *home[TERN_MAX_HOMES];
     tern_tensor
         *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
 } tern_gradient;
@@ -117,7 +122,8 @@ struct tern_op {
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
-    bool adds; /* backward may add to what came to input 0 before */
+    bool adds;          /* backward may add to what came to input 0 before */
+    uint8_t makes_home; /* bit i: backward may make the gradient of input i where it is to lie */
     /* dx is dy where output 0, which is saved, is above 0, and 0 dy elsewhere: what made input 0 may be left to do
      * that, if it takes_mask. */
     bool masks, takes_mask;
@@ -158,6 +164,10 @@ tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const 
 /* The same for several outputs. */
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out);
+/* The same; results that are as into[i], which nobody waits for, are those. */
+tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
+                            const void *attributes, size_t attribute_bytes, tern_tensor **out,
+                            int n_out, tern_tensor *const *into);
 /* The same into in[0], for elementwise ops; returns in[0]. */
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);

@@ -7,6 +7,7 @@
 typedef struct tern_arrival {
     tern_tensor *leaf, *grad;
     int awaited; /* in a walk that counts: edges that more may come by */
+    bool writes; /* this walk is the writer of its home */
 } tern_arrival;
 
 /* A node that waits for the end of the walk, and the gradient that came to it. */
@@ -47,9 +48,20 @@ void tern_walk_end(tern_walk *w);
 tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad);
 /* The leaf's line in the list, of which there is one from now on; valid until the next. NULL: no memory. */
 tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf);
+/* Of several walks that come to a leaf, of threads or one within the other, one may write its home before its turn; until it is
+ * finished. */
+bool tern_walk_become_writer(const tern_walk *w, tern_tensor *x);
 /* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all leaves. */
 tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
+
+/* ---- home.c -------------------------------------------------------------------------------- */
+/* What the gradient of input i goes along: past a cast, of one that is wide. */
+const tern_edge *tern_walk_edge(const tern_node *node, int i, uint32_t wide);
+/* Where gradients of node's inputs may be made. */
+void tern_walk_find_homes(tern_walk *w, const tern_node *node, tern_gradient *g);
+/* After they were. */
+void tern_walk_note_homes(const tern_gradient *g);
 
 /* ---- masks.c ------------------------------------------------------------------------------- */
 /* Whether the gradient that came to node, which masks or casts, went on as it is to what is before it, to be masked or cast

@@ -323,10 +323,11 @@ static tern_status run_half_precision(const conv *c)
 static tern_status run_empty(const conv *c)
 {
     tern_tensor *result = result_of(c);
+    const size_t size = tern_dtype_size(result->dtype);
     if (result->numel && c->bias)
         return write_bias(c, false);
-    return result->numel ? tern_block_zero(result->storage->block, 0,
-                                           (size_t)result->numel * tern_dtype_size(result->dtype))
+    return result->numel ? tern_block_zero(result->storage->block, (size_t)result->offset * size,
+                                           (size_t)result->numel * size)
                          : TERN_OK;
 }
 

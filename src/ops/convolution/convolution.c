@@ -108,7 +108,9 @@ static uint32_t saves(const tern_call *call)
 static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
                            tern_tensor *bias);
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
-static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y);
+/* home: where it is to lie; NULL: anywhere. */
+static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y,
+                                tern_tensor *home);
 
 /* x in the format of this call. */
 static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
@@ -161,7 +163,7 @@ static tern_status backward_y(tern_gradient *g)
     if (g->needs[0] && !g->added)
         g->din[0] = make_x(at, dy, g->in[1]);
     if (g->needs[1])
-        g->din[1] = make_weight(at, g->in[0], dy);
+        g->din[1] = make_weight(at, g->in[0], dy, g->home[1]);
     if (g->needs[2])
         g->din[2] = y_shape(at).dims[0] ? bias_gradient(at, dy)
                                         : tern_new_zeros(dy, TERN_SHAPE(at->shape.o));
@@ -176,7 +178,7 @@ static tern_status backward_x(tern_gradient *g)
     if (g->needs[0])
         g->din[0] = make_y(at, dx, g->in[1], NULL);
     if (g->needs[1])
-        g->din[1] = make_weight(at, dx, g->in[0]);
+        g->din[1] = make_weight(at, dx, g->in[0], g->home[1]);
     return TERN_OK;
 }
 
@@ -205,6 +207,7 @@ static const tern_op y_op = {.name = "convolution",
                              .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
                              .adds = true,
+                             .makes_home = 1u << 1,
                              .choose_saves = saves,
                              .infer = infer_y,
                              .forward = forward_y,
@@ -212,6 +215,7 @@ static const tern_op y_op = {.name = "convolution",
 static const tern_op x_op = {.name = "conv_transpose",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
+                             .makes_home = 1u << 1,
                              .choose_saves = saves,
                              .infer = infer_x,
                              .forward = forward_x,
@@ -249,11 +253,13 @@ static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tenso
     const conv_attributes own = bring(at, in);
     return tern_apply(&x_op, in, 2, &own, sizeof own);
 }
-static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y)
+static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y,
+                                tern_tensor *home)
 {
-    tern_tensor *in[] = {x, y};
+    tern_tensor *in[] = {x, y}, *weight = NULL;
     const conv_attributes own = bring(at, in);
-    return tern_apply(&weight_op, in, 2, &own, sizeof own);
+    tern_apply_into(&weight_op, in, 2, &own, sizeof own, &weight, 1, &home);
+    return weight;
 }
 
 /* ---- public functions -------------------------------------------------------------------- */

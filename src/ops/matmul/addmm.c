@@ -205,7 +205,8 @@ static tern_status added_backward(tern_gradient *g)
         return tern_last_status();
     if (g->needs[1] && !(g->din[1] = tern_product_dx(p, g->dout[0], g->in[2])))
         return tern_last_status();
-    if (g->needs[2] && !(g->din[2] = tern_product_dy(p, g->dout[0], g->in[1], g->in_shape[2].ndim)))
+    if (g->needs[2] &&
+        !(g->din[2] = tern_product_dy(p, g->dout[0], g->in[1], g->in_shape[2].ndim, NULL)))
         return tern_last_status();
     return TERN_OK;
 }

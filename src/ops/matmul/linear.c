@@ -189,13 +189,15 @@ static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums
     return takes(dy, x, *what, fits);
 }
 
-static tern_status make(tern_tensor *dy, tern_tensor *x, gradients what, tern_tensor **dw_db)
+static tern_status make(tern_tensor *dy, tern_tensor *x, gradients what, tern_tensor **dw_db,
+                        tern_tensor *const *home)
 {
-    return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, x}, 2, &what, sizeof what, dw_db,
-                          what.sums ? 2 : 1);
+    return tern_apply_into(&gradient_op, (tern_tensor *[]){dy, x}, 2, &what, sizeof what, dw_db,
+                           what.sums ? 2 : 1, home);
 }
 
-tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2])
+tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
+                                  tern_tensor *const home[2])
 {
     tern_product p = linear_product(x->ndim, 2);
     gradients what;
@@ -203,10 +205,10 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     dw_db[0] = dw_db[1] = NULL;
     TERN_TRY(choose(dy, x, true, wide, &what, &fits));
     if (fits)
-        TERN_TRY(make(dy, x, what, dw_db));
+        TERN_TRY(make(dy, x, what, dw_db, home));
     tern_shape columns = {1, {dy->shape[dy->ndim - 1]}};
     if (!dw_db[0])
-        dw_db[0] = tern_product_dy(&p, dy, x, 2);
+        dw_db[0] = tern_product_dy(&p, dy, x, 2, home[0]);
     if (!dw_db[1])
         dw_db[1] = tern_hook_sum_to(dy, &columns);
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
@@ -248,8 +250,9 @@ static tern_status linear_backward(tern_gradient *g)
         TERN_TRY(choose(dy, g->in[0], sums, g->wide >> 1 & 1, &what, &at_once));
     }
     if (at_once)
-        return make(dy, g->in[0], what, &g->din[1]);
-    if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim)))
+        return make(dy, g->in[0], what, &g->din[1], &g->home[1]);
+    if (g->needs[1] &&
+        !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim, g->home[1])))
         return tern_last_status();
     return TERN_OK;
 }
@@ -266,6 +269,7 @@ static const tern_op linear_op = {
     .cast = TERN_CAST_LOWER,
     .optional = 1u << 2,
     .choose_saves = linear_saves,
+    .makes_home = 1u << 1 | 1u << 2,
     .infer = linear_infer,
     .forward = linear_forward,
     .backward = linear_backward,

@@ -187,7 +187,7 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
     if (!dy)
         return tern_last_status();
-    TERN_TRY(tern_linear_gradients(dy, g->out[H], g->wide >> W2 & 1, dw2));
+    TERN_TRY(tern_linear_gradients(dy, g->out[H], g->wide >> W2 & 1, dw2, &g->home[W2]));
     TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];
@@ -195,10 +195,10 @@ static tern_status backward(tern_gradient *g)
     if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
         return tern_last_status();
     if (dh[1]) {
-        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2);
+        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2, g->home[W1]);
         return g->din[W1] ? TERN_OK : tern_last_status();
     }
-    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], g->wide >> W1 & 1, dw1));
+    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], g->wide >> W1 & 1, dw1, &g->home[W1]));
     g->din[W1] = dw1[0];
     g->din[B1] = dw1[1];
     return TERN_OK;
@@ -209,6 +209,7 @@ static tern_status backward(tern_gradient *g)
         .name = NAME, .variant = VARIANT, .cast = TERN_CAST_LOWER,                                 \
         .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) | TERN_SAVE_IN(W2) |        \
                  TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | (SAVES),                                    \
+        .makes_home = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2,                                   \
         .no_grad_out = 1u << H | 1u << NOTED, .infer = infer, .forward = forward,                  \
         .backward = backward                                                                       \
     }

@@ -1,5 +1,4 @@
-/* matrix_product.c -- one matrix product of two tensors: shapes, layouts that need no copy, the
- * gradient.
+/* matrix_product.c -- one matrix product of two tensors: shapes, and layouts that need no copy.
  *
  * gemm takes matrices whose rows or columns are dense and at most two batch dims with any strides.
  * Transposed, sliced and broadcast views mostly have that form as they are; only the others are
@@ -40,12 +39,6 @@ static void as_stack(stack *s, tern_tensor *x, uint8_t insert, bool transpose)
         s->size[i] = x->shape[i];
         s->step[i] = x->shape[i] == 1 ? 0 : x->stride[i];
     }
-}
-
-/* How many dims a mask of inserted dims has. */
-static int dims_in(uint8_t insert)
-{
-    return (insert & TERN_AS_ROW ? 1 : 0) + (insert & TERN_AS_COLUMN ? 1 : 0);
 }
 
 /* How many matrices the batch has. */
@@ -376,8 +369,10 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
 /* Where the summed dim is empty the product is zero, plus the bias. */
 static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 {
-    size_t bytes = (size_t)result->numel * tern_dtype_size(result->dtype);
-    return bias ? tern_hook_copy(result, bias) : tern_block_zero(result->storage->block, 0, bytes);
+    const size_t size = tern_dtype_size(result->dtype);
+    return bias ? tern_hook_copy(result, bias)
+                : tern_block_zero(result->storage->block, (size_t)result->offset * size,
+                                  (size_t)result->numel * size);
 }
 
 /* Without elements in an operand the summed dim is empty, which gemm does not take. */
@@ -420,81 +415,4 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     tern_release(o[0].copy);
     tern_release(o[1].copy);
     return status;
-}
-
-/* ---- the operation ----------------------------------------------------------------------- */
-
-/* With C = A B: dA = dC B^T; where A is a transposed x, dx = dA^T = B dC^T, so that no gradient
- * needs to be transposed afterwards. */
-tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y)
-{
-    tern_product d = {.alpha = p->alpha, .drop = p->insert[0]};
-    int out = p->transpose[0] ? 1 : 0;
-    d.insert[out] = p->drop;
-    d.insert[!out] = p->insert[1];
-    d.transpose[out] = out;
-    d.transpose[!out] = out ? p->transpose[1] : !p->transpose[1];
-    return out ? tern_product_of(&d, y, dout) : tern_product_of(&d, dout, y);
-}
-
-/* dB = A^T dC, or dy = dC^T A for a transposed y. Where x is a batch and y a single matrix, the
- * sum over the batch is part of the product, not a reduction after it. */
-tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim)
-{
-    tern_product d = {.alpha = p->alpha, .drop = p->insert[1]};
-    int out = p->transpose[1] ? 0 : 1;
-    d.insert[out] = p->drop;
-    d.insert[!out] = p->insert[0];
-    d.transpose[out] = !out;
-    d.transpose[!out] = out ? !p->transpose[0] : p->transpose[0];
-    bool x_stack = x->ndim + dims_in(p->insert[0]) > 2,
-         y_stack = y_ndim + dims_in(p->insert[1]) > 2;
-    d.sum = !p->sum && !p->transpose[0] && x_stack && !y_stack;
-    return out ? tern_product_of(&d, x, dout) : tern_product_of(&d, dout, x);
-}
-
-/* The differentiable operation C = alpha op(x) op(y). */
-static tern_status product_infer(tern_call *call)
-{
-    call->n_out = 1;
-    return tern_product_infer(call->attributes, call->in[0], call->in[1], &call->result[0],
-                              call->op->name);
-}
-
-static tern_status product_forward(tern_call *call)
-{
-    return tern_product_run(call->attributes, call->in[0], call->in[1], NULL, call->out[0]);
-}
-
-/* dA = dC B^T and dB = A^T dC. */
-static tern_status product_backward(tern_gradient *g)
-{
-    const tern_product *p = g->attributes;
-    if (g->needs[0] && !(g->din[0] = tern_product_dx(p, g->dout[0], g->in[1])))
-        return tern_last_status();
-    if (g->needs[1] && !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim)))
-        return tern_last_status();
-    return TERN_OK;
-}
-
-/* Each input is saved only where the gradient of the other one is wanted. */
-static uint32_t product_saves(const tern_call *call)
-{
-    return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
-           (call->in[0]->requires_grad ? TERN_SAVE_IN(1) : 0);
-}
-
-static const tern_op product_op = {
-    .name = "matmul",
-    .names = TERN_PRODUCT_NAMES,
-    .cast = TERN_CAST_LOWER,
-    .choose_saves = product_saves,
-    .infer = product_infer,
-    .forward = product_forward,
-    .backward = product_backward,
-};
-
-tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y)
-{
-    return tern_apply(&product_op, (tern_tensor *[]){x, y}, 2, p, sizeof *p);
 }

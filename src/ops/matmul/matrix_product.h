@@ -7,6 +7,12 @@
 /* Dims of size 1 that a vector gets to be a row or a column, and that the result drops. */
 enum { TERN_AS_ROW = 1, TERN_AS_COLUMN = 2 };
 
+/* How many dims a mask of inserted dims has. */
+static inline int tern_dims_in(uint8_t insert)
+{
+    return (insert & TERN_AS_ROW ? 1 : 0) + (insert & TERN_AS_COLUMN ? 1 : 0);
+}
+
 /* result = alpha op(x) op(y) + beta result: x and y as batches of matrices, first with the dims in
  * `insert`, then transposed where asked. */
 typedef struct tern_product {
@@ -36,9 +42,12 @@ tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g);
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
 /* Gradients of result = p(x, y). */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
-tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim);
-/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they may be `wide`, float32. */
-tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide,
-                                  tern_tensor *dw_db[2]);
+/* home: where it is to lie; NULL: anywhere. */
+tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim,
+                             tern_tensor *home);
+/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they may be `wide`, float32.
+ * home: where they are to lie, as above. */
+tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
+                                  tern_tensor *const home[2]);
 
 #endif
