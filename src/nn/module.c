@@ -179,7 +179,9 @@ tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child
     }
     member->child = child;
     child->parent = self;
-    tern_nn_count_levels(self);
+    int height = child->height + 1;
+    for (tern_module *up = self; up && up->height < height; up = up->parent)
+        up->height = height++;
     return child;
 }
 

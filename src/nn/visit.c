@@ -62,9 +62,33 @@ typedef struct traversal {
     tern_tensor_visit visit;
     void *user;
     tern_text path;
-    tern_tensor **seen;
+    tern_tensor **seen; /* an open table by addresses, of which at most a half is taken */
     size_t count, capacity;
 } traversal;
+
+/* Where x is in the table, or belongs. */
+static size_t place_of(tern_tensor *const *table, size_t capacity, const tern_tensor *x)
+{
+    size_t at = (uintptr_t)x / sizeof(void *) * 0x9e3779b1u & (capacity - 1);
+    while (table[at] && table[at] != x)
+        at = (at + 1) & (capacity - 1);
+    return at;
+}
+
+static tern_status make_room(traversal *r)
+{
+    const size_t capacity = r->capacity ? 2 * r->capacity : 32;
+    tern_tensor **seen = tern_alloc(sizeof *seen * capacity);
+    if (!seen)
+        return TERN_ERR_MEMORY;
+    for (size_t i = 0; i < r->capacity; i++)
+        if (r->seen[i])
+            seen[place_of(seen, capacity, r->seen[i])] = r->seen[i];
+    tern_free(r->seen);
+    r->seen = seen;
+    r->capacity = capacity;
+    return TERN_OK;
+}
 
 /* A tensor that modules share is visited at its first place only. */
 static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
@@ -72,18 +96,13 @@ static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
     *first = r->options.keep_duplicates;
     if (*first)
         return TERN_OK;
-    for (size_t i = 0; i < r->count; i++)
-        if (r->seen[i] == x)
-            return TERN_OK;
-    if (r->count == r->capacity) {
-        size_t capacity = r->capacity ? 2 * r->capacity : 16;
-        tern_tensor **seen = tern_grow(r->seen, sizeof *seen * capacity);
-        if (!seen)
-            return TERN_ERR_MEMORY;
-        r->seen = seen;
-        r->capacity = capacity;
-    }
-    r->seen[r->count++] = x;
+    if (2 * r->count >= r->capacity)
+        TERN_TRY(make_room(r));
+    const size_t at = place_of(r->seen, r->capacity, x);
+    if (r->seen[at])
+        return TERN_OK;
+    r->seen[at] = x;
+    r->count++;
     *first = true;
     return TERN_OK;
 }
