@@ -220,9 +220,11 @@ static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *l
         return tern_hook_add_in_place(home, grad) ? TERN_OK : tern_failed_since(w->failures);
     if (old && !(grad = tern_hook_add(old, grad)))
         return tern_failed_since(w->failures);
-    if (home->numel && grad != home)
-        TERN_TRY(tern_hook_copy(home, grad));
-    tern_bump_version(home);
+    if (grad != home) { /* not made there */
+        if (home->numel)
+            TERN_TRY(tern_hook_copy(home, grad));
+        tern_bump_version(home);
+    }
     return tern_walk_set_grad(w, leaf, home);
 }
 

@@ -164,7 +164,8 @@ tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const 
 /* The same for several outputs. */
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out);
-/* The same; results that are as into[i], which nobody waits for, are those. */
+/* The same. A result of the shape, dtype and device of into[i], which is dense and which the operation does not read, is written
+ * there, and out[i] is it; others, and where into or into[i] is NULL, are new. */
 tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
                             const void *attributes, size_t attribute_bytes, tern_tensor **out,
                             int n_out, tern_tensor *const *into);

@@ -54,7 +54,7 @@ static tern_tensor *product_into(const tern_product *p, tern_tensor *x, tern_ten
 
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y)
 {
-    return tern_apply(&product_op, (tern_tensor *[]){x, y}, 2, p, sizeof *p);
+    return product_into(p, x, y, NULL);
 }
 
 /* With C = A B: dA = dC B^T; where A is a transposed x, dx = dA^T = B dC^T, so that no gradient
