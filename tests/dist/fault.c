@@ -118,31 +118,6 @@ static tern_status misbehave(fault kind, int step, int i)
     return TERN_OK;
 }
 
-static void write_result(const char *text, double seconds)
-{
-    char path[64], last[64];
-    snprintf(path, sizeof path, "result.%d.new", rank);
-    snprintf(last, sizeof last, "result.%d", rank);
-    FILE *file = fopen(path, "w");
-    CHECK(file, "%s", path);
-    fprintf(file, "%s %.1f %s\n", text, seconds, tern_last_error());
-    fclose(file);
-    rename(path, last);
-}
-
-/* Until all that are left have written: the first to leave ends the job. */
-static void await_results(int bad)
-{
-    char path[64];
-    for (int r = 0; r < ranks; r++)
-        for (int k = 0; r != bad && k < 60; k++) {
-            snprintf(path, sizeof path, "result.%d", r);
-            if (access(path, F_OK) == 0)
-                break;
-            rest(0.1);
-        }
-}
-
 static int late(void)
 {
     const char *own =
@@ -156,10 +131,10 @@ static int late(void)
     CHECK(strstr(tern_last_error(), "not all processes of the job have come"), "init");
     rank = own ? atoi(own) : 0;
     ranks = 3;
-    write_result("named", now() - began);
+    write_result(rank, "named %.1f %s", now() - began, tern_last_error());
     tern_clear_error();
     REFUSED(tern_dist_init_process_group(NULL, NULL), TERN_ERR_STATE, "has left its job");
-    await_results(1);
+    await_results(ranks, 1);
     return 7;
 }
 
@@ -206,14 +181,19 @@ int main(int argc, char **argv)
         status = tern_dist_destroy_process_group();
     const double took = now() - began;
     if (p.kind == DELAY) {
-        write_result(status == TERN_OK ? "ok" : "wrong", took);
+        write_result(rank, "%s %.1f %s", status == TERN_OK ? "ok" : "wrong", took,
+                     tern_last_error());
         return status != TERN_OK;
     }
     char name[32];
     snprintf(name, sizeof name, "rank %d (", p.bad);
     const bool named =
         status == TERN_ERR_PEER && strstr(tern_last_error(), name) && took < TIMEOUT + 2;
-    write_result(named ? "named" : rank == p.bad ? "bad" : "wrong", took);
-    await_results(p.bad);
+    write_result(rank, "%s %.1f %s",
+                 named           ? "named"
+                 : rank == p.bad ? "bad"
+                                 : "wrong",
+                 took, tern_last_error());
+    await_results(ranks, p.bad);
     return 7;
 }

@@ -309,20 +309,15 @@ static int fault(const char *what)
     bool good = status == (faults[i].word ? TERN_ERR_PEER : TERN_OK) && took < TIMEOUT + 2;
     if (faults[i].word)
         good = good && strstr(tern_last_error(), rank == 1 ? "" : faults[i].word);
-    char path[32], text[1024];
+    char text[1024];
     snprintf(text, sizeof text, "%.900s", tern_last_error());
     tern_clear_error();
     TERN_SCOPE { /* the device works */
         tern_tensor *x = tern_full(TERN_SHAPE(N), TERN_SCALAR(2), TERN_F32, device[0]);
         good = good && tern_item(tern_sum(x)) == 2 * N;
     }
-    snprintf(path, sizeof path, "result.%d", rank);
-    FILE *file = fopen(path, "w");
-    CHECK(file, "%s", path);
-    fprintf(file, "%s %.1f %s\n", good ? "good" : "wrong", took, text);
-    fclose(file);
-    const struct timespec t = {1, 0};
-    nanosleep(&t, NULL); /* the first to leave may end the others */
+    write_result(rank, "%s %.1f %s", good ? "good" : "wrong", took, text);
+    await_results(ranks, status == TERN_OK ? -1 : 1);
     if (status == TERN_OK)
         CHECK(tern_dist_destroy_process_group() == TERN_OK, "destroy");
     return status == TERN_OK ? 0 : 7;

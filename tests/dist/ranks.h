@@ -29,6 +29,31 @@ static inline void leave_pid(void)
         }                                                                                          \
     } while (0)
 
+/* What a rank met, whole or not at all, in result.<rank>. */
+#define write_result(rank, ...)                                                                    \
+    do {                                                                                           \
+        char result_path[64], result_new[64];                                                      \
+        snprintf(result_path, sizeof result_path, "result.%d", rank);                              \
+        snprintf(result_new, sizeof result_new, "result.%d.new", rank);                            \
+        FILE *result_file = fopen(result_new, "w");                                                \
+        CHECK(result_file, "%s", result_new);                                                      \
+        fprintf(result_file, __VA_ARGS__);                                                         \
+        fputc('\n', result_file);                                                                  \
+        CHECK(fclose(result_file) == 0 && rename(result_new, result_path) == 0, "%s",              \
+              result_path);                                                                        \
+    } while (0)
+
+/* Until all but one have written, at most ten seconds: the first that leaves may end the job. */
+static inline void await_results(int ranks, int but)
+{
+    char path[64];
+    for (int r = 0, turns = 0; r < ranks; r++) {
+        snprintf(path, sizeof path, "result.%d", r);
+        for (; r != but && turns < 1000 && access(path, F_OK) != 0; turns++)
+            usleep(10000);
+    }
+}
+
 /* The call fails with that status, a word in its message, and nothing else happens. */
 #define REFUSED(call, status, word)                                                                \
     do {                                                                                           \
