@@ -1,6 +1,6 @@
 /* replicas.c -- one module run on several devices: its members are swapped for copies of them, through which gradients
  * come back to them, as by PyTorch's Broadcast. */
-#include "base/memory.h"
+#include "base/addresses.h"
 #include "dist/replicas.h"
 #include "tensor/storage.h"
 #include <stdint.h>
@@ -29,26 +29,17 @@ static tern_status add_members(tern_module *m, void *user)
     return TERN_OK;
 }
 
-/* first, by an open table of the tensors' addresses. */
 static tern_status find_tied(tern_replicas *r)
 {
-    size_t size = 64;
-    while (size < 2 * (size_t)r->count)
-        size *= 2;
-    int *table = tern_alloc(sizeof *table * size); /* numbers from 1 on */
-    if (!table)
-        return TERN_ERR_MEMORY;
-    for (int i = 0; i < r->count; i++) {
-        size_t at = (uintptr_t)r->slots[i].x / sizeof(void *) * 0x9e3779b1u % size;
-        while (table[at] && r->slots[table[at] - 1].x != r->slots[i].x)
-            at = (at + 1) % size;
-        if (table[at])
-            r->slots[i].first = table[at] - 1;
-        else
-            table[at] = i + 1;
+    tern_addresses seen = {0};
+    tern_status status = TERN_OK;
+    for (int i = 0; i < r->count && status == TERN_OK; i++) {
+        size_t first = 0;
+        status = tern_addresses_first(&seen, r->slots[i].x, (size_t)i, &first);
+        r->slots[i].first = (int)first;
     }
-    tern_free(table);
-    return TERN_OK;
+    tern_addresses_free(&seen);
+    return status;
 }
 
 static tern_member *member_of(const tern_replica_slot *s)

@@ -1,5 +1,5 @@
 /* visit.c -- visiting the modules, parameters, buffers and state of a module, depth first. */
-#include "base/memory.h"
+#include "base/addresses.h"
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>
@@ -62,48 +62,16 @@ typedef struct traversal {
     tern_tensor_visit visit;
     void *user;
     tern_text path;
-    tern_tensor **seen; /* an open table by addresses, of which at most a half is taken */
-    size_t count, capacity;
+    tern_addresses seen;
 } traversal;
-
-/* Where x is in the table, or belongs. */
-static size_t place_of(tern_tensor *const *table, size_t capacity, const tern_tensor *x)
-{
-    size_t at = (uintptr_t)x / sizeof(void *) * 0x9e3779b1u & (capacity - 1);
-    while (table[at] && table[at] != x)
-        at = (at + 1) & (capacity - 1);
-    return at;
-}
-
-static tern_status make_room(traversal *r)
-{
-    const size_t capacity = r->capacity ? 2 * r->capacity : 32;
-    tern_tensor **seen = tern_alloc(sizeof *seen * capacity);
-    if (!seen)
-        return TERN_ERR_MEMORY;
-    for (size_t i = 0; i < r->capacity; i++)
-        if (r->seen[i])
-            seen[place_of(seen, capacity, r->seen[i])] = r->seen[i];
-    tern_free(r->seen);
-    r->seen = seen;
-    r->capacity = capacity;
-    return TERN_OK;
-}
 
 /* A tensor that modules share is visited at its first place only. */
 static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
 {
-    *first = r->options.keep_duplicates;
-    if (*first)
-        return TERN_OK;
-    if (2 * r->count >= r->capacity)
-        TERN_TRY(make_room(r));
-    const size_t at = place_of(r->seen, r->capacity, x);
-    if (r->seen[at])
-        return TERN_OK;
-    r->seen[at] = x;
-    r->count++;
-    *first = true;
+    size_t place = r->seen.count, at = place;
+    if (!r->options.keep_duplicates)
+        TERN_TRY(tern_addresses_first(&r->seen, x, place, &at));
+    *first = at == place;
     return TERN_OK;
 }
 
@@ -172,7 +140,7 @@ static tern_status each(tern_module *m, bool (*wanted)(const tern_member *member
         tern_text_add(&r.path, "%s.", r.options.prefix);
     tern_status status = r.path.failed ? TERN_ERR_MEMORY : walk(&r, m);
     tern_text_free(&r.path);
-    tern_free(r.seen);
+    tern_addresses_free(&r.seen);
     return status;
 }
 
