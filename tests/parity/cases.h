@@ -65,20 +65,25 @@ bool parity_in_place(const parity_file *file, const tern_value *values, int n, t
 bool parity_open(parity_file *file, const char *folder, const char *op);
 void parity_close(parity_file *file);
 
-/* How the elements of dense tensors lie in memory: as PyTorch's did, with the first dim the
- * fastest, with the dims but the first in reverse, or with gaps between all
- * elements and an offset. */
+/* How the elements of dense tensors lie in memory, incoming gradients too: as PyTorch's did, with the first dim the
+ * fastest, with the dims but the first in reverse, with gaps between all elements and an offset, or with gaps
+ * between rows. Incoming are the gradients alone, in each of
+ * these ways. */
 typedef enum parity_layout {
     PARITY_AS_STORED,
     PARITY_TRANSPOSED,
     PARITY_PERMUTED,
-    PARITY_SPACED
+    PARITY_SPACED,
+    PARITY_ROWS,
+    PARITY_INCOMING
 } parity_layout;
 
 /* The tensor on the device in this layout; with dtype TERN_F64 all of floating point become that. Owned by the
  * scope. */
 tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device,
                            parity_layout layout);
+/* x, dense, in this layout. Owned by the scope. */
+tern_tensor *parity_lay_out(tern_tensor *x, parity_layout layout);
 /* The arguments of a case as values; tensors of floating point become wide if that is TERN_F64. list is room
  * for the tensors of lists. */
 int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,

@@ -6,23 +6,16 @@
  * FOLDER has cases/ and unsupported.txt; --set reads other cases and what they are listed in:
  * FOLDER/CASES/ (or CASES, where that has a slash) and FOLDER/fresh.txt. By default the cpu runs everything, other devices the
  * forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
- * earlier error is recorded, which must not change a result. --layout transposed, permuted or
- * spaced lays the inputs out otherwise in memory, which must not either. */
-#include "cases.h"
+ * earlier error is recorded, which must not change a result. --layout transposed, permuted,
+ * spaced or rows lays inputs and incoming gradients out otherwise in memory, which must not either; --layout incoming
+ * incoming gradients alone, in each of these ways, and repeated ones. */
+#include "runner.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTS = 1024, SHOWN = 4 };
+enum { SHOWN = 4 };
 
-static struct {
-    const char *folder, *device, *only, *set;
-    bool errors, kept, all, verbose, lacks_f64;
-    parity_layout layout;
-    int ops, cases, passed, failed, unsupported, differ, left_out;
-    int float32, gradients; /* of those that ran */
-    int hits[512];          /* of each unsupported line */
-    int op_failed;          /* of this operation, so far */
-} run;
+struct parity_run run;
 
 /* Whether a failure is listed; it is counted there. */
 static bool is_listed(const parity_file *file, const parity_case *c, const char *form,
@@ -84,9 +77,7 @@ static void start_clean(void)
         tern_fail(TERN_ERR_IO, "%s", earlier);
 }
 
-/* Calls the operation; false after an error, with its text. None for what tern has no word for is
- * nothing. */
-static bool call(const parity_file *file, const tern_value *values, int n, tern_tensor **out,
+bool parity_call(const parity_file *file, const tern_value *values, int n, tern_tensor **out,
                  int *n_out, char *text, size_t size)
 {
     tern_value given[CASE_ARGUMENTS];
@@ -101,7 +92,7 @@ static bool call(const parity_file *file, const tern_value *values, int n, tern_
     return *n_out >= 0;
 }
 
-static bool check(const parity_file *file, const char *what, const case_result *r, int i,
+bool parity_check(const parity_file *file, const char *what, const case_result *r, int i,
                   const tern_tensor *x, char *text, size_t size)
 {
     char why[256];
@@ -142,111 +133,21 @@ static bool forward(const parity_file *file, const parity_case *c, char *text, s
     tern_value values[CASE_ARGUMENTS];
     tern_tensor *list[OUTS], *out[OUTS];
     int n = parity_values(file, c, TERN_F32, run.device, run.layout, values, list), n_out;
-    if (!call(file, values, n, out, &n_out, text, size))
+    if (!parity_call(file, values, n, out, &n_out, text, size))
         return false;
     if (n_out != c->n_outs) {
         snprintf(text, size, "%d results, expected %d", n_out, c->n_outs);
         return false;
     }
     for (int i = 0; i < n_out; i++)
-        if (!check(file, "result", &c->out[i], i, out[i], text, size) &&
+        if (!parity_check(file, "result", &c->out[i], i, out[i], text, size) &&
             !(i == 1 && chosen_alike(file, c, values, out)))
             return false;
     for (int i = 0; i < c->n_afters; i++)
-        if (!check(file, "afterwards argument", &c->after[i], c->after[i].argument,
-                   values[c->after[i].argument].as.tensor, text, size))
+        if (!parity_check(file, "afterwards argument", &c->after[i], c->after[i].argument,
+                          values[c->after[i].argument].as.tensor, text, size))
             return false;
     return true;
-}
-
-/* What result k is multiplied with before it is summed up; generate.py has the same. */
-static tern_tensor *weights_for(tern_tensor *x, int k)
-{
-    int64_t n = tern_numel(x);
-    double *data = malloc(sizeof *data * (size_t)n + 1);
-    for (int64_t i = 0; data && i < n; i++)
-        data[i] = (double)((i * 7 + k * 3) % 11 - 5) / 4 + 0.125;
-    tern_tensor *w = tern_from_data(data, tern_shape_of(x), TERN_F64, run.device);
-    free(data);
-    return tern_to_dtype(w, tern_dtype_of(x));
-}
-
-/* Gradients of the sum of root[i] * weight[i] by the tensors wanted; those of none are zero. */
-static bool differentiate(tern_tensor **root, int n, tern_tensor **wanted, int n_wanted,
-                          tern_tensor **grad, bool again, char *text, size_t size)
-{
-    tern_tensor *weight[OUTS], *differs[OUTS];
-    int roots = 0;
-    for (int k = 0; k < n; k++) {
-        if (!tern_requires_grad(root[k]))
-            continue;
-        weight[roots] = weights_for(root[k], k);
-        differs[roots++] = root[k];
-    }
-    tern_autograd_grad_options options = {
-        .gradients = weight, .allow_unused = true, .create_graph = again};
-    if (roots == 0 ||
-        tern_autograd_grad(differs, roots, wanted, n_wanted, grad, &options) != TERN_OK) {
-        snprintf(text, size, "no gradient: %s", roots ? tern_last_error() : "nothing is recorded");
-        return false;
-    }
-    for (int i = 0; i < n_wanted; i++)
-        if (!grad[i])
-            grad[i] = tern_zeros_like(wanted[i]);
-    return true;
-}
-
-static tern_tensor *argument_of(const tern_value *values, const case_result *g)
-{
-    const tern_value *v = &values[g->argument];
-    return g->item < 0 ? v->as.tensor : v->as.tensors[g->item];
-}
-
-static bool check_gradients(const parity_file *file, const char *what, const case_result *expected,
-                            int n, tern_tensor **grad, char *text, size_t size)
-{
-    for (int i = 0; i < n; i++)
-        if (!check(file, what, &expected[i], expected[i].argument, grad[i], text, size))
-            return false;
-    return true;
-}
-
-/* The gradients, or those of them, in float64. */
-static bool derivative(const parity_file *file, const parity_case *c, bool second, char *text,
-                       size_t size)
-{
-    tern_value values[CASE_ARGUMENTS];
-    tern_tensor *list[OUTS], *out[OUTS], *wanted[CASE_RESULTS], *grad[CASE_RESULTS],
-        *grad2[CASE_RESULTS];
-    int n = parity_values(file, c, TERN_F64, run.device, run.layout, values, list), n_out;
-    for (int i = 0; i < c->n_grads; i++)
-        wanted[i] = tern_requires_grad_(argument_of(values, &c->grad[i]), true);
-    if (!call(file, values, n, out, &n_out, text, size) ||
-        !differentiate(out, n_out, wanted, c->n_grads, grad, second, text, size))
-        return false;
-    if (!second)
-        return check_gradients(file, "gradient of argument", c->grad, c->n_grads, grad, text, size);
-    bool depends = false; /* else PyTorch gives zeros */
-    for (int i = 0; i < c->n_grads2; i++) {
-        wanted[i] = argument_of(values, &c->grad2[i]);
-        grad2[i] = tern_zeros_like(wanted[i]);
-    }
-    for (int i = 0; i < c->n_grads; i++)
-        depends |= tern_requires_grad(grad[i]);
-    return (!depends ||
-            differentiate(grad, c->n_grads, wanted, c->n_grads2, grad2, false, text, size)) &&
-           check_gradients(file, "second derivative of argument", c->grad2, c->n_grads2, grad2,
-                           text, size);
-}
-
-static bool gradient(const parity_file *file, const parity_case *c, char *text, size_t size)
-{
-    return derivative(file, c, false, text, size);
-}
-
-static bool second(const parity_file *file, const parity_case *c, char *text, size_t size)
-{
-    return derivative(file, c, true, text, size);
 }
 
 /* The form in place; true where tern has none for these arguments. */
@@ -268,7 +169,7 @@ static bool in_place(const parity_file *file, const parity_case *c, char *text, 
         snprintf(text, size, "refused: %s", tern_last_error());
     if (c->in_place_refused || !out)
         return c->in_place_refused && !out;
-    return check(file, "in place", &c->in_place, 0, values[0].as.tensor, text, size);
+    return parity_check(file, "in place", &c->in_place, 0, values[0].as.tensor, text, size);
 }
 
 static void run_form(const parity_file *file, const parity_case *c, const char *form,
@@ -286,7 +187,8 @@ static void run_form(const parity_file *file, const parity_case *c, const char *
     run.cases++;
     run.passed += passed;
     run.float32 += function == forward && c->dtype == TERN_F32;
-    run.gradients += function == gradient || function == second;
+    run.gradients +=
+        function == parity_gradient || function == parity_second || function == parity_incoming;
     if (!passed)
         fail(file, c, form, text);
     tern_clear_error();
@@ -300,7 +202,7 @@ static bool refusal(const parity_file *file, const parity_case *c, char *text, s
     char lacking[128];
     int n = parity_values(file, c, TERN_F32, run.device, run.layout, values, list),
         n_out; /* as they are */
-    bool called = call(file, values, n, out, &n_out, text, size);
+    bool called = parity_call(file, values, n, out, &n_out, text, size);
     for (int i = 0; called && i < n_out; i++) { /* a device finds a bad index when it gets there */
         size_t bytes = (size_t)tern_numel(out[i]) * tern_dtype_size(tern_dtype_of(out[i]));
         void *data = malloc(bytes + 1);
@@ -358,11 +260,16 @@ static void run_case(const parity_file *file, const parity_case *c)
         run.unsupported += forms;
         return;
     }
+    if (run.layout == PARITY_INCOMING) {
+        if (c->n_grads > 0)
+            run_form(file, c, "incoming", parity_incoming);
+        return;
+    }
     run_form(file, c, run.errors ? "refusal" : "forward", run.errors ? refusal : forward);
     if (c->n_grads > 0 && run.all)
-        run_form(file, c, "gradient", gradient);
+        run_form(file, c, "gradient", parity_gradient);
     if (c->n_grads2 > 0 && run.all)
-        run_form(file, c, "second", second);
+        run_form(file, c, "second", parity_second);
     if (in_place_too)
         run_form(file, c, "inplace", in_place);
 }
@@ -391,8 +298,9 @@ static void run_op(const char *name)
 
 static parity_layout layout_named(const char *name)
 {
-    static const char *const names[] = {"stored", "transposed", "permuted", "spaced"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"stored", "transposed", "permuted",
+                                        "spaced", "rows",       "incoming"};
+    for (int i = 0; i < 6; i++)
         if (strcmp(name, names[i]) == 0)
             return (parity_layout)i;
     fprintf(stderr, "parity: there is no layout %s\n", name);

@@ -1,5 +1,6 @@
 /* tensors.c -- tensors and values of a case. */
 #include "cases.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static int64_t strides_of(parity_layout layout, const tern_shape *shape, tern_sh
                                             : n - 1 - i;
         stride->dims[d] = layout == PARITY_SPACED ? 2 * span : span;
         span *= (layout == PARITY_SPACED ? 2 : 1) * shape->dims[d];
+        span += layout == PARITY_ROWS && i == 0 ? 3 : 0;
     }
     return span;
 }
@@ -72,7 +74,8 @@ tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const 
                            parity_layout layout)
 {
     unsigned char *data = woven(stored);
-    bool dense = is_dense(stored), moves = dense && layout != PARITY_AS_STORED && stored->count > 0;
+    bool dense = is_dense(stored), moves = dense && layout != PARITY_AS_STORED &&
+                                           layout != PARITY_INCOMING && stored->count > 0;
     tern_shape stride = stored->stride;
     int64_t offset = stored->offset, count = stored->count;
     tern_tensor *x = NULL;
@@ -91,6 +94,21 @@ tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const 
     }
     free(data);
     return x;
+}
+
+tern_tensor *parity_lay_out(tern_tensor *x, parity_layout layout)
+{
+    const tern_shape shape = tern_shape_of(x);
+    const int64_t offset = layout == PARITY_SPACED ? 3 : 0;
+    tern_shape stride;
+    if (layout == PARITY_AS_STORED || tern_numel(x) == 0)
+        return x;
+    const int64_t count = offset + strides_of(layout, &shape, &stride);
+    tern_tensor *room =
+        tern_full(TERN_SHAPE(count), TERN_SCALAR((double)NAN), tern_dtype_of(x), tern_device(x));
+    tern_tensor *y = tern_as_strided(room, shape, stride, offset);
+    tern_copy_(y, x);
+    return y;
 }
 
 int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,

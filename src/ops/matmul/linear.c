@@ -81,7 +81,8 @@ enum { FEW_PRODUCTS = 4096 }; /* with fewer than these, a second launch costs mo
 
 static bool takes_few(const tern_tensor *dy, const tern_tensor *x)
 {
-    return dy->numel < FEW_PRODUCTS && dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
+    return dy->contiguous && dy->numel < FEW_PRODUCTS &&
+           dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
 }
 
 /* What is made: dW alone or with db; in float32 of halves. */
@@ -214,11 +215,12 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
 }
 
-/* Rows without gaps in them, each as far from the one before. */
+/* Rows without gaps in them, each as far from the one before, and none in the place of another. */
 static bool has_rows(const tern_tensor *x)
 {
     const int last = x->ndim - 1;
-    bool even = x->contiguous || (last > 0 && x->stride[last] == 1);
+    bool even = x->contiguous ||
+                (last > 0 && x->stride[last] == 1 && x->stride[last - 1] >= x->shape[last]);
     for (int d = last - 1; d > 0 && even && !x->contiguous; d--)
         even = x->stride[d - 1] == x->stride[d] * x->shape[d];
     return even;
