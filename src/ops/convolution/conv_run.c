@@ -195,11 +195,12 @@ static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
     return k->are_x || !back ? TERN_OK : launch_columns(c, cols, k->first, k->images);
 }
 
-/* A 1 x 1 kernel with stride 1 and no padding: x is its own columns, and nothing is copied. */
+/* A 1 x 1 kernel with stride 1 and no padding, also none of a transposed convolution's output: x is its own columns, and
+ * nothing is copied. */
 static bool is_pointwise(const tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++)
-        if (s->window[d] != 1 || s->stride[d] != 1 || s->padding[d] != 0)
+        if (s->window[d] != 1 || s->stride[d] != 1 || s->padding[d] != 0 || s->in[d] != s->out[d])
             return false;
     return true;
 }
