@@ -82,6 +82,13 @@ MAKE(swa_lr_linear,
                                                      .anneal_strategy = TERN_ANNEAL_LINEAR}))
 MAKE(swa_lr_at_once,
      tern_lr_scheduler_swa_lr(o, 0.03, &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(0)}))
+MAKE(linear_lr_to_zero, tern_lr_scheduler_linear_lr(o, 0.1, 0, 5))
+MAKE(linear_lr_at_once, tern_lr_scheduler_linear_lr(o, 0.1, 1, 0))
+MAKE(polynomial_lr_at_once, tern_lr_scheduler_polynomial_lr(o, 0, 2))
+MAKE(one_cycle_linear, tern_lr_scheduler_one_cycle_lr(o, 0.1, STEPS,
+                                                      &(tern_one_cycle_lr_options){
+                                                          .anneal_strategy = TERN_ANNEAL_LINEAR}))
+MAKE(cosine_above, tern_lr_scheduler_cosine_annealing_lr(o, 7, 0.5))
 MAKE(plateau, tern_lr_scheduler_reduce_lr_on_plateau(
                   o, &(tern_reduce_lr_on_plateau_options){
                          .factor = 0.5, .patience = TERN_SOME(2), .cooldown = 3, .min_lr = 0.004}))
@@ -108,6 +115,29 @@ static tern_lr_scheduler *swa_lr_behind(tern_optimizer *o)
     parts[0] = tern_lr_scheduler_exponential_lr(o, 0.9);
     parts[1] = tern_lr_scheduler_swa_lr(o, 0.05, NULL);
     return tern_lr_scheduler_sequential_lr(o, parts, 2, (int64_t[]){12});
+}
+
+static double fast(int64_t epoch, int group, void *user)
+{
+    (void)group, (void)user;
+    return 1.25 - 0.01 * (double)epoch;
+}
+
+/* A constant rate, and from an epoch on another scheduler. */
+static tern_lr_scheduler *behind(tern_optimizer *o, tern_lr_scheduler *other, int64_t epoch)
+{
+    tern_lr_scheduler *parts[2] = {tern_lr_scheduler_constant_lr(o, 0.5, 9), other};
+    return tern_lr_scheduler_sequential_lr(o, parts, 2, &epoch);
+}
+MAKE(multiplicative_behind, behind(o, tern_lr_scheduler_multiplicative_lr(o, fast, NULL), 4))
+MAKE(behind_nothing, behind(o, tern_lr_scheduler_exponential_lr(o, 0.9), 0))
+
+static tern_lr_scheduler *cosine_chained(tern_optimizer *o)
+{
+    tern_lr_scheduler *parts[2];
+    parts[0] = tern_lr_scheduler_constant_lr(o, 0.1, 4);
+    parts[1] = tern_lr_scheduler_cosine_annealing_lr(o, 7, 0.05);
+    return tern_lr_scheduler_chained_scheduler(parts, 2);
 }
 
 static tern_lr_scheduler *chained_scheduler(tern_optimizer *o)
@@ -147,6 +177,14 @@ static const struct {
     {"swa_lr_linear", swa_lr_linear},
     {"swa_lr_at_once", swa_lr_at_once},
     {"swa_lr_behind", swa_lr_behind},
+    {"linear_lr_to_zero", linear_lr_to_zero},
+    {"linear_lr_at_once", linear_lr_at_once},
+    {"polynomial_lr_at_once", polynomial_lr_at_once},
+    {"one_cycle_linear", one_cycle_linear},
+    {"cosine_above", cosine_above},
+    {"cosine_chained", cosine_chained},
+    {"multiplicative_behind", multiplicative_behind},
+    {"behind_nothing", behind_nothing},
     {"plateau", plateau},
     {"plateau_max", plateau_max},
 };
@@ -213,7 +251,8 @@ static void a_schedule_goes_on_from_its_state(void **state)
     for (int c = 0; c < CASES; c++)
         TERN_SCOPE {
             if (cases[c].make == sequential_lr || cases[c].make == chained_scheduler ||
-                cases[c].make == swa_lr_behind)
+                cases[c].make == swa_lr_behind || cases[c].make == cosine_chained ||
+                cases[c].make == multiplicative_behind || cases[c].make == behind_nothing)
                 continue;
             tern_optimizer *o[2] = {two_groups(0.5), two_groups(0.5)};
             tern_lr_scheduler *s[2] = {cases[c].make(o[0]), cases[c].make(o[1])};

@@ -242,8 +242,15 @@ tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void 
 
 int64_t tern_record_random(tern_graph *graph, int64_t n)
 {
-    graph->taken += n;
-    return graph->taken - n;
+    graph->drawn += n;
+    if (graph->drawn > graph->taken)
+        graph->taken = graph->drawn;
+    return graph->drawn - n;
+}
+
+int64_t *tern_recorded_random(tern_graph *graph)
+{
+    return &graph->drawn;
 }
 
 void tern_record_faults(tern_graph *graph)

@@ -55,6 +55,8 @@ bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_d
 tern_status tern_record_work(tern_graph *graph, const struct tern_work *work);
 /* n groups of random numbers; the first one's number in this graph. */
 int64_t tern_record_random(tern_graph *graph, int64_t n);
+/* The number of the next one, which may be set back. */
+int64_t *tern_recorded_random(tern_graph *graph);
 void tern_record_faults(tern_graph *graph);
 
 /* With the place's memory_lock held: an idle block of the pool, NULL where there is none; a new one

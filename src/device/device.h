@@ -183,9 +183,11 @@ tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t
 /* Where the generators of all open devices stand, taken down and put back. */
 typedef struct tern_rng_note {
     tern_place *place;
+    struct tern_graph *graph; /* that was recorded; NULL: none */
     tern_rng_state state;
 } tern_rng_note;
 int tern_rng_note_all(tern_rng_note *notes, int room);
-void tern_rng_put_back(const tern_rng_note *notes, int n);
+/* false: a generator's numbers were a graph's that is recorded no more, or are one's now; it goes on. */
+bool tern_rng_put_back(const tern_rng_note *notes, int n);
 
 #endif

@@ -113,7 +113,7 @@ static void empty(tern_graph *graph)
     graph->n_nodes = graph->room = graph->n_held = graph->room_held = 0;
     graph->n_constants = 0;
     graph->recorded = graph->failed = graph->faults = false;
-    graph->taken = 0;
+    graph->taken = graph->drawn = 0;
 }
 
 tern_status tern_graph_reset(tern_graph *graph)

@@ -194,13 +194,27 @@ int tern_rng_note_all(tern_rng_note *notes, int room)
     tern_place *place;
     int n = 0;
     for (int i = 0; n < room && (place = tern_place_at(i)); i++)
-        if (atomic_load_explicit(&place->is_open, memory_order_acquire))
-            notes[n++] = (tern_rng_note){place, rng_state_of(place)};
+        if (atomic_load_explicit(&place->is_open, memory_order_acquire)) {
+            tern_graph *graph = tern_thread.random ? NULL : tern_capture_of(place);
+            notes[n] = (tern_rng_note){place, graph, rng_state_of(place)};
+            if (graph)
+                notes[n].state.offset = (uint64_t)*tern_recorded_random(graph);
+            n++;
+        }
     return n;
 }
 
-void tern_rng_put_back(const tern_rng_note *notes, int n)
+bool tern_rng_put_back(const tern_rng_note *notes, int n)
 {
-    for (int i = 0; i < n; i++)
-        set_rng_state_of(notes[i].place, &notes[i].state);
+    bool all = true;
+    for (int i = 0; i < n; i++) {
+        tern_graph *graph = tern_thread.random ? NULL : tern_capture_of(notes[i].place);
+        if (graph != notes[i].graph)
+            all = false;
+        else if (graph)
+            *tern_recorded_random(graph) = (int64_t)notes[i].state.offset;
+        else
+            set_rng_state_of(notes[i].place, &notes[i].state);
+    }
+    return all;
 }

@@ -31,6 +31,7 @@ struct tern_graph {
     bool faults;           /* some kernel reports faults */
     bool lists;            /* programs are built, and nothing is recorded: listing.c */
     int64_t taken;         /* groups of random numbers a replay */
+    int64_t drawn;         /* the next of them */
     tern_refresh *refreshes;
     int n_refreshes;
     tern_block **held; /* from outside, used by nodes */

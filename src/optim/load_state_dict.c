@@ -1,5 +1,6 @@
 /* load_state_dict.c -- all that an optimizer has gathered: taken out, and put back as a whole. */
 #include "base/memory.h"
+#include "tensor/storage.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,9 @@ static tern_status check_option(const tern_optimizer *o, int group, const char *
             continue;
         double number = tern_item(value);
         TERN_TRY(tern_failed_since(failures));
-        return tern_optim_check_value(o->kind, k, number, "tern_optim_load_state_dict");
+        return strcmp(name, "lr") == 0 && number < 0 /* a scheduler's */
+                   ? TERN_OK
+                   : tern_optim_check_value(o->kind, k, number, "tern_optim_load_state_dict");
     }
     return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: %s has no option '%s'",
                      o->kind->name, name);
@@ -162,6 +165,17 @@ static tern_status take_all(load *l, const tern_state_dict *dict)
     return TERN_OK;
 }
 
+/* A step that was recorded goes on with the memory that its states have. */
+static tern_status put_state(tern_tensor **state, tern_tensor *new)
+{
+    if (*state && tern_storage_is_held(*state))
+        return (new ? tern_copy_(*state, new) : tern_zero_(*state)) ? TERN_OK : tern_last_status();
+    tern_keep(new);
+    tern_release(*state);
+    *state = new;
+    return TERN_OK;
+}
+
 static tern_status apply(load *l, const tern_state_dict *dict)
 {
     tern_optimizer *o = l->o;
@@ -171,11 +185,9 @@ static tern_status apply(load *l, const tern_state_dict *dict)
     for (int i = 0; i < o->n && !has_own(o); i++) {
         o->slots[i].made = 0;
         for (int k = 0; k < OPTIM_STATES; k++) {
-            tern_tensor *state = l->states[i * OPTIM_STATES + k];
-            tern_keep(state);
-            tern_release(o->slots[i].state[k]);
-            o->slots[i].state[k] = state;
-            o->stepped = o->stepped || state;
+            tern_tensor **state = &o->slots[i].state[k];
+            TERN_TRY(put_state(state, l->states[i * OPTIM_STATES + k]));
+            o->stepped = o->stepped || *state;
         }
     }
     for (int k = 0; k < tern_state_dict_count(dict); k++) {

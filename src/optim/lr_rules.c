@@ -45,8 +45,8 @@ static int64_t smaller(int64_t a, int64_t b)
                                              .next = NAME##_next,                                  \
                                              .at = NAME##_at,                                      \
                                              .every_group = true};
-/* One without a closed form. */
-#define CHAINED_RULE(NAME, NEXT)                                                                   \
+/* One without a closed form; AT is of milestones, where there is one for them. */
+#define CHAINED_RULE(NAME, NEXT, AT)                                                               \
     static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \
     {                                                                                              \
         const rule *r = s->data;                                                                   \
@@ -54,8 +54,8 @@ static int64_t smaller(int64_t a, int64_t b)
         (void)lr;                                                                                  \
         return NEXT;                                                                               \
     }                                                                                              \
-    static const tern_lr_kind NAME##_kind = {.name = "tern_lr_scheduler_" #NAME,                   \
-                                             .next = NAME##_next};
+    static const tern_lr_kind NAME##_kind = {                                                      \
+        .name = "tern_lr_scheduler_" #NAME, .next = NAME##_next, .at = AT};
 
 /* How many milestones are equal to t, and how many are up to t. One that is given twice counts
  * twice. */
@@ -129,12 +129,26 @@ RULE(polynomial_lr, polynomial_next(r, t, lr),
      base *pow(1 - (double)smaller(r->epochs, t) / (double)r->epochs, r->power))
 RULE(cosine_annealing_lr, cosine_next(r, t, lr, base),
      r->eta_min + (base - r->eta_min) * cosine(r, t) / 2)
-CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user))
-CHAINED_RULE(multiplicative_lr, t > 0 ? lr * r->lambda(t, group, r->user) : lr)
+CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user), NULL)
+
+/* In place of another scheduler it begins with a product, when it is made with none. */
+static double multiplied(const tern_lr_scheduler *s, int group)
+{
+    const rule *r = s->data;
+    return s->optimizer->groups[group].lr * r->lambda(s->at.last_epoch, group, r->user);
+}
+CHAINED_RULE(multiplicative_lr, t > 0 ? lr * r->lambda(t, group, r->user) : lr, multiplied)
 
 static tern_lr_scheduler *start(const tern_lr_kind *kind, tern_optimizer *o, const rule *r)
 {
     return tern_lr_start(tern_lr_new(kind, o, r, sizeof *r));
+}
+
+static tern_status check_iterations(const tern_lr_kind *kind, int64_t n)
+{
+    return n >= 0 ? TERN_OK
+                  : tern_fail(TERN_ERR_ARGUMENT, "%s: total_iters must be at least 0, but got %lld",
+                              kind->name, (long long)n);
 }
 
 static tern_status check_positive(const tern_lr_kind *kind, const char *what, int64_t n)
@@ -178,7 +192,7 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
 {
     if (check_factor(&linear_lr_kind, "Starting", start_factor) != TERN_OK ||
         check_factor(&linear_lr_kind, "Ending", end_factor) != TERN_OK ||
-        check_positive(&linear_lr_kind, "total_iters", total_iters) != TERN_OK)
+        check_iterations(&linear_lr_kind, total_iters) != TERN_OK)
         return NULL;
     return start(&linear_lr_kind, o,
                  &(rule){.factor = start_factor, .end_factor = end_factor, .epochs = total_iters});
@@ -187,7 +201,7 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
 tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t total_iters,
                                                    double power)
 {
-    if (check_positive(&polynomial_lr_kind, "total_iters", total_iters) != TERN_OK)
+    if (check_iterations(&polynomial_lr_kind, total_iters) != TERN_OK)
         return NULL;
     return start(&polynomial_lr_kind, o, &(rule){.epochs = total_iters, .power = power});
 }

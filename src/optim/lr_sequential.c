@@ -17,15 +17,21 @@ static void free_parts(void *data)
     tern_free(p->milestones);
 }
 
-/* A step of the scheduler whose milestones epoch is between. At its milestone a scheduler begins
- * with its own epoch 0, which is none of the steps that it counts. */
+/* Of the scheduler whose milestones epoch is between. */
+static int part_at(const parts *p, int64_t epoch)
+{
+    int i = 0;
+    while (i < p->n - 1 && p->milestones[i] <= epoch)
+        i++;
+    return i;
+}
+
+/* At its milestone a scheduler begins with its own epoch 0, which is none of the steps that it counts. */
 static tern_status step_sequential(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
     const int64_t epoch = ++s->at.last_epoch, first = 0;
-    int i = 0;
-    while (i < p->n - 1 && p->milestones[i] <= epoch)
-        i++;
+    const int i = part_at(p, epoch);
     bool begins = i > 0 && p->milestones[i - 1] == epoch;
     if (begins && p->part[i]->kind->counts_steps)
         p->part[i]->at.t_cur--;
@@ -139,7 +145,7 @@ tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
     for (int i = 0; i < n; i++)
         p->part[i]->at.last_epoch--;
     s->at.last_epoch = 0;
-    if (tern_lr_step(p->part[0], NULL) != TERN_OK) {
+    if (tern_lr_step(p->part[part_at(p, 0)], NULL) != TERN_OK) {
         tern_lr_scheduler_free(s);
         return NULL;
     }

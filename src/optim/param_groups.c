@@ -191,7 +191,9 @@ tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name
     int i = find(o, group, name, "tern_optim_set_option");
     if (i < 0)
         return tern_last_status();
-    TERN_TRY(tern_optim_check_value(o->kind, i, value, "tern_optim_set_option"));
+    if (!(value < 0 &&
+          strcmp(name, "lr") == 0)) /* a scheduler's; tern_optim_set_lr is the program's */
+        TERN_TRY(tern_optim_check_value(o->kind, i, value, "tern_optim_set_option"));
     o->groups[group].values[i] = value;
     o->states |= o->kind->states(o->groups[group].values);
     return TERN_OK;

@@ -79,6 +79,16 @@ static tern_status fetch_inputs(tern_frame *f, tern_tensor **in)
     return TERN_OK;
 }
 
+/* Whether numbers were drawn since. */
+static bool has_drawn(const tern_rng_note *since, int n)
+{
+    tern_rng_note now[MOST_DEVICES];
+    bool drawn = false;
+    for (int i = n ? tern_rng_note_all(now, n) : 0; i-- > 0;)
+        drawn |= now[i].state.offset != since[i].state.offset;
+    return drawn;
+}
+
 static tern_status run_with(tern_frame *f, tern_tensor *const *in)
 {
     tern_tensor *out[f->k + 1];
@@ -86,9 +96,9 @@ static tern_status run_with(tern_frame *f, tern_tensor *const *in)
         out[i] = NULL;
     tern_thread_mode outer = tern_thread_enter();
     tern_autocast_kinds autocast = tern_thread.autocast;
-    tern_rng_note now[MOST_DEVICES];
+    tern_rng_note now[MOST_DEVICES], other[MOST_DEVICES];
     int n_now = f->preserve_rng ? tern_rng_note_all(now, MOST_DEVICES) : 0;
-    tern_rng_put_back(f->rng, f->n_rng);
+    int n_other = tern_rng_put_back(f->rng, f->n_rng) ? 0 : tern_rng_note_all(other, MOST_DEVICES);
     tern_thread.mode.no_grad = false;
     tern_thread.mode.frame = f;
     tern_thread.mode.cast = f->cast;
@@ -104,6 +114,12 @@ static tern_status run_with(tern_frame *f, tern_tensor *const *in)
     f->running = f->again = false;
     tern_thread.autocast = autocast;
     tern_thread_leave(&outer);
+    if (status == TERN_OK && has_drawn(other, n_other))
+        status =
+            tern_fail(TERN_ERR_STATE,
+                      "tern_checkpoint: random numbers of a function that ran first in another "
+                      "recording, or in none, can't be had again: record both, or set "
+                      "no_preserve_rng_state");
     tern_rng_put_back(now, n_now);
     return status;
 }

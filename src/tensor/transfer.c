@@ -372,6 +372,11 @@ const void *tern_storage_recording(const tern_tensor *x)
     return tern_capture_of(x->storage->place);
 }
 
+bool tern_storage_is_held(const tern_tensor *x)
+{
+    return x->storage->block && x->storage->block->holds > 0;
+}
+
 tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
                                      void *user)
 {

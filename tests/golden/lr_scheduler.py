@@ -14,6 +14,10 @@ def slow(epoch):
     return 1 / (1 + 0.1 * epoch)
 
 
+def fast(epoch):
+    return 1.25 - 0.01 * epoch
+
+
 def warm_up(o):
     parts = [lr.LinearLR(o, 0.1, 1.0, 8), lr.CosineAnnealingLR(o, 20, 0.001), lr.StepLR(o, 3, 0.5)]
     return lr.SequentialLR(o, parts, [8, 30])
@@ -47,6 +51,14 @@ CASES = {
     "swa_lr_linear": lambda o: SWALR(o, 0.03, 8, "linear"),
     "swa_lr_at_once": lambda o: SWALR(o, 0.03, 0),
     "swa_lr_behind": lambda o: lr.SequentialLR(o, [lr.ExponentialLR(o, 0.9), SWALR(o, 0.05, 10)], [12]),
+    "linear_lr_to_zero": lambda o: lr.LinearLR(o, 0.1, 0.0, 5),
+    "linear_lr_at_once": lambda o: lr.LinearLR(o, 0.1, 1.0, 0),
+    "polynomial_lr_at_once": lambda o: lr.PolynomialLR(o, 0, 2.0),
+    "one_cycle_linear": lambda o: lr.OneCycleLR(o, 0.1, STEPS, anneal_strategy="linear"),
+    "cosine_above": lambda o: lr.CosineAnnealingLR(o, 7, 0.5),
+    "cosine_chained": lambda o: lr.ChainedScheduler([lr.ConstantLR(o, 0.1, 4), lr.CosineAnnealingLR(o, 7, 0.05)]),
+    "multiplicative_behind": lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 0.5, 9), lr.MultiplicativeLR(o, fast)], [4]),
+    "behind_nothing": lambda o: lr.SequentialLR(o, [lr.ConstantLR(o, 0.5, 9), lr.ExponentialLR(o, 0.9)], [0]),
     "plateau": lambda o: lr.ReduceLROnPlateau(o, factor=0.5, patience=2, cooldown=3, min_lr=0.004),
     "plateau_max": lambda o: lr.ReduceLROnPlateau(o, "max", 0.2, 0, 0.05, "abs"),
 }
