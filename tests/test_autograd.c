@@ -258,6 +258,15 @@ static void inner_gradients_are_kept_on_request(void **state)
         assert_values(tern_grad(y), 2, 8);
         assert_values(tern_grad(x), 4, 32);
         assert_null(tern_grad(z));
+        y = tern_square(x);
+        assert_ok(tern_retain_grad(y));
+        z = tern_square(y);
+        assert_ok(backward(z, true));
+        tern_tensor *first = tern_keep(tern_grad(y));
+        assert_ok(backward(z, false));
+        assert_values(tern_grad(y), 4, 16); /* of both walks */
+        assert_values(first, 2, 8);
+        tern_release(first);
         assert_int_equal(tern_retain_grad(tern_detach(x)), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "can't retain_grad on Tensor that has requires_grad=False");
     }

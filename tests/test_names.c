@@ -135,6 +135,33 @@ static void values_go_by_position_and_by_name(void **state)
     }
 }
 
+/* The other factor of both is alpha, in the type of the sum. */
+static void alpha_is_multiplied_in_the_type_of_the_result(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *out[2], *bytes = TENSOR(device, TERN_U8, TERN_SHAPE(2), 4, 200);
+        tern_tensor *ints = TENSOR(device, TERN_I32, TERN_SHAPE(2), -1, 2);
+        tern_tensor *large = TENSOR(device, TERN_I32, TERN_SHAPE(1), 0x1p30);
+        tern_tensor *longs = TENSOR(device, TERN_I64, TERN_SHAPE(1), 0);
+        tern_value values[] = {tern_value_tensor("input", ints), tern_value_tensor("other", bytes),
+                               tern_value_int("alpha", -1)};
+        assert_int_equal(tern_call_by_name("add", values, 3, out, 2), 1);
+        assert_values(out[0], -5, -198);
+        values[0] = tern_value_tensor("input", longs);
+        values[1] = tern_value_tensor("other", large);
+        values[2] = tern_value_int("alpha", 8);
+        assert_int_equal(tern_call_by_name("add", values, 3, out, 2), 1);
+        assert_values(out[0], 0x1p33);
+        assert_int_equal(tern_call_by_name("sub", values, 3, out, 2), 1);
+        assert_values(out[0], -0x1p33);
+        values[0] = tern_value_tensor("input", tern_to_dtype(longs, TERN_F32));
+        assert_int_equal(tern_call_by_name("add", values, 3, out, 2), 1);
+        assert_values(out[0], 0x1p33);
+    }
+}
+
 static void an_overload_is_chosen_by_what_is_given(void **state)
 {
     (void)state;
@@ -241,6 +268,7 @@ int main(void)
         TEST(integers_are_not_truncated),
         TEST(parameters_say_what_the_signature_says),
         TEST(values_go_by_position_and_by_name),
+        TEST(alpha_is_multiplied_in_the_type_of_the_result),
         TEST(an_overload_is_chosen_by_what_is_given),
         TEST(a_text_is_one_of_the_choices),
         TEST(what_does_not_fit_is_refused_with_the_reason),

@@ -281,9 +281,24 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_error(TERN_ERR_ARGUMENT, "greater than or equal to 0 but received -2");
     assert_null(tern_adaptive_max_pool2d(NULL, TERN_DIMS(1)));
     assert_error(TERN_ERR_ARGUMENT, "input");
+    assert_null(tern_lp_pool2d(x, 0, TERN_DIMS(2), NULL));
+    assert_error(TERN_ERR_ARGUMENT, "norm_type must be a non-zero value, but got 0");
     tern_tensor *none = tern_zeros(TERN_SHAPE(0, 2, 4, 4), TERN_F32, "cpu");
     assert_shape(tern_max_pool2d(none, TERN_DIMS(2), NULL), 0, 2, 2, 2);
     assert_shape(tern_adaptive_avg_pool2d(none, TERN_DIMS(1)), 0, 2, 1, 1);
+}
+
+static void norms_of_infinite_order_are_the_largest_and_the_least(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(1, 1, 5), 3, -4, 1, 2, -7);
+        assert_values(tern_lp_pool1d(x, INFINITY, TERN_DIMS(2), NULL), 4, 2);
+        assert_values(tern_lp_pool1d(x, -INFINITY, TERN_DIMS(2), NULL), 3, 1);
+        tern_lp_pool_options o = {.ceil_mode = true};
+        assert_values(tern_lp_pool1d(x, INFINITY, TERN_DIMS(2), &o), 4, 2, 7);
+    }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -293,6 +308,7 @@ static const struct CMUnitTest tests[] = {
     TEST(windows_of_two_by_two_are_walked_in_order),
     TEST(unpooling_has_gradients_and_checks_its_indices),
     TEST(integers_have_the_largest_and_a_mean_rounded_towards_zero),
+    TEST(norms_of_infinite_order_are_the_largest_and_the_least),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)

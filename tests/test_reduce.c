@@ -206,6 +206,11 @@ static void empty_reductions(void **state)
         assert_values(tern_var(two, 5), INFINITY);
         assert_values(tern_var(two, 1.5), 1);
         assert_values(tern_std(two, -6), 0.25);
+        /* whose variances are no numbers of half precision */
+        tern_tensor *far = TENSOR(device, TERN_F16, TERN_SHAPE(2), 0, 1024);
+        tern_tensor *near = TENSOR(device, TERN_F16, TERN_SHAPE(2), 0, 0x1p-14);
+        assert_values(tern_std(far, 0), 512);
+        assert_values(tern_std(near, 0), 0x1p-15);
     }
 }
 

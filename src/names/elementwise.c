@@ -24,13 +24,7 @@ static tern_tensor *scaled(tern_tensor *x, tern_tensor *y, tern_scalar alpha)
 {
     if (!x || !y)
         return NULL;
-    tern_dtype own = tern_dtype_of(x), other = tern_dtype_of(y);
-    bool floating = tern_dtype_is_floating_point(own);
-    if (floating && (tern_dim(x) == 0) == (tern_dim(y) == 0))
-        x = tern_to_dtype(x, tern_promote_types(own, other));
-    tern_tensor *product = tern_mul_scalar(x, alpha);
-    bool beside = !floating && tern_dtype_is_floating_point(other);
-    return beside ? tern_to_dtype(product, other) : product;
+    return tern_mul_scalar(tern_to_dtype(x, tern_result_type(x, y)), alpha);
 }
 
 #define TABLE  names_elementwise

@@ -77,7 +77,7 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         if (out->hooks)
             TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
-            TERN_TRY(tern_walk_set_grad(w, out->retainer, out->dout));
+            TERN_TRY(tern_walk_retain(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
             const tern_history *h = w->wanted[k]->history;
             if (h && h->node == node && h->output == i)

@@ -141,6 +141,13 @@ tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
     return tern_history_set_grad(x, grad);
 }
 
+tern_status tern_walk_retain(tern_walk *w, tern_tensor *x, tern_tensor *grad)
+{
+    tern_tensor *old = x->history->grad;
+    grad = old ? tern_hook_add(old, grad) : grad;
+    return grad ? tern_walk_set_grad(w, x, grad) : tern_last_status();
+}
+
 /* ---- arriving ---------------------------------------------------------------------------- */
 
 /* Where the leaf is among those that the walk came to, n_leaves for a new one. The leaf's own note

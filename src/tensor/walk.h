@@ -42,6 +42,8 @@ tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad);
 tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **grad);
 /* x.grad = grad, which is borrowed. */
 tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad);
+/* x.grad += grad, of one that is no leaf and keeps it. */
+tern_status tern_walk_retain(tern_walk *w, tern_tensor *x, tern_tensor *grad);
 /* Around a walk. */
 void tern_walk_begin(tern_walk *w);
 void tern_walk_end(tern_walk *w);

@@ -170,6 +170,18 @@ static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
                : NULL;
 }
 
+/* The largest of |x| in the window, or the least. */
+static tern_tensor *extreme_pool(tern_tensor *x, bool least, tern_shape size,
+                                 const tern_lp_pool_options *o, int ndim, const char *function)
+{
+    const tern_max_pool_options max = {.stride = o ? o->stride : TERN_SHAPE_SCALAR,
+                                       .ceil_mode = o && o->ceil_mode};
+    tern_values_indices out = {0};
+    x = tern_abs(x);
+    max_pool(least ? tern_neg(x) : x, size, &max, ndim, function, &out);
+    return least ? tern_neg(out.values) : out.values;
+}
+
 /* y = (sum of x^p over the window)^(1 / p), made of an average pool: with m the mean of x^p
  * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it: of integers, too, whose mean is
  * rounded towards 0 where p is whole. */
@@ -184,6 +196,11 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
         count *= (double)all.dims[d];
     if (!given(x, "input", function))
         return NULL;
+    if (p == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: norm_type must be a non-zero value, but got 0", function);
+    if (isinf(p))
+        return extreme_pool(x, p < 0, size, o, ndim, function);
     bool real = tern_dtype_is_floating_point(x->dtype) || p != floor(p);
     tern_tensor *y =
         tern_pow_scalar(x, real ? tern_scalar_real(p) : tern_scalar_int(tern_size_of_real(p)));

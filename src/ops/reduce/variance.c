@@ -53,26 +53,29 @@ static tern_status var_forward(tern_call *call)
     const var_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *out = call->out[0];
     tern_status status = TERN_OK;
+    const bool root = call->op->variant == STD;
     if (out->numel == 0)
         return TERN_OK;
     if (x->numel == 0)
         return tern_fill_(out, tern_scalar_real(NAN)) ? TERN_OK : tern_last_status();
     if (x->dtype == TERN_F32 || x->dtype == TERN_F64) {
         status = var_into(out, x, at);
-    } else { /* both passes in f32 */
+        if (status == TERN_OK && root && !tern_sqrt_(out))
+            status = tern_last_status();
+    } else { /* both passes, and the root, in f32 */
         tern_shape shape = tern_shape_of(x);
         tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
         tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
         status = wide && result ? tern_hook_copy(wide, x) : tern_last_status();
         if (status == TERN_OK)
             status = var_into(result, wide, at);
+        if (status == TERN_OK && root && !tern_sqrt_(result))
+            status = tern_last_status();
         if (status == TERN_OK)
             status = tern_hook_copy(out, result);
         tern_release(wide);
         tern_release(result);
     }
-    if (status == TERN_OK && call->op->variant == STD && !tern_sqrt_(out))
-        status = tern_last_status();
     return status;
 }
 
