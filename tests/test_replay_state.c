@@ -49,7 +49,9 @@ static tern_tensor *train(const char *device, int which, bool recorded, bool sna
     tern_snapshot_add_optimizer(all, "o", o);
     for (int i = 0; i < STEPS && tern_last_status() == TERN_OK; i++) {
         if (i == SAVED) {
-            saved = tern_state_dict_clone(tern_optim_state_dict(o));
+            tern_state_dict *own = tern_optim_state_dict(o);
+            saved = tern_state_dict_clone(own);
+            tern_state_dict_free(own);
             assert_ok(tern_snapshot_save(all, test_path("state"), NULL));
         }
         if (i == LOADED)
