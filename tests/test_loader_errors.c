@@ -57,6 +57,93 @@ static void items_that_fail_are_left_out(void **state)
     tern_dataset_free(d);
 }
 
+/* ---- workers that cannot begin ------------------------------------------------------------- */
+
+typedef struct beginning {
+    int first;         /* workers from this one on fail */
+    bool silent;       /* with a status alone */
+    atomic_int begun;  /* how many were called */
+    atomic_bool ready; /* the last of them was */
+    int workers;
+} beginning;
+
+static tern_status begins(int worker, void *user)
+{
+    beginning *b = user;
+    if (atomic_fetch_add(&b->begun, 1) + 1 == b->workers)
+        atomic_store(&b->ready, true);
+    if (worker < b->first)
+        return TERN_OK;
+    return b->silent ? TERN_ERR_IO : tern_fail(TERN_ERR_IO, "begins: no place %d", worker);
+}
+
+/* Item i, slowly, once all workers have begun. */
+static tern_status after_all(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    beginning *b = tern_dataset_data(self);
+    while (b->workers && !atomic_load(&b->ready))
+        nap(1);
+    nap(2);
+    item[0] = tern_tensor_scalar(TERN_SCALAR(i), TERN_I64, NULL);
+    return TERN_OK;
+}
+
+static tern_status next_after_all(tern_dataset *self, tern_tensor **item, bool *end)
+{
+    *end = false;
+    return after_all(self, 0, item);
+}
+
+/* A loop with such workers, twice, as its workers stay: an error each time, which names a worker that failed. */
+static void expect_no_beginning(tern_dataset *d, beginning *b)
+{
+    tern_loader *loader = tern_data_loader(d, &(tern_loader_options){.batch_size = 2,
+                                                                     .num_workers = b->workers,
+                                                                     .skip_errors = true,
+                                                                     .worker_init = begins,
+                                                                     .worker_init_user = b});
+    for (int loop = 0; loop < 2; loop++) {
+        TERN_EACH_BATCH(batch, loader) assert_true(batch.index < 1000);
+        const char *text = tern_last_error();
+        assert_non_null(strstr(text, "tern_data_loader: worker_init of worker "));
+        assert_non_null(strstr(text, b->silent ? ": IO" : "begins: no place "));
+        assert_int_equal(tern_last_status(), TERN_ERR_IO);
+        tern_clear_error();
+    }
+    assert_int_equal(atomic_load(&b->begun), b->workers);
+    tern_loader_free(loader);
+}
+
+static void workers_that_cannot_begin_end_the_loop(void **state)
+{
+    (void)state;
+    int64_t live = tern_live_tensors();
+    for (int workers = 1; workers <= 3; workers++)
+        for (int first = 0; first < workers; first++)
+            for (int silent = 0; silent < 2; silent++) {
+                beginning b = {.first = first, .silent = silent, .workers = workers};
+                tern_dataset *d = tern_data_dataset("Slow", 200, 1, after_all, &b);
+                expect_no_beginning(d, &b);
+                tern_dataset_free(d);
+                b = (beginning){.first = first, .silent = silent, .workers = workers};
+                d = tern_data_iterable_dataset("Stream", 1, NULL, next_after_all, &b);
+                expect_no_beginning(d, &b);
+                tern_dataset_free(d);
+            }
+    beginning none = {.first = 0}; /* no worker, no call */
+    tern_dataset *d = tern_data_dataset("Slow", 8, 1, after_all, &none);
+    tern_loader *loader = tern_data_loader(
+        d, &(tern_loader_options){.worker_init = begins, .worker_init_user = &none});
+    int64_t items;
+    TERN_SCOPE
+        run(loader, -1, &items);
+    assert_int_equal(items, 8);
+    assert_int_equal(atomic_load(&none.begun), 0);
+    tern_loader_free(loader);
+    tern_dataset_free(d);
+    assert_int_equal(tern_live_tensors(), live);
+}
+
 static void a_hanging_item_is_named(void **state)
 {
     (void)state;
@@ -202,9 +289,13 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_error_comes_with_its_batch), TEST(items_that_fail_are_left_out),
-        TEST(a_hanging_item_is_named),       TEST(batches_are_collated),
-        TEST(the_default_collate_stacks),    TEST(every_allocation_may_fail),
+        TEST(an_error_comes_with_its_batch),
+        TEST(items_that_fail_are_left_out),
+        TEST(a_hanging_item_is_named),
+        TEST(batches_are_collated),
+        TEST(the_default_collate_stacks),
+        TEST(every_allocation_may_fail),
+        TEST(workers_that_cannot_begin_end_the_loop),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

@@ -40,7 +40,9 @@ typedef struct tern_data_worker {
     pthread_t thread;
     atomic_llong item; /* that it makes; -1: none */
     bool runs;
-    bool hangs; /* a loop waited for it in vain: it is not waited for again */
+    bool hangs;         /* a loop waited for it in vain: it is not waited for again */
+    tern_status status; /* of worker_init, and its message: those of all that it would make */
+    char message[MESSAGE_BYTES - 160];
 } tern_data_worker;
 
 struct tern_loader {

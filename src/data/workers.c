@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "data/loader.h"
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -42,8 +43,12 @@ static void tell(tern_loader *l, const tern_job *job)
 static void make(tern_data_worker *w, tern_job *job)
 {
     tern_loader *l = w->loader;
-    const bool reads = tern_dataset_iterates(l->dataset);
+    const bool reads = tern_dataset_iterates(l->dataset) && w->status == TERN_OK;
     job->state = JOB_TAKEN;
+    if ((job->status = w->status) != TERN_OK)
+        snprintf(job->message, sizeof job->message,
+                 "tern_data_loader: worker_init of worker %d: %s", w->number,
+                 *w->message ? w->message : tern_status_name(w->status));
     l->reading = reads;
     pthread_mutex_unlock(&l->lock);
     if (reads) {
@@ -109,8 +114,8 @@ static void start_item_thread(tern_data_worker *w)
     tern_item_state_enter(&state);
     if (!l->o.worker_init || tern_error_hold_begin(&hold) != TERN_OK)
         return;
-    l->o.worker_init(w->number, l->o.worker_init_user);
-    tern_error_hold_end(&hold, NULL, 0);
+    w->status = l->o.worker_init(w->number, l->o.worker_init_user);
+    tern_error_hold_end(&hold, w->message, sizeof w->message);
 }
 
 static void *run(void *user)

@@ -56,7 +56,8 @@ typedef struct tern_loader_options {
     int device_transform_which;
     bool skip_errors; /* leave out items that fail, and count them */
     double timeout;   /* seconds that the loop waits for workers; 0: for ever */
-    /* Called on each worker's thread when it starts. */
+    /* Called on each worker's thread when it starts. What it fails with ends the loop that takes a
+     * batch of that worker. */
     tern_status (*worker_init)(int worker, void *user);
     void *worker_init_user;
     /* Called for each batch, before it is given, and at the epoch's end. */
