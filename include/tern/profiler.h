@@ -59,8 +59,10 @@ typedef struct tern_profiler_row {
     int64_t calls;
     int64_t host_ns, self_host_ns;
     int64_t device_ns, self_device_ns;
-    int64_t launches;  /* kernels and products, with those of what was called */
-    double flops;      /* of products, convolutions and attention: two for a multiply and add */
+    int64_t launches; /* kernels and products, with those of what was called */
+    /* Of products, convolutions, attention and recurrent layers, and of their gradients: two for a multiply and add. What a
+     * mask hides is counted. */
+    double flops;
     int64_t copied;    /* bytes from and to the host */
     int64_t allocated; /* bytes of tensors made less those freed, self; with .memory */
     uint64_t reserved[8];

@@ -29,7 +29,7 @@ static void add_up(const tern_profiler *p, sums *s)
             outer->self_device_ns += s[i].device_ns;
         else if (e->kind != TERN_EVENT_MEMORY)
             outer->inner_host_ns += e->end - e->begin;
-        if (outer->flops == 0 || p->events[e->outer - 1].kind != TERN_SPAN_OPERATION)
+        if (p->events[e->outer - 1].flops == 0) /* else it counted those inside */
             outer->flops += s[i].flops;
     }
 }
