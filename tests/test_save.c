@@ -121,6 +121,43 @@ static void only_regular_files_are_replaced(void **state)
     tern_state_dict_free(dict);
 }
 
+static void names_of_other_formats_are_refused(void **state)
+{
+    static const char *const names[][2] = {
+        {"x.pt", ".pt files are not written, safetensors are"},
+        {"x.PT", ".pt files are not written, safetensors are"},
+        {"x.Pth", ".pth files"},
+        {"x.bin", ".bin files"},
+        {"x.ckpt", ".ckpt files"},
+        {"x.gguf", ".gguf files"},
+        {"x.h5", ".h5 files"},
+        {"x.hdf5", ".hdf5 files"},
+        {"x.pkl", ".pkl files"},
+        {"x.npz", ".npz files are not written but by tern_npz_save, safetensors are"},
+        {"x.NPY", ".npy files are not written but by tern_npy_save, safetensors are"},
+        {"x.onnx", ".onnx files are not written but by tern_onnx_export, safetensors are"},
+    };
+    static const char *const fine[] = {"x.safetensors", "x", "npz", "x.npz.safetensors", "x.pt1"};
+    (void)state;
+    tern_state_dict *dict = dict_of("x", 1);
+    fresh_folder("names");
+    fresh_folder("names/of.npz");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "names/%s", names[i][0]);
+        assert_int_equal(tern_save(dict, in_folder(path), NULL), TERN_ERR_UNSUPPORTED);
+        assert_error(TERN_ERR_UNSUPPORTED, names[i][1]);
+    }
+    assert_int_equal(count_files(in_folder("names")), 1);
+    assert_ok(tern_save(dict, in_folder("names/of.npz/x"), NULL));
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "names/%s", fine[i]);
+        assert_ok(tern_save(dict, in_folder(path), NULL));
+    }
+    tern_state_dict_free(dict);
+}
+
 static void nothing_is_saved_while_an_error_is_recorded(void **state)
 {
     (void)state;
@@ -407,6 +444,7 @@ int main(void)
         TEST(a_new_file_has_the_mode_of_the_umask),
         TEST(a_link_is_followed),
         TEST(only_regular_files_are_replaced),
+        TEST(names_of_other_formats_are_refused),
         TEST(nothing_is_saved_while_an_error_is_recorded),
         TEST(a_kill_leaves_the_old_file_or_the_new),
         TEST(what_a_killed_process_left_goes),

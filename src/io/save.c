@@ -2,12 +2,7 @@
 #include "io/save.h"
 #include "base/option.h"
 #include <string.h>
-
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
+#include <strings.h>
 
 static tern_status save_one(const io_list *list, const char *path, const char *function)
 {
@@ -19,20 +14,31 @@ static tern_status save_one(const io_list *list, const char *path, const char *f
     return status;
 }
 
+/* Names that say another format, in capitals too; the first of these are written, by functions of their own. */
+static tern_status check_name(const char *path, const char *function)
+{
+    static const char *const by[] = {" but by tern_npz_save", " but by tern_npy_save",
+                                     " but by tern_onnx_export", ""};
+    static const char others[][8] = {"npz", "npy",  "onnx", "pt",   "pth", "ckpt",
+                                     "bin", "gguf", "h5",   "hdf5", "pkl"};
+    const char *end = strrchr(path, '.');
+    for (size_t i = 0; end && i < sizeof others / sizeof *others; i++)
+        if (strcasecmp(end + 1, others[i]) == 0)
+            return tern_fail(TERN_ERR_UNSUPPORTED,
+                             "%s: \"%s\": .%s files are not written%s, safetensors are, which "
+                             "PyTorch loads too: call it .safetensors",
+                             function, path, others[i], by[i < 3 ? i : 3]);
+    return TERN_OK;
+}
+
 tern_status io_save(const tern_state_dict *dict, const char *path, const tern_save_options *options,
                     const char *function)
 {
-    static const char *const read_only[] = {".pt", ".pth", ".ckpt", ".onnx", ".bin"};
     tern_save_options o = tern_read_save(options);
     if (!dict || !path)
         return tern_fail_argument_null(function, dict ? "path" : "dict");
     TERN_TRY(tern_last_status());
-    for (size_t i = 0; i < sizeof read_only / sizeof *read_only; i++)
-        if (ends(path, read_only[i]))
-            return tern_fail(TERN_ERR_UNSUPPORTED,
-                             "%s: \"%s\": %s files are not written, safetensors are, which PyTorch "
-                             "loads too: call it .safetensors",
-                             function, path, read_only[i]);
+    TERN_TRY(check_name(path, function));
     io_list list;
     tern_status status = io_list_all(dict, function, &list);
     if (status == TERN_OK)

@@ -36,7 +36,7 @@ TERN_API tern_save_options tern_save_defaults(void);
  * storage are both written. The file has the old one's mode, else 0666 less the umask. A symbolic
  * link is followed; what is neither absent nor a regular file is not replaced. Refused while an
  * error is recorded. Errors: TERN_ERR_IO; TERN_ERR_ARGUMENT for a name that is empty, "__metadata__"
- * or no UTF-8; TERN_ERR_UNSUPPORTED for names that end as those of formats that are only read. */
+ * or no UTF-8; TERN_ERR_UNSUPPORTED for names that end as those of other formats, such as .pt, .npz or .h5. */
 TERN_API tern_status tern_save(const tern_state_dict *dict, const char *path,
                                const tern_save_options *options);
 
