@@ -61,6 +61,19 @@ static void tells_types()
                   tern_last_status() == TERN_ERR_DTYPE,
               "another type is refused");
         tern_clear_error();
+        const float *pointers[] = {rows[0], rows[1]};
+        check(!tern_from_data(pointers, TERN_SHAPE(2, 2), TERN_F32, "cpu") &&
+                  tern_last_status() == TERN_ERR_DTYPE,
+              "addresses of rows are");
+        tern_clear_error();
+        check(!tern_from_data("bytes", TERN_SHAPE(1), TERN_DTYPE_DEFAULT, "cpu") &&
+                  tern_last_status() == TERN_ERR_DTYPE,
+              "char tells none");
+        tern_clear_error();
+        check(is(tern_from_data("\x02", TERN_SHAPE(1), TERN_U8, "cpu"), TERN_U8, 2) &&
+                  is(tern_from_data((const void *)rows, TERN_SHAPE(4), TERN_DTYPE_DEFAULT, "cpu"),
+                     TERN_F32, 10),
+              "bytes fit what is said");
         check(is(i, TERN_I64, 3), "a range of integers");
         check(is(tern_arange(0.0, 3, 1, TERN_DTYPE_DEFAULT, "cpu"), TERN_F32, 3), "of reals");
         check(is(tern_mul(i, 2), TERN_I64, 6) && is(tern_mul(i, 0.5), TERN_F32, 1.5) &&

@@ -312,6 +312,59 @@ static void halves_and_bytes_fit_what_is_said(void **state)
     }
 }
 
+#define ROWS_ARE_REFUSED(T)                                                                        \
+    do {                                                                                           \
+        static T first_[2], second_[2];                                                            \
+        T *rows_[] = {first_, second_};                                                            \
+        const T *read_[] = {first_, second_};                                                      \
+        for (tern_dtype dtype_ = 0; dtype_ <= TERN_F64; dtype_++) {                                \
+            assert_null(tern_from_data(rows_, TERN_SHAPE(2, 2), dtype_, "cpu"));                   \
+            assert_error(TERN_ERR_DTYPE, "tern_from_data: data points to pointers");               \
+            assert_null(tern_from_data(read_, TERN_SHAPE(2, 2), dtype_, "cpu"));                   \
+            assert_error(TERN_ERR_DTYPE, "tern_from_data: data points to pointers");               \
+        }                                                                                          \
+        assert_int_equal(tern_copy_to_host(x, rows_, sizeof rows_), TERN_ERR_DTYPE);               \
+        assert_error(TERN_ERR_DTYPE, "data points to pointers");                                   \
+    } while (0)
+
+/* Addresses of rows are no elements, and char and structs none of a dtype of their own. */
+static void pointers_that_cannot_be_meant_are_refused(void **state)
+{
+    static const struct pixel {
+        float red, green;
+    } pixels[] = {{1, -2}};
+    static const float deep[1][1][2] = {{{1, -2}}};
+    static const char bytes[] = {0x38, (char)0xc0}; /* 1, -2 in float8_e4m3fn */
+    (void)state;
+    TERN_SCOPE {
+        float back[2];
+        tern_tensor *x = tern_from_data(pixels, TERN_SHAPE(2), TERN_F32, "cpu");
+        IS(x, TERN_F32, 1, -2);
+        assert_ok(tern_copy_to_host(x, (struct pixel *)back, sizeof back));
+        IS(tern_from_data(deep, TERN_SHAPE(2), TERN_F32, "cpu"), TERN_F32, 1, -2);
+        IS(tern_from_data(bytes, TERN_SHAPE(2), TERN_F8_E4M3FN, "cpu"), TERN_F8_E4M3FN, 1, -2);
+        assert_null(tern_from_data(pixels, TERN_SHAPE(1), 0, "cpu"));
+        assert_error(TERN_ERR_DTYPE, "data points to char or a struct");
+        assert_null(tern_from_data(deep, TERN_SHAPE(2), 0, "cpu"));
+        assert_error(TERN_ERR_DTYPE, "and dtype is not given");
+        assert_null(tern_from_data(bytes, TERN_SHAPE(2), 0, "cpu"));
+        assert_error(TERN_ERR_DTYPE, "and dtype is not given");
+        ROWS_ARE_REFUSED(float);
+        ROWS_ARE_REFUSED(double);
+        ROWS_ARE_REFUSED(bool);
+        ROWS_ARE_REFUSED(char);
+        ROWS_ARE_REFUSED(int8_t);
+        ROWS_ARE_REFUSED(uint8_t);
+        ROWS_ARE_REFUSED(int16_t);
+        ROWS_ARE_REFUSED(uint16_t);
+        ROWS_ARE_REFUSED(int32_t);
+        ROWS_ARE_REFUSED(uint32_t);
+        ROWS_ARE_REFUSED(int64_t);
+        ROWS_ARE_REFUSED(uint64_t);
+        ROWS_ARE_REFUSED(long long);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(every_function_of_two_tensors_takes_numbers),
     TEST(numbers_promote_by_their_types),
@@ -320,5 +373,6 @@ static const struct CMUnitTest tests[] = {
     TEST(the_dtype_of_a_range_goes_by_types),
     TEST(a_pointer_tells_its_type),
     TEST(halves_and_bytes_fit_what_is_said),
+    TEST(pointers_that_cannot_be_meant_are_refused),
 };
 TEST_MAIN(tests)

@@ -4,8 +4,9 @@
  * integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
  * TERN_ERR_DTYPE, in C at compile time where dtype is a constant; so is a tensor of another dtype in
  * tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, or TERN_U16, which has to be said; uint8_t
- * may also hold a float8. void * and char * are bytes that fit any dtype, float32 where none is given. What holds for the names in
- * numbers.h holds for these. */
+ * may also hold a float8. void * are bytes that fit any dtype, float32 where none is given; char *, structs and arrays of more
+ * dims fit any that is given. Pointers to pointers fit none: rows lie behind each other. What holds for the names in numbers.h
+ * holds for these. */
 #ifndef TERN_POINTERS_H
 #define TERN_POINTERS_H
 #include <tern/ops/create.h>
@@ -14,9 +15,9 @@
 /* clang-format off */
 #ifndef __cplusplus
 
-/* What p points to, a tern_elements: rows of arrays too, and 0 where that is not known (void, char,
- * structs). By numbers, for short: what expands is told by messages of compilers and by assert. */
+/* What p points to, a tern_elements: rows of arrays too. By numbers, for short: what expands is told by messages of compilers and by assert. */
 #define TERN_POINTERS_(T, n) T *: n, const T *: n, T (*)[]: n, const T (*)[]: n
+#define TERN_ROWS_(T)         T **: -2, const T **: -2
 #define TERN_ELEMENTS_(p)                                                                              \
     _Generic((p), TERN_POINTERS_(float, 1), TERN_POINTERS_(double, 2), TERN_POINTERS_(int, 5),         \
              TERN_POINTERS_(long, sizeof(long) == 8 ? 6 : 5), TERN_POINTERS_(long long, 6),            \
@@ -24,7 +25,12 @@
              TERN_POINTERS_(unsigned short, -1), TERN_POINTERS_(signed char, 9),                       \
              TERN_POINTERS_(short, 10), TERN_POINTERS_(unsigned, 12),                                  \
              TERN_POINTERS_(unsigned long, sizeof(long) == 8 ? 13 : 12),                               \
-             TERN_POINTERS_(unsigned long long, 13), default: 0)
+             TERN_POINTERS_(unsigned long long, 13), void *: 0, const void *: 0,                       \
+             TERN_ROWS_(float), TERN_ROWS_(double), TERN_ROWS_(bool), TERN_ROWS_(char),                \
+             TERN_ROWS_(signed char), TERN_ROWS_(unsigned char), TERN_ROWS_(short),                    \
+             TERN_ROWS_(unsigned short), TERN_ROWS_(int), TERN_ROWS_(unsigned), TERN_ROWS_(long),      \
+             TERN_ROWS_(unsigned long), TERN_ROWS_(long long), TERN_ROWS_(unsigned long long),         \
+             TERN_ROWS_(void), default: -3)
 /* n where that is a constant expression, else 0: only then is (void *)(0 * n) a null pointer. */
 #define TERN_CONSTANT_(n) _Generic(1 ? (void *)((intptr_t)(n) * 0) : (int *)0, int *: (n), default: 0)
 #define TERN_FROM_DATA_4_(data, shape, dtype, device)                                                  \
@@ -35,7 +41,7 @@
 #define TERN_FROM_DATA_AS_(e, d, data, shape, dtype, device)                                           \
     __extension__({                                                                                    \
         enum { e = TERN_ELEMENTS_(data), d = TERN_CONSTANT_(dtype) };                                  \
-        _Static_assert(!d || !e || (int)e == (int)d || (e == -1 && (d == 3 || d == 4 || d == 11)) ||   \
+        _Static_assert(!d || !e || e == -3 || (int)e == (int)d || (e == -1 && (d == 3 || d == 4 || d == 11)) ||   \
                            (e == 7 && (d == 14 || d == 15)),                                       \
                        "tern_from_data: the pointer is to elements of another type than dtype");       \
         tern_from_data_typed(data, (tern_elements)e, shape, dtype, device);                            \
@@ -158,7 +164,9 @@ template <class T> constexpr tern_elements tern_elements_of_()
            : std::is_same<T, bool>::value               ? TERN_ELEMENTS_BOOL
            : std::is_same<T, unsigned char>::value      ? TERN_ELEMENTS_U8
            : std::is_same<T, unsigned short>::value     ? TERN_ELEMENTS_HALF
-           : !std::is_integral<T>::value || std::is_same<T, char>::value ? TERN_ELEMENTS_ANY
+           : std::is_void<T>::value     ? TERN_ELEMENTS_ANY
+           : std::is_pointer<T>::value  ? TERN_ELEMENTS_OTHER
+           : !std::is_integral<T>::value || std::is_same<T, char>::value ? TERN_ELEMENTS_UNKNOWN
            : std::is_signed<T>::value && sizeof(T) == 4 ? TERN_ELEMENTS_I32
            : std::is_signed<T>::value && sizeof(T) == 8 ? TERN_ELEMENTS_I64
            : std::is_signed<T>::value && sizeof(T) == 2 ? TERN_ELEMENTS_I16

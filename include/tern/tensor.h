@@ -157,7 +157,7 @@ TERN_API int64_t tern_item_int(const tern_tensor *x);
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
 /* What a host pointer points to, as pointers.h tells it by the pointer's type. */
 typedef enum tern_elements {
-    TERN_ELEMENTS_ANY = 0, /* bytes: void *, char * */
+    TERN_ELEMENTS_ANY = 0, /* bytes: void * */
     TERN_ELEMENTS_F32 = TERN_F32,
     TERN_ELEMENTS_F64 = TERN_F64,
     TERN_ELEMENTS_I32 = TERN_I32,
@@ -168,8 +168,9 @@ typedef enum tern_elements {
     TERN_ELEMENTS_I16 = TERN_I16,
     TERN_ELEMENTS_U32 = TERN_U32,
     TERN_ELEMENTS_U64 = TERN_U64,
-    TERN_ELEMENTS_HALF = -1, /* uint16_t: float16, bfloat16 or uint16 */
-    TERN_ELEMENTS_OTHER = -2 /* an integer that is no dtype */
+    TERN_ELEMENTS_HALF = -1,   /* uint16_t: float16, bfloat16 or uint16 */
+    TERN_ELEMENTS_OTHER = -2,  /* pointers, or an integer that is no dtype */
+    TERN_ELEMENTS_UNKNOWN = -3 /* char, a struct: the dtype has to be given */
 } tern_elements;
 /* The same where data points to elements: TERN_ERR_DTYPE if they are not x's. */
 TERN_API tern_status tern_copy_to_host_typed(const tern_tensor *x, void *data,

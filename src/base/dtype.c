@@ -134,15 +134,17 @@ bool tern_elements_are(tern_elements elements, tern_dtype dtype)
         return dtype == TERN_F16 || dtype == TERN_BF16 || dtype == TERN_U16;
     if (elements == TERN_ELEMENTS_U8 && is_float8(dtype))
         return true;
-    return elements == TERN_ELEMENTS_ANY || (int)elements == (int)dtype;
+    return elements == TERN_ELEMENTS_ANY || elements == TERN_ELEMENTS_UNKNOWN ||
+           (int)elements == (int)dtype;
 }
 
 const char *tern_elements_name(tern_elements elements)
 {
     if (elements == TERN_ELEMENTS_HALF)
         return "halves (uint16_t: float16, bfloat16 or uint16)";
-    return elements > TERN_ELEMENTS_ANY ? tern_dtype_name((tern_dtype)elements)
-                                        : "integers of a type that no dtype has";
+    return elements > TERN_ELEMENTS_ANY        ? tern_dtype_name((tern_dtype)elements)
+           : elements == TERN_ELEMENTS_UNKNOWN ? "char or a struct, which may be any"
+                                               : "pointers, or integers that no dtype has";
 }
 
 tern_scalar tern_scalar_real(double value)
