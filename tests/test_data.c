@@ -152,7 +152,7 @@ static void rows_of_tensors_are_items(void **state)
             tern_loader_free(loader);
             tern_dataset_free(d);
             assert_null(tern_data_tensor_dataset(x, tern_arange(0, 3, 1, TERN_I64, NULL)));
-            assert_error(TERN_ERR_SHAPE, "Size mismatch between tensors");
+            assert_error(TERN_ERR_SHAPE, "Size mismatch between tensors: 4 rows at 0 and 3 at 1");
         }
 }
 
@@ -166,7 +166,7 @@ static void others_are_put_together(void **state)
     assert_null(tern_data_subset(a, (int64_t[]){5}, 1));
     assert_error(TERN_ERR_ARGUMENT, "index 5 is out of range: Count has 5 items");
     assert_null(tern_data_stack_dataset(a, b));
-    assert_error(TERN_ERR_ARGUMENT, "Size mismatch between datasets");
+    assert_error(TERN_ERR_ARGUMENT, "Size mismatch between datasets: 5 items at 0 and 3 at 1");
     tern_dataset_free(part);
     tern_dataset_free(a);
     tern_dataset_free(b);
@@ -367,6 +367,39 @@ static void own_samplers_choose_items_and_batches(void **state)
     tern_dataset_free(d);
 }
 
+/* As many items as are left of a number, which may be none. */
+static int64_t of_six(void *data, int64_t epoch, const int64_t *order, int64_t length,
+                      int64_t position)
+{
+    (void)epoch, (void)order;
+    assert_in_range(position, 0, length - 1);
+    return position < 6 ? 3 : *(int64_t *)data;
+}
+
+static void a_batch_has_an_item_at_least(void **state)
+{
+    (void)state;
+    int64_t wrong[] = {0, -1, INT64_MIN + 1};
+    tern_dataset *d = count_to(10);
+    const tern_sampler_type type = {.name = "Sixes", .order = backwards, .batch = of_six};
+    for (int workers = 0; workers < 3; workers++)
+        for (int i = 0; i < 3; i++) {
+            char text[96];
+            int n = 0;
+            tern_loader *loader = tern_data_loader(
+                d,
+                &(tern_loader_options){.num_workers = workers,
+                                       .batch_sampler = tern_data_sampler(&type, 10, &wrong[i])});
+            TERN_EACH_BATCH(batch, loader) n += batch.size == 3;
+            assert_int_equal(n, 2); /* those before it are given */
+            snprintf(text, sizeof text, "sampler Sixes must have at least 1 item, not %lld",
+                     (long long)wrong[i]);
+            assert_error(TERN_ERR_ARGUMENT, text);
+            tern_loader_free(loader);
+        }
+    tern_dataset_free(d);
+}
+
 static void wrong_samplers_are_refused(void **state)
 {
     (void)state;
@@ -406,6 +439,7 @@ int main(void)
         TEST(large_orders_are_permutations),
         TEST(ranks_share_an_order),
         TEST(own_samplers_choose_items_and_batches),
+        TEST(a_batch_has_an_item_at_least),
         TEST(wrong_samplers_are_refused),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

@@ -37,16 +37,19 @@ static int64_t item_at(tern_loader *l, int64_t position)
     return s->kind->at(s, (l->start + position * s->world + s->rank) % l->n);
 }
 
+/* Of the next batch; 0: there is none; below that it is one more, which no sampler may say. */
 static int64_t batch_size(const tern_loader *l)
 {
     const tern_sampler *s = l->sampler;
     int64_t left = l->total - l->planned, size = l->o.batch_size;
     if (l->total < 0)
         return size;
+    if (left <= 0)
+        return 0;
     if (s->type.batch)
         size = s->type.batch(s->data, l->epoch, s->order, l->n, l->start + l->planned);
     if (size < 1)
-        size = 1;
+        return size - 1;
     return size < left ? size : l->o.drop_last && size > left ? 0 : left;
 }
 
@@ -55,11 +58,19 @@ static tern_status plan(tern_loader *l, tern_job **planned)
 {
     int64_t n = batch_size(l);
     *planned = NULL;
-    if (n <= 0)
+    if (n == 0)
         return TERN_OK;
-    tern_job *job = tern_job_new(n);
+    tern_job *job = tern_job_new(n > 0 ? n : 0);
     if (!job)
         return TERN_ERR_MEMORY;
+    if (n < 0) { /* it fails in its turn, after those before it */
+        job->status = TERN_ERR_ARGUMENT;
+        snprintf(job->message, sizeof job->message,
+                 "tern_data_loader: batches of the sampler %.60s must have at least 1 item, not "
+                 "%" PRId64,
+                 l->sampler->type.name, n + 1);
+        n = 0;
+    }
     job->n = n;
     job->number = l->jobs++;
     job->seed = l->seed;

@@ -60,6 +60,11 @@ static const tern_dataset_type tensors_type = {.name = "TensorDataset",
                                                .items = tensors_items,
                                                .free_data = free_tensors};
 
+static long long rows_of(const tern_tensor *x)
+{
+    return tern_dim(x) < 1 ? 0 : tern_size(x, 0);
+}
+
 tern_dataset *tern_data_tensor_dataset_of(tern_tensor *const *x, int n)
 {
     const char *function = "tern_data_tensor_dataset";
@@ -69,8 +74,10 @@ tern_dataset *tern_data_tensor_dataset_of(tern_tensor *const *x, int n)
     for (int i = 0; i < n; i++) {
         if (!x[i])
             return tern_fail_argument_null(function, "a tensor"), NULL;
-        if (tern_dim(x[i]) < 1 || tern_size(x[i], 0) != tern_size(x[0], 0))
-            return tern_fail_null(TERN_ERR_SHAPE, "%s: Size mismatch between tensors", function);
+        if (tern_dim(x[i]) < 1 || rows_of(x[i]) != rows_of(x[0]))
+            return tern_fail_null(
+                TERN_ERR_SHAPE, "%s: Size mismatch between tensors: %lld rows at 0 and %lld at %d",
+                function, rows_of(x[0]), rows_of(x[i]), i);
     }
     tensors *t = tern_alloc(sizeof *t);
     if (!t)
@@ -312,8 +319,10 @@ tern_dataset *tern_data_stack_dataset_of(tern_dataset *const *of, int n)
     for (int i = 0; o && i < n; i++) {
         if (of[i]->length != of[0]->length) {
             free_others(o);
-            return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Size mismatch between datasets",
-                                  function);
+            return tern_fail_null(
+                TERN_ERR_ARGUMENT,
+                "%s: Size mismatch between datasets: %lld items at 0 and %lld at %d", function,
+                (long long)of[0]->length, (long long)of[i]->length, i);
         }
         count += of[i]->count;
     }

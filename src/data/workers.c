@@ -45,7 +45,7 @@ static void make(tern_data_worker *w, tern_job *job)
     tern_loader *l = w->loader;
     const bool reads = tern_dataset_iterates(l->dataset) && w->status == TERN_OK;
     job->state = JOB_TAKEN;
-    if ((job->status = w->status) != TERN_OK)
+    if (w->status != TERN_OK && (job->status = w->status))
         snprintf(job->message, sizeof job->message,
                  "tern_data_loader: worker_init of worker %d: %s", w->number,
                  *w->message ? w->message : tern_status_name(w->status));

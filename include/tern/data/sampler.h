@@ -59,7 +59,7 @@ typedef struct tern_sampler_type {
     /* Fill order[length] for an epoch; depends on nothing but its arguments and data. */
     tern_status (*order)(void *data, uint64_t seed, int64_t epoch, int64_t *order, int64_t length);
     /* The size of the batch that begins at order[position], so that batches are of unequal sizes (a
-     * loader's batch_sampler); NULL: the loader's batch_size. */
+     * loader's batch_sampler), at least 1; NULL: the loader's batch_size. */
     int64_t (*batch)(void *data, int64_t epoch, const int64_t *order, int64_t length,
                      int64_t position);
     void (*free_data)(void *data); /* NULL: data stays the program's */
