@@ -115,9 +115,62 @@ static void saved_tensors_must_stay_as_they_were(void **state)
         assert_error(TERN_ERR_STATE, "which is input 0 of SquareExp, is at version 1");
         assert_int_equal(tern_function_apply(&square_exp, &runs, NULL, 0, out, 2),
                          TERN_ERR_ARGUMENT);
-        assert_error(TERN_ERR_ARGUMENT, "SquareExp with 0 inputs");
+        assert_error(TERN_ERR_ARGUMENT, "tern_function_apply: in is NULL");
         assert_null(tern_function_saved(NULL, 0));
         assert_error(TERN_ERR_STATE, "this is not a backward");
+    }
+}
+
+static tern_status doubled(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
+                           int k)
+{
+    (void)f, (void)n, (void)k;
+    out[0] = tern_mul_scalar(in[0], TERN_SCALAR(2));
+    return tern_last_status();
+}
+/* Its data is the shape of the gradient. */
+static tern_status shaped(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    (void)grad_out, (void)k, (void)n;
+    grad_in[0] = tern_ones(*(const tern_shape *)tern_function_data(f), TERN_F32, "cpu");
+    return tern_last_status();
+}
+
+static void wrong_functions_are_named(void **state)
+{
+    (void)state;
+    const tern_function_type whole = {.name = "Twice", .forward = doubled, .backward = shaped};
+    TERN_SCOPE {
+        tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2, 3), TERN_F32, "cpu"), true),
+                    *out[1];
+        tern_function_type part = whole;
+#define IS_REFUSED(text, ...)                                                                      \
+    assert_int_equal(tern_function_apply(__VA_ARGS__), TERN_ERR_ARGUMENT);                         \
+    assert_error(TERN_ERR_ARGUMENT, text)
+        IS_REFUSED("type is NULL", NULL, NULL, &x, 1, out, 1);
+        IS_REFUSED("in is NULL", &whole, NULL, NULL, 1, out, 1);
+        IS_REFUSED("out is NULL", &whole, NULL, &x, 1, NULL, 1);
+        IS_REFUSED("Twice with 0 inputs and 1 results", &whole, NULL, &x, 0, out, 1);
+        part.backward = NULL;
+        IS_REFUSED("type->backward is NULL", &part, NULL, &x, 1, out, 1);
+        part.forward = NULL;
+        IS_REFUSED("type->forward is NULL", &part, NULL, &x, 1, out, 1);
+        part.name = NULL;
+        IS_REFUSED("type->name is NULL", &part, NULL, &x, 1, out, 1);
+        const tern_shape wrong[] = {TERN_SHAPE(2), TERN_SHAPE(3), TERN_SHAPE(3, 2),
+                                    TERN_SHAPE(1, 3)},
+                         right[] = {TERN_SHAPE(2, 3), TERN_SHAPE(5, 2, 3)};
+        for (int i = 0; i < 4; i++) {
+            assert_ok(tern_function_apply(&whole, (void *)&wrong[i], &x, 1, out, 1));
+            assert_int_equal(tern_backward(tern_sum(out[0])), TERN_ERR_SHAPE);
+            assert_error(TERN_ERR_SHAPE, "tern_backward: Twice returned an invalid gradient at "
+                                         "index 0 - got [");
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_ok(tern_function_apply(&whole, (void *)&right[i], &x, 1, out, 1));
+            assert_ok(tern_backward(tern_sum(out[0])));
+        }
     }
 }
 
@@ -363,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_function_has_the_gradient_of_its_own),
     TEST(functions_run_in_checkpoints),
     TEST(saved_tensors_must_stay_as_they_were),
+    TEST(wrong_functions_are_named),
     TEST(forward_hooks_see_and_change_what_passes),
     TEST(a_hook_that_takes_the_result_away_is_an_error),
     TEST(backward_hooks_see_gradients_and_change_them),

@@ -104,6 +104,25 @@ tern_status tern_function_mark_non_differentiable(tern_function *f, int i)
 
 /* ---- the walk back ----------------------------------------------------------------------- */
 
+/* That the walk can sum them to the shapes of their inputs. */
+static tern_status check_gradients(const tern_function *f, const tern_gradient *g)
+{
+    for (int i = 0; i < f->n; i++) {
+        const tern_shape *to = &g->in_shape[i];
+        const tern_tensor *dx = g->needs[i] ? g->din[i] : NULL;
+        int added = dx ? dx->ndim - to->ndim : 0;
+        bool fits = added >= 0;
+        for (int d = 0; dx && fits && d < to->ndim; d++)
+            fits = to->dims[d] == 1 || to->dims[d] == dx->shape[d + added];
+        if (!fits)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_backward: %s returned an invalid gradient at index %d - got %s "
+                             "but expected shape compatible with %s",
+                             f->type->name, i, TERN_TENSOR_TEXT(dx), TERN_SHAPE_TEXT(to));
+    }
+    return TERN_OK;
+}
+
 static tern_status backward(tern_gradient *g)
 {
     tern_function *f = *(tern_function *const *)g->attributes;
@@ -112,7 +131,8 @@ static tern_status backward(tern_gradient *g)
     const tern_callback before = tern_callback_begin();
     tern_status status = f->type->backward(f, g->dout, f->k, g->din, f->n);
     f->g = outside;
-    return TERN_CALLBACK_END(&before, status, "tern_backward: %s failed", f->type->name);
+    status = TERN_CALLBACK_END(&before, status, "tern_backward: %s failed", f->type->name);
+    return status == TERN_OK ? check_gradients(f, g) : status;
 }
 
 /* ---- the node ---------------------------------------------------------------------------- */
@@ -263,9 +283,15 @@ tern_status tern_function_apply(const tern_function_type *type, void *data, tern
 {
     static const char function[] = "tern_function_apply";
     if (!type || !type->name || !type->forward || !type->backward)
-        return tern_fail_argument_null(function, !type ? "type" : "a field of type");
-    if (!in || !out || n < 1 || k < 1)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s with %d inputs and %d results", function,
+        return tern_fail_argument_null(function, !type            ? "type"
+                                                 : !type->name    ? "type->name"
+                                                 : !type->forward ? "type->forward"
+                                                                  : "type->backward");
+    if (!in || !out)
+        return tern_fail_argument_null(function, in ? "out" : "in");
+    if (n < 1 || k < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: %s with %d inputs and %d results must have 1 of each", function,
                          type->name, n, k);
     for (int i = 0; i < k; i++)
         out[i] = NULL;
