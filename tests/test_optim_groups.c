@@ -311,6 +311,38 @@ static void schedulers_see_new_groups(void **state)
     }
 }
 
+/* ---- what an optimizer makes is its own, wherever it is made ------------------------------------ */
+
+static void nothing_is_left_in_the_programs_scope(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < MAKERS; i++) {
+        const maker *k = &makers[i];
+        tern_module *m = two_layers(device);
+        tern_optimizer *first = k->of_module(m, 0.01);
+        TERN_SCOPE
+            step(k, first, m);
+        tern_state_dict *dict = tern_optim_state_dict(first);
+        const int64_t live = tern_live_tensors();
+        for (int load = 0; load < 2; load++) {
+            tern_optimizer *o = k->of_module(m, 0.01);
+            if (load)
+                assert_ok(tern_optim_load_state_dict(o, dict));
+            tern_state_dict_free(tern_optim_state_dict(o));
+            if (strcmp(k->name, "lbfgs") != 0)
+                assert_ok(tern_optim_step(o));
+            tern_optim_free(o);
+            if (tern_live_tensors() != live)
+                fail_msg("%s on %s: %lld tensors are left", k->name, device,
+                         (long long)(tern_live_tensors() - live));
+        }
+        tern_state_dict_free(dict);
+        tern_optim_free(first);
+        tern_nn_free(m);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(frozen_parameters_train_when_they_are_thawed),
     TEST(a_thawed_parameter_begins_anew),
@@ -318,5 +350,6 @@ static const struct CMUnitTest tests[] = {
     TEST(a_module_is_a_group),
     TEST(wrong_groups_are_refused),
     TEST(schedulers_see_new_groups),
+    TEST(nothing_is_left_in_the_programs_scope),
 };
 TEST_MAIN(tests)

@@ -200,7 +200,8 @@ tern_status tern_optim_regroup(tern_optimizer *o)
     tern_status status = batches && steps ? TERN_OK : TERN_ERR_MEMORY;
     if (status == TERN_OK)
         TERN_UNRECORDED /* what is made here counts on from step to step */
-            status = build(o, batches, &n, steps);
+            TERN_SCOPE
+                status = build(o, batches, &n, steps);
     tern_free(steps);
     if (status != TERN_OK) {
         tern_optim_batches_free(batches, n);
