@@ -29,7 +29,7 @@ static int64_t count_of(tern_shape shape)
 
 static void print_head(const totals *t)
 {
-    printf("%-*s  %-8s  %12s  %s%s\n", t->width, "name", "type", "elements", "shape",
+    printf("%-*s  %-13s  %12s  %s%s\n", t->width, "name", "type", "elements", "shape",
            values ? "  [least, mean, largest]" : "");
 }
 
@@ -55,9 +55,10 @@ static void print_values(tern_tensor *x)
         high = fmax(high, data[i]);
         sum += data[i];
     }
-    printf("  [%.4g, %.4g, %.4g]", low, sum / (double)(n - odd ? n - odd : 1), high);
+    if (n > odd)
+        printf("  [%.4g, %.4g, %.4g]", low, sum / (double)(n - odd), high);
     if (odd)
-        printf(" and %lld not finite", (long long)odd);
+        printf("%s%lld not finite", n > odd ? " and " : "  ", (long long)odd);
     free(data);
 }
 
@@ -68,7 +69,7 @@ static void print_row(totals *t, const char *name, const char *type, tern_shape 
     int64_t n = count_of(shape);
     t->elements += n;
     t->bytes += (double)n * (double)size;
-    printf("%-*s  %-8s  %12lld  %s", t->width, name, type, (long long)n, tool_shape(shape, text));
+    printf("%-*s  %-13s  %12lld  %s", t->width, name, type, (long long)n, tool_shape(shape, text));
     if (values)
         print_values(x);
     putchar('\n');
