@@ -371,7 +371,7 @@ static void mistakes_are_told(void **state)
         assert_null(tern_models_generate(bert, ids, NULL));
         assert_error(TERN_ERR_ARGUMENT, "writes no text");
         assert_null(tern_models_generate(m, ids, &(tern_generate_options){.temperature = -1}));
-        assert_error(TERN_ERR_ARGUMENT, "temperature -1");
+        assert_error(TERN_ERR_ARGUMENT, "temperature -1 and repetition_penalty 1 must be above 0");
         assert_null(tern_models_generate(m, tern_select(ids, 0, 0), NULL));
         assert_error(TERN_ERR_SHAPE, "(N, T)");
         tern_kv_cache *cache = tern_models_cache(m, 0);

@@ -120,6 +120,8 @@ static void tables_are_sorted_by_a_field(void **state)
         char *table = tern_profiler_table(p, &(tern_profiler_table_options){.sort_by = "flops"});
         assert_non_null(table);
         assert_true(strstr(table, "matmul") < strstr(table, "exp"));
+        assert_non_null(
+            strstr(table, " Self host    Self host   Host total Self dev  Self device "));
         tern_free_text(table);
         assert_null(tern_profiler_table(p, &(tern_profiler_table_options){.sort_by = "color"}));
         assert_error(TERN_ERR_ARGUMENT, "color");

@@ -280,7 +280,10 @@ tern_status io_safetensors_open(tern_file *file)
     for (int i = LENGTH - 1; i >= 0; i--)
         n = n << 8 | length[i];
     if (n > MOST_HEADER)
-        return io_bad(file, 0, "header too large: %llu bytes", (unsigned long long)n);
+        return io_bad(file, 0,
+                      "header too large: %llu bytes; or it is no file of a kind that tern reads "
+                      "(safetensors, PyTorch's, NumPy's)",
+                      (unsigned long long)n);
     if (n > size - LENGTH)
         return io_bad(file, 0, "invalid header length: %llu bytes, the file has %llu",
                       (unsigned long long)n, (unsigned long long)size);

@@ -82,8 +82,8 @@ tern_status models_check_generate(const tern_generate_options *o, const char *fu
     if (!(o->temperature > 0) || !(o->top_p > 0 && o->top_p <= 1) ||
         !(o->min_p >= 0 && o->min_p <= 1) || !(o->repetition_penalty > 0))
         return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: temperature %g and repetition_penalty %g are above 0, top_p %g and "
-                         "min_p %g up to 1",
+                         "%s: temperature %g and repetition_penalty %g must be above 0, top_p %g "
+                         "above 0 and 1 at most, min_p %g from 0 to 1",
                          function, o->temperature, o->repetition_penalty, o->top_p, o->min_p);
     return TERN_OK;
 }

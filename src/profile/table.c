@@ -107,7 +107,7 @@ static void write_table(tern_text *text, const tern_profiler_row *rows, int64_t 
     if (o->by_module)
         tern_text_add(text, "  %-22s", "Module");
     tern_text_add(text, "%9s%13s%13s%9s%13s%13s%9s%10s%13s\n", "Self host", "Self host",
-                  "Host total", "Self dev.", "Self device", "Device total", "Calls", "Launches",
+                  "Host total", "Self dev", "Self device", "Device total", "Calls", "Launches",
                   "MFLOP");
     add_line(text, width, o->by_module);
     for (int64_t i = 0; i < n && i < most; i++)
