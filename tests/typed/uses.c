@@ -14,6 +14,7 @@ int uses(double computed)
     x = tern_from_data(reals, TERN_SHAPE(2), asked, "cpu");
     x = tern_from_data((const void *)reals, TERN_SHAPE(2), TERN_F32, "cpu");
     x = tern_from_data(rows, TERN_SHAPE(2, 2), TERN_F32, "cpu");
+    x = tern_from_data((const char *)reals, TERN_SHAPE(2), TERN_F64, "cpu");
     x = (tern_from_data)(reals, TERN_SHAPE(2), TERN_F64, "cpu");
 #ifndef __cplusplus
     x = tern_from_data(reals, TERN_SHAPE(2), 0, "cpu");
