@@ -64,22 +64,34 @@ template <class T> TERN_FN T tern_most_of(T *p, T v)
 #define TERN_ATOMIC_MAX(p, v)  tern_most_of(p, v)
 #define TERN_ATOMIC_XCHG(p, v) tern_exchange(p, v)
 #define TERN_ATOMIC_CMPXCHG(p, old, v) tern_compare(p, old, v)
-#define TERN_WORD(i)   tern_word{tern_here.group->words[i]}
-#define TERN_SHARED(i) tern_shared_word{tern_here.group->shared + tern_here.group->words[i]}
-/* What the library calls. */
+/* Functions, and what follows the kernel's text is short: that may define macros called as these words. */
+TERN_FN unsigned long long tern_bits_of(int i) { return tern_here.group->words[i]; }
+TERN_FN void *tern_shared_of(int i) { return tern_here.group->shared + tern_bits_of(i); }
+template <class F> TERN_FN void tern_run_item(const tern_user_group *g, size_t i, F run)
+{
+    tern_here = {g, {i % g->local[0], i / g->local[0] % g->local[1], i / g->local[0] / g->local[1]}};
+    run();
+}
+template <class F> TERN_FN void tern_run_items(const tern_user_group *g, F run)
+{
+    tern_here.group = g;
+    for (size_t z = 0; z < g->local[2]; z++)
+        for (size_t y = 0; y < g->local[1]; y++)
+            for (size_t x = 0; x < g->local[0]; x++) {
+                tern_here.item[0] = x, tern_here.item[1] = y, tern_here.item[2] = z;
+                run();
+            }
+}
+#define TERN_WORD(i)   tern_word{tern_bits_of(i)}
+#define TERN_SHARED(i) tern_shared_word{tern_shared_of(i)}
+/* What the library calls. No name of it but tern's own: a kernel may be called g, or i. */
+#define TERN_SEEN extern "C" __attribute__((__visibility__("default")))
 #define TERN_ENTRY(CALL) \
-    extern "C" __attribute__((visibility("default"))) void tern_user_item(const tern_user_group *g, size_t i) \
+    TERN_SEEN void tern_user_item(const tern_user_group *tern_group, size_t tern_i) \
     { \
-        tern_here = {g, {i % g->local[0], i / g->local[0] % g->local[1], i / g->local[0] / g->local[1]}}; \
-        CALL; \
+        tern_run_item(tern_group, tern_i, [] { CALL; }); \
     } \
-    extern "C" __attribute__((visibility("default"))) void tern_user_items(const tern_user_group *g) \
+    TERN_SEEN void tern_user_items(const tern_user_group *tern_group) \
     { \
-        tern_here.group = g; \
-        for (size_t z = 0; z < g->local[2]; z++) \
-            for (size_t y = 0; y < g->local[1]; y++) \
-                for (size_t x = 0; x < g->local[0]; x++) { \
-                    tern_here.item[0] = x, tern_here.item[1] = y, tern_here.item[2] = z; \
-                    CALL; \
-                } \
+        tern_run_items(tern_group, [] { CALL; }); \
     }

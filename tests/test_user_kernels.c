@@ -261,6 +261,173 @@ static void arguments_of_another_kind_are_refused(void **state)
     }
 }
 
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* Names that OpenCL C leaves to programs, and that mean something in C++, to its compilers or in the library's text. */
+static const char *const names[] = {
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "bitand",
+    "bitor",
+    "catch",
+    "char16_t",
+    "char32_t",
+    "class",
+    "compl",
+    "constexpr",
+    "const_cast",
+    "decltype",
+    "delete",
+    "dynamic_cast",
+    "explicit",
+    "export",
+    "friend",
+    "linux",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "protected",
+    "public",
+    "reinterpret_cast",
+    "static_assert",
+    "static_cast",
+    "template",
+    "this",
+    "throw",
+    "thread_local",
+    "try",
+    "typeid",
+    "typename",
+    "typeof",
+    "unix",
+    "using",
+    "virtual",
+    "wchar_t",
+    "xor",
+    "xor_eq",
+    "g",
+    "i",
+    "x",
+    "y",
+    "z",
+    "N",
+    "T",
+    "V",
+    "CALL",
+    "item",
+    "group",
+    "groups",
+    "words",
+    "shared",
+    "meet",
+    "dims",
+    "run",
+    "visibility",
+    "bits",
+    "value",
+    "type",
+    "number",
+    "part",
+    "rest",
+    "pad",
+    "std",
+    "concept",
+    "requires",
+    "co_await",
+    "consteval",
+    "constinit",
+    "char8_t",
+    "final",
+    "override",
+    "import",
+    "module",
+    "tid",
+    "index",
+    "of",
+};
+enum { NAMES = sizeof names / sizeof *names };
+
+/* What is written once for each name, with it for %s, before the kernel and in it: q[0] becomes how many there are. */
+static const struct {
+    const char *kind, *outside, *inside;
+    bool any_end; /* nothing of a stand-in's own may follow it */
+} positions[] = {
+    {"variable", "", "{ float %s = q[0]; %s += 1.0f; q[0] = %s; }\n", true},
+    {"function", "float %s(float v) { return v + 1.0f; }\n", "q[0] = %s(q[0]);\n", true},
+    {"member", "struct s_%s { float %s; };\n", "{ struct s_%s v; v.%s = 1.0f; q[0] += v.%s; }\n",
+     true},
+    {"parameter", "float f_%s(float %s) { return %s + 1.0f; }\n", "q[0] = f_%s(q[0]);\n", true},
+    {"macro", "#define %s 1.0f\n", "q[0] += %s;\n", false},
+};
+
+static char *source_of_names(size_t position)
+{
+    const size_t most = 1 << 15;
+    char *text = malloc(most);
+    size_t n = 0;
+    for (int i = 0; i < NAMES; i++)
+        n += (size_t)snprintf(text + n, most - n, positions[position].outside, names[i], names[i],
+                              names[i]);
+    n += (size_t)snprintf(text + n, most - n, "__kernel void count(__global float *q)\n{\n");
+    for (int i = 0; i < NAMES; i++)
+        n += (size_t)snprintf(text + n, most - n, positions[position].inside, names[i], names[i],
+                              names[i]);
+    n += (size_t)snprintf(text + n, most - n, "}\n");
+    assert_true(n < most);
+    return text;
+}
+
+/* Launches the kernel called name, which adds to the first of its tensor's elements. */
+static void expect_count(const char *device, const char *kind, const char *text, const char *name,
+                         double wanted)
+{
+    TERN_SCOPE {
+        tern_tensor *q = tern_zeros(TERN_SHAPE(1), TERN_F32, device);
+        tern_kernel *k = tern_kernel_compile(device, text, name);
+        if (!k || tern_kernel_launch(k, TERN_GRID(1), TERN_ARG_TENSOR(q)) != TERN_OK)
+            fail_msg("%s on %s, %s: %s", kind, device, name, tern_last_error());
+        if (tern_item(q) != wanted)
+            fail_msg("%s on %s, %s: %g, not %g", kind, device, name, tern_item(q), wanted);
+        tern_kernel_free(k);
+    }
+}
+
+static void names_of_other_languages_are_a_programs(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; compiles(device) && i < sizeof positions / sizeof *positions; i++) {
+        if (!positions[i].any_end && strncmp(device, "cuda", 4) == 0)
+            continue;
+        char *text = source_of_names(i);
+        expect_count(device, positions[i].kind, text, "count", NAMES);
+        free(text);
+    }
+}
+
+static void a_kernel_may_have_any_name(void **state)
+{
+    static const char *const some[] = {"g", "i", "x", "y", "z", "new", "this", "group", "words"};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; compiles(device) && i < sizeof some / sizeof *some; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "__kernel void %s(__global float *q) { q[0] += 1.0f; }\n",
+                 some[i]);
+        expect_count(device, "kernel", text, some[i], 1);
+    }
+}
+
 /* ---- the cpu without a compiler ---------------------------------------------------------- */
 
 static void without_a_compiler_the_cpu_asks_opencl(void **state)
@@ -314,6 +481,8 @@ int main(void)
         TEST(a_required_group_is_held_to),
         TEST(wrong_arguments_are_refused),
         TEST(arguments_of_another_kind_are_refused),
+        TEST(names_of_other_languages_are_a_programs),
+        TEST(a_kernel_may_have_any_name),
         TEST(without_a_compiler_the_cpu_asks_opencl),
         TEST(compiled_kernels_of_the_cpu_are_kept),
     };

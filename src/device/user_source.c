@@ -375,7 +375,8 @@ static tern_status read_kernel(tern_user_source *made, const char *source, const
                                "tern_kernel_compile: the source has no kernel called \"%s\"", name);
     TERN_TRY(status);
     read_group(made, source, open);
-    tern_text_add(&made->call, "%s(", name);
+    tern_word_add(&made->call, name, strlen(name));
+    tern_text_add(&made->call, "(");
     for (int i = 0; i < made->parameters.n; i++)
         tern_text_add(&made->call, "%s%s(%d)", i ? ", " : "",
                       made->parameters.takes[i] == TERN_USER_LOCAL ? "TERN_SHARED" : "TERN_WORD",

@@ -28,12 +28,13 @@ static const char prefixed[] =
     "atomic_max atomic_and atomic_or atomic_xor atomic_xchg atomic_cmpxchg atom_add atom_sub "
     "atom_inc "
     "atom_dec atom_min atom_max atom_and atom_or atom_xor atom_xchg atom_cmpxchg prefetch ";
-/* C++'s own words. */
+/* C++'s own words, and those of its compilers. */
 static const char reserved[] =
-    " and and_eq asm bitand bitor catch class compl constexpr delete explicit export friend "
-    "mutable "
-    "namespace new noexcept not not_eq nullptr operator or or_eq protected public static_assert "
-    "template this throw try typeid typename using virtual xor xor_eq ";
+    " alignas alignof and and_eq asm bitand bitor catch char16_t char32_t class compl "
+    "const_cast constexpr decltype delete dynamic_cast explicit export friend linux "
+    "mutable namespace new noexcept not not_eq nullptr operator or or_eq protected public "
+    "reinterpret_cast static_assert static_cast std template this thread_local throw try "
+    "typeid typename typeof unix using virtual wchar_t xor xor_eq ";
 static const char scalars[] =
     " char uchar short ushort int uint long ulong float double half bool size_t ";
 static const char of_vectors[] = " char uchar short ushort int uint long ulong float double ";
