@@ -1,6 +1,7 @@
 /* test_user_kernels.c -- programs in OpenCL C (tests/kernels) as a user of any device writes them: the same numbers
  * everywhere. */
 #include "support.h"
+#include "user_compiles.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,16 +119,6 @@ static void run_program(const char *device, const program *p)
     free(text);
 }
 
-static bool compiles(const char *device)
-{
-    if (strncmp(device, "cuda", 4) != 0 && strcmp(device, "cpu") != 0)
-        return true;
-    bool there = system("c++ --version > /dev/null 2>&1") == 0;
-    if (!there)
-        print_message("SKIP: no C++ compiler, which %s needs here\n", device);
-    return there;
-}
-
 static void the_programs_give_the_same_numbers(void **state)
 {
     (void)state;
@@ -197,67 +188,6 @@ static void wrong_arguments_are_refused(void **state)
             assert_error(TERN_ERR_ARGUMENT, "no_such_thing");
         }
         free(text);
-    }
-}
-
-/* Parameters as they may be written, and what each takes: 't' a tensor, 'l' local memory, 4 or 8 bytes. */
-static const struct {
-    const char *parameters;
-    char takes[5];
-} parameter_lists[] = {
-    {"__global float *x, int n, long m, __local float *s", {'t', 4, 8, 'l'}},
-    {"local int *s, global const int *restrict x, unsigned n, ulong m", {'l', 't', 4, 8}},
-    {"const __global float * const x, const unsigned int n, float v, unsigned long int m",
-     {'t', 4, 4, 8}},
-    {"__global float x[], __constant float *c, uint const n, long const m", {'t', 't', 4, 8}},
-    {"__local float s[], __local float t[8], local float u[4][2], const __local int v[]",
-     {'l', 'l', 'l', 'l'}},
-    {"__constant float c[], const __constant int d[3], constant float2 e[][4], __global int x[2]",
-     {'t', 't', 't', 't'}},
-    {"__local float (*s)[8], __constant float (*c)[2], __global float (*x)[4], long const m",
-     {'l', 't', 't', 8}},
-};
-
-static tern_kernel_arg argument_of(char kind, tern_tensor *x)
-{
-    return kind == 't'   ? TERN_ARG_TENSOR(x)
-           : kind == 'l' ? TERN_ARG_LOCAL(64)
-           : kind == 4   ? TERN_ARG_INT(1)
-                         : TERN_ARG_LONG(1);
-}
-
-static void arguments_of_another_kind_are_refused(void **state)
-{
-    static const char kinds[] = {'t', 'l', 4, 8};
-    (void)state;
-    FOR_EACH_DEVICE(device)
-    {
-        for (size_t l = 0; l < sizeof parameter_lists / sizeof *parameter_lists; l++)
-            TERN_SCOPE {
-                char source[256];
-                tern_tensor *x = tern_zeros(TERN_SHAPE(4), TERN_F32, device);
-                snprintf(source, sizeof source, "__kernel void takes(%s)\n{ }\n",
-                         parameter_lists[l].parameters);
-                tern_kernel *k =
-                    compiles(device) ? tern_kernel_compile(device, source, "takes") : NULL;
-                for (int i = 0; k && i < 4; i++)
-                    for (int given = 0; given < 4; given++) {
-                        const char *takes = parameter_lists[l].takes;
-                        tern_kernel_arg args[4];
-                        for (int j = 0; j < 4; j++)
-                            args[j] = argument_of(j == i ? kinds[given] : takes[j], x);
-                        tern_status status = tern_kernel_launch_args(k, TERN_GRID(1), args, 4);
-                        if (kinds[given] == takes[i]) {
-                            assert_ok(status);
-                            continue;
-                        }
-                        char text[64];
-                        snprintf(text, sizeof text, "argument %d of kernel takes is ", i);
-                        assert_int_equal(status, TERN_ERR_ARGUMENT);
-                        assert_error(TERN_ERR_ARGUMENT, text);
-                    }
-                tern_kernel_free(k);
-            }
     }
 }
 
@@ -477,13 +407,9 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_programs_give_the_same_numbers),
-        TEST(a_required_group_is_held_to),
-        TEST(wrong_arguments_are_refused),
-        TEST(arguments_of_another_kind_are_refused),
-        TEST(names_of_other_languages_are_a_programs),
-        TEST(a_kernel_may_have_any_name),
-        TEST(without_a_compiler_the_cpu_asks_opencl),
+        TEST(the_programs_give_the_same_numbers),   TEST(a_required_group_is_held_to),
+        TEST(wrong_arguments_are_refused),          TEST(names_of_other_languages_are_a_programs),
+        TEST(a_kernel_may_have_any_name),           TEST(without_a_compiler_the_cpu_asks_opencl),
         TEST(compiled_kernels_of_the_cpu_are_kept),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

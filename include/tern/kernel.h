@@ -42,10 +42,13 @@ TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source
 /* Frees the kernel; NULL is fine. */
 TERN_API void tern_kernel_free(tern_kernel *kernel);
 
+/* A value is an integer, a floating-point number, or bytes that are taken for either. */
 typedef enum tern_kernel_arg_kind {
     TERN_KERNEL_ARG_TENSOR = 1,
     TERN_KERNEL_ARG_BYTES = 2,
-    TERN_KERNEL_ARG_LOCAL = 3
+    TERN_KERNEL_ARG_LOCAL = 3,
+    TERN_KERNEL_ARG_INTEGER = 4,
+    TERN_KERNEL_ARG_REAL = 5
 } tern_kernel_arg_kind;
 
 typedef struct tern_kernel_arg {
@@ -98,7 +101,10 @@ TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
 #define TERN_GRID_2D(x, y)    tern_kernel_grid_2d(x, y)
 
 /* Launch with n arguments; does not wait. An empty grid launches nothing. Arguments that the kernel's parameters don't
- * take, as the source shows them (a number for a pointer, another width or number), are TERN_ERR_ARGUMENT. */
+ * take, as the source shows them, are TERN_ERR_ARGUMENT: another number of them, a number for a pointer, an integer for a
+ * float, a number or a tensor of another width. A pointer to float, float4, int, half takes tensors of that type, whose sign
+ * does not matter; one to integers of 8 or 16 bits any tensor of that width (ushort: float16); one to a struct, void or a
+ * type of the program's own every tensor. */
 TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
                                              const tern_kernel_arg *args, int n);
 

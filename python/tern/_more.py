@@ -113,7 +113,7 @@ class Kernel:
                 continue
             what = ctypes.c_float(what) if isinstance(what, float) else ctypes.c_int32(what) if isinstance(what, int) else what
             field, a.bytes = self._KINDS[type(what)]
-            a.kind = 2
+            a.kind = 5 if field[0] == "f" else 4
             setattr(a.value, field, what.value)
         grid = Grid(self._three(items, 1), self._three(group or 0, 1 if group else 0))
         lib.tern_kernel_launch_args(self._pointer, grid, list_, len(arguments))

@@ -1,7 +1,9 @@
 /* user_launch.c -- the arguments and the grid of a kernel of the program's own, for devices that take them as words
  * (user_source.h). */
+#include "base/dtype.h"
 #include "device/backend.h"
 #include "device/user_source.h"
+#include <stdio.h>
 #include <string.h>
 
 int tern_user_dims(const tern_kernel_grid *grid)
@@ -12,34 +14,78 @@ int tern_user_dims(const tern_kernel_grid *grid)
     return dims;
 }
 
-static int given(const tern_arg *a)
+static bool is_local(const tern_arg *a)
 {
-    if (a->buffer)
-        return TERN_USER_TENSOR;
-    return a->by_reference && !a->value.data ? TERN_USER_LOCAL : (int)a->bytes;
+    return !a->buffer && a->by_reference && !a->value.data;
 }
 
-static const char *title(int kind)
+/* What an argument is, in the words of a parameter; a VECTOR where it does not tell what its bytes are. */
+static int given(const tern_arg *a)
 {
-    return kind == TERN_USER_TENSOR  ? "a tensor"
-           : kind == TERN_USER_LOCAL ? "local memory"
-           : kind == 4               ? "a value of 4 bytes"
-                                     : "a value of 8 bytes";
+    if (is_local(a))
+        return TERN_USER_LOCAL;
+    /* No pointer to half reads a bfloat16. */
+    bool real = a->type != TERN_BF16 && tern_dtype_in((tern_dtype)a->type, TERN_SET_FLOATS);
+    return (int)a->bytes | (a->buffer ? TERN_USER_TENSOR : 0) |
+           (!a->type ? TERN_USER_VECTOR
+            : real   ? TERN_USER_REAL
+                     : 0);
+}
+
+static bool fits(int takes, int is)
+{
+    const int bytes = takes & TERN_USER_BYTES;
+    const bool told = bytes && bytes != TERN_USER_UNTOLD;
+    if (takes & TERN_USER_LOCAL)
+        return is == TERN_USER_LOCAL;
+    if (!(takes & TERN_USER_TENSOR) && (!told || bytes < 4 || takes & TERN_USER_VECTOR))
+        return true;
+    if ((takes ^ is) & (TERN_USER_TENSOR | TERN_USER_LOCAL))
+        return false;
+    if (!told || bytes != (is & TERN_USER_BYTES))
+        return !told;
+    /* Integers of 8 and 16 bits may be the bits of any type. */
+    return takes & TERN_USER_REAL ? is & (TERN_USER_REAL | TERN_USER_VECTOR)
+                                  : bytes < 4 || !(is & TERN_USER_REAL);
+}
+
+/* Into 64 bytes; dtype, where the elements' is known: "a tensor of 4-byte integers", "a tensor of float16". */
+static const char *title(char *to, int kind, tern_dtype dtype)
+{
+    const int bytes = kind & TERN_USER_BYTES;
+    const bool tensor = kind & TERN_USER_TENSOR;
+    if (kind & TERN_USER_LOCAL)
+        return "local memory";
+    if (tensor && (dtype || !bytes || bytes == TERN_USER_UNTOLD))
+        snprintf(to, 64, "a tensor%s%s", dtype ? " of " : "", tern_dtype_rows[dtype].name);
+    else
+        snprintf(to, 64, "a%s %d-byte %s%s",
+                 tensor       ? " tensor of"
+                 : bytes == 8 ? "n"
+                              : "",
+                 bytes,
+                 kind & TERN_USER_REAL                ? "floating-point number"
+                 : kind & TERN_USER_VECTOR && !tensor ? "value"
+                                                      : "integer",
+                 tensor ? "s" : "");
+    return to;
 }
 
 tern_status tern_user_check(const tern_user_parameters *parameters, const char *name,
                             const tern_arg *args, int n)
 {
+    char is[64], wanted[64];
     if (n != parameters->n)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_kernel_launch: kernel %s takes %d arguments, %d were given", name,
                          parameters->n, n);
     for (int i = 0; i < n; i++)
-        if (parameters->takes[i] != TERN_USER_ANY && parameters->takes[i] != given(&args[i]))
+        if (!fits(parameters->takes[i], given(&args[i])))
             return tern_fail(TERN_ERR_ARGUMENT,
                              "tern_kernel_launch: argument %d of kernel %s is %s, where %s was "
                              "expected",
-                             i, name, title(given(&args[i])), title(parameters->takes[i]));
+                             i, name, title(is, given(&args[i]), (tern_dtype)args[i].type),
+                             title(wanted, parameters->takes[i], (tern_dtype)0));
     return TERN_OK;
 }
 
@@ -49,7 +95,7 @@ void tern_user_words(const tern_arg *args, int n, uint64_t *words, size_t *share
     for (int i = 0; i < n; i++) {
         const tern_arg *a = &args[i];
         words[i] = 0;
-        if (given(a) == TERN_USER_LOCAL) {
+        if (is_local(a)) {
             words[i] = *shared;
             *shared += (a->bytes + 15u) / 16u * 16u;
         } else if (a->buffer) {

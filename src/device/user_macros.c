@@ -71,9 +71,10 @@ static const char *split(const char *p, piece *to, int *n)
     }
 }
 
-static bool find(const place *at, const char *word, size_t n, macro *found)
+/* How often it is defined. */
+static int find(const place *at, const char *word, size_t n, macro *found)
 {
-    bool any = false;
+    int times = 0;
     for (const char *p = at->source; (p = strstr(p, "#")) && p < at->before; p++) {
         const char *name = p + 1 + strspn(p + 1, " \t");
         if (strncmp(name, "define", 6) != 0)
@@ -90,9 +91,9 @@ static bool find(const place *at, const char *word, size_t n, macro *found)
         while (length && body[length - 1] == '\\' && body[length])
             length += 1 + strcspn(body + length + 1, "\n");
         found->body = (piece){body, length};
-        any = true;
+        times++;
     }
-    return any;
+    return times;
 }
 
 static void expand(place at, tern_text *to, const char *p, size_t n);
@@ -124,8 +125,8 @@ static void expand(place at, tern_text *to, const char *p, size_t n)
     while (p < end) {
         size_t word = tern_word_length(p);
         piece arguments[MOST_PARAMETERS];
-        int given = 0;
-        if (!word || at.depth > DEEPEST || !find(&at, p, word, &m)) {
+        int given = 0, times = word && at.depth <= DEEPEST ? find(&at, p, word, &m) : 0;
+        if (!times) {
             tern_text_add_bytes(to, p, word ? word : 1);
             p += word ? word : 1;
             continue;
@@ -133,6 +134,8 @@ static void expand(place at, tern_text *to, const char *p, size_t n)
         const char *after = p + word, *open = after + strspn(after, " \t\r\n");
         if (m.n >= 0 && *open == '(')
             after = split(open + 1, arguments, &given);
+        if (times > 1)
+            tern_text_add(to, "?");
         place inner = at;
         inner.depth++;
         substitute(inner, to, &m, arguments, given);

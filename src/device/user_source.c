@@ -299,32 +299,48 @@ static void read_group(tern_user_source *made, const char *source, const char *o
     const char *p = numbers.data;
     for (int i = 0; p && i < 3; i++) {
         char *after;
+        p += strspn(p, " ?");
         made->group[i] = strtoll(p, &after, 0);
         p = after + strspn(after, " \t,uU");
     }
     tern_text_free(&numbers);
 }
 
-/* What a parameter takes that had `takes`, by one more word or sign of it. */
+/* What a parameter takes that took `takes`, by one more word or sign of it. */
 static int taken(int takes, const char *p, size_t n)
 {
     static const struct {
-        const char *word;
-        int takes;
+        char word[9];
+        uint8_t takes;
     } words[] = {{"local", TERN_USER_LOCAL},
                  {"__local", TERN_USER_LOCAL},
                  {"*", TERN_USER_TENSOR},
                  {"[", TERN_USER_TENSOR},
-                 {"long", 8},
-                 {"ulong", 8},
-                 {"double", 8},
+                 {"?", TERN_USER_UNTOLD}, /* a macro that is defined more than once */
                  {"int", 4},
                  {"uint", 4},
                  {"unsigned", 4},
-                 {"float", 4}};
+                 {"signed", 4},
+                 {"float", 4 | TERN_USER_REAL},
+                 {"double", 8 | TERN_USER_REAL},
+                 {"half", 2 | TERN_USER_REAL},
+                 {"long", 8},
+                 {"ulong", 8},
+                 {"short", 2},
+                 {"ushort", 2},
+                 {"char", 1},
+                 {"uchar", 1},
+                 {"bool", 1}};
+    const bool vector = tern_word_is_vector(p, n);
+    const size_t length = vector ? strcspn(p, "123468") : n ? n : 1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i].takes > takes && tern_word_is(p, n ? n : 1, words[i].word))
-            return words[i].takes;
+        if (tern_word_is(p, length, words[i].word)) {
+            const int own = words[i].takes, had = takes & TERN_USER_BYTES;
+            takes |= (own & ~TERN_USER_BYTES) | (vector ? TERN_USER_VECTOR : 0);
+            if (had && (own == 4 || had == TERN_USER_UNTOLD)) /* short int; the ? stays */
+                return takes;
+            return own & TERN_USER_BYTES ? takes - had + (own & TERN_USER_BYTES) : takes;
+        }
     return takes;
 }
 
@@ -358,6 +374,8 @@ tern_status tern_user_parameters_read(tern_user_parameters *made, const char *so
     tern_status status = list.failed ? TERN_ERR_MEMORY : TERN_OK;
     if (!list.failed && !list_parameters(made, list.data ? list.data : ""))
         status = TERN_ERR_ARGUMENT;
+    for (int i = 0; find_parameters(*open + 1, name) && i < made->n; i++)
+        made->takes[i] |= TERN_USER_UNTOLD; /* nobody knows which of two is compiled */
     tern_text_free(&list);
     return status;
 }
@@ -379,8 +397,7 @@ static tern_status read_kernel(tern_user_source *made, const char *source, const
     tern_text_add(&made->call, "(");
     for (int i = 0; i < made->parameters.n; i++)
         tern_text_add(&made->call, "%s%s(%d)", i ? ", " : "",
-                      made->parameters.takes[i] == TERN_USER_LOCAL ? "TERN_SHARED" : "TERN_WORD",
-                      i);
+                      made->parameters.takes[i] & TERN_USER_LOCAL ? "TERN_SHARED" : "TERN_WORD", i);
     tern_text_add(&made->call, ")");
     return TERN_OK;
 }

@@ -6,11 +6,19 @@
 
 enum { TERN_USER_ARGUMENTS = 64 };
 
-/* What a parameter takes: 4 or 8, a value of so many bytes; else one of these. */
-enum { TERN_USER_ANY = 0, TERN_USER_TENSOR = 16, TERN_USER_LOCAL = 17 };
+/* What a parameter takes: the bytes of a number, or of an element of a tensor (0 or UNTOLD where the text does not tell),
+ * and the rest of these that hold of it. */
+enum {
+    TERN_USER_BYTES = 15,
+    TERN_USER_UNTOLD = 15,
+    TERN_USER_REAL = 16, /* floating-point numbers, else integers */
+    TERN_USER_TENSOR = 32,
+    TERN_USER_LOCAL = 64,
+    TERN_USER_VECTOR = 128 /* of such numbers */
+};
 typedef struct tern_user_parameters {
     int n;
-    uint8_t takes[TERN_USER_ARGUMENTS]; /* TERN_USER_ANY where the text does not tell */
+    uint8_t takes[TERN_USER_ARGUMENTS];
 } tern_user_parameters;
 
 typedef struct tern_user_source {

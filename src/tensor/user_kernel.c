@@ -56,22 +56,22 @@ tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x)
 
 tern_kernel_arg tern_kernel_arg_int(int32_t value)
 {
-    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 4, .value.i32 = value};
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_INTEGER, .bytes = 4, .value.i32 = value};
 }
 
 tern_kernel_arg tern_kernel_arg_long(int64_t value)
 {
-    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 8, .value.i64 = value};
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_INTEGER, .bytes = 8, .value.i64 = value};
 }
 
 tern_kernel_arg tern_kernel_arg_float(float value)
 {
-    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 4, .value.f32 = value};
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_REAL, .bytes = 4, .value.f32 = value};
 }
 
 tern_kernel_arg tern_kernel_arg_double(double value)
 {
-    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 8, .value.f64 = value};
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_REAL, .bytes = 8, .value.f64 = value};
 }
 
 tern_kernel_arg tern_kernel_arg_local(size_t bytes)
@@ -121,11 +121,15 @@ static tern_status tensor_argument(const tern_kernel *kernel, const tern_kernel_
 static tern_status argument(const tern_kernel *kernel, const tern_kernel_arg *from, int i,
                             tern_arg *arg)
 {
+    static const uint8_t types[] = {
+        [TERN_KERNEL_ARG_INTEGER] = TERN_TYPE_i64, [TERN_KERNEL_ARG_REAL] = TERN_TYPE_f64};
     switch (from->kind) {
     case TERN_KERNEL_ARG_TENSOR:
         return tensor_argument(kernel, from, i, arg);
     case TERN_KERNEL_ARG_BYTES:
-        *arg = (tern_arg){.bytes = from->bytes};
+    case TERN_KERNEL_ARG_INTEGER:
+    case TERN_KERNEL_ARG_REAL:
+        *arg = (tern_arg){.bytes = from->bytes, .type = types[from->kind]};
         if (from->bytes == 4 || from->bytes == 8) {
             memcpy(&arg->value, &from->value, from->bytes);
             return TERN_OK;
