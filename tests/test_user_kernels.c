@@ -191,6 +191,24 @@ static void wrong_arguments_are_refused(void **state)
     }
 }
 
+static void a_kernel_that_is_freed_is_known_to_be_gone(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_kernel *k = compiles(device)
+                             ? tern_kernel_compile(device, "__kernel void f(int n) { }", "f")
+                             : NULL;
+        if (!k)
+            continue;
+        tern_kernel_free(k);
+        assert_int_equal(tern_kernel_launch(k, TERN_GRID(1), TERN_ARG_INT(1)), TERN_ERR_STATE);
+        assert_error(TERN_ERR_STATE, "tern_kernel_launch: the kernel kernel is gone: f");
+        tern_kernel_free(k);
+        assert_error(TERN_ERR_STATE, "tern_kernel_free: the kernel kernel is gone: f");
+    }
+}
+
 /* ---- names --------------------------------------------------------------------------------- */
 
 /* Names that OpenCL C leaves to programs, and that mean something in C++, to its compilers or in the library's text. */
@@ -407,9 +425,13 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_programs_give_the_same_numbers),   TEST(a_required_group_is_held_to),
-        TEST(wrong_arguments_are_refused),          TEST(names_of_other_languages_are_a_programs),
-        TEST(a_kernel_may_have_any_name),           TEST(without_a_compiler_the_cpu_asks_opencl),
+        TEST(the_programs_give_the_same_numbers),
+        TEST(a_required_group_is_held_to),
+        TEST(wrong_arguments_are_refused),
+        TEST(a_kernel_that_is_freed_is_known_to_be_gone),
+        TEST(names_of_other_languages_are_a_programs),
+        TEST(a_kernel_may_have_any_name),
+        TEST(without_a_compiler_the_cpu_asks_opencl),
         TEST(compiled_kernels_of_the_cpu_are_kept),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

@@ -1,4 +1,5 @@
 /* user_kernel.c -- kernels of the user's own: compiling, and launching on tensors. */
+#include "base/handle.h"
 #include "device/registry.h"
 #include "device/user_source.h"
 #include "tensor/tensor.h"
@@ -9,12 +10,15 @@
 enum { MAX_ARGUMENTS = 128 };
 
 struct tern_kernel {
+    tern_handle handle; /* first */
     tern_place *place;
     void *compiled; /* the backend's own */
     char name[64];
     bool told; /* what the parameters are: a driver may know a kernel that the text does not show */
     tern_user_parameters parameters;
 };
+
+static tern_handles handles = TERN_HANDLES("kernel", tern_kernel);
 
 tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name)
 {
@@ -24,7 +28,7 @@ tern_kernel *tern_kernel_compile(const char *device, const char *source, const c
         return NULL;
     }
     tern_place *place = tern_place_find(device, function);
-    tern_kernel *kernel = place ? tern_alloc(sizeof *kernel) : NULL;
+    tern_kernel *kernel = place ? tern_object_new(&handles) : NULL;
     if (!kernel)
         return NULL;
     kernel->place = place;
@@ -35,16 +39,17 @@ tern_kernel *tern_kernel_compile(const char *device, const char *source, const c
     if (read != TERN_ERR_MEMORY &&
         place->backend->user_compile(place, source, name, &kernel->compiled) == TERN_OK)
         return kernel;
-    tern_free(kernel);
+    tern_object_end(&handles, &kernel->handle);
     return NULL;
 }
 
 void tern_kernel_free(tern_kernel *kernel)
 {
-    if (!kernel)
+    if (!TERN_GIVEN(kernel, "kernel", "tern_kernel_free"))
         return;
     kernel->place->backend->user_free(kernel->place, kernel->compiled);
-    tern_free(kernel);
+    tern_handle_tell(&kernel->handle, "%s", kernel->name);
+    tern_object_end(&handles, &kernel->handle);
 }
 
 /* ---- arguments --------------------------------------------------------------------------- */
@@ -185,6 +190,8 @@ tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
 {
     tern_arg list[MAX_ARGUMENTS];
     bool empty;
+    if (kernel && !TERN_GIVEN(kernel, "kernel", "tern_kernel_launch"))
+        return TERN_ERR_STATE;
     if (!kernel)
         return tern_fail_argument_null("tern_kernel_launch", "kernel");
     if (n > 0 && !args)
