@@ -90,7 +90,7 @@ static int run_compiler(const char *name, const workshop *w)
                                  "-x",
                                  "c++",
                                  "-std=gnu++17",
-                                 "-O2",
+                                 "-O3",
                                  "-fPIC",
                                  "-shared",
                                  "-w",
@@ -154,7 +154,7 @@ static tern_status make_library(tern_place *place, const workshop *w, const char
 {
     size_t n = 0;
     *found = true;
-    tern_cache_key key = tern_cache_key_start("cpu 1");
+    tern_cache_key key = tern_cache_key_start("cpu 2");
     tern_cache_key_add(&key, tern_place_info(place)->name);
     tern_cache_key_add(&key, compiler(0) ? compiler(0) : "");
     tern_cache_key_add(&key, text->data);
