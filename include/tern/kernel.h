@@ -64,8 +64,8 @@ typedef struct tern_kernel_arg {
 } tern_kernel_arg;
 
 /* Arguments. A tensor is passed as the address of its first element; it must be on the kernel's
- * device, contiguous and start its storage (tern_contiguous / tern_clone make it so). The kernel
- * may write it: its version counter moves. */
+ * device, contiguous and start its storage (tern_clone makes a copy that is; tern_contiguous leaves a
+ * contiguous slice where it is). The kernel may write it: its version counter moves. */
 TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
 /* A 32-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
