@@ -379,7 +379,7 @@ static int64_t of_six(void *data, int64_t epoch, const int64_t *order, int64_t l
 static void a_batch_has_an_item_at_least(void **state)
 {
     (void)state;
-    int64_t wrong[] = {0, -1, INT64_MIN + 1};
+    int64_t wrong[] = {0, -1, INT64_MIN};
     tern_dataset *d = count_to(10);
     const tern_sampler_type type = {.name = "Sixes", .order = backwards, .batch = of_six};
     for (int workers = 0; workers < 3; workers++)

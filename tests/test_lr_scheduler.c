@@ -403,6 +403,8 @@ static void bad_schedules_are_refused(void **state)
         assert_error(TERN_ERR_ARGUMENT, "tern_lr_scheduler_step_lr");
         assert_null(tern_lr_scheduler_step_lr(o, 0, 0.1));
         assert_error(TERN_ERR_ARGUMENT, "Expected positive integer step_size, but got 0");
+        assert_null(tern_lr_scheduler_linear_lr(o, 0.1, 1, -1));
+        assert_error(TERN_ERR_ARGUMENT, "Expected non-negative integer total_iters, but got -1");
         assert_null(tern_lr_scheduler_linear_lr(o, 2, 1, 5));
         assert_error(TERN_ERR_ARGUMENT, "Starting multiplicative factor expected to be between 0");
         assert_null(tern_lr_scheduler_constant_lr(o, -1, 5));

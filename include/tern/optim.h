@@ -106,7 +106,7 @@ TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
 /* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags
  * (amsgrad, nesterov, ...) are the same for all groups and do not change. */
 TERN_API double tern_optim_get_option(const tern_optimizer *optimizer, int group, const char *name);
-/* Of a group, from the next step on. */
+/* Of a group, from the next step on. "lr" may be below 0, as schedules go there. */
 TERN_API tern_status tern_optim_set_option(tern_optimizer *optimizer, int group, const char *name,
                                            double value);
 /* Whether its kind has that option. */

@@ -37,8 +37,8 @@ static int64_t item_at(tern_loader *l, int64_t position)
     return s->kind->at(s, (l->start + position * s->world + s->rank) % l->n);
 }
 
-/* Of the next batch; 0: there is none; below that it is one more, which no sampler may say. */
-static int64_t batch_size(const tern_loader *l)
+/* Of the next batch; 0: there is none. *asked: what its sampler says, where that is no size. */
+static int64_t batch_size(const tern_loader *l, int64_t *asked)
 {
     const tern_sampler *s = l->sampler;
     int64_t left = l->total - l->planned, size = l->o.batch_size;
@@ -48,28 +48,29 @@ static int64_t batch_size(const tern_loader *l)
         return 0;
     if (s->type.batch)
         size = s->type.batch(s->data, l->epoch, s->order, l->n, l->start + l->planned);
-    if (size < 1)
-        return size - 1;
+    if (size < 1) {
+        *asked = size;
+        return 0;
+    }
     return size < left ? size : l->o.drop_last && size > left ? 0 : left;
 }
 
 /* Another job, *job = NULL where there is none to plan. */
 static tern_status plan(tern_loader *l, tern_job **planned)
 {
-    int64_t n = batch_size(l);
+    int64_t asked = 1, n = batch_size(l, &asked);
     *planned = NULL;
-    if (n == 0)
+    if (n == 0 && asked > 0)
         return TERN_OK;
-    tern_job *job = tern_job_new(n > 0 ? n : 0);
+    tern_job *job = tern_job_new(n);
     if (!job)
         return TERN_ERR_MEMORY;
-    if (n < 0) { /* it fails in its turn, after those before it */
+    if (asked < 1) { /* it fails in its turn, after those before it */
         job->status = TERN_ERR_ARGUMENT;
         snprintf(job->message, sizeof job->message,
                  "tern_data_loader: batches of the sampler %.60s must have at least 1 item, not "
                  "%" PRId64,
-                 l->sampler->type.name, n + 1);
-        n = 0;
+                 l->sampler->type.name, asked);
     }
     job->n = n;
     job->number = l->jobs++;

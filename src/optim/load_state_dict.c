@@ -47,9 +47,7 @@ static tern_status check_option(const tern_optimizer *o, int group, const char *
             continue;
         double number = tern_item(value);
         TERN_TRY(tern_failed_since(failures));
-        return strcmp(name, "lr") == 0 && number < 0 /* a scheduler's */
-                   ? TERN_OK
-                   : tern_optim_check_value(o->kind, k, number, "tern_optim_load_state_dict");
+        return tern_optim_check_group(o->kind, k, number, "tern_optim_load_state_dict");
     }
     return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: %s has no option '%s'",
                      o->kind->name, name);

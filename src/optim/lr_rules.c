@@ -144,18 +144,12 @@ static tern_lr_scheduler *start(const tern_lr_kind *kind, tern_optimizer *o, con
     return tern_lr_start(tern_lr_new(kind, o, r, sizeof *r));
 }
 
-static tern_status check_iterations(const tern_lr_kind *kind, int64_t n)
+/* what: "positive integer ..." or, from least = 0 on, "non-negative integer ...". */
+static tern_status check_least(const tern_lr_kind *kind, const char *what, int64_t n, int64_t least)
 {
-    return n >= 0 ? TERN_OK
-                  : tern_fail(TERN_ERR_ARGUMENT, "%s: total_iters must be at least 0, but got %lld",
-                              kind->name, (long long)n);
-}
-
-static tern_status check_positive(const tern_lr_kind *kind, const char *what, int64_t n)
-{
-    return n > 0 ? TERN_OK
-                 : tern_fail(TERN_ERR_ARGUMENT, "%s: Expected positive integer %s, but got %lld",
-                             kind->name, what, (long long)n);
+    return n >= least ? TERN_OK
+                      : tern_fail(TERN_ERR_ARGUMENT, "%s: Expected %s, but got %lld", kind->name,
+                                  what, (long long)n);
 }
 
 static tern_status check_factor(const tern_lr_kind *kind, const char *words, double factor)
@@ -169,7 +163,7 @@ static tern_status check_factor(const tern_lr_kind *kind, const char *words, dou
 
 tern_lr_scheduler *tern_lr_scheduler_step_lr(tern_optimizer *o, int64_t step_size, double gamma)
 {
-    if (check_positive(&step_lr_kind, "step_size", step_size) != TERN_OK)
+    if (check_least(&step_lr_kind, "positive integer step_size", step_size, 1) != TERN_OK)
         return NULL;
     return start(&step_lr_kind, o, &(rule){.epochs = step_size, .gamma = gamma});
 }
@@ -192,7 +186,7 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
 {
     if (check_factor(&linear_lr_kind, "Starting", start_factor) != TERN_OK ||
         check_factor(&linear_lr_kind, "Ending", end_factor) != TERN_OK ||
-        check_iterations(&linear_lr_kind, total_iters) != TERN_OK)
+        check_least(&linear_lr_kind, "non-negative integer total_iters", total_iters, 0) != TERN_OK)
         return NULL;
     return start(&linear_lr_kind, o,
                  &(rule){.factor = start_factor, .end_factor = end_factor, .epochs = total_iters});
@@ -201,7 +195,8 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
 tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t total_iters,
                                                    double power)
 {
-    if (check_iterations(&polynomial_lr_kind, total_iters) != TERN_OK)
+    if (check_least(&polynomial_lr_kind, "non-negative integer total_iters", total_iters, 0) !=
+        TERN_OK)
         return NULL;
     return start(&polynomial_lr_kind, o, &(rule){.epochs = total_iters, .power = power});
 }
@@ -209,7 +204,7 @@ tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t to
 tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer *o, int64_t t_max,
                                                          double eta_min)
 {
-    if (check_positive(&cosine_annealing_lr_kind, "t_max", t_max) != TERN_OK)
+    if (check_least(&cosine_annealing_lr_kind, "positive integer t_max", t_max, 1) != TERN_OK)
         return NULL;
     return start(&cosine_annealing_lr_kind, o, &(rule){.epochs = t_max, .eta_min = eta_min});
 }

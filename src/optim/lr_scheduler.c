@@ -116,7 +116,7 @@ tern_status tern_lr_note(tern_lr_scheduler *s)
 static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
 {
     tern_optimizer *o = s->optimizer;
-    if (isnan(lr)) /* below zero go some schedules, by rounding or beyond their end */
+    if (!(lr < 0)) /* as for tern_optim_check_group */
         TERN_TRY(tern_optim_check_lr(o, lr, s->kind->name));
     o->groups[i].lr = lr;
     if (!s->kind->momentum)

@@ -126,6 +126,9 @@ tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *co
 tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group);
 tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double value,
                                    const char *function);
+/* The same of a group that is there: schedules go below a rate of zero, by rounding or beyond their end. */
+tern_status tern_optim_check_group(const tern_optim_kind *kind, int i, double value,
+                                   const char *function);
 tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *function);
 /* A batch's group as its tern_<name>_values, without what is derived. */
 const void *tern_optim_values(const tern_optimizer *o, const tern_optim_batch *b);

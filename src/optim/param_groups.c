@@ -146,6 +146,14 @@ tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double va
                      TERN_NUMBER_TEXT(value));
 }
 
+tern_status tern_optim_check_group(const tern_optim_kind *kind, int i, double value,
+                                   const char *function)
+{
+    return value < 0 && strcmp(kind->rows[i].name, "lr") == 0
+               ? TERN_OK
+               : tern_optim_check_value(kind, i, value, function);
+}
+
 /* The index of a named option among the values; -1 for none. */
 static int option_index(const tern_optim_kind *kind, const char *name)
 {
@@ -191,9 +199,7 @@ tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name
     int i = find(o, group, name, "tern_optim_set_option");
     if (i < 0)
         return tern_last_status();
-    if (!(value < 0 &&
-          strcmp(name, "lr") == 0)) /* a scheduler's; tern_optim_set_lr is the program's */
-        TERN_TRY(tern_optim_check_value(o->kind, i, value, "tern_optim_set_option"));
+    TERN_TRY(tern_optim_check_group(o->kind, i, value, "tern_optim_set_option"));
     o->groups[group].values[i] = value;
     o->states |= o->kind->states(o->groups[group].values);
     return TERN_OK;

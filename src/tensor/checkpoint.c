@@ -85,7 +85,7 @@ static bool has_drawn(const tern_rng_note *since, int n)
     tern_rng_note now[MOST_DEVICES];
     bool drawn = false;
     for (int i = n ? tern_rng_note_all(now, n) : 0; i-- > 0;)
-        drawn |= now[i].state.offset != since[i].state.offset;
+        drawn |= now[i].place == since[i].place && now[i].state.offset != since[i].state.offset;
     return drawn;
 }
 
