@@ -48,6 +48,46 @@ static void a_tensor_is_not_read_after_its_scope(void **state)
     }
 }
 
+/* A forward function that leaves a tensor in a variable of the program's. */
+static tern_tensor *left_behind;
+
+static tern_tensor *leaving_forward(tern_module *self, tern_tensor *x)
+{
+    (void)self;
+    left_behind = tern_mul(x, x);
+    return tern_add(left_behind, x);
+}
+
+static tern_tensor *keeping_forward(tern_module *self, tern_tensor *x)
+{
+    (void)self;
+    left_behind = tern_keep(tern_mul(x, x));
+    return tern_add(left_behind, x);
+}
+
+static void a_tensor_that_forward_leaves_behind_is_named(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    FOR_EACH_MODE(debug)
+    TERN_SCOPE {
+        tern_tensor *x = tern_full(TERN_SHAPE(1), TERN_SCALAR(3), TERN_F32, device);
+        tern_module *leaves = tern_nn_module("Leaves", leaving_forward, NULL);
+        tern_module *keeps = tern_nn_module("Keeps", keeping_forward, NULL);
+        tern_module *model = tern_nn_sequential(leaves, keeps);
+        assert_true(tern_item(tern_nn_forward(leaves, x)) == 12);
+        assert_true(isnan(tern_item(left_behind)));
+        assert_error(TERN_ERR_STATE,
+                     debug ? "the tensor x is gone: made by mul; the end of Leaves's forward "
+                             "function released it"
+                           : "the tensor x is gone: made by mul");
+        assert_true(tern_item(tern_nn_forward(model, x)) == 12 * 12 + 12);
+        assert_true(tern_item(left_behind) == 144);
+        tern_release(left_behind);
+        tern_nn_free(model);
+    }
+}
+
 static void look_at_gone(tern_tensor *x, tern_tensor *y)
 {
     float data[2];
@@ -404,6 +444,7 @@ static void the_environment_turns_it_on(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(the_environment_turns_it_on),
     TEST(a_tensor_is_not_read_after_its_scope),
+    TEST(a_tensor_that_forward_leaves_behind_is_named),
     TEST(every_look_at_what_is_gone_is_refused),
     TEST(questions_without_errors_answer_what_it_was),
     TEST(one_released_too_often_is_an_error),

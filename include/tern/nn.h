@@ -18,7 +18,12 @@ typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *i
                                         tern_tensor **out, int k);
 
 /* ---- modules of your own ------------------------------------------------------------------------
- * data is yours; tern_nn_on_free says how it is freed. */
+ * data is yours; tern_nn_on_free says how it is freed.
+ *
+ * A call of a module is a scope: its results go to the caller's scope, and all else that its forward function made is
+ * released when the function returns, as a Python function's locals are (what backward needs is kept by the graph).
+ * A tensor that forward leaves elsewhere, in data or in a static variable, takes tern_keep. So does one that a hook
+ * leaves there. The debug mode (tern/debug.h) names a tensor that was used after the call that made it. */
 TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
 /* The same of n tensors in and k out. */
 TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);

@@ -97,7 +97,8 @@ typedef struct tern_running {
 typedef struct tern_scope_place {
     int64_t number; /* of its thread's scopes, from 1 on; 0: the root */
     int depth;
-    const char *file; /* NULL: not known */
+    const char *module; /* the scope is that of a module's call: the module's kind; else NULL */
+    const char *file;   /* NULL: not known */
     int line;
 } tern_scope_place;
 

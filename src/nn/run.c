@@ -1,6 +1,7 @@
 /* run.c -- running modules, and the mode they run in. */
 #include "base/callback.h"
 #include "nn/running.h"
+#include "tensor/scope.h"
 #include <stdio.h>
 
 /* A result may be NULL. */
@@ -85,9 +86,11 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
     const tern_callback before = tern_callback_begin();
     const bool casts = tern_thread.casts.depth > 0 && !before.running.modules.outermost.module;
     tern_nn_runs(m);
+    tern_scope_block scope = tern_call_scope_enter(m->name);
     tern_status status = casts ? run_cast(m, in, n, out, k) : run_around(m, in, n, out, k);
     if (status == TERN_OK)
         status = tern_nn_check_result(m, out, k, before.failures);
+    tern_call_scope_leave(&scope, out, status == TERN_OK ? k : 0);
     status = TERN_CALLBACK_END(&before, status, "tern_nn_call: %s failed", m->name);
     for (int i = 0; i < k && status != TERN_OK; i++)
         out[i] = NULL;

@@ -79,7 +79,12 @@ static void tell_end(char *text, size_t bytes)
     const tern_scope_place *p = tern_thread.ending;
     const char *file = p ? p->file : tern_thread.running.at.file;
     int line = p ? p->line : tern_thread.running.at.line;
-    if (p && !p->number)
+    if (p && p->module)
+        snprintf(text, bytes,
+                 "the end of %s's forward function released it (tern_keep keeps what is neither a "
+                 "result nor the program's)",
+                 p->module);
+    else if (p && !p->number)
         snprintf(text, bytes, "tern_scope_clear() or the end of its thread released it");
     else if (p && file)
         snprintf(text, bytes, "the end of the scope of %s:%d released it", file, line);
@@ -95,7 +100,7 @@ static void tell_end(char *text, size_t bytes)
 /* "made by mul; the end of scope 3 (at depth 1) released it". */
 void tern_header_tell(tern_tensor *x)
 {
-    char ending[128];
+    char ending[192];
     const char *about = x->handle.about;
     tell_end(ending, sizeof ending);
     tern_handle_tell(&x->handle, "%s%s%s%s", about ? "made by " : "", about ? about : "",

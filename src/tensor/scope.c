@@ -2,6 +2,7 @@
 #include "base/thread.h"
 #include "base/thread_end.h"
 #include "base/warning.h"
+#include "tensor/scope.h"
 #include "tensor/tensor.h"
 
 enum { MAX_DEPTH = 1024, ROOT_IS_LARGE = 10000 };
@@ -82,12 +83,16 @@ tern_status tern_scope_reserve(int n)
 
 /* ---- debugging --------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) void note_opened(stack *s)
+/* module: the kind of the module whose call the scope is of; NULL: a scope of the program's. The calls' scopes have
+ * no number and no depth of their own, as the program does not see them. */
+static __attribute__((noinline)) void note_opened(stack *s, const char *module)
 {
     if (!s->place && !(s->place = tern_alloc(MAX_DEPTH * sizeof *s->place)))
         return;
-    s->place[s->depth] = (tern_scope_place){.number = ++s->opened,
-                                            .depth = s->depth,
+    const int around = s->depth > 1 ? s->place[s->depth - 1].depth : 0;
+    s->place[s->depth] = (tern_scope_place){.number = module ? s->opened : ++s->opened,
+                                            .depth = module ? around : around + 1,
+                                            .module = module,
                                             .file = tern_thread.running.at.file,
                                             .line = tern_thread.running.at.line};
 }
@@ -118,47 +123,81 @@ tern_tensor *tern_scoped(tern_tensor *x)
     return scopes.items[scopes.count++] = x;
 }
 
+static tern_scope_block enter(stack *s, const char *module)
+{
+    s->mark[++s->depth] = s->count;
+    if (tern_debugging)
+        note_opened(s, module);
+    return (tern_scope_block){.active = 1, .depth = s->depth, .mark = s->count};
+}
+
 tern_scope_block tern_scope_enter(void)
 {
-    tern_scope_block block = {.active = 1};
-    if (scopes.depth + 1 >= MAX_DEPTH) {
-        tern_fail(TERN_ERR_STATE, "TERN_SCOPE: more than %d scopes are open", MAX_DEPTH - 1);
-        block.depth = -1; /* what is made inside belongs to the scope around */
-        return block;
-    }
-    scopes.mark[++scopes.depth] = scopes.count;
-    block.depth = scopes.depth;
-    block.mark = scopes.count;
-    if (tern_debugging)
-        note_opened(&scopes);
-    return block;
+    if (scopes.depth + 1 < MAX_DEPTH)
+        return enter(&scopes, NULL);
+    tern_fail(TERN_ERR_STATE, "TERN_SCOPE: more than %d scopes are open", MAX_DEPTH - 1);
+    /* What is made inside belongs to the scope around. */
+    return (tern_scope_block){.active = 1, .depth = -1};
+}
+
+static bool leave(stack *s, const tern_scope_block *block)
+{
+    if (block->depth <= 0 || block->depth > s->depth)
+        return false;
+    release_from(s, block->depth);
+    s->depth = block->depth - 1;
+    return true;
 }
 
 void tern_scope_leave(tern_scope_block *block)
 {
+    if (leave(&scopes, block))
+        tern_flush(); /* the end of a step, or of what was wanted */
+}
+
+/* Hand x from scope `depth`, if it is that scope's, to the scope around. */
+static void escape(stack *s, int depth, tern_tensor *x)
+{
+    /* Swap it to the scope's beginning and begin the scope after it. */
+    size_t *mark = &s->mark[depth];
+    for (size_t i = s->count; i > *mark; i--)
+        if (s->items[i - 1] == x) {
+            s->items[i - 1] = s->items[*mark];
+            s->items[*mark] = x;
+            (*mark)++;
+            break;
+        }
+}
+
+tern_scope_block tern_call_scope_enter(const char *module)
+{
+    return scopes.depth + 1 < MAX_DEPTH ? enter(&scopes, module)
+                                        : (tern_scope_block){.active = 1, .depth = -1};
+}
+
+void tern_call_scope_leave(tern_scope_block *block, tern_tensor *const *out, int k)
+{
     stack *s = &scopes;
-    if (block->depth <= 0 || block->depth > s->depth)
-        return;
-    release_from(s, block->depth);
-    s->depth = block->depth - 1;
-    tern_flush(); /* the end of a step, or of what was wanted */
+    for (int i = 0; i < k && block->depth > 0 && block->depth <= s->depth; i++)
+        if (out[i])
+            escape(s, block->depth, out[i]);
+    leave(s, block);
+}
+
+tern_tensor *tern_call_scope_next(tern_scope_block *block, tern_tensor *result, tern_tensor *before)
+{
+    tern_tensor *held = result ? tern_keep(result) : NULL;
+    tern_call_scope_leave(block, NULL, 0);
+    tern_release(before);
+    return held;
 }
 
 tern_tensor *tern_escape(tern_tensor *x)
 {
     if (!x || !tern_given(x, "tern_escape", "x"))
         return NULL;
-    if (scopes.depth == 0)
-        return x;
-    /* Swap it to the scope's beginning and begin the scope after it. */
-    size_t *mark = &scopes.mark[scopes.depth];
-    for (size_t i = scopes.count; i > *mark; i--)
-        if (scopes.items[i - 1] == x) {
-            scopes.items[i - 1] = scopes.items[*mark];
-            scopes.items[*mark] = x;
-            (*mark)++;
-            break;
-        }
+    if (scopes.depth > 0)
+        escape(&scopes, scopes.depth, x);
     return x;
 }
 

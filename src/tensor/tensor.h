@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/handle.h"
 #include "device/device.h"
+#include "tensor/scope.h"
 #include <tern/autograd.h>
 
 typedef struct tern_node tern_node;
@@ -170,11 +171,6 @@ tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, co
 void tern_storage_release(tern_storage *storage);
 /* The same elements, same geometry, no history. */
 tern_tensor *tern_tensor_detached(const tern_tensor *x);
-/* Give a new tensor to the innermost scope and return it; NULL passes. On
- * failure it is released. */
-tern_tensor *tern_scoped(tern_tensor *x);
-/* The next n of them find room. */
-tern_status tern_scope_reserve(int n);
 /* The same of a tensor that a function made without an operation: errors say so once it is gone. The
  * name, "tern_full", lives as long as the process. */
 static inline tern_tensor *tern_scoped_from(tern_tensor *x, const char *function)

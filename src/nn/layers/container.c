@@ -1,6 +1,7 @@
 /* container.c -- modules made of modules. */
 #include "nn/layers/layer.h"
 #include "nn/module.h"
+#include "tensor/scope.h"
 #include <stdio.h>
 
 /* Nobody looks at its input and its result, and its parameters are what they are. */
@@ -28,18 +29,21 @@ static bool three_at_once(const tern_module *self, int i, tern_tensor **x, tern_
     return *y || tern_failed_since(failures) != TERN_OK;
 }
 
-/* Sequential: the children one after the other. */
+/* Sequential: the children one after the other. The result of each is released once the next is made. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
+    tern_tensor *held = NULL; /* x, where a child made it */
     for (int i = 0; x && i < self->count; i++) {
         if (!self->members[i].child)
             continue;
-        tern_tensor *y;
-        bool done = three_at_once(self, i, &x, &y);
+        tern_tensor *y = NULL;
+        tern_scope_block scope = tern_call_scope_enter(self->name);
+        const bool done = three_at_once(self, i, &x, &y);
         x = done ? y : tern_nn_forward(self->members[i].child, x);
+        held = tern_call_scope_next(&scope, x, held);
         i += done ? 2 : 0;
     }
-    return x;
+    return held ? tern_scoped(held) : x;
 }
 
 /* Whether layer i is also one of those before it. */

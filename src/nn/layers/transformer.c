@@ -1,6 +1,7 @@
 /* transformer.c -- stacks of transformer layers, and Transformer, an encoder with a decoder. */
 #include "nn/layers/transformer.h"
 #include "nn/module.h"
+#include "tensor/scope.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +21,15 @@ static tern_status call_stack(tern_module *self, tern_tensor *const *given, int 
                          "tern_nn_call: %s takes 1 to %d tensors and gives one, not %d and %d",
                          tern_nn_name(self), STACK_INPUTS, n, k);
     memcpy(in, given, (size_t)n * sizeof *in);
-    for (int i = 0; i < tern_nn_children_count(layers); i++) {
-        TERN_TRY(tern_nn_call(tern_nn_child_at(layers, i), in, n, out, 1));
-        in[0] = out[0];
+    tern_tensor *held = NULL; /* in[0], where a layer made it */
+    tern_status status = TERN_OK;
+    for (int i = 0; i < tern_nn_children_count(layers) && status == TERN_OK; i++) {
+        tern_scope_block scope = tern_call_scope_enter(self->name);
+        status = tern_nn_call(tern_nn_child_at(layers, i), in, n, out, 1);
+        in[0] = held = tern_call_scope_next(&scope, out[0], held);
     }
+    tern_scoped(held);
+    TERN_TRY(status);
     if (tern_nn_children_count(self) > 1)
         in[0] = tern_nn_forward(tern_nn_child(self, "norm"), in[0]);
     out[0] = in[0];
