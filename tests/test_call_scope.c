@@ -6,7 +6,8 @@
 static tern_tensor *wasteful_forward(tern_module *self, tern_tensor *x)
 {
     (void)self;
-    return tern_mul(tern_add(tern_mul(x, x), x), tern_full(TERN_SHAPE(1), 2.0, TERN_F32, NULL));
+    return tern_mul(tern_add(tern_mul(x, x), x),
+                    tern_full(TERN_SHAPE(1), 2.0, TERN_F32, tern_device(x)));
 }
 
 static tern_module *wasteful(void)

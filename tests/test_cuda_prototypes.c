@@ -66,6 +66,9 @@ SIZE(cublasComputeType_t, 4)
 SIZE(cudaDataType, 4)
 SIZE(CUdevice, 4)
 SIZE(CUuuid, 16)
+SIZE(CUmemAllocationProp, 32)
+SIZE(CUmemAccessDesc, 12)
+_Static_assert(offsetof(CUmemAllocationProp, location) == 8, "moved");
 SIZE(cublasLtMatmulAlgo_t, 64)
 SIZE(cublasLtMatmulHeuristicResult_t, 96)
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, "moved");

@@ -52,7 +52,9 @@ typedef struct tern_memory_stats {
     uint64_t programs_loaded; /* taken from the cache on disk */
     uint64_t to_host_bytes;   /* copied from the device to the host */
     uint64_t to_device_bytes;
-    uint64_t reserved_fields[8];
+    uint64_t
+        recorded; /* of `reserved`: what recordings (tern/graph.h) hold, as long as they live */
+    uint64_t reserved_fields[7];
 } tern_memory_stats;
 
 /* Whether the device can be used now. Records no error. */
@@ -96,6 +98,15 @@ TERN_API tern_status tern_memory_get_stats(const char *device, tern_memory_stats
 TERN_API tern_status tern_reset_peak_memory_stats(const char *device);
 /* Give cached blocks back to the driver. */
 TERN_API tern_status tern_empty_cache(const char *device);
+/* The most memory, in bytes, that tern takes from the device's driver for tensors of this process; 0: as much as there is.
+ * A request beyond it fails with TERN_ERR_MEMORY, as one that the driver refuses, once the cache was emptied. What is
+ * reserved already stays. */
+TERN_API tern_status tern_set_memory_limit(const char *device, uint64_t bytes);
+/* The same by a fraction of the device's memory (tern_device_info.memory_total), from 0 to 1; 1: no limit. Errors:
+ * TERN_ERR_ARGUMENT for others. */
+TERN_API tern_status tern_set_per_process_memory_fraction(double fraction, const char *device);
+/* The limit as a fraction of the device's memory; 1 where there is none; NaN after an error. */
+TERN_API double tern_get_per_process_memory_fraction(const char *device);
 
 /* Threads the cpu device may use; at first all cores (OMP_NUM_THREADS). */
 TERN_API tern_status tern_set_num_threads(int n);

@@ -244,6 +244,24 @@ typedef struct tern_transfers {
     void (*drain)(tern_place *place);
 } tern_transfers;
 
+/* A segment of addresses of which only parts have memory behind them, for large blocks (segments.h). */
+typedef struct tern_memory_growth {
+    size_t step; /* parts begin and end at multiples of it */
+    /* How many addresses to reserve, a multiple of step: more than there is memory, as parts that are in use can't move. 0:
+     * this device has no such segments. */
+    size_t (*most)(tern_place *place);
+    /* Addresses for segment->bytes, and no memory. */
+    tern_status (*reserve)(tern_place *place, tern_buffer *segment);
+    void (*unreserve)(tern_place *place, tern_buffer *segment);
+    /* Put memory behind a part, which the device can write from then on; *memory is the backend's own. Out of memory is
+     * TERN_ERR_MEMORY without a recorded error. */
+    tern_status (*map)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
+                       void **memory);
+    /* Never fails; what was launched before and uses it still finishes. */
+    void (*unmap)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
+                  void *memory);
+} tern_memory_growth;
+
 /* What enumerate found: the device layer fills places from it. */
 typedef struct tern_found {
     tern_device_info info; /* device and memory_free are filled in later */
@@ -331,6 +349,12 @@ struct tern_backend {
 
     const tern_vendor *vendor;       /* NULL: none; from here on slots may be */
     const tern_transfers *transfers; /* NULL: copies are in launch order */
+    /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from `at` on, a multiple of 4096;
+     * and ends. Out of memory is TERN_ERR_MEMORY without a recorded error. part NULL: each block is allocated alone;
+     * unpart NULL: nothing is to be done. growth NULL: segments are allocated whole. */
+    tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
+    void (*unpart)(tern_place *place, tern_buffer *part);
+    const tern_memory_growth *growth;
     /* Begin what was launched, where the driver waits to be told: the host turns to something else. NULL: it
      * never waits. One that does calls tern_work_is_held for what it keeps. */
     void (*flush)(tern_place *place);

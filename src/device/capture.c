@@ -1,5 +1,6 @@
 /* capture.c -- recording: what door.c would have run becomes a list of nodes. */
 #include "device/recording.h"
+#include "device/segments.h"
 #include "types_host.h"
 #include <string.h>
 
@@ -291,12 +292,20 @@ void tern_pool_adopt(tern_graph *graph, tern_block *block)
     block->node = -1;
     block->of_pool = graph->pool;
     graph->pool = block;
+    if (!block->is_part)
+        graph->place->stats.recorded += block->buffer.bytes;
 }
 
 void tern_pool_give(tern_graph *graph, tern_block *block)
 {
     tern_record_end_of(graph, block);
     block->is_idle = true;
+    if (block->is_part) {
+        /* What is recorded next may be there. Another recording that has it keeps it as it is. */
+        if (graph == tern_thread.graph && !block->holds)
+            tern_segment_give_extent(block);
+        return;
+    }
     block->next = graph->idle[block->size_class];
     graph->idle[block->size_class] = block;
 }

@@ -28,8 +28,12 @@ void tern_place_count_operation(tern_place *place);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 /* A block of device memory from the caching allocator. */
+typedef struct tern_extent tern_extent; /* a part of a segment (segments.h) */
 typedef struct tern_block {
     tern_buffer buffer;
+    bool is_part; /* of a segment, the rest of which other blocks have */
+    tern_extent
+        *extent;   /* that part; NULL: none, or a recording gave it to later blocks of its own */
     size_t used;   /* bytes asked for */
     int64_t maker; /* a profiler's */
     tern_place *place;

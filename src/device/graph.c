@@ -3,6 +3,7 @@
 #include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
+#include "device/segments.h"
 #include "device/work.h"
 
 static struct {
@@ -71,9 +72,14 @@ static void release_blocks(tern_graph *graph)
         block->pool = NULL;
         block->of_pool = NULL;
         block->is_orphan = block->is_idle && block->holds;
+        if (block->is_part)
+            tern_segment_disown(block);
+        else
+            place->stats.recorded -= block->buffer.bytes;
         if (block->is_idle && !block->holds)
             tern_cache_put(place, block);
     }
+    tern_segments_disown(place, graph);
     for (int c = 0; c < SIZE_CLASSES; c++)
         graph->idle[c] = NULL;
     for (int64_t i = 0; i < graph->n_held; i++)

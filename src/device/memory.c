@@ -1,10 +1,12 @@
-/* memory.c -- the caching allocator: blocks by size class, kept for the next request. */
+/* memory.c -- the caching allocator: small blocks by size class, kept for the next request; large ones are parts of segments. */
 #include "base/profile.h"
 #include "base/strict.h"
 #include "device/capture.h"
 #include "device/registry.h"
+#include "device/segments.h"
 #include "device/transfers.h"
 #include <inttypes.h>
+#include <math.h>
 
 /* Eight classes a doubling from 64 bytes up: at most 1/8 of a block is unused. */
 static int size_class(size_t bytes, size_t *rounded)
@@ -22,6 +24,10 @@ static int size_class(size_t bytes, size_t *rounded)
 
 static void drop(tern_place *place, tern_block *block)
 {
+    if (block->is_part) {
+        tern_segment_give(block);
+        return;
+    }
     place->stats.reserved -= block->buffer.bytes;
     if (block->pinned)
         block->pinned->backend->vendor->host_free(block->pinned, block->buffer.host);
@@ -62,6 +68,7 @@ void tern_cache_empty(tern_place *place)
             drop(place, place->one[dtype]);
         place->one[dtype] = NULL;
     }
+    tern_segments_trim(place);
 }
 
 static tern_block *fail(tern_place *place, size_t bytes, const char *function)
@@ -73,6 +80,12 @@ static tern_block *fail(tern_place *place, size_t bytes, const char *function)
                               "%s: %s out of memory: tried to allocate %zu bytes, but its largest "
                               "allocation is %" PRIu64 " bytes",
                               function, place->text, bytes, largest);
+    if (tern_memory_exceeds(place, bytes))
+        return tern_fail_null(
+            TERN_ERR_MEMORY,
+            "%s: %s out of memory: tried to allocate %zu bytes; tern's tensors hold %" PRIu64
+            " of the %" PRIu64 " bytes that tern_set_memory_limit allows",
+            function, place->text, bytes, place->stats.allocated, place->memory_limit);
     place->backend->memory(place, &free_bytes, &total);
     return tern_fail_null(TERN_ERR_MEMORY,
                           "%s: %s out of memory: tried to allocate %zu bytes; %" PRIu64
@@ -99,29 +112,45 @@ static void uncount(tern_place *place, tern_block *block)
         tern_hook_memory(place->text, place->stats.allocated, -(int64_t)block->used, &block->maker);
 }
 
-/* With memory_lock held. */
-static tern_block *from_driver(tern_place *place, size_t bytes, int class)
+/* Once again with an empty cache where there was no memory. An error that was recorded is one of the host's memory, or not of
+ * memory at all. With memory_lock held. */
+#define TRY_TWICE(place, status, call)                                                             \
+    do {                                                                                           \
+        const uint64_t failures_ = tern_failures();                                                \
+        (status) = (call);                                                                         \
+        if ((status) == TERN_ERR_MEMORY && tern_failed_since(failures_) == TERN_OK) {              \
+            tern_cache_empty(place);                                                               \
+            (status) = (call);                                                                     \
+        }                                                                                          \
+    } while (0)
+
+static tern_status alloc_alone(tern_place *place, tern_block *block)
 {
+    if (tern_memory_exceeds(place, block->buffer.bytes))
+        return TERN_ERR_MEMORY;
+    place->stats.driver_calls++;
+    TERN_TRY(place->backend->alloc(place, &block->buffer));
+    tern_memory_reserve(place, block->buffer.bytes);
+    return TERN_OK;
+}
+
+/* A new block of `rounded` bytes, or a part of a segment, of `bytes` or a little more. With memory_lock held. */
+static tern_block *from_driver(tern_place *place, tern_graph *graph, size_t bytes, size_t rounded,
+                               int class)
+{
+    tern_status status;
     tern_block *block = tern_alloc(sizeof *block);
     if (!block)
         return NULL;
-    block->place = place;
-    block->size_class = class;
-    block->buffer.bytes = bytes;
-    place->stats.driver_calls++;
-    tern_status status = place->backend->alloc(place, &block->buffer);
-    if (status == TERN_ERR_MEMORY) {
-        tern_cache_empty(place);
-        place->stats.driver_calls++;
-        status = place->backend->alloc(place, &block->buffer);
-    }
+    *block = (tern_block){.place = place, .size_class = class, .buffer.bytes = rounded};
+    if (tern_segments_serve(place, bytes))
+        TRY_TWICE(place, status, tern_segment_take(place, graph, bytes, block));
+    else
+        TRY_TWICE(place, status, alloc_alone(place, block));
     if (status != TERN_OK) {
         tern_free(block);
         return NULL;
     }
-    place->stats.reserved += bytes;
-    if (place->stats.reserved > place->stats.reserved_peak)
-        place->stats.reserved_peak = place->stats.reserved;
     return block;
 }
 
@@ -151,7 +180,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
         if (block && block->buffer.bytes >= bytes)
             place->cache[class] = block->next;
         else
-            block = from_driver(place, rounded, class);
+            block = from_driver(place, graph, bytes, rounded, class);
         if (block && graph)
             tern_pool_adopt(graph, block);
     }
@@ -177,9 +206,7 @@ static tern_block *pinned_from_driver(tern_place *cpu, tern_place *by, size_t by
     }
     *block = (tern_block){.place = cpu, .size_class = class, .pinned = by};
     block->buffer = (tern_buffer){memory, (uint64_t)(uintptr_t)memory, memory, bytes};
-    cpu->stats.reserved += bytes;
-    if (cpu->stats.reserved > cpu->stats.reserved_peak)
-        cpu->stats.reserved_peak = cpu->stats.reserved;
+    tern_memory_reserve(cpu, bytes);
     return block;
 }
 
@@ -207,6 +234,10 @@ tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes
 
 void tern_cache_put(tern_place *place, tern_block *block)
 {
+    if (block->is_part && !block->is_ahead) {
+        tern_segment_give(block);
+        return;
+    }
     tern_block **list = block->pinned     ? &place->pinned
                         : block->is_ahead ? &place->ahead
                                           : &place->cache[block->size_class];
@@ -219,12 +250,13 @@ void tern_block_drop_hold(tern_block *block)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     bool unused = --block->holds == 0 && block->is_orphan;
+    const bool ends = unused && block->lent;
     if (unused)
         block->is_orphan = false;
-    if (unused && !block->lent)
+    if (unused && !ends)
         tern_cache_put(place, block);
     pthread_mutex_unlock(&place->memory_lock);
-    if (unused && block->lent)
+    if (ends)
         tern_block_end(block);
 }
 
@@ -337,6 +369,44 @@ tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)
     stats->programs_built = atomic_load(&place->built);
     stats->programs_loaded = atomic_load(&place->loaded);
     return TERN_OK;
+}
+
+tern_status tern_set_memory_limit(const char *device, uint64_t bytes)
+{
+    tern_place *place = tern_place_name(device, "tern_set_memory_limit");
+    if (!place)
+        return tern_last_status();
+    pthread_mutex_lock(&place->memory_lock);
+    place->memory_limit = bytes;
+    pthread_mutex_unlock(&place->memory_lock);
+    return TERN_OK;
+}
+
+tern_status tern_set_per_process_memory_fraction(double fraction, const char *device)
+{
+    if (!(fraction >= 0 && fraction <= 1))
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_set_per_process_memory_fraction: invalid fraction value: %g, must be "
+            "between 0 and 1",
+            fraction);
+    tern_place *place = tern_place_name(device, "tern_set_per_process_memory_fraction");
+    if (!place)
+        return tern_last_status();
+    /* A limit of no bytes would be none. */
+    const double bytes = fraction * (double)place->info.memory_total;
+    return tern_set_memory_limit(place->text, fraction == 1 ? 0 : bytes < 1 ? 1 : (uint64_t)bytes);
+}
+
+double tern_get_per_process_memory_fraction(const char *device)
+{
+    tern_place *place = tern_place_name(device, "tern_get_per_process_memory_fraction");
+    if (!place)
+        return NAN;
+    pthread_mutex_lock(&place->memory_lock);
+    const uint64_t limit = place->memory_limit, total = place->info.memory_total;
+    pthread_mutex_unlock(&place->memory_lock);
+    return limit && limit < total ? (double)limit / (double)total : 1;
 }
 
 tern_status tern_reset_peak_memory_stats(const char *device)

@@ -70,6 +70,9 @@ PASS(clGetCommandQueueInfo, (cl_command_queue x, cl_command_queue_info what, INF
 PASS(clReleaseCommandQueue, (cl_command_queue x), x)
 MAKE(cl_mem, clCreateBuffer, (cl_context x, cl_mem_flags flags, size_t n, void *host, cl_int *code),
      x, flags, n, host, code)
+MAKE(cl_mem, clCreateSubBuffer,
+     (cl_mem x, cl_mem_flags flags, cl_buffer_create_type type, const void *what, cl_int *code), x,
+     flags, type, what, code)
 PASS(clGetMemObjectInfo, (cl_mem x, cl_mem_info what, INFO), x, what, n, to, needed)
 PASS(clReleaseMemObject, (cl_mem x), x)
 PASS(clEnqueueReadBuffer,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static pthread_mutex_t lock;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -98,6 +99,7 @@ typedef struct block {
     char *memory;
     size_t bytes;
     int device;
+    bool mapped; /* behind addresses that were reserved */
 } block;
 
 static block *blocks;
@@ -117,7 +119,7 @@ void *standin_alloc(int device, size_t bytes)
     if (b && posix_memalign(&memory, 256, bytes ? bytes : 1) == 0) {
         if (!standin_is_idle())
             memset(memory, 0xfb, bytes);
-        *b = (block){blocks, memory, bytes, device};
+        *b = (block){.next = blocks, .memory = memory, .bytes = bytes, .device = device};
         blocks = b;
         used[device] += bytes;
     } else {
@@ -133,7 +135,7 @@ bool standin_free(void *memory)
     bool found = false;
     standin_lock();
     for (block **b = &blocks; *b; b = &(*b)->next)
-        if ((*b)->memory == memory) {
+        if ((*b)->memory == memory && !(*b)->mapped) {
             block *gone = *b;
             *b = gone->next;
             used[gone->device] -= gone->bytes;
@@ -146,20 +148,104 @@ bool standin_free(void *memory)
     return found;
 }
 
+static const block *block_at(uintptr_t at)
+{
+    for (const block *b = blocks; b; b = b->next)
+        if (at >= (uintptr_t)b->memory && at - (uintptr_t)b->memory < b->bytes)
+            return b;
+    return NULL;
+}
+
 int standin_owner(const void *at, size_t bytes)
 {
-    int owner = -1;
     uintptr_t from = (uintptr_t)at;
     standin_lock();
-    for (const block *b = blocks; b; b = b->next) {
-        uintptr_t base = (uintptr_t)b->memory;
-        if (from < base || from >= base + b->bytes)
-            continue;
-        owner = bytes <= base + b->bytes - from ? b->device : -2;
-        break;
+    const block *b = block_at(from);
+    int owner = b ? b->device : -1;
+    /* Mapped memory goes on where more of it is mapped. */
+    while (b && bytes > (uintptr_t)b->memory + b->bytes - from) {
+        bytes -= (uintptr_t)b->memory + b->bytes - from;
+        from = (uintptr_t)b->memory + b->bytes;
+        const block *next = b->mapped ? block_at(from) : NULL;
+        b = next && next->mapped && next->device == owner ? next : NULL;
+        if (!b)
+            owner = -2;
     }
     standin_unlock();
     return owner;
+}
+
+/* ---- addresses without memory, and memory behind them -------------------------------------- */
+
+void *standin_reserve(size_t bytes, size_t alignment)
+{
+    char *all = mmap(NULL, bytes + alignment, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    const size_t before = (alignment - (uintptr_t)all % alignment) % alignment;
+    if (before)
+        munmap(all, before);
+    if (alignment > before)
+        munmap(all + before + bytes, alignment - before);
+    return all + before;
+}
+
+bool standin_unreserve(void *base, size_t bytes)
+{
+    return munmap(base, bytes) == 0;
+}
+
+bool standin_take(int device, size_t bytes)
+{
+    standin_lock();
+    const bool fits = used[device] + bytes <= capacity();
+    if (fits)
+        used[device] += bytes;
+    standin_unlock();
+    return fits;
+}
+
+void standin_give(int device, size_t bytes)
+{
+    standin_lock();
+    used[device] -= bytes;
+    standin_unlock();
+}
+
+/* In the list of blocks it is one, so that who owns an address is known. */
+bool standin_map(int device, void *at, size_t bytes)
+{
+    block *b = malloc(sizeof *b);
+    if (!b || mprotect(at, bytes, PROT_READ | PROT_WRITE) != 0) {
+        free(b);
+        return false;
+    }
+    if (!standin_is_idle())
+        memset(at, 0xfb, bytes);
+    standin_lock();
+    *b = (block){.next = blocks, .memory = at, .bytes = bytes, .device = device, .mapped = true};
+    blocks = b;
+    standin_unlock();
+    return true;
+}
+
+bool standin_unmap(void *at, size_t bytes)
+{
+    bool found = false;
+    standin_lock();
+    for (block **b = &blocks; *b; b = &(*b)->next)
+        if ((*b)->mapped && (*b)->memory == at && (*b)->bytes == bytes) {
+            block *gone = *b;
+            *b = gone->next;
+            free(gone);
+            found = true;
+            break;
+        }
+    standin_unlock();
+    /* Anew, so that nothing that was there is found again. */
+    return found && mmap(at, bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at;
 }
 
 void standin_usage(int device, size_t *in_use, size_t *total)

@@ -70,6 +70,98 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
     return 0;
 }
 
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+    const char *old = getenv("TERN_STANDIN_NO_VMM");
+    FAULT(cuDeviceGetAttribute);
+    if (attribute != CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+        device >= standin_devices())
+        return INVALID_VALUE;
+    *value = !old;
+    return 0;
+}
+
+/* ---- memory behind addresses ------------------------------------------------------------- */
+
+enum { GRANULARITY = 2 << 20, OUT_OF_MEMORY = 2 };
+
+/* A handle of memory: its bytes and device, one number. */
+typedef struct memory {
+    size_t bytes;
+    int device;
+} memory;
+
+CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignment,
+                             CUdeviceptr wanted, unsigned long long flags)
+{
+    FAULT(cuMemAddressReserve);
+    if (bytes % GRANULARITY || alignment || wanted || flags)
+        return INVALID_VALUE;
+    void *base = standin_reserve(bytes, GRANULARITY);
+    *address = (CUdeviceptr)(uintptr_t)base;
+    return base ? 0 : OUT_OF_MEMORY;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
+{
+    return standin_unreserve((void *)(uintptr_t)address, bytes) ? 0 : INVALID_VALUE;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *made, size_t bytes,
+                     const CUmemAllocationProp *what, unsigned long long flags)
+{
+    FAULT(cuMemCreate);
+    if (!bytes || bytes % GRANULARITY || flags || what->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        what->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        what->location.id >= standin_devices())
+        return INVALID_VALUE;
+    memory *m = calloc(1, sizeof *m);
+    if (!m || !standin_take(what->location.id, bytes)) {
+        free(m);
+        return OUT_OF_MEMORY;
+    }
+    *m = (memory){.bytes = bytes, .device = what->location.id};
+    *made = (CUmemGenericAllocationHandle)(uintptr_t)m;
+    return 0;
+}
+
+/* What is still mapped would live on; who releases it here has unmapped it. */
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    memory *m = (memory *)(uintptr_t)handle;
+    if (!m)
+        return INVALID_VALUE;
+    standin_give(m->device, m->bytes);
+    free(m);
+    return 0;
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t at, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    const memory *m = (const memory *)(uintptr_t)handle;
+    FAULT(cuMemMap);
+    if (!m || at || flags || bytes != m->bytes || address % GRANULARITY)
+        return INVALID_VALUE;
+    return standin_map(m->device, (void *)(uintptr_t)address, bytes) ? 0 : INVALID_VALUE;
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
+{
+    return standin_unmap((void *)(uintptr_t)address, bytes) ? 0 : INVALID_VALUE;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t n)
+{
+    FAULT(cuMemSetAccess);
+    for (size_t i = 0; i < n; i++)
+        if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+            access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            access[i].location.id >= standin_devices())
+            return INVALID_VALUE;
+    return standin_owner((void *)(uintptr_t)address, bytes) >= 0 ? 0 : INVALID_VALUE;
+}
+
 /* ---- programs ---------------------------------------------------------------------------- */
 
 struct CUfunc_st {

@@ -96,6 +96,9 @@ tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
 void tern_cuda_free(tern_place *place, tern_buffer *buffer);
+tern_status tern_cuda_part(tern_place *place, const tern_buffer *whole, size_t at,
+                           tern_buffer *part);
+extern const tern_memory_growth tern_cuda_growth; /* growth.c */
 tern_status tern_cuda_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
                             size_t bytes);
 tern_status tern_cuda_read(tern_place *place, const tern_buffer *from, size_t at, void *to,

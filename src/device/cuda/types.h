@@ -31,6 +31,25 @@ typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct tern_lt_matmul_desc *cublasLtMatmulDesc_t;
 typedef struct tern_lt_matrix_layout *cublasLtMatrixLayout_t;
 typedef struct tern_lt_preference *cublasLtMatmulPreference_t;
+typedef unsigned long long CUdeviceptr, CUmemGenericAllocationHandle;
+typedef struct CUmemLocation_st {
+    unsigned int type;
+    int id;
+} CUmemLocation;
+typedef struct CUmemAllocationProp_st {
+    unsigned int type, requestedHandleTypes;
+    CUmemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+        unsigned char reserved[4];
+    } allocFlags;
+} CUmemAllocationProp;
+typedef struct CUmemAccessDesc_st {
+    CUmemLocation location;
+    unsigned int flags;
+} CUmemAccessDesc;
 typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;

@@ -165,6 +165,27 @@ void tern_cl_free(tern_place *place, tern_buffer *buffer)
     atomic_fetch_sub(&s->live, buffer->bytes);
 }
 
+tern_status tern_cl_part(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part)
+{
+    const cl_buffer_region region = {at, part->bytes};
+    cl_int code = CL_SUCCESS;
+    TERN_TRY(tern_cl_alive(place));
+    part->handle = CL_NEW(code, CreateSubBuffer(whole->handle, CL_MEM_READ_WRITE,
+                                                CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
+    if (code != CL_SUCCESS)
+        return is_memory_code(code) ? TERN_ERR_MEMORY
+                                    : tern_cl_check(place, code, "CreateSubBuffer");
+    part->address = whole->address ? whole->address + at : 0;
+    part->host = whole->host ? (char *)whole->host + at : NULL;
+    return TERN_OK;
+}
+
+void tern_cl_unpart(tern_place *place, tern_buffer *part)
+{
+    (void)place;
+    tern_cl.ReleaseMemObject(part->handle);
+}
+
 tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total)
 {
     uint64_t live = atomic_load(&tern_cl_state_of(place)->live);

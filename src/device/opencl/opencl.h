@@ -135,6 +135,8 @@ void tern_cl_note_vendors(tern_text *notes);
 /* ---- memory.c ---------------------------------------------------------------------------- */
 tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer);
 void tern_cl_free(tern_place *place, tern_buffer *buffer);
+tern_status tern_cl_part(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
+void tern_cl_unpart(tern_place *place, tern_buffer *part);
 tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
                           size_t bytes);
 tern_status tern_cl_read(tern_place *place, const tern_buffer *from, size_t at, void *to,

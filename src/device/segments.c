@@ -1,0 +1,402 @@
+/* segments.c -- memory of large blocks: split, joined, and grown. */
+#include "device/segments.h"
+#include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Memory behind a part of a segment that grows. */
+typedef struct backing {
+    struct backing *next; /* at the next higher offset */
+    size_t at, bytes;
+    void *memory; /* the backend's */
+} backing;
+
+struct tern_segment {
+    struct tern_segment *next;
+    tern_buffer whole;
+    tern_extent *first; /* in the order of offsets */
+    bool grows;
+    backing *backings; /* of one that grows */
+};
+
+struct tern_extent {
+    tern_segment *segment;
+    size_t at, bytes;
+    size_t missing;              /* of a free one: bytes that no memory is behind */
+    tern_extent *before, *after; /* neighbours; NULL at an end of the segment */
+    tern_extent **link, *next;   /* of a free one: in the place's list */
+    struct tern_graph *graph;    /* whose recording has it; NULL: nobody's */
+    bool is_free;
+};
+
+/* TERN_MEMORY_SEGMENTS=0 leaves each block an allocation of its own, as tools that look for reads beyond one want it. */
+static bool are_off(void)
+{
+    static atomic_int known; /* 0: not yet */
+    int off = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!off) {
+        const char *wanted = getenv("TERN_MEMORY_SEGMENTS");
+        off = wanted && strcmp(wanted, "0") == 0 ? 1 : 2;
+        atomic_store_explicit(&known, off, memory_order_relaxed);
+    }
+    return off == 1;
+}
+
+bool tern_segments_serve(const tern_place *place, size_t bytes)
+{
+    return place->backend->part && bytes >= TERN_LARGE && !are_off();
+}
+
+bool tern_memory_exceeds(const tern_place *place, size_t bytes)
+{
+    return place->memory_limit && place->stats.reserved + bytes > place->memory_limit;
+}
+
+void tern_memory_reserve(tern_place *place, size_t bytes)
+{
+    tern_memory_stats *s = &place->stats;
+    s->reserved += bytes;
+    if (s->reserved > s->reserved_peak)
+        s->reserved_peak = s->reserved;
+}
+
+/* ---- free extents ------------------------------------------------------------------------ */
+
+static void list(tern_place *place, tern_extent *e)
+{
+    e->is_free = true;
+    e->next = place->extents;
+    e->link = &place->extents;
+    if (e->next)
+        e->next->link = &e->next;
+    place->extents = e;
+}
+
+static void unlist(tern_extent *e)
+{
+    e->is_free = false;
+    *e->link = e->next;
+    if (e->next)
+        e->next->link = e->link;
+}
+
+/* b, behind a, becomes part of it. */
+static void absorb(tern_extent *a, tern_extent *b)
+{
+    a->bytes += b->bytes;
+    a->missing += b->missing;
+    a->after = b->after;
+    if (b->after)
+        b->after->before = a;
+    unlist(b);
+    tern_free(b);
+}
+
+static bool joins(const tern_extent *a, const tern_extent *b)
+{
+    return a && b && a->is_free && b->is_free && a->graph == b->graph;
+}
+
+/* e, which is free, with its neighbours. */
+static tern_extent *join(tern_extent *e)
+{
+    if (joins(e, e->after))
+        absorb(e, e->after);
+    if (joins(e->before, e)) {
+        e = e->before;
+        absorb(e, e->after);
+    }
+    return e;
+}
+
+/* Bytes of [at, at + bytes) without memory. */
+static size_t missing_in(const tern_segment *segment, size_t at, size_t bytes)
+{
+    size_t missing = bytes;
+    if (!segment->grows)
+        return 0;
+    for (const backing *b = segment->backings; b && b->at < at + bytes; b = b->next) {
+        const size_t from = b->at > at ? b->at : at;
+        const size_t to = b->at + b->bytes < at + bytes ? b->at + b->bytes : at + bytes;
+        missing -= to > from ? to - from : 0;
+    }
+    return missing;
+}
+
+/* Memory may be behind e, if that is free, where none was. */
+static void note_missing(tern_extent *e)
+{
+    if (e && e->is_free && e->missing)
+        e->missing = missing_in(e->segment, e->at, e->bytes);
+}
+
+static tern_extent *new_extent(tern_segment *segment, size_t at, size_t bytes)
+{
+    tern_extent *e = tern_alloc(sizeof *e);
+    if (e)
+        *e = (tern_extent){.segment = segment, .at = at, .bytes = bytes};
+    return e;
+}
+
+/* ---- segments ------------------------------------------------------------------------------ */
+
+static void end_segment(tern_place *place, tern_segment *segment)
+{
+    if (segment->grows)
+        place->backend->growth->unreserve(place, &segment->whole);
+    else
+        place->backend->free(place, &segment->whole);
+    tern_free(segment);
+}
+
+/* A segment of these bytes, which is one free extent. */
+static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, tern_status *status)
+{
+    tern_segment *segment = tern_alloc(sizeof *segment);
+    tern_extent *e = segment ? new_extent(segment, 0, bytes) : NULL;
+    *status = TERN_ERR_MEMORY;
+    if (!e) {
+        tern_free(segment);
+        return NULL;
+    }
+    *segment = (tern_segment){.whole.bytes = bytes, .first = e, .grows = grows};
+    if (!grows)
+        place->stats.driver_calls++;
+    if (grows)
+        *status = place->backend->growth->reserve(place, &segment->whole);
+    else if (!tern_memory_exceeds(place, bytes))
+        *status = place->backend->alloc(place, &segment->whole);
+    if (*status != TERN_OK) {
+        tern_free(e);
+        tern_free(segment);
+        return NULL;
+    }
+    segment->next = place->segments;
+    place->segments = segment;
+    e->missing = grows ? bytes : 0;
+    if (!grows)
+        tern_memory_reserve(place, bytes);
+    list(place, e);
+    return e;
+}
+
+/* The segment of a place whose backend has growth, made at the first large block. Without it blocks have segments of their own. */
+static void open_growth(tern_place *place)
+{
+    tern_status status;
+    const tern_memory_growth *growth = place->backend->growth;
+    if (place->has_growth || !growth)
+        return;
+    place->has_growth = true;
+    const size_t bytes = growth->most(place);
+    if (bytes)
+        new_segment(place, bytes, true, &status);
+}
+
+/* Memory behind [at, at + bytes) of the gap that ends at `end`; *link is where the backing goes. */
+static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at, size_t bytes,
+                            backing **link)
+{
+    backing *made = tern_memory_exceeds(place, bytes) ? NULL : tern_alloc(sizeof *made);
+    if (!made)
+        return TERN_ERR_MEMORY;
+    *made = (backing){.next = *link, .at = at, .bytes = bytes};
+    place->stats.driver_calls++;
+    tern_status status =
+        place->backend->growth->map(place, &segment->whole, at, bytes, &made->memory);
+    if (status != TERN_OK) {
+        tern_free(made);
+        return status;
+    }
+    *link = made;
+    tern_memory_reserve(place, bytes);
+    return TERN_OK;
+}
+
+/* Memory behind all of [at, at + bytes), in whole steps of the backend's. */
+static tern_status back(tern_place *place, tern_segment *segment, size_t at, size_t bytes)
+{
+    const size_t step = place->backend->growth->step;
+    const size_t end = (at + bytes + step - 1) / step * step;
+    size_t from = at / step * step;
+    backing **link = &segment->backings;
+    while (from < end) {
+        backing *b = *link;
+        if (b && b->at <= from) {
+            from = b->at + b->bytes > from ? b->at + b->bytes : from;
+            link = &b->next;
+            continue;
+        }
+        const size_t to = b && b->at < end ? b->at : end;
+        TERN_TRY(back_gap(place, segment, from, to - from, link));
+        from = to;
+    }
+    return TERN_OK;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------ */
+
+/* The free extent of that owner for a request: the fewest bytes of new memory, then the smallest. */
+static tern_extent *best_of(tern_place *place, const struct tern_graph *graph, size_t bytes)
+{
+    tern_extent *best = NULL;
+    size_t best_missing = 0;
+    for (tern_extent *e = place->extents; e; e = e->next) {
+        if (e->bytes < bytes || e->graph != graph)
+            continue;
+        const size_t missing = e->missing ? missing_in(e->segment, e->at, bytes) : 0;
+        if (best &&
+            (missing > best_missing || (missing == best_missing && e->bytes >= best->bytes)))
+            continue;
+        best = e;
+        best_missing = missing;
+    }
+    return best;
+}
+
+/* The first bytes of e, which is free, leave the list; the rest of it remains there. */
+static tern_status split(tern_place *place, tern_extent *e, size_t bytes)
+{
+    if (e->bytes > bytes) {
+        tern_extent *rest = new_extent(e->segment, e->at + bytes, e->bytes - bytes);
+        if (!rest)
+            return TERN_ERR_MEMORY;
+        rest->graph = e->graph;
+        rest->before = e;
+        rest->after = e->after;
+        if (rest->after)
+            rest->after->before = rest;
+        e->after = rest;
+        e->bytes = bytes;
+        rest->missing = e->missing ? missing_in(e->segment, rest->at, rest->bytes) : 0;
+        list(place, rest);
+    }
+    unlist(e);
+    return TERN_OK;
+}
+
+/* e, which is no block's any more, is free. */
+static void release(tern_place *place, tern_extent *e)
+{
+    e->missing = missing_in(e->segment, e->at, e->bytes);
+    list(place, e);
+    join(e);
+}
+
+tern_status tern_segment_take(tern_place *place, struct tern_graph *graph, size_t bytes,
+                              tern_block *block)
+{
+    tern_status status = TERN_OK;
+    bytes = (bytes + TERN_EXTENT_STEP - 1) / TERN_EXTENT_STEP * TERN_EXTENT_STEP;
+    open_growth(place);
+    tern_extent *e = graph ? best_of(place, graph, bytes) : NULL;
+    if (!e)
+        e = best_of(place, NULL, bytes);
+    if (!e)
+        e = new_segment(place, bytes, false, &status);
+    if (!e)
+        return status;
+    TERN_TRY(split(place, e, bytes));
+    if (e->segment->grows && e->missing) {
+        status = back(place, e->segment, e->at, bytes);
+        note_missing(e->before);
+        note_missing(e->after);
+    }
+    block->buffer = (tern_buffer){.bytes = bytes};
+    if (status == TERN_OK)
+        status = place->backend->part(place, &e->segment->whole, e->at, &block->buffer);
+    if (status != TERN_OK) {
+        release(place, e);
+        return status;
+    }
+    e->missing = 0;
+    if (graph && !e->graph)
+        place->stats.recorded += e->bytes;
+    e->graph = graph;
+    block->extent = e;
+    block->is_part = true;
+    return TERN_OK;
+}
+
+void tern_segment_give_extent(tern_block *block)
+{
+    tern_extent *e = block->extent;
+    block->extent = NULL;
+    release(block->place, e);
+}
+
+void tern_segment_give(tern_block *block)
+{
+    if (block->extent)
+        tern_segment_give_extent(block);
+    if (block->place->backend->unpart)
+        block->place->backend->unpart(block->place, &block->buffer);
+    tern_free(block);
+}
+
+void tern_segment_disown(tern_block *block)
+{
+    if (block->extent && block->extent->graph) {
+        block->place->stats.recorded -= block->extent->bytes;
+        block->extent->graph = NULL;
+    }
+}
+
+void tern_segments_disown(tern_place *place, struct tern_graph *graph)
+{
+    for (tern_segment *segment = place->segments; segment; segment = segment->next)
+        for (tern_extent *e = segment->first; e; e = e->after)
+            if (e->is_free && e->graph == graph) {
+                place->stats.recorded -= e->bytes;
+                e->graph = NULL;
+                e = join(e);
+            }
+}
+
+/* ---- giving back ------------------------------------------------------------------------- */
+
+/* Whether nobody has anything of [at, at + bytes); *in is the free extent there. */
+static bool is_free(const tern_segment *segment, size_t at, size_t bytes, tern_extent **in)
+{
+    tern_extent *e = segment->first;
+    while (e->at + e->bytes <= at)
+        e = e->after;
+    *in = e;
+    return e->is_free && !e->graph && e->at + e->bytes >= at + bytes;
+}
+
+static void trim_growth(tern_place *place, tern_segment *segment)
+{
+    tern_extent *in;
+    for (backing **link = &segment->backings; *link;) {
+        backing *b = *link;
+        if (!is_free(segment, b->at, b->bytes, &in)) {
+            link = &b->next;
+            continue;
+        }
+        *link = b->next;
+        in->missing += b->bytes;
+        place->stats.reserved -= b->bytes;
+        place->backend->growth->unmap(place, &segment->whole, b->at, b->bytes, b->memory);
+        tern_free(b);
+    }
+}
+
+void tern_segments_trim(tern_place *place)
+{
+    for (tern_segment **link = &place->segments; *link;) {
+        tern_segment *segment = *link;
+        tern_extent *e = segment->first;
+        if (segment->grows)
+            trim_growth(place, segment);
+        if (segment->grows || !e->is_free || e->graph || e->after) {
+            link = &segment->next;
+            continue;
+        }
+        *link = segment->next;
+        unlist(e);
+        place->stats.reserved -= segment->whole.bytes;
+        tern_free(e);
+        end_segment(place, segment);
+    }
+}
