@@ -23,7 +23,8 @@ typedef struct peer {
 static const double reserved_limit = 1.05, recorded_limit = 1.05;
 
 static memory_step steps[] = {{.name = "gpt2", .batch = 16}, {.name = "resnet50", .batch = 128}};
-static const peer peers[] = {{{1740.5e6, 962.82e6}, {1896e6, 551e6}, 0.63}, {{286.3e6, 44.551e6}, {0, 0}, 1.005}};
+static const peer peers[] = {{{1740.5e6, 962.82e6}, {1896e6, 551e6}, 0.63},
+                             {{286.3e6, 44.551e6}, {0, 0}, 1.005}};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 /* Statistics after a recording of the step, with the peak on the way there. */
@@ -39,7 +40,8 @@ static void record(memory_step *s, const char *device, tern_memory_stats *stats)
     tern_graph_free(graph);
 }
 
-static bool measure(memory_step *s, const char *device, tern_memory_stats *eager, tern_memory_stats *recorded)
+static bool measure(memory_step *s, const char *device, tern_memory_stats *eager,
+                    tern_memory_stats *recorded)
 {
     const bool runs = strncmp(device, "cuda", 4) == 0;
     if (!memory_step_open(s))
@@ -71,8 +73,8 @@ int main(int argc, char **argv)
         return fputs("Usage: memory [check | DEVICE GPT2 RESNET50]\n", stderr), 2;
     if (tern_set_default_device(device) != TERN_OK)
         return fprintf(stderr, "memory: %s\n", tern_last_error()), 2;
-    printf("%-9s %5s %-9s %10s %10s %10s %10s %10s %6s %10s %6s\n", "MB", "batch", "device", "at rest", "peak", "reserved",
-           "recorded", "eager", "ratio", "compiled", "ratio");
+    printf("%-9s %5s %-9s %10s %10s %10s %10s %10s %6s %10s %6s\n", "MB", "batch", "device",
+           "at rest", "peak", "reserved", "recorded", "eager", "ratio", "compiled", "ratio");
     for (int i = 0; i < STEPS; i++) {
         memory_step *s = &steps[i];
         const peer *p = &peers[i];
@@ -82,10 +84,12 @@ int main(int argc, char **argv)
         if (!measure(s, device, &eager, &recorded))
             return fprintf(stderr, "memory: %s\n", tern_last_error()), 2;
         const double peak = (double)eager.allocated_peak, batch = (double)s->batch;
-        const double of_eager = p->eager[0] + p->eager[1] * batch, of_compiled = p->compiled[0] + p->compiled[1] * batch;
-        printf("%-9s %5lld %-9s %10.1f %10.1f %10.1f %10.1f %10.1f %6.3f", s->name, (long long)s->batch, device,
-               (double)eager.allocated * mb, peak * mb, (double)eager.reserved_peak * mb, (double)recorded.reserved * mb,
-               of_eager * mb, peak / of_eager);
+        const double of_eager = p->eager[0] + p->eager[1] * batch,
+                     of_compiled = p->compiled[0] + p->compiled[1] * batch;
+        printf("%-9s %5lld %-9s %10.1f %10.1f %10.1f %10.1f %10.1f %6.3f", s->name,
+               (long long)s->batch, device, (double)eager.allocated * mb, peak * mb,
+               (double)eager.reserved_peak * mb, (double)recorded.reserved * mb, of_eager * mb,
+               peak / of_eager);
         if (of_compiled > 0)
             printf(" %10.1f %6.3f", of_compiled * mb, peak / of_compiled);
         const bool failed = check && (peak / of_eager > p->limit ||

@@ -47,7 +47,8 @@ tern_tensor *__wrap_tern_tensor_new(const tern_shape *of, tern_dtype dtype, tern
     int at = 0;
     shape[0] = '\0';
     for (int i = 0; i < of->ndim && at < 40; i++)
-        at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%lld", i ? "x" : "", (long long)of->dims[i]);
+        at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%lld", i ? "x" : "",
+                       (long long)of->dims[i]);
     snprintf(type, sizeof type, "%s", tern_dtype_name(dtype));
     tern_tensor *x = __real_tern_tensor_new(of, dtype, place, function);
     shape[0] = type[0] = '\0';
@@ -60,7 +61,11 @@ tern_block *__wrap_tern_block_alloc(tern_place *place, size_t bytes, const char 
     if (!block || strcmp(tern_place_text(place), device) != 0 || n == MOST)
         return block;
     made *m = &all[n];
-    *m = (made){.bytes = bytes, .at = ++now, .end = NEVER, .last = now, .phase = phase,
+    *m = (made){.bytes = bytes,
+                .at = ++now,
+                .end = NEVER,
+                .last = now,
+                .phase = phase,
                 .backward = tern_thread.running.backward};
     snprintf(m->function, sizeof m->function, "%s", function ? function : "");
     memcpy(m->shape, shape, sizeof shape);
@@ -101,18 +106,21 @@ static void note(const tern_work *work)
             use(work->what.launch.args[i].buffer);
     } else if (work->kind == TERN_WORK_GEMM) {
         const tern_gemm *g = work->what.gemm;
-        const tern_buffer *of[] = {g->a.buffer, g->b.buffer, g->c.buffer, g->bias, g->sums, g->mask};
+        const tern_buffer *of[] = {g->a.buffer, g->b.buffer, g->c.buffer,
+                                   g->bias,     g->sums,     g->mask};
         for (int i = 0; i < 6; i++)
             use(of[i]);
     } else if (work->kind == TERN_WORK_CONVOLUTION) {
         const tern_convolution *c = work->what.convolution;
-        const tern_buffer *of[] = {c->x.buffer, c->weight.buffer, c->y.buffer, c->bias.buffer, c->scratch};
+        const tern_buffer *of[] = {c->x.buffer, c->weight.buffer, c->y.buffer, c->bias.buffer,
+                                   c->scratch};
         for (int i = 0; i < 5; i++)
             use(of[i]);
     } else if (work->kind == TERN_WORK_ATTENTION) {
         const tern_attention *a = work->what.attention;
-        const tern_buffer *of[] = {a->q.buffer,    a->k.buffer, a->v.buffer,    a->out.buffer, a->sums.buffer, a->mask.buffer,
-                                   a->scratch,     a->dout.buffer, a->dq.buffer, a->dk.buffer, a->dv.buffer};
+        const tern_buffer *of[] = {a->q.buffer,    a->k.buffer,    a->v.buffer, a->out.buffer,
+                                   a->sums.buffer, a->mask.buffer, a->scratch,  a->dout.buffer,
+                                   a->dq.buffer,   a->dk.buffer,   a->dv.buffer};
         for (int i = 0; i < 11; i++)
             use(of[i]);
     } else if (work->kind == TERN_WORK_COPY || work->kind == TERN_WORK_ZERO) {
@@ -182,7 +190,8 @@ static bool alike(const line *l, const made *m, bool read, bool old)
     const made *f = l->first;
     if (old || f->at < begun)
         return old && f->at < begun;
-    return l->read == read && strcmp(f->function, m->function) == 0 && f->phase == m->phase && f->backward == m->backward;
+    return l->read == read && strcmp(f->function, m->function) == 0 && f->phase == m->phase &&
+           f->backward == m->backward;
 }
 
 static void print_peak(long at)
@@ -194,7 +203,7 @@ static void print_peak(long at)
         const made *m = &all[i];
         if (m->at > at || m->end <= at)
             continue;
-        const bool old = m->at < begun, read = m->last > at || m->end == NEVER;
+        const bool old = m->at<begun, read = m->last> at || m->end == NEVER;
         int j = 0;
         while (j < k && !alike(&lines[j], m, read, old))
             j++;
@@ -211,9 +220,14 @@ static void print_peak(long at)
     for (int j = 0; j < k && (double)lines[j].bytes > 2e6; j++) {
         const made *f = lines[j].first;
         const bool old = f->at < begun;
-        printf("%10.1f %5ld  %-9s %-28s %-22s %-5s %s %s\n", 1e-6 * (double)lines[j].bytes, lines[j].blocks,
-               old ? "before" : f->phase, old ? "parameters, state, data" : f->function, old || !f->backward ? "" : f->backward,
-               old ? "" : lines[j].read ? "read" : "idle", old ? "" : f->type, old ? "" : f->shape);
+        printf("%10.1f %5ld  %-9s %-28s %-22s %-5s %s %s\n", 1e-6 * (double)lines[j].bytes,
+               lines[j].blocks, old ? "before" : f->phase,
+               old ? "parameters, state, data" : f->function,
+               old || !f->backward ? "" : f->backward,
+               old             ? ""
+               : lines[j].read ? "read"
+                               : "idle",
+               old ? "" : f->type, old ? "" : f->shape);
     }
     printf("%10.1f        of it idle\n", 1e-6 * (double)idle);
 }

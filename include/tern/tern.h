@@ -14,6 +14,7 @@
 #include <tern/kernel.h>
 #include <tern/nn.h>
 #include <tern/optim.h>
+#include <tern/step.h>
 #include <tern/amp.h>
 #include <tern/metrics.h>
 #include <tern/io.h>

@@ -11,6 +11,11 @@ bool tern_graph_is_on(const tern_graph *graph, const tern_place *place)
     return graph->place == place && (!graph->lists || place->backend->prebuild);
 }
 
+bool tern_graph_lists(const tern_graph *graph)
+{
+    return graph->lists;
+}
+
 tern_status tern_capture_refuse(const tern_place *place, const char *what)
 {
     const char *op = tern_thread.mode.op;

@@ -30,6 +30,9 @@ static inline void tern_capture_resume(tern_graph *graph)
     tern_thread.graph = graph;
 }
 
+/* Whether its programs are built, and nothing is recorded. */
+bool tern_graph_lists(const tern_graph *graph);
+
 /* Errors where something can't be recorded: "reading values on the host". */
 tern_status tern_capture_refuse(const tern_place *place, const char *what);
 

@@ -1,6 +1,7 @@
 /* lr_scheduler.c -- what all schedulers share. */
 #include "optim/lr_scheduler.h"
 #include "base/warning.h"
+#include "tensor/storage.h"
 #include <string.h>
 
 static tern_handles handles = TERN_HANDLES("scheduler", tern_lr_scheduler);
@@ -65,6 +66,7 @@ void tern_lr_scheduler_free(tern_lr_scheduler *s)
     tern_free(s->base);
     tern_free(s->last);
     tern_life_release(s->life);
+    tern_life_end(&s->own_life);
     tern_object_end(&handles, &s->handle);
 }
 
@@ -164,6 +166,26 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
     return status == TERN_OK ? noted : status;
 }
 
+/* In a replay of a recording that the step was part of. */
+static tern_status step_in_replay(void *life)
+{
+    tern_lr_scheduler *s = tern_life_object(life);
+    return s ? tern_lr_scheduler_step(s)
+             : tern_fail(TERN_ERR_STATE,
+                         "tern_graph_replay: the scheduler that the recording steps "
+                         "was freed");
+}
+
+/* While the thread records, the step happens in each replay, and not now. */
+static tern_status record_step(tern_lr_scheduler *s)
+{
+    if (tern_storage_lists())
+        return TERN_OK;
+    tern_life *life = tern_life_of(&s->own_life, s);
+    return life ? tern_storage_record_call(step_in_replay, tern_life_release, life)
+                : tern_last_status();
+}
+
 tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
 {
     TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_step");
@@ -176,6 +198,8 @@ tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
                          "tern_lr_scheduler_step: %s wants to know a metric: call "
                          "tern_lr_scheduler_step_metric",
                          s->kind->name);
+    if (tern_is_capturing())
+        return record_step(s);
     if (s->at.last_epoch == 0 && !s->optimizer->stepped)
         tern_warn("order", "tern_lr_scheduler_step",
                   "called before the optimizer's first step: the first value of the learning rate "

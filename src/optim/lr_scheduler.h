@@ -34,6 +34,7 @@ struct tern_lr_scheduler {
     const tern_lr_kind *kind;
     tern_optimizer *optimizer; /* while alive */
     tern_life *life;
+    _Atomic(tern_life *) own_life; /* for recordings that step it */
     tern_lr_scheduler_state at;
     int n;               /* groups that there were when it was made */
     int noted;           /* groups whose rates are in last */

@@ -372,6 +372,11 @@ const void *tern_storage_recording(const tern_tensor *x)
     return tern_capture_of(x->storage->place);
 }
 
+bool tern_storage_lists(void)
+{
+    return tern_thread.graph && tern_graph_lists(tern_thread.graph);
+}
+
 bool tern_storage_is_held(const tern_tensor *x)
 {
     return x->storage->block && x->storage->block->holds > 0;

@@ -1,0 +1,447 @@
+/* step.c -- a function of the program that is run, recorded, and replayed. */
+#include "base/callback.h"
+#include "base/debug.h"
+#include "base/memory.h"
+#include "base/option.h"
+#include "base/warning.h"
+#include "nn/module.h"
+#include "tensor/scope.h"
+#include <string.h>
+#include <tern/step.h>
+
+enum { MOST_TENSORS = 64 };
+
+/* What a recording is for: all that the function's course depends on. Compared as bytes, so made of zeros. */
+typedef struct guard {
+    int n, k;
+    struct {
+        bool there;
+        tern_dtype dtype;
+        int ndim;
+        int64_t dims[TERN_MAX_DIMS];
+        const char *device; /* a canonical string, of which there is one */
+    } in[MOST_TENSORS];
+    bool grad_enabled;
+    const char *default_device;
+    tern_dtype autocast[TERN_AUTOCAST_KINDS];
+    uint64_t modes; /* of the module and all below it */
+    int64_t variant;
+} guard;
+
+/* The function for one guard. */
+typedef struct recording {
+    struct recording *next;
+    guard guard;
+    int ran;
+    bool refused;      /* it can't be recorded */
+    tern_graph *graph; /* NULL: not yet */
+    tern_tensor *in[MOST_TENSORS], *out[MOST_TENSORS];
+} recording;
+
+struct tern_step {
+    tern_step_function function;
+    void *user;
+    tern_step_options options;
+    recording *first;
+    int n_recordings, n_guards;
+    tern_step_stats stats;
+    char *reason; /* why a recording was refused */
+};
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+tern_step *tern_step_new(tern_step_function function, void *user, const tern_step_options *options)
+{
+    const tern_step_options o = tern_read_step(options);
+    if (!function) {
+        tern_fail_argument_null("tern_step_new", "function");
+        return NULL;
+    }
+    if (o.warmup < 0 || o.max_recordings < 0) {
+        tern_fail(TERN_ERR_ARGUMENT, "tern_step_new: %s must not be negative, got %d",
+                  o.warmup < 0 ? "warmup" : "max_recordings",
+                  o.warmup < 0 ? o.warmup : o.max_recordings);
+        return NULL;
+    }
+    if (o.device && !tern_device_canonical(o.device))
+        return NULL;
+    tern_step *step = tern_alloc(sizeof *step);
+    if (step)
+        *step = (tern_step){.function = function, .user = user, .options = o};
+    return step;
+}
+
+static void end_graph(tern_step *step, recording *r)
+{
+    for (int i = 0; i < MOST_TENSORS; i++) {
+        tern_release(r->in[i]);
+        tern_release(r->out[i]);
+        r->in[i] = r->out[i] = NULL;
+    }
+    step->n_recordings -= r->graph != NULL;
+    tern_graph_free(r->graph);
+    r->graph = NULL;
+}
+
+static void clear(tern_step *step)
+{
+    while (step->first) {
+        recording *r = step->first;
+        step->first = r->next;
+        end_graph(step, r);
+        tern_free(r);
+    }
+    step->n_guards = 0;
+    tern_free(step->reason);
+    step->reason = NULL;
+    step->stats.reason = NULL;
+}
+
+tern_status tern_step_reset(tern_step *step)
+{
+    if (!step)
+        return tern_fail_argument_null("tern_step_reset", "step");
+    clear(step);
+    return TERN_OK;
+}
+
+void tern_step_free(tern_step *step)
+{
+    if (!step)
+        return;
+    clear(step);
+    tern_free(step);
+}
+
+tern_step_stats tern_step_get_stats(const tern_step *step)
+{
+    tern_step_stats stats = {0};
+    if (!step) {
+        tern_fail_argument_null("tern_step_get_stats", "step");
+        return stats;
+    }
+    stats = step->stats;
+    stats.recordings = step->n_recordings;
+    return stats;
+}
+
+/* ---- guards ------------------------------------------------------------------------------ */
+
+static tern_status note_mode(tern_module *m, void *user)
+{
+    uint64_t *hash = user;
+    *hash = *hash * UINT64_C(0x9e3779b97f4a7c15) + m->training + 1;
+    return TERN_OK;
+}
+
+static tern_status fill_guard(const tern_step *step, tern_tensor *const *in, int n, int k, guard *g)
+{
+    memset(g, 0, sizeof *g);
+    g->n = n;
+    g->k = k;
+    for (int i = 0; i < n; i++) {
+        if (!in[i])
+            continue;
+        const tern_shape shape = tern_shape_of(in[i]);
+        g->in[i].there = true;
+        g->in[i].dtype = tern_dtype_of(in[i]);
+        g->in[i].device = tern_device(in[i]);
+        g->in[i].ndim = shape.ndim;
+        for (int d = 0; d < shape.ndim; d++)
+            g->in[i].dims[d] = shape.dims[d];
+    }
+    g->grad_enabled = tern_is_grad_enabled();
+    g->default_device = tern_default_device();
+    for (int i = 0; i < TERN_AUTOCAST_KINDS; i++)
+        g->autocast[i] = tern_thread.autocast.kind[i].dtype;
+    g->variant = step->options.variant ? *step->options.variant : 0;
+    return step->options.module ? tern_nn_apply(step->options.module, note_mode, &g->modes)
+                                : TERN_OK;
+}
+
+static recording *find(const tern_step *step, const guard *g)
+{
+    recording *r = step->first;
+    while (r && memcmp(&r->guard, g, sizeof *g) != 0)
+        r = r->next;
+    return r;
+}
+
+/* Why no recording is to be made, or replayed, now; NULL: one may. */
+static const char *obstacle(const tern_step *step, tern_tensor *const *in, int n)
+{
+    if (step->options.eager)
+        return "options.eager is set";
+    if (tern_is_capturing())
+        return "another recording goes on";
+    if (tern_debugging || tern_is_anomaly_enabled())
+        return "each operation is checked (debug mode or anomaly detection)";
+    for (int i = 0; i < n; i++)
+        if (in[i] && tern_requires_grad(in[i]))
+            return "an input requires a gradient";
+    return NULL;
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+static tern_status check_results(tern_tensor **out, int k, uint64_t failures)
+{
+    for (int i = 0; i < k; i++)
+        if (!out[i])
+            return tern_failed_since(failures) != TERN_OK
+                       ? tern_failed_since(failures)
+                       : tern_fail(TERN_ERR_ARGUMENT,
+                                   "tern_step_run: the function gave no tensor (output %d of %d is "
+                                   "NULL)",
+                                   i, k);
+    return TERN_OK;
+}
+
+/* The function on these inputs. Its results are the caller's references, without history; NULL after an error. */
+static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    for (int i = 0; i < k; i++)
+        out[i] = NULL;
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        const tern_callback before = tern_callback_begin();
+        status = step->function(step->user, in, n, out, k);
+        if (status == TERN_OK)
+            status = tern_failed_since(before.failures);
+        if (status == TERN_OK)
+            status = check_results(out, k, before.failures);
+        status = TERN_CALLBACK_END(&before, status, "tern_step_run: the function failed");
+        for (int i = 0; i < k; i++)
+            out[i] = status == TERN_OK ? tern_keep(tern_detach(out[i])) : NULL;
+    }
+    return status;
+}
+
+static tern_status give(tern_tensor *const *kept, tern_tensor **out, int k, bool copies)
+{
+    for (int i = 0; i < k; i++)
+        if (!(out[i] = copies ? tern_clone(kept[i]) : tern_scoped(tern_keep(kept[i]))))
+            return tern_last_status();
+    return TERN_OK;
+}
+
+static tern_status run(tern_step *step, recording *r, tern_tensor *const *in, int n,
+                       tern_tensor **out, int k)
+{
+    TERN_TRY(call(step, in, n, out, k));
+    step->stats.ran++;
+    if (r)
+        r->ran++;
+    for (int i = 0; i < k; i++)
+        out[i] = tern_scoped(out[i]);
+    return TERN_OK;
+}
+
+/* ---- recording --------------------------------------------------------------------------- */
+
+static tern_status note_device(const char *path, tern_tensor *x, void *user)
+{
+    const char **device = user;
+    (void)path;
+    *device = *device ? *device : tern_device(x);
+    return TERN_OK;
+}
+
+static const char *device_of(const tern_step *step, tern_tensor *const *in, int n)
+{
+    const char *device = step->options.device;
+    if (!device && step->options.module)
+        tern_nn_each_parameter(step->options.module, note_device, &device);
+    for (int i = 0; i < n && !device; i++)
+        device = in[i] ? tern_device(in[i]) : NULL;
+    return tern_device_canonical(device ? device : tern_default_device());
+}
+
+/* What was launched on all devices but this one: what a function does there is not recorded. */
+static uint64_t launched_elsewhere(const char *device)
+{
+    uint64_t n = 0;
+    const char *other;
+    for (int i = 0; (other = tern_opened_device_at(i)); i++) {
+        tern_counters counters = {0};
+        if (strcmp(other, device) != 0 && tern_get_counters(other, &counters) == TERN_OK)
+            n += counters.launches;
+    }
+    return n;
+}
+
+/* Where the recording reads the inputs, on its device. */
+static tern_status make_inputs(recording *r, tern_tensor *const *in, int n, const char *device)
+{
+    TERN_NO_GRAD {
+        for (int i = 0; i < n; i++)
+            if (in[i] && !(r->in[i] = tern_keep(tern_clone(tern_to(in[i], device)))))
+                return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+static tern_status capture(tern_step *step, recording *r, int n, int k, const char *device)
+{
+    tern_graph *graph = r->graph;
+    const uint64_t elsewhere = launched_elsewhere(device);
+    TERN_TRY(tern_graph_capture_begin(graph));
+    tern_status status = call(step, r->in, n, r->out, k);
+    const tern_status ended = tern_graph_capture_end(graph);
+    status = status == TERN_OK ? ended : status;
+    if (status == TERN_OK && launched_elsewhere(device) != elsewhere)
+        status = tern_fail(TERN_ERR_STATE,
+                           "tern_step_run: the function computes on other devices than %s, which "
+                           "is not recorded",
+                           device);
+    return status;
+}
+
+/* What an attempt to record leaves behind of gradients that there were not before. */
+typedef struct gradients {
+    tern_tensor **x;
+    int64_t n;
+} gradients;
+
+static void note_gradients(const tern_step *step, gradients *without)
+{
+    tern_module *m = step->options.module;
+    *without = (gradients){NULL, 0};
+    const int64_t n = m ? tern_nn_parameters(m, NULL, 0) : 0;
+    tern_tensor **all = n > 0 ? tern_alloc(sizeof *all * (size_t)n) : NULL;
+    if (!all)
+        return;
+    tern_nn_parameters(m, all, n);
+    for (int64_t i = 0; i < n; i++)
+        if (!tern_grad(all[i]))
+            all[without->n++] = all[i];
+    without->x = all;
+}
+
+/* A recording that failed was not run: its error becomes a warning, and the function runs in each call. */
+static void refuse(tern_step *step, recording *r, const gradients *without)
+{
+    tern_free(step->reason);
+    step->reason = tern_copy_text(tern_last_error());
+    tern_clear_error();
+    r->refused = true;
+    end_graph(step, r);
+    for (int64_t i = 0; i < without->n; i++)
+        tern_set_grad(without->x[i], NULL);
+    tern_warn("step", "tern_step_run", "the function can't be recorded and runs in every call: %s",
+              step->reason ? step->reason : "");
+}
+
+/* Whether r has a recording now. */
+static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n, int k)
+{
+    const char *device = device_of(step, in, n);
+    gradients without;
+    tern_status status = TERN_OK;
+    note_gradients(step, &without);
+    TERN_SCOPE {
+        r->graph = device ? tern_graph_new(device) : NULL;
+        step->n_recordings += r->graph != NULL;
+        status = r->graph ? make_inputs(r, in, n, device) : tern_last_status();
+        if (status == TERN_OK)
+            status = capture(step, r, n, k, device);
+    }
+    if (status != TERN_OK)
+        refuse(step, r, &without);
+    tern_free(without.x);
+    return status == TERN_OK;
+}
+
+static tern_status replay(tern_step *step, recording *r, tern_tensor *const *in, int n,
+                          tern_tensor **out, int k)
+{
+    TERN_NO_GRAD {
+        for (int i = 0; i < n; i++)
+            if (in[i] && !tern_copy_(r->in[i], in[i]))
+                return tern_last_status();
+    }
+    TERN_TRY(tern_graph_replay(r->graph));
+    step->stats.replayed++;
+    step->stats.launches = tern_graph_size(r->graph);
+    TERN_NO_GRAD
+        return give(r->out, out, k, !step->options.static_results);
+    return TERN_OK;
+}
+
+/* r is the first of the list, the one that was used last. */
+static void move_up(tern_step *step, recording *r)
+{
+    recording **link = &step->first;
+    while (*link != r)
+        link = &(*link)->next;
+    *link = r->next;
+    r->next = step->first;
+    step->first = r;
+}
+
+/* The recording of this guard, new without a graph; NULL: there is no room for one more. */
+static recording *recording_of(tern_step *step, const guard *g)
+{
+    recording *r = find(step, g);
+    if (r) {
+        move_up(step, r);
+        return r;
+    }
+    if (step->n_guards == step->options.max_recordings) {
+        if (!step->reason)
+            step->reason = tern_copy_text("there are more kinds of inputs than max_recordings");
+        tern_warn(
+            "step", "tern_step_run",
+            "there are inputs of more than %d kinds (shapes, types, modes): the function runs "
+            "in every call for the others",
+            step->options.max_recordings);
+        return NULL;
+    }
+    r = tern_alloc(sizeof *r);
+    if (!r)
+        return NULL;
+    r->guard = *g;
+    r->next = step->first;
+    step->first = r;
+    step->n_guards++;
+    return r;
+}
+
+static tern_status run_step(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out,
+                            int k)
+{
+    guard g;
+    const char *why = obstacle(step, in, n);
+    step->stats.reason = why;
+    if (why)
+        return run(step, NULL, in, n, out, k);
+    TERN_TRY(fill_guard(step, in, n, k, &g));
+    recording *r = recording_of(step, &g);
+    if (!r)
+        TERN_TRY(tern_last_status());
+    if (r && r->ran >= step->options.warmup && !r->refused &&
+        (r->graph || record(step, r, in, n, k)))
+        return replay(step, r, in, n, out, k);
+    if (!r || r->refused)
+        step->stats.reason = step->reason;
+    return run(step, r, in, n, out, k);
+}
+
+tern_status tern_step_run(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    if (!step || (!in && n > 0) || (!out && k > 0))
+        return tern_fail_argument_null("tern_step_run", !step          ? "step"
+                                                        : !in && n > 0 ? "in"
+                                                                       : "out");
+    if (n < 0 || k < 0 || n > MOST_TENSORS || k > MOST_TENSORS)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_step_run: n and k must be from 0 to %d, got %d and %d", MOST_TENSORS,
+                         n, k);
+    for (int i = 0; i < k; i++)
+        out[i] = NULL;
+    TERN_TRY(tern_last_status());
+    const tern_status status = run_step(step, in, n, out, k);
+    for (int i = 0; i < k && status != TERN_OK; i++)
+        out[i] = NULL;
+    return status;
+}
