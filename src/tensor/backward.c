@@ -1,6 +1,7 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
 #include "base/profile.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/leaf.h"
 #include "tensor/walk.h"
 #include <tern/ops/create.h>
@@ -90,7 +91,7 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
 /* The gradient that the node's loss made with its value. It is given away: nobody may come again. */
 static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, const bool *needs)
 {
-    int k = node->op->unit_gradient;
+    int k = node->op->fusion ? node->op->fusion->seed_gradient : 0;
     if (k == 0 || k >= node->n_out || !w->one || node->output[0].dout != w->one || w->retain)
         return NULL;
     for (int i = 1; i < node->n_in; i++)
@@ -104,7 +105,8 @@ static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, con
 static tern_tensor **others_of(tern_walk *w, const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
-    if (!node->op->adds || w->create || tern_thread.mode.anomaly.gradients)
+    if (!node->op->fusion || !node->op->fusion->accumulates || w->create ||
+        tern_thread.mode.anomaly.gradients)
         return NULL;
     tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
     tern_arrival *leaf = edge->leaf ? tern_walk_leaf(w, edge->leaf) : NULL;

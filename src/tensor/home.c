@@ -1,4 +1,5 @@
 /* home.c -- gradients that are made where they are to lie (leaf.h): by the operation, not by a copy at its turn. */
+#include "tensor/fuse/fuse.h"
 #include "tensor/walk.h"
 
 const tern_edge *tern_walk_edge(const tern_node *node, int i, uint32_t wide)
@@ -34,7 +35,7 @@ static bool is_read(const tern_node *node, const tern_tensor *x)
 /* Of a leaf that is several inputs for one of them. */
 void tern_walk_find_homes(tern_walk *w, const tern_node *node, tern_gradient *g)
 {
-    const uint32_t all = node->op->makes_home;
+    const uint32_t all = node->op->fusion ? node->op->fusion->grad_outs : 0;
     for (int i = 0; all && i < node->n_in && i < TERN_MAX_HOMES; i++) {
         tern_tensor *home = all >> i & 1 ? home_of(w, tern_walk_edge(node, i, g->wide)) : NULL;
         for (int k = 0; k < i && home; k++)

@@ -7,6 +7,7 @@
  * makes that with its result the next time, and relu takes it. A cast to half precision behind a norm is made likewise. What
  * is remembered is a guess, by the weight's address: where it is wrong, a tensor was made that nobody wants, once. */
 #include "base/debug.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "tensor/walk.h"
 #include <tern/ops/copy.h>
@@ -32,20 +33,22 @@ static bool may_leave(const tern_walk *w, const tern_node *node)
 
 bool tern_walk_leave_mask(const tern_walk *w, tern_node *node)
 {
-    const tern_op *op = node->op;
-    if ((!op->masks && !op->casts) || !may_leave(w, node))
+    const tern_fusion *op = node->op->fusion;
+    if (!op || (!op->is_relu && !op->is_cast) || !may_leave(w, node))
         return false;
-    const tern_op *next = node->edge[0].node->op;
+    const tern_fusion *next = node->edge[0].node->op->fusion;
     tern_node_output *out = &node->edge[0].node->output[0];
     tern_tensor *dout = node->output[0].dout, *mask = node->saved[node->n_in].tensor;
-    if (op->casts ? !next->takes_half || !is_half(dout->dtype) || out->dtype != TERN_F32 ||
-                        !dout->contiguous
-                  : !next->takes_mask || !mask || dout->dtype != mask->dtype ||
-                        mask->dtype != out->dtype || !tern_same_shape(dout, mask) ||
-                        !tern_lies_as(dout, mask) || !tern_lies_as(mask, dout))
+    if (!next)
+        return false;
+    if (op->is_cast ? !next->takes_half_grad || !is_half(dout->dtype) || out->dtype != TERN_F32 ||
+                          !dout->contiguous
+                    : !next->takes_deferred_relu || !mask || dout->dtype != mask->dtype ||
+                          mask->dtype != out->dtype || !tern_same_shape(dout, mask) ||
+                          !tern_lies_as(dout, mask) || !tern_lies_as(mask, dout))
         return false;
     out->dout = tern_keep(dout);
-    out->mask = op->masks ? tern_keep(mask) : NULL;
+    out->mask = op->is_relu ? tern_keep(mask) : NULL;
     return true;
 }
 
@@ -73,8 +76,8 @@ tern_status tern_walk_unmask(tern_node_output *out)
 tern_dtype tern_walk_also(const tern_walk *w, const tern_node *node)
 {
     const tern_node *sum = node->edge[0].node;
-    if (!node->op->takes_half || !sum || !sum->op->mixes || w->create || w->wanted ||
-        tern_thread.mode.anomaly.on)
+    if (!node->op->fusion || !node->op->fusion->takes_half_grad || !sum || !sum->op->fusion ||
+        !sum->op->fusion->mixes_dtypes || w->create || w->wanted || tern_thread.mode.anomaly.on)
         return TERN_DTYPE_DEFAULT;
     for (int i = 0; i < sum->n_in; i++) {
         const tern_edge *edge = &sum->edge[i];
@@ -92,7 +95,7 @@ uint32_t tern_walk_wide(const tern_walk *w, const tern_node *node)
         return 0;
     for (int i = 0; i < node->n_in && i < 32; i++) {
         const tern_node *cast = node->edge[i].node;
-        if (!cast || !cast->op->casts || !cast->edge[0].leaf ||
+        if (!cast || !cast->op->fusion || !cast->op->fusion->is_cast || !cast->edge[0].leaf ||
             cast->edge[0].leaf->dtype != TERN_F32)
             continue;
         const tern_node_output *out = &cast->output[0];
@@ -149,16 +152,17 @@ tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype)
 {
     const tern_history *history = x->history;
     tern_node *node = history ? history->node : NULL;
-    if (!node || !node->op->companion || history->output != 0 || node->frame ||
-        tern_tensor_version(x) != 0 || node->op->companion_casts != (dtype != x->dtype))
+    if (!node || !node->op->fusion || !node->op->fusion->speculative_output ||
+        history->output != 0 || node->frame || tern_tensor_version(x) != 0 ||
+        node->op->fusion->speculative_cast != (dtype != x->dtype))
         return NULL;
     const tern_tensor *weight = node->edge[1].leaf;
     if (weight)
         atomic_store_explicit(followed(weight, true), (uintptr_t)weight + (uintptr_t)dtype,
                               memory_order_relaxed);
-    if (node->op->companion >= node->n_out)
+    if (node->op->fusion->speculative_output >= node->n_out)
         return NULL;
-    tern_tensor **saved = &node->saved[node->n_in + node->op->companion].tensor;
+    tern_tensor **saved = &node->saved[node->n_in + node->op->fusion->speculative_output].tensor;
     if (!*saved || (*saved)->dtype != dtype)
         return NULL;
     return __atomic_exchange_n(saved, NULL, __ATOMIC_ACQ_REL);

@@ -8,6 +8,7 @@
 enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_HOMES = 5 };
 
 typedef struct tern_op tern_op;
+typedef struct tern_fusion tern_fusion; /* fuse/fuse.h */
 
 /* What infer says of one output. */
 typedef struct tern_result {
@@ -103,6 +104,9 @@ typedef enum tern_cast {
     TERN_CAST_REFUSED /* an error: the gradient does not fit into halves */
 } tern_cast;
 
+/* Whether the outputs look into input 0; forward is NULL then. Several views by one call are not written in place. */
+typedef enum tern_view_kind { TERN_VIEW_NONE = 0, TERN_VIEW_ONE, TERN_VIEW_SEVERAL } tern_view_kind;
+
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
 
@@ -116,43 +120,25 @@ struct tern_op {
     tern_cast cast;
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
-    bool view;         /* outputs look into input 0; forward is NULL */
-    bool of_number;    /* the form for a number: tern_mul_scalar in messages */
+    tern_view_kind view;
+    bool of_number; /* the form for a number: tern_mul_scalar in messages */
     bool
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
-    bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
-    bool adds;          /* backward may add to what came to input 0 before */
-    uint8_t makes_home; /* bit i: backward may make the gradient of input i where it is to lie */
-    /* dx is dy where output 0, which is saved, is above 0, and 0 dy elsewhere: what made input 0 may be left to do
-     * that, if it takes_mask. */
-    bool masks, takes_mask;
-    /* din[0] is dout[0] in the type of input 0: an operation that takes_half may get it as it came, of half precision
-     * though output 0 is float32. */
-    bool casts, takes_half;
-    int companion; /* the output, if it is there, that is relu of output 0 (masks.c); 0: none is */
-    bool companion_casts; /* it is not relu of output 0, but output 0 in half precision */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
-    /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
-     * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
-    int unit_gradient;           /* 0: none is */
     uint32_t no_grad_out;        /* bit i: output i never has a gradient (indices, masks) */
     const tern_attribute *names; /* of its attributes, for who reads them (trace.h); may be NULL */
     int32_t variant;  /* which of those that share its functions; the enum is their file's */
     const void *data; /* the row of a table that it was made of */
+    const tern_fusion *fusion; /* for speed alone; NULL for almost all operations */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
-    bool (*mixes)(const tern_call *call); /* inputs of different types are taken as they are */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */
     tern_status (*infer)(tern_call *call);
     /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
     tern_status (*forward)(tern_call *call);
     /* Fill din. One that could not be made needs no status: its error is noticed. */
     tern_status (*backward)(tern_gradient *g);
-    /* The same of n nodes that have one input, a leaf, and one output, at the end of a walk; where nobody waits for
-     * their gradients before. NULL: each has its turn. */
-    tern_status (*backward_together)(void *const *attributes, tern_tensor *const *dout,
-                                     tern_tensor **din, int n);
     /* The node is gone: free what its attributes point to, the op itself maybe. */
     void (*release)(void *attributes);
 };

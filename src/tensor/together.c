@@ -1,10 +1,12 @@
 /* together.c -- nodes that run at the end of a walk back, all in one: those before leaves whose gradients nobody waits for. */
+#include "tensor/fuse/fuse.h"
 #include "tensor/walk.h"
 
 tern_status tern_walk_put_off(tern_walk *w, tern_node *node, bool *waits)
 {
-    *waits = node->op->backward_together && node->edge[0].leaf && node->output[0].dout &&
-             !w->create && !w->wanted && !w->heap.counts && !tern_thread.mode.anomaly.on;
+    *waits = node->op->fusion && node->op->fusion->batched_backward && node->edge[0].leaf &&
+             node->output[0].dout && !w->create && !w->wanted && !w->heap.counts &&
+             !tern_thread.mode.anomaly.on;
     if (!*waits)
         return TERN_OK;
     if (w->n_later == w->later_capacity) {
@@ -31,7 +33,7 @@ static tern_status run(tern_walk *w, int from, int to)
         dout[i] = w->later[from + i].dout;
         din[i] = NULL;
     }
-    TERN_TRY(w->later[from].node->op->backward_together(attributes, dout, din, n));
+    TERN_TRY(w->later[from].node->op->fusion->batched_backward(attributes, dout, din, n));
     TERN_TRY(tern_failed_since(w->failures));
     for (int i = 0; i < n; i++) {
         const tern_edge *edge = &w->later[from + i].node->edge[0];

@@ -5,6 +5,7 @@
  * two, so that any order of differentiation stays among them. */
 #include "ops/convolution/convolution.h"
 #include "base/option.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 
 typedef struct conv_attributes {
@@ -202,12 +203,14 @@ static tern_status backward_weight(tern_gradient *g)
                TERN_FIELDS(conv_attributes, "padding", shape.padding),                             \
                TERN_FIELDS(conv_attributes, "dilation", shape.dilation))
 
+static const tern_fusion y_fusion = {.accumulates = true, .grad_outs = 1u << 1},
+                         x_fusion = {.grad_outs = 1u << 1};
+
 static const tern_op y_op = {.name = "convolution",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
-                             .adds = true,
-                             .makes_home = 1u << 1,
+                             .fusion = &y_fusion,
                              .choose_saves = saves,
                              .infer = infer_y,
                              .forward = forward_y,
@@ -215,7 +218,7 @@ static const tern_op y_op = {.name = "convolution",
 static const tern_op x_op = {.name = "conv_transpose",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
-                             .makes_home = 1u << 1,
+                             .fusion = &x_fusion,
                              .choose_saves = saves,
                              .infer = infer_x,
                              .forward = forward_x,

@@ -1,5 +1,6 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/copy/stored.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include <math.h>
 #include <string.h>
@@ -107,7 +108,7 @@ static tern_status cast_backward(tern_gradient *g)
 
 static const tern_op cast_op = {.name = "to_dtype",
                                 .stored = TERN_STORED_MOVED,
-                                .casts = true,
+                                .fusion = &(const tern_fusion){.is_cast = true},
                                 .infer = cast_infer,
                                 .forward = cast_forward,
                                 .backward = cast_backward};

@@ -5,6 +5,7 @@
  * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
  * with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "ops/elementwise/expression.h"
 #include <math.h>

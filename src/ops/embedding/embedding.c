@@ -5,6 +5,7 @@
 #include "ops/embedding/embedding.h"
 #include "base/option.h"
 #include "ops/index/gather.h"
+#include "tensor/fuse/fuse.h"
 #include <tern/ops.h>
 
 tern_status tern_embedding_check(const tern_tensor *indices, const tern_tensor *weight,
@@ -113,7 +114,7 @@ static const tern_op embedding_op = {
     .name = "embedding",
     .names = TERN_NAMES(TERN_FIELD(embedding_attributes, "dim", gather.dim)),
     .saves = TERN_SAVE_IN(1),
-    .adds = true,
+    .fusion = &(const tern_fusion){.accumulates = true},
     .infer = tern_gather_infer,
     .forward = tern_gather_forward,
     .backward = embedding_backward};

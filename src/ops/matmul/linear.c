@@ -1,6 +1,7 @@
 /* linear.c -- x weight^T + bias as one product. */
 #include "ops/matmul/matrix_product.h"
 #include "ops/matmul/padded.h"
+#include "tensor/fuse/fuse.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>
@@ -271,7 +272,7 @@ static const tern_op linear_op = {
     .cast = TERN_CAST_LOWER,
     .optional = 1u << 2,
     .choose_saves = linear_saves,
-    .makes_home = 1u << 1 | 1u << 2,
+    .fusion = &(const tern_fusion){.grad_outs = 1u << 1 | 1u << 2},
     .infer = linear_infer,
     .forward = linear_forward,
     .backward = linear_backward,

@@ -7,6 +7,7 @@
 #include "base/fused.h"
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/recompute.h"
 #include <tern/ops.h>
 
@@ -204,14 +205,15 @@ static tern_status backward(tern_gradient *g)
     return TERN_OK;
 }
 
+static const tern_fusion linears_fusion = {.grad_outs = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2};
+
 #define LINEARS(NAME, VARIANT, SAVES)                                                              \
     {                                                                                              \
         .name = NAME, .variant = VARIANT, .cast = TERN_CAST_LOWER,                                 \
         .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) | TERN_SAVE_IN(W2) |        \
                  TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | (SAVES),                                    \
-        .makes_home = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2,                                   \
-        .no_grad_out = 1u << H | 1u << NOTED, .infer = infer, .forward = forward,                  \
-        .backward = backward                                                                       \
+        .fusion = &linears_fusion, .no_grad_out = 1u << H | 1u << NOTED, .infer = infer,           \
+        .forward = forward, .backward = backward                                                   \
     }
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
                               LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED)),

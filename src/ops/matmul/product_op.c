@@ -1,5 +1,6 @@
 /* product_op.c -- a matrix product as an operation, and its gradients. */
 #include "ops/matmul/matrix_product.h"
+#include "tensor/fuse/fuse.h"
 
 /* The differentiable operation C = alpha op(x) op(y). */
 static tern_status product_infer(tern_call *call)
@@ -38,7 +39,7 @@ static const tern_op product_op = {
     .names = TERN_PRODUCT_NAMES,
     .cast = TERN_CAST_LOWER,
     .choose_saves = product_saves,
-    .makes_home = 1u << 1,
+    .fusion = &(const tern_fusion){.grad_outs = 1u << 1},
     .infer = product_infer,
     .forward = product_forward,
     .backward = product_backward,

@@ -1,7 +1,7 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
 #include "base/checked.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
-#include "tensor/op.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -354,8 +354,7 @@ static const tern_op batch_norm_op = {
     .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
              TERN_SAVE_OUT(RECTIFIED),
     .no_grad_out = 1u << 1 | 1u << 2 | 1u << RECTIFIED,
-    .takes_mask = true,
-    .companion = RECTIFIED,
+    .fusion = &(const tern_fusion){.takes_deferred_relu = true, .speculative_output = RECTIFIED},
     .writes_inputs = true,
     .infer = batch_infer,
     .forward = batch_forward,

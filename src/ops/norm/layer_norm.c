@@ -1,5 +1,5 @@
 /* layer_norm.c -- layer norm and RMS norm. */
-#include "tensor/op.h"
+#include "tensor/fuse/fuse.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <float.h>
@@ -390,6 +390,11 @@ static tern_status norm_backward(tern_gradient *g)
     return g->recorded ? differentiable_backward(g) : fused_backward(g);
 }
 
+static const tern_fusion norm_fusion = {.accumulates = true,
+                                        .takes_half_grad = true,
+                                        .speculative_output = CAST,
+                                        .speculative_cast = true};
+
 #define NORM_OP(NAME)                                                                              \
     {                                                                                              \
         .name = NAME,                                                                              \
@@ -398,9 +403,8 @@ static tern_status norm_backward(tern_gradient *g)
         .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |         \
                  TERN_SAVE_OUT(CAST),                                                              \
-        .adds = true, .takes_half = true, .companion = CAST, .companion_casts = true,              \
-        .no_grad_out = 1u << 1 | 1u << 2 | 1u << CAST, .infer = norm_infer,                        \
-        .forward = norm_forward, .backward = norm_backward                                         \
+        .fusion = &norm_fusion, .no_grad_out = 1u << 1 | 1u << 2 | 1u << CAST,                     \
+        .infer = norm_infer, .forward = norm_forward, .backward = norm_backward                    \
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 
