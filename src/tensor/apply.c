@@ -277,7 +277,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     mode->cast = NULL;
     mode->anomaly.results = false;
     mode->trace = NULL;
-    tern_status status = call->op->forward(call);
+    tern_status status = tern_fuse_forward(call) ? TERN_OK : call->op->forward(call);
     *mode = outer;
     if (status == TERN_OK &&
         failures != UINT64_MAX) /* a slow way that was taken is an error there */

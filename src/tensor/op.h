@@ -5,10 +5,12 @@
 #include "tensor/tensor.h"
 #include "tensor/trace.h"
 
-enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_HOMES = 5 };
+enum { TERN_MAX_OUTPUTS = 4 };
 
 typedef struct tern_op tern_op;
-typedef struct tern_fusion tern_fusion; /* fuse/fuse.h */
+/* What exists for speed alone (fuse/fuse.h). */
+typedef struct tern_fusion tern_fusion;
+typedef struct tern_fused_gradient tern_fused_gradient;
 
 /* What infer says of one output. */
 typedef struct tern_result {
@@ -48,24 +50,10 @@ typedef struct tern_gradient {
     tern_tensor *const *dout; /* NULL where nothing came in */
     const bool *needs;        /* which inputs want a gradient */
     const tern_shape *in_shape;
-    tern_tensor **din; /* to fill; NULL means zero */
-    tern_node *inner;  /* of a write through a view: the operation that wrote */
-    bool recorded;     /* create_graph: use differentiable operations only */
-    /* Of an operation that `adds`: the gradient of input 0 that came by other ways, dense and of its
-     * shape and type; NULL for none. One that takes it into din[0] says so. */
-    tern_tensor *before;
-    bool before_is_free; /* nobody else has it: it may be written */
-    bool added;
-    /* Of an operation that takes_half: the type of half precision that din[0] is wanted in too, where it has it at
-     * hand: half is to fill. */
-    tern_dtype also;
-    tern_tensor *half;
-    uint32_t wide; /* bit i: din[i] of half precision may be float32, which is what becomes of it */
-    /* Of an operation that makes_home: where the gradient of that input is to lie in the end (leaf.h); NULL: anywhere. din
-     * may be that tensor, written. */
-    tern_tensor *home[TERN_MAX_HOMES];
-    tern_tensor
-        *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
+    tern_tensor **din;          /* to fill; NULL means zero */
+    tern_node *inner;           /* of a write through a view: the operation that wrote */
+    bool recorded;              /* create_graph: use differentiable operations only */
+    tern_fused_gradient *fused; /* for speed alone; NULL outside of a backward pass */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -222,20 +210,6 @@ tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *ou
 void tern_node_release(tern_node *node);
 void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);
-
-/* ---- relu behind an operation (masks.c) ---------------------------------------------------- */
-/* The gradient of relu, whose value is mask. Defined in ops/. */
-tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
-/* Likewise of gelu, or gelu_tanh, of x. */
-tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
-/* What was made with x and is there to be taken, once: relu(x), or with another dtype x in that; NULL. Who made x learns that it
- * was asked for: before a call with that weight tern_companion_is_wanted gives the dtype that it was asked for in, and
- * TERN_DTYPE_DEFAULT where it was not. */
-tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype);
-/* Whether several operations may be one on the place: its launches have their price, and nobody looks at each (a profiler
- * does not count). */
-bool tern_may_fuse(const tern_place *place);
-tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */

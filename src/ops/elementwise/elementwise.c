@@ -138,18 +138,6 @@ static tern_status add_mixed(tern_call *call)
                        tern_arg_in(half), tern_arg_i64(half->numel));
 }
 
-/* What was made with x instead of what was made for the result. */
-static bool take_companion(tern_call *call)
-{
-    const tern_tensor *x = call->in[0];
-    tern_tensor *y = call->out[0] != x ? tern_take_companion(x, x->dtype) : NULL;
-    if (!y)
-        return false;
-    tern_release(call->out[0]);
-    call->out[0] = y;
-    return true;
-}
-
 /* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
  * last dim, so tern_walk_rows makes inputs with another stride there dense first. */
 static tern_status row_forward(tern_call *call)
@@ -159,7 +147,7 @@ static tern_status row_forward(tern_call *call)
     const tern_row_attributes *at = attributes_of(call);
     tern_dtype dtype = call->in[0]->dtype;
     tern_walk w;
-    if (call->out[0]->numel == 0 || (row->rule == TERN_RULE_RECTIFIER && take_companion(call)))
+    if (call->out[0]->numel == 0)
         return TERN_OK;
     if (call->n_in == 2 && t[1]->dtype != t[2]->dtype)
         return add_mixed(call);

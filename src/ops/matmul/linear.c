@@ -250,12 +250,12 @@ static tern_status linear_backward(tern_gradient *g)
     if (is_plain(g)) {
         bool sums =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
-        TERN_TRY(choose(dy, g->in[0], sums, g->wide >> 1 & 1, &what, &at_once));
+        TERN_TRY(choose(dy, g->in[0], sums, tern_takes_f32_grad(g, 1), &what, &at_once));
     }
     if (at_once)
-        return make(dy, g->in[0], what, &g->din[1], &g->home[1]);
-    if (g->needs[1] &&
-        !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim, g->home[1])))
+        return make(dy, g->in[0], what, &g->din[1], tern_grad_outs(g, 1));
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim,
+                                                     *tern_grad_outs(g, 1))))
         return tern_last_status();
     return TERN_OK;
 }

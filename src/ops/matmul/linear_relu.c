@@ -188,7 +188,8 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
     if (!dy)
         return tern_last_status();
-    TERN_TRY(tern_linear_gradients(dy, g->out[H], g->wide >> W2 & 1, dw2, &g->home[W2]));
+    TERN_TRY(tern_linear_gradients(dy, g->out[H], tern_takes_f32_grad(g, W2), dw2,
+                                   tern_grad_outs(g, W2)));
     TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];
@@ -196,10 +197,11 @@ static tern_status backward(tern_gradient *g)
     if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
         return tern_last_status();
     if (dh[1]) {
-        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2, g->home[W1]);
+        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2, *tern_grad_outs(g, W1));
         return g->din[W1] ? TERN_OK : tern_last_status();
     }
-    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], g->wide >> W1 & 1, dw1, &g->home[W1]));
+    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], tern_takes_f32_grad(g, W1), dw1,
+                                   tern_grad_outs(g, W1)));
     g->din[W1] = dw1[0];
     g->din[B1] = dw1[1];
     return TERN_OK;

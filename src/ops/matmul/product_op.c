@@ -21,8 +21,8 @@ static tern_status product_backward(tern_gradient *g)
     const tern_product *p = g->attributes;
     if (g->needs[0] && !(g->din[0] = tern_product_dx(p, g->dout[0], g->in[1])))
         return tern_last_status();
-    if (g->needs[1] &&
-        !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim, g->home[1])))
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim,
+                                                     *tern_grad_outs(g, 1))))
         return tern_last_status();
     return TERN_OK;
 }

@@ -113,7 +113,7 @@ static tern_status batch_infer(tern_call *call)
     TERN_TRY(check_channels(call->in, b));
     tern_shape each = {1, {b.channels}};
     bool rectified = at->training && !b.flat && x->numel > 0 &&
-                     tern_companion_is_wanted(call, call->in[WEIGHT]) == x->dtype;
+                     tern_speculate(call, call->in[WEIGHT]) == x->dtype;
     call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
     call->channels_last = tern_is_channels_last(x);
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
@@ -279,11 +279,11 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
 /* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
-    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
-    tern_tensor *out[3];
-    if (g->mask && (batch_of(g->in[X]).flat || /* which has no kernel for it */
-                    tern_is_channels_last(g->mask) != tern_is_channels_last(g->in[X]))) {
-        in[0] = tern_hook_masked(in[0], g->mask);
+    tern_tensor *relu = tern_deferred_relu(g), *out[3];
+    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], relu};
+    if (relu && (batch_of(g->in[X]).flat || /* which has no kernel for it */
+                 tern_is_channels_last(relu) != tern_is_channels_last(g->in[X]))) {
+        in[0] = tern_hook_masked(in[0], relu);
         in[5] = NULL;
     }
     in[0] = tern_lie_as(in[0], g->in[X]);

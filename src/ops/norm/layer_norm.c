@@ -96,9 +96,8 @@ static tern_status norm_infer(tern_call *call)
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = per_row};
     call->result[2] = call->result[1];
-    tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0
-                          ? tern_companion_is_wanted(call, call->in[1])
-                          : TERN_DTYPE_DEFAULT;
+    tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0 ? tern_speculate(call, call->in[1])
+                                                           : TERN_DTYPE_DEFAULT;
     if (cast == TERN_F16 || cast == TERN_BF16) {
         call->result[CAST] = (tern_result){.dtype = cast, .shape = shape};
         call->n_out = CAST + 1;
@@ -300,15 +299,19 @@ static const tern_op all_op = {.name = "layer_norm_gradient",
 static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
 {
     norm_attributes all_at = *(const norm_attributes *)g->attributes, *at = &all_at;
-    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[4], *sums[2];
-    at->also = g->also == in[0]->dtype && g->also != in[1]->dtype ? g->also : TERN_DTYPE_DEFAULT;
+    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], tern_accumulate_into(g)};
+    tern_tensor *out[4], *sums[2];
+    const tern_dtype half = tern_half_copy_dtype(g);
+    at->also = half == in[0]->dtype && half != in[1]->dtype ? half : TERN_DTYPE_DEFAULT;
     const int n_out = at->also != TERN_DTYPE_DEFAULT ? 4 : 3;
     TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, n_out));
-    g->half = n_out > 3 ? out[3] : NULL;
+    if (n_out > 3)
+        tern_give_half_copy(g, out[3]);
     TERN_TRY(tern_apply_all(&sums_op, (tern_tensor *[]){out[1], out[2], in[1]}, 3, at, sizeof *at,
                             sums, 2));
     g->din[0] = out[0];
-    g->added = g->before != NULL;
+    if (tern_accumulate_into(g))
+        tern_accumulated(g);
     for (int i = 1; i <= 2; i++)
         g->din[i] = g->needs[i] ? sums[i - 1] : NULL;
     return TERN_OK;
