@@ -4,20 +4,15 @@
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
  * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
  * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
-#include "base/fused.h"
-#include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
+#include "tensor/fuse/chain.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/recompute.h"
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
-enum { Y, H, NOTED }; /* NOTED: not of relu */
-enum {
-    RELU = TERN_BETWEEN_RELU,
-    GELU = TERN_BETWEEN_GELU_TANH,
-    ERF = TERN_BETWEEN_GELU
-}; /* variants of the operations */
+enum { Y, H, NOTED };     /* NOTED: not of relu */
+enum { RELU, GELU, ERF }; /* variants of the operations: gelu by tanh, and by erf */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -253,15 +248,13 @@ static bool is_worth_it(const tern_op *op, tern_tensor *const *in)
     return op->variant != ERF || tern_must_record(op, in, INPUTS);
 }
 
-tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, tern_tensor *b1,
-                                          tern_tensor *w2, tern_tensor *b2,
-                                          tern_activation_between between)
+static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
 {
-    const tern_op *op = &ops[between];
-    tern_tensor *x = *from;
-    tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
-    bool fit = x && w1 && b1 && w2 && b2 && tern_may_fuse(x->storage->place) && !tern_profiling &&
-               go_together(in);
+    const tern_op *op = &ops[stages[1].kind->variant];
+    tern_tensor *x = *from, *out[3];
+    tern_tensor *in[INPUTS] = {x, stages[0].weight, stages[0].bias, stages[2].weight,
+                               stages[2].bias};
+    bool fit = in[X] && in[W1] && in[B1] && in[W2] && in[B2] && go_together(in);
     if (!fit)
         return NULL;
     TERN_CAST_FOR(op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
@@ -275,3 +268,8 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, t
                ? out[Y]
                : NULL;
 }
+
+const tern_stage_kind tern_stage_linear = {.with_epilogue = linears};
+const tern_stage_kind tern_stage_relu = {.is_epilogue = true, .variant = RELU};
+const tern_stage_kind tern_stage_gelu_tanh = {.is_epilogue = true, .variant = GELU};
+const tern_stage_kind tern_stage_gelu = {.is_epilogue = true, .variant = ERF};
