@@ -106,7 +106,7 @@ tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
 bool tern_may_fuse(const tern_place *place);
 /* The dtype that the result of a call with that weight is to be made in too, as relu or a cast is to follow;
  * TERN_DTYPE_DEFAULT: in none. */
-tern_dtype tern_speculate(const tern_call *call, const tern_tensor *weight);
+tern_dtype tern_speculate(const tern_call *call, tern_tensor *weight);
 
 /* ---- what the dispatcher asks (apply.c) ------------------------------------------------------ */
 
