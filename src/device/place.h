@@ -33,10 +33,10 @@ struct tern_place {
 
     pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
-    tern_block *one[TERN_DTYPE_END]; /* likewise, but with a number in it */
-    tern_block *pinned;              /* likewise, of any size */
-    tern_block *ahead;               /* likewise, of those that transfers write */
-    struct tern_staging *staging;    /* pinned memory that waits for the next transfer */
+    tern_block *content[TERN_CONTENT_KEYS]; /* likewise, but with what was written into them */
+    tern_block *pinned;                     /* likewise, of any size */
+    tern_block *ahead;                      /* likewise, of those that transfers write */
+    struct tern_staging *staging;           /* pinned memory that waits for the next transfer */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded, waits, operations;
 

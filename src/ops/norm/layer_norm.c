@@ -109,8 +109,6 @@ static tern_status norm_infer(tern_call *call)
  * et al. 2016). RMS norm leaves the mean out: h = x / sqrt(mean x^2 + eps). */
 static tern_status norm_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"},
-                                 mixed = {"fused", "layer_norm_mixed"};
     const norm_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
     if (x->numel == 0)
@@ -130,8 +128,8 @@ static tern_status norm_forward(tern_call *call)
                              tern_arg_real(x->dtype, at->eps),
                              tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
                                           (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, cast ? &mixed : &kernel, cast ? cast->dtype : x->dtype,
-                       tern_teams(r.count, r.n, r.n), args + !cast,
+    return tern_launch(call->place, cast ? &tern_kernel_layer_norm_mixed : &tern_kernel_layer_norm,
+                       cast ? cast->dtype : x->dtype, tern_teams(r.count, r.n, r.n), args + !cast,
                        (int)(sizeof args / sizeof *args) - !cast);
 }
 

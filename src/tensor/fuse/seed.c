@@ -3,11 +3,14 @@
 #include "tensor/fuse/parts.h"
 #include <tern/ops/create.h>
 
+_Static_assert((int)TERN_DTYPE_END <= (int)TERN_CONTENT_KEYS,
+               "the key of a block with the number one is its dtype");
+
 /* The number one in memory that the pass before gave back, or new. */
 static tern_tensor *one_like(tern_tensor *root)
 {
     tern_shape shape = tern_shape_of(root);
-    tern_block *block = tern_block_take_one(root->storage->place, root->dtype);
+    tern_block *block = tern_block_take_content(root->storage->place, (int)root->dtype);
     if (!block)
         return tern_keep(tern_ones_like(root));
     tern_tensor *one = tern_tensor_of_block(&shape, root->dtype, block);
@@ -55,7 +58,7 @@ void tern_seed_free(tern_walk *w)
 {
     tern_tensor *one = w->fused.seed;
     if (one && is_unchanged(one)) {
-        tern_block_keep_one(one->storage->block, one->dtype);
+        tern_block_keep_content(one->storage->block, (int)one->dtype);
         one->storage->block = NULL;
     }
     tern_release(one);
