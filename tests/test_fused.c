@@ -314,6 +314,36 @@ static void norm_and_relu(const char *device, tern_dtype dtype, tern_shape shape
     out[5] = y;
 }
 
+/* What one norm of a new weight allocates, before relu of it. */
+static uint64_t blocks_of_norm(const char *device, tern_tensor *x)
+{
+    uint64_t blocks = 0;
+    TERN_SCOPE {
+        tern_tensor *w = tern_requires_grad_(tern_ones(TERN_SHAPE(6), TERN_F32, device), true);
+        tern_counters before, after;
+        assert_ok(tern_get_counters(device, &before));
+        tern_tensor *y = tern_batch_norm(x, NULL, NULL, w, NULL, true, 0.1, 1e-3);
+        assert_ok(tern_get_counters(device, &after));
+        tern_relu(y);
+        blocks = after.allocations - before.allocations;
+    }
+    return blocks;
+}
+
+/* A weight that lies where another one did, after many tensors, is not taken for that one. */
+static void a_new_weight_is_not_taken_for_an_old_one(void **state)
+{
+    enum { MANY = 3000 };
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(4, 6), -1, 1, 1);
+        const uint64_t first = blocks_of_norm(device, x);
+        for (int i = 0; i < MANY; i++)
+            assert_int_equal(blocks_of_norm(device, x), first);
+    }
+}
+
 static void relu_behind_a_norm_is_part_of_it(void **state)
 {
     (void)state;
@@ -433,6 +463,7 @@ static void sums_of_float32_and_halves(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(sums_of_float32_and_halves),
+    TEST(a_new_weight_is_not_taken_for_an_old_one),
     TEST(relu_behind_a_norm_is_part_of_it),
     TEST(relu_behind_a_norm_has_second_derivatives),
     TEST(a_convolution_adds_to_what_came_before),

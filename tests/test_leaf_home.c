@@ -1,6 +1,6 @@
 /* test_leaf_home.c -- places of their own for gradients: views of a bucket, where products make them. */
 #include "support.h"
-#include "base/fused.h"
+#include "tensor/fuse/chain.h"
 #include "tensor/leaf.h"
 #include "tensor/storage.h"
 #include <pthread.h>
@@ -103,12 +103,23 @@ static void let_go_of_others(void)
     }
 }
 
+static void none(tern_stage *stage)
+{
+    (void)stage; /* they are there */
+}
+
 /* In one operation where the device has that. */
 static tern_tensor *three(tern_tensor *x, tern_tensor *w1, tern_tensor *w2)
 {
     tern_tensor *b = another(tern_ones(SHAPE(8), TERN_F32, tern_device(x)));
-    tern_tensor *y = tern_hook_linear_relu_linear(&x, w1, b, w2, b, TERN_BETWEEN_RELU);
-    return y ? y : tern_linear(tern_relu(tern_linear(x, w1, b)), w2, b);
+    tern_stage stages[] = {
+        {.kind = &tern_stage_linear, .parameters = none, .weight = w1, .bias = b},
+        {.kind = &tern_stage_relu},
+        {.kind = &tern_stage_linear, .parameters = none, .weight = w2, .bias = b}};
+    tern_tensor *y = NULL;
+    return tern_fuse_chain(stages, 3, &x, &y)
+               ? y
+               : tern_linear(tern_relu(tern_linear(x, w1, b)), w2, b);
 }
 
 static tern_tensor *by_three(tern_tensor *x, tern_tensor *w)

@@ -8,10 +8,11 @@
 
 static char folder[64];
 
+/* Layers that are operations of their own on every device. */
 static tern_module *network(const char *device)
 {
     tern_linear_options o = {.device = device};
-    return tern_nn_sequential(tern_nn_linear(16, 32, &o), tern_nn_relu(),
+    return tern_nn_sequential(tern_nn_linear(16, 32, &o), tern_nn_tanh(),
                               tern_nn_linear(32, 1, &o));
 }
 
@@ -365,6 +366,49 @@ static void counters_tell_what_a_step_does(void **state)
     tern_clear_error();
 }
 
+/* What a step of layers that may be one operation does, and a number that may need no kernel. */
+static tern_counters work_of_a_step(const char *device, tern_profiler *p)
+{
+    tern_linear_options o = {.device = device};
+    tern_module *m =
+        tern_nn_sequential(tern_nn_linear(16, 32, &o), tern_nn_relu(), tern_nn_linear(32, 8, &o));
+    tern_counters before, after;
+    TERN_SCOPE {
+        tern_tensor *x = tern_randn(TERN_SHAPE(8, 16), TERN_F32, device);
+        if (p)
+            assert_ok(tern_profiler_start(p));
+        assert_ok(tern_get_counters(device, &before));
+        tern_tensor *y = NULL;
+        TERN_PROFILER_LABEL("forward")
+        y = tern_nn_forward(m, x);
+        y = tern_mul(y, tern_ones(TERN_SHAPE(1), TERN_F32, device));
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_ok(tern_get_counters(device, &after));
+        if (p)
+            assert_ok(tern_profiler_stop(p));
+    }
+    tern_nn_free(m);
+    return (tern_counters){.operations = after.operations - before.operations,
+                           .launches = after.launches - before.launches};
+}
+
+static void a_profiler_changes_nothing_that_runs(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_profiler *p = tern_profiler_new(NULL);
+        work_of_a_step(device, NULL); /* the first one makes what is kept */
+        const tern_counters alone = work_of_a_step(device, NULL), seen = work_of_a_step(device, p);
+        assert_int_equal(seen.operations, alone.operations);
+        assert_int_equal(seen.launches, alone.launches);
+        tern_profiler_row row;
+        assert_true(tern_profiler_find(p, "forward", NULL, &row));
+        assert_true(row.flops == 2.0 * 8 * 32 * (16 + 8));
+        tern_profiler_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(rows_count_calls_by_name_and_module),
@@ -376,7 +420,8 @@ int main(void)
                                        TEST(blocks_of_events_that_are_lost_are_nobodys),
                                        TEST(a_file_that_cannot_be_written),
                                        TEST(what_waits_unasked_is_refused),
-                                       TEST(counters_tell_what_a_step_does)};
+                                       TEST(counters_tell_what_a_step_does),
+                                       TEST(a_profiler_changes_nothing_that_runs)};
     snprintf(folder, sizeof folder, "profiler-test-XXXXXX");
     if (!mkdtemp(folder))
         return 1;

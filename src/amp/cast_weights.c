@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "nn/module.h"
 #include "ops/foreach/foreach.h"
+#include "tensor/fuse/fuse.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -123,8 +124,8 @@ static tern_status of_list(cast_list *list, void *const *attributes, tern_tensor
     return status;
 }
 
-static tern_status backward_together(void *const *attributes, tern_tensor *const *dout,
-                                     tern_tensor **din, int n)
+static tern_status batched_backward(void *const *attributes, tern_tensor *const *dout,
+                                    tern_tensor **din, int n)
 {
     for (int k = 0; k < n; k++) {
         const weight_cast *at = attributes[k];
@@ -141,11 +142,10 @@ static void release(void *attributes)
     tern_hook_casts_free(((const weight_cast *)attributes)->list);
 }
 
-static const tern_op weight_op = {.name = "to_dtype",
-                                  .casts = true,
-                                  .backward = backward,
-                                  .backward_together = backward_together,
-                                  .release = release};
+static const tern_fusion weight_fusion = {.is_cast = true, .batched_backward = batched_backward};
+
+static const tern_op weight_op = {
+    .name = "to_dtype", .backward = backward, .fusion = &weight_fusion, .release = release};
 
 static tern_status record(cast_list *list, int i, tern_tensor *half)
 {

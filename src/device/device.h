@@ -58,10 +58,11 @@ typedef struct tern_block {
  * asked, free, and tern's own. */
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void tern_block_free(tern_block *block);
-/* One block a dtype may wait in the cache with the number one in it: give it in, unchanged, instead
- * of freeing it; take it out, NULL where there is none. */
-void tern_block_keep_one(tern_block *block, tern_dtype dtype);
-tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype);
+/* A block may wait in the cache with what was written into it, one for each key: the first function gives it back instead of
+ * freeing it, the second one returns it unchanged, or NULL where there is none. Who gives it back chose the key. */
+enum { TERN_CONTENT_KEYS = 32 };
+void tern_block_keep_content(tern_block *block, int key);
+tern_block *tern_block_take_content(tern_place *place, int key);
 
 tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes);
 /* Waits, and reports faults found on the device. */
@@ -108,6 +109,9 @@ typedef struct tern_kernel_ref {
     const char *file; /* "reduce" */
     const char *name; /* "sum_rows" */
 } tern_kernel_ref;
+/* Kernels that a recording makes one of (peephole.c); who launches them launches these. */
+extern const tern_kernel_ref tern_kernel_add, tern_kernel_add_mixed, tern_kernel_layer_norm,
+    tern_kernel_layer_norm_mixed;
 
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n);

@@ -61,12 +61,13 @@ void tern_cache_empty(tern_place *place)
         place->pinned = block->next;
         drop(place, block);
     }
-    for (int dtype = 0; dtype < TERN_DTYPE_END; dtype++) {
-        if (place->one[dtype] && place->one[dtype]->holds)
-            place->one[dtype]->is_orphan = true;
-        else if (place->one[dtype])
-            drop(place, place->one[dtype]);
-        place->one[dtype] = NULL;
+    for (int key = 0; key < TERN_CONTENT_KEYS; key++) {
+        tern_block *block = place->content[key];
+        place->content[key] = NULL;
+        if (block && block->holds)
+            block->is_orphan = true;
+        else if (block)
+            drop(place, block);
     }
     tern_segments_trim(place);
 }
@@ -313,25 +314,25 @@ void tern_hook_blocks_end(tern_kept_blocks *kept)
     *kept = (tern_kept_blocks){.taken = 0};
 }
 
-void tern_block_keep_one(tern_block *block, tern_dtype dtype)
+void tern_block_keep_content(tern_block *block, int key)
 {
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
-    if (!place->one[dtype] && !block->pool && !block->lent && !block->is_ahead) {
+    if (!place->content[key] && !block->pool && !block->lent && !block->is_ahead) {
         uncount(place, block);
-        place->one[dtype] = block;
+        place->content[key] = block;
         spare = NULL;
     }
     pthread_mutex_unlock(&place->memory_lock);
     tern_block_free(spare);
 }
 
-tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype)
+tern_block *tern_block_take_content(tern_place *place, int key)
 {
     pthread_mutex_lock(&place->memory_lock);
-    tern_block *block = place->one[dtype];
-    place->one[dtype] = NULL;
+    tern_block *block = place->content[key];
+    place->content[key] = NULL;
     if (block)
         count(place, block, block->used);
     pthread_mutex_unlock(&place->memory_lock);

@@ -35,14 +35,14 @@ struct tern_place {
 
     pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
-    tern_block *one[TERN_DTYPE_END]; /* likewise, but with a number in it */
-    tern_block *pinned;              /* likewise, of any size */
-    tern_block *ahead;               /* likewise, of those that transfers write */
-    tern_segment *segments;          /* memory of large blocks (segments.h) */
-    tern_extent *extents;            /* those that are free */
-    bool has_growth;                 /* whether the backend was asked to reserve addresses */
-    uint64_t memory_limit;           /* the most that is reserved; 0: no limit */
-    struct tern_staging *staging;    /* pinned memory that waits for the next transfer */
+    tern_block *content[TERN_CONTENT_KEYS]; /* likewise, but with what was written into them */
+    tern_block *pinned;                     /* likewise, of any size */
+    tern_block *ahead;                      /* likewise, of those that transfers write */
+    tern_segment *segments;                 /* memory of large blocks (segments.h) */
+    tern_extent *extents;                   /* those that are free */
+    bool has_growth;                        /* whether the backend was asked to reserve addresses */
+    uint64_t memory_limit;                  /* the most that is reserved; 0: no limit */
+    struct tern_staging *staging;           /* pinned memory that waits for the next transfer */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded, waits, operations;
 

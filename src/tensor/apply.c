@@ -1,6 +1,7 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
 #include "base/profile.h"
 #include "base/strict.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <stdio.h>
@@ -195,7 +196,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
         common = TERN_BOOL;
     if (tern_dtype_is_stored(common) && op->stored == TERN_STORED_READ)
         return read_stored(call, common, cast);
-    if (all_of(call, common) || (op->mixes && op->mixes(call)))
+    if (all_of(call, common) || tern_fuse_mixes_dtypes(call))
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i]; /* in may be cast itself */
@@ -256,7 +257,8 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
 {
     if (call->op->view)
         for (int i = 0; i < call->n_out; i++)
-            TERN_TRY(tern_note_view(call->out[i], call->in[0], call->op->multi_view));
+            TERN_TRY(
+                tern_note_view(call->out[i], call->in[0], call->op->view == TERN_VIEW_SEVERAL));
     if (!tern_must_record(call->op, call->in, call->n_in))
         return TERN_OK;
     return tern_record(call, call->in, attribute_bytes);
@@ -275,7 +277,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     mode->cast = NULL;
     mode->anomaly.results = false;
     mode->trace = NULL;
-    tern_status status = call->op->forward(call);
+    tern_status status = tern_fuse_forward(call) ? TERN_OK : call->op->forward(call);
     *mode = outer;
     if (status == TERN_OK &&
         failures != UINT64_MAX) /* a slow way that was taken is an error there */

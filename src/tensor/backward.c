@@ -1,9 +1,8 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
 #include "base/profile.h"
+#include "tensor/fuse/pass.h"
 #include "tensor/leaf.h"
-#include "tensor/walk.h"
-#include <tern/ops/create.h>
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
@@ -22,8 +21,7 @@ static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad
     if (!edge->node)
         return TERN_OK;
     tern_node_output *out = &edge->node->output[edge->output];
-    TERN_TRY(tern_walk_unmask(out));
-    tern_walk_forget_half(out);
+    TERN_TRY(tern_fuse_settle(out));
     TERN_TRY(tern_walk_gather(&out->dout, grad));
     return queue(w, edge->node);
 }
@@ -70,10 +68,8 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        if (out->hooks || out->retainer || w->n_wanted) {
-            TERN_TRY(tern_walk_unmask(out));
-            tern_walk_forget_half(out);
-        }
+        if (out->hooks || out->retainer || w->n_wanted)
+            TERN_TRY(tern_fuse_settle(out));
         if (out->hooks)
             TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
@@ -87,68 +83,12 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
     return TERN_OK;
 }
 
-/* The gradient that the node's loss made with its value. It is given away: nobody may come again. */
-static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, const bool *needs)
-{
-    int k = node->op->unit_gradient;
-    if (k == 0 || k >= node->n_out || !w->one || node->output[0].dout != w->one || w->retain)
-        return NULL;
-    for (int i = 1; i < node->n_in; i++)
-        if (needs[i])
-            return NULL;
-    return node->saved[node->n_in + k].tensor;
-}
-
-/* Where the gradient of input 0 goes, if another one is there and the operation may add to it: not where
- * somebody looks at each. */
-static tern_tensor **others_of(tern_walk *w, const tern_node *node)
-{
-    const tern_edge *edge = &node->edge[0];
-    if (!node->op->adds || w->create || tern_thread.mode.anomaly.gradients)
-        return NULL;
-    tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
-    tern_arrival *leaf = edge->leaf ? tern_walk_leaf(w, edge->leaf) : NULL;
-    tern_tensor **grad = out ? &out->dout : leaf ? &leaf->grad : NULL;
-    if (!grad || !*grad || (out && out->mask) || !(*grad)->contiguous ||
-        (*grad)->storage->place != node->place)
-        return NULL;
-    tern_shape shape;
-    tern_read_shape(*grad, &shape);
-    tern_dtype dtype = out ? out->dtype : edge->leaf->dtype;
-    return tern_shape_equal(&shape, &node->in_shape[0]) && (*grad)->dtype == dtype ? grad : NULL;
-}
-
-static void give_others(tern_gradient *g, tern_tensor *others)
-{
-    g->before = others;
-    g->before_is_free =
-        atomic_load(&others->handle.refs) == 1 && atomic_load(&others->storage->refs) == 1;
-}
-
-/* The sum takes the place of what it was made with. */
-static void take_sum(tern_tensor **others, tern_tensor *sum)
-{
-    tern_keep(sum);
-    tern_release(*others);
-    *others = sum;
-}
-
-/* Made is the gradient of input 0 now, and half the same. */
-static void note_half(const tern_edge *edge, const tern_tensor *made, tern_tensor *half)
-{
-    tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
-    if (out && out->dout == made) {
-        tern_walk_forget_half(out);
-        out->half = tern_keep(half);
-    }
-}
-
 /* The gradients of the inputs, to where they came from. */
-static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *needs,
-                           tern_tensor **din, uint32_t wide)
+static tern_status pass_on(tern_walk *w, const tern_node *node, const tern_gradient *g)
 {
+    tern_tensor **din = g->din;
     for (int i = 0; i < node->n_in; i++) {
-        if (!needs[i] || !din[i])
+        if (!g->needs[i] || !din[i])
             continue;
         tern_shape shape;
         tern_read_shape(din[i], &shape);
@@ -156,16 +96,11 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *need
             din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
         if (!din[i])
             return tern_last_status();
-        const tern_node_output *out = &node->output[0];
-        const tern_edge *edge = &node->edge[i];
-        if (out->half && din[i] == out->dout && edge->node &&
-            edge->node->output[edge->output].dtype == out->half->dtype)
-            din[i] = out->half;
-        if (din[i]->dtype == TERN_F32)
-            edge = tern_walk_edge(node, i, wide);
+        const tern_edge *edge = tern_fuse_route(node, g, i);
         TERN_TRY(tern_fit_edge(&din[i], edge));
         TERN_TRY(arrive(w, edge, din[i]));
     }
+    tern_fuse_routed(node, g);
     return TERN_OK;
 }
 
@@ -202,30 +137,15 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .in_shape = node->in_shape,
                        .din = din,
                        .inner = node->inner,
-                       .recorded = w->create,
-                       .also = tern_walk_also(w, node),
-                       .wide = tern_walk_wide(w, node),
-                       .mask = n_out ? node->output[0].mask : NULL};
-    tern_tensor **others = others_of(w, node);
-    if (others)
-        give_others(&g, *others);
-    tern_walk_find_homes(w, node, &g);
-    din[0] = unit_gradient(w, node, needs);
-    if (!din[0])
+                       .recorded = w->create};
+    tern_fused_gradient fused;
+    if (!tern_fuse_begin(w, node, &g, &fused))
         TERN_TRY(node->op->backward(&g));
-    tern_walk_note_homes(&g);
+    tern_fuse_end(&g);
     TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
-    const tern_tensor *made = din[0];
-    if (g.added) {
-        take_sum(others, din[0]);
-        din[0] = NULL;
-    }
-    TERN_TRY(pass_on(w, node, needs, din, g.wide));
-    if (g.half || g.added)
-        note_half(&node->edge[0], made, g.half);
-    return TERN_OK;
+    return pass_on(w, node, &g);
 }
 
 static bool is_end(const tern_walk *w, const tern_node *node)
@@ -249,14 +169,13 @@ static tern_status run_node(tern_walk *w, tern_node *node)
             status = fetch_saved(node->inner);
         if (status == TERN_OK)
             status = finish_outputs(w, node);
-        bool waits = false;
+        bool deferred = false;
+        tern_node *next = NULL;
         if (status == TERN_OK)
-            status = tern_walk_put_off(w, node, &waits);
-        if (status == TERN_OK && !waits && tern_walk_leave_mask(w, node)) {
-            waits = true;
-            status = queue(w, node->edge[0].node);
-        }
-        if (status == TERN_OK && !waits && !is_end(w, node))
+            status = tern_fuse_defer(w, node, &deferred, &next);
+        if (status == TERN_OK && next)
+            status = queue(w, next);
+        if (status == TERN_OK && !deferred && !is_end(w, node))
             status = backward_of(w, node);
     }
     tern_span_end(span);
@@ -267,9 +186,8 @@ static void clear_douts(tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
         tern_release(node->output[i].dout);
-        tern_release(node->output[i].mask);
-        tern_walk_forget_half(&node->output[i]);
-        node->output[i].dout = node->output[i].mask = NULL;
+        node->output[i].dout = NULL;
+        tern_fused_output_clear(&node->output[i].fused);
     }
 }
 
@@ -283,9 +201,8 @@ static void walk_free(tern_walk *w)
         tern_node_release(node);
     }
     tern_free(w->heap.node);
-    tern_walk_drop_later(w);
     tern_walk_end(w);
-    tern_one_return(w->one);
+    tern_fuse_free(w);
 }
 
 /* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
@@ -310,7 +227,7 @@ static tern_status go_on(tern_walk *w)
         tern_node_release(node);
     }
     if (status == TERN_OK)
-        status = tern_walk_run_later(w);
+        status = tern_fuse_run_batched(w);
     tern_callback_end(&before, status);
     return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
 }
@@ -363,11 +280,7 @@ static tern_status start(tern_walk *w, tern_tensor *root, tern_tensor *gradient,
             "%s: Mismatch in shape: grad_output[0] has a shape of %s and output[0] has "
             "a shape of %s",
             function, TERN_TENSOR_TEXT(gradient), TERN_TENSOR_TEXT(root));
-    if (!gradient && root->ndim == 0 && !w->create && !w->one)
-        gradient = w->one = tern_one_like(root);
-    else if (!gradient)
-        gradient = tern_ones_like(root);
-    if (!gradient)
+    if (!gradient && !(gradient = tern_fuse_seed(w, root)))
         return tern_last_status();
     TERN_TRY(tern_fit_gradient(&gradient, root->dtype, root->storage->place));
     tern_edge edge = tern_edge_to(root);

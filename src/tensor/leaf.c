@@ -12,6 +12,16 @@ static tern_leaf *leaf_of(tern_tensor *x)
     return history ? history->leaf : NULL;
 }
 
+pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf)
+{
+#define FOUR(X) X, X, X, X
+    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
+#undef FOUR
+    pthread_mutex_t *lock = &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
+    pthread_mutex_lock(lock);
+    return lock;
+}
+
 static const tern_leaf *leaf_there(const tern_tensor *x)
 {
     return x && x->history ? x->history->leaf : NULL;

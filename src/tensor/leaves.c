@@ -1,9 +1,8 @@
 /* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
  * threads may share. */
 #include "base/callback.h"
+#include "tensor/fuse/pass.h"
 #include "tensor/memory_format.h"
-#include "tensor/walk.h"
-#include <pthread.h>
 
 /* Walks of this and other threads, which may meet at leaves. */
 static atomic_ullong begun;
@@ -21,41 +20,10 @@ static bool is_alone(const tern_walk *w)
     return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->turn;
 }
 
-/* Threads may leave gradients in the same leaf: one at a time. */
-static pthread_mutex_t *lock_of(const tern_tensor *leaf)
-{
-#define FOUR(X) X, X, X, X
-    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
-#undef FOUR
-    return &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
-}
-
-bool tern_walk_become_writer(const tern_walk *w, tern_tensor *x)
-{
-    pthread_mutex_t *lock = lock_of(x);
-    pthread_mutex_lock(lock);
-    tern_leaf *leaf = x->history->leaf;
-    const bool free = !x->history->grad && leaf->home && !leaf->writer;
-    if (free)
-        leaf->writer = w;
-    pthread_mutex_unlock(lock);
-    return free;
-}
-
-static void stop_writing(const tern_walk *w, tern_tensor *leaf)
-{
-    pthread_mutex_t *lock = lock_of(leaf);
-    pthread_mutex_lock(lock);
-    if (leaf->history->leaf && leaf->history->leaf->writer == w)
-        leaf->history->leaf->writer = NULL;
-    pthread_mutex_unlock(lock);
-}
-
 void tern_walk_end(tern_walk *w)
 {
     for (size_t i = 0; i < w->n_leaves; i++) {
-        if (w->leaves[i].writes)
-            stop_writing(w, w->leaves[i].leaf);
+        tern_fuse_unclaim(w, &w->leaves[i]);
         tern_release(w->leaves[i].leaf);
         tern_release(w->leaves[i].grad);
     }
@@ -77,15 +45,6 @@ tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* The user gets to see a gradient: if it is the one, it is no longer known to stay that. */
-static void show(tern_walk *w, const tern_tensor *grad)
-{
-    if (!w->one || grad->storage != w->one->storage)
-        return;
-    tern_release(w->one);
-    w->one = NULL;
-}
-
 /* By ids: a hook may remove others, and itself; those it registers wait for the next walk. */
 static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
 {
@@ -100,7 +59,7 @@ tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **
     int last = 0;
     for (hook = *list; hook; hook = hook->next)
         last = hook->id;
-    show(w, *grad);
+    tern_fuse_shown(w, *grad);
     for (int id = 0; (hook = hook_behind(*list, id, last));) {
         id = hook->id;
         const tern_callback before = tern_callback_begin();
@@ -137,7 +96,7 @@ static tern_status call_post_hooks(tern_walk *w, tern_tensor *x)
 
 tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
 {
-    show(w, grad);
+    tern_fuse_shown(w, grad);
     return tern_history_set_grad(x, grad);
 }
 
@@ -240,8 +199,7 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 {
     tern_tensor *old = tern_history_of(leaf)->grad;
     const tern_leaf *more = leaf->history->leaf;
-    const bool foreign = more && more->writer && more->writer != w;
-    if (more && more->home && !w->create && !foreign)
+    if (more && more->home && !w->create && !tern_fuse_is_claimed(w, more))
         return accumulate_at(w, more->home, leaf, grad);
     if (!old)
         grad = own(leaf, grad, w->create);
@@ -263,8 +221,7 @@ static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
                 TERN_TRY(tern_walk_gather(&w->caught[k], a->grad));
         return TERN_OK;
     }
-    pthread_mutex_t *lock = lock_of(a->leaf);
-    pthread_mutex_lock(lock);
+    pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
     tern_status status = accumulate(w, a->leaf, a->grad);
     pthread_mutex_unlock(lock);
     if (status == TERN_OK && a->leaf->history->leaf)
@@ -278,12 +235,11 @@ tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *line)
     tern_arrival a = *line;
     tern_status status = TERN_OK;
     line->grad = NULL;
-    line->writes = false;
+    line->claimed = false;
     if (a.grad)
         TERN_SCOPE
             status = leave_in_leaf(w, &a);
-    if (a.writes)
-        stop_writing(w, a.leaf);
+    tern_fuse_unclaim(w, &a);
     tern_release(a.grad);
     return status;
 }

@@ -105,7 +105,7 @@ static void free_node(tern_node *node)
     }
     for (int i = 0; i < node->n_out; i++) {
         tern_release(node->output[i].dout);
-        tern_release(node->output[i].mask);
+        tern_fused_output_clear(&node->output[i].fused);
         while (node->output[i].hooks) {
             tern_hook *next = node->output[i].hooks->next;
             tern_free(node->output[i].hooks);

@@ -1,6 +1,7 @@
 /* node.h -- the inside of the graph: nodes, edges, saved tensors. */
 #ifndef TERN_TENSOR_NODE_H
 #define TERN_TENSOR_NODE_H
+#include "tensor/fuse/state.h"
 #include "tensor/op.h"
 
 /* Where a gradient goes: output `output` of a node, or a leaf. Neither: nowhere. */
@@ -22,12 +23,10 @@ typedef struct tern_saved {
 typedef struct tern_node_output {
     tern_dtype dtype;
     bool differentiable;
-    tern_tensor
-        *dout; /* gathered during a walk; of half precision before an operation that takes_half */
-    tern_tensor *half;     /* the same in half precision, where what made it had it; or NULL */
-    tern_tensor *mask;     /* dout is still to be that where this is above 0 (masks.c); or NULL */
-    tern_hook *hooks;      /* of the output tensor */
-    tern_tensor *retainer; /* the output tensor while it lives and retains its grad; not owned */
+    tern_tensor *dout;       /* gathered during a walk */
+    tern_fused_output fused; /* what dout stands for, where it is fused (fuse/state.h) */
+    tern_hook *hooks;        /* of the output tensor */
+    tern_tensor *retainer;   /* the output tensor while it lives and retains its grad; not owned */
 } tern_node_output;
 
 /* One run of a checkpointed function (frame.h). */
@@ -110,11 +109,5 @@ tern_status tern_anomaly_where(char **where);
 /* TERN_ERR_STATE when one of the gradients that node's backward made has a NaN in it. */
 tern_status tern_anomaly_check_gradients(const tern_node *node, tern_tensor *const *dout,
                                          tern_tensor *const *din, const bool *needs);
-
-/* ---- the number one (one.c) -------------------------------------------------------------- */
-/* The gradient that a walk back from a scalar begins with; one reference. NULL after an error. */
-tern_tensor *tern_one_like(tern_tensor *root);
-/* Give up that reference: the next walk gets the same memory, if this was the last one. */
-void tern_one_return(tern_tensor *one);
 
 #endif

@@ -5,9 +5,12 @@
 #include "tensor/tensor.h"
 #include "tensor/trace.h"
 
-enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_HOMES = 5 };
+enum { TERN_MAX_OUTPUTS = 4 };
 
 typedef struct tern_op tern_op;
+/* What exists for speed alone (fuse/fuse.h). */
+typedef struct tern_fusion tern_fusion;
+typedef struct tern_fused_gradient tern_fused_gradient;
 
 /* What infer says of one output. */
 typedef struct tern_result {
@@ -47,24 +50,10 @@ typedef struct tern_gradient {
     tern_tensor *const *dout; /* NULL where nothing came in */
     const bool *needs;        /* which inputs want a gradient */
     const tern_shape *in_shape;
-    tern_tensor **din; /* to fill; NULL means zero */
-    tern_node *inner;  /* of a write through a view: the operation that wrote */
-    bool recorded;     /* create_graph: use differentiable operations only */
-    /* Of an operation that `adds`: the gradient of input 0 that came by other ways, dense and of its
-     * shape and type; NULL for none. One that takes it into din[0] says so. */
-    tern_tensor *before;
-    bool before_is_free; /* nobody else has it: it may be written */
-    bool added;
-    /* Of an operation that takes_half: the type of half precision that din[0] is wanted in too, where it has it at
-     * hand: half is to fill. */
-    tern_dtype also;
-    tern_tensor *half;
-    uint32_t wide; /* bit i: din[i] of half precision may be float32, which is what becomes of it */
-    /* Of an operation that makes_home: where the gradient of that input is to lie in the end (leaf.h); NULL: anywhere. din
-     * may be that tensor, written. */
-    tern_tensor *home[TERN_MAX_HOMES];
-    tern_tensor
-        *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
+    tern_tensor **din;          /* to fill; NULL means zero */
+    tern_node *inner;           /* of a write through a view: the operation that wrote */
+    bool recorded;              /* create_graph: use differentiable operations only */
+    tern_fused_gradient *fused; /* for speed alone; NULL outside of a backward pass */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -103,6 +92,9 @@ typedef enum tern_cast {
     TERN_CAST_REFUSED /* an error: the gradient does not fit into halves */
 } tern_cast;
 
+/* Whether the outputs look into input 0; forward is NULL then. Several views by one call are not written in place. */
+typedef enum tern_view_kind { TERN_VIEW_NONE = 0, TERN_VIEW_ONE, TERN_VIEW_SEVERAL } tern_view_kind;
+
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
 
@@ -116,43 +108,25 @@ struct tern_op {
     tern_cast cast;
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
-    bool view;         /* outputs look into input 0; forward is NULL */
-    bool of_number;    /* the form for a number: tern_mul_scalar in messages */
+    tern_view_kind view;
+    bool of_number; /* the form for a number: tern_mul_scalar in messages */
     bool
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
-    bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
-    bool adds;          /* backward may add to what came to input 0 before */
-    uint8_t makes_home; /* bit i: backward may make the gradient of input i where it is to lie */
-    /* dx is dy where output 0, which is saved, is above 0, and 0 dy elsewhere: what made input 0 may be left to do
-     * that, if it takes_mask. */
-    bool masks, takes_mask;
-    /* din[0] is dout[0] in the type of input 0: an operation that takes_half may get it as it came, of half precision
-     * though output 0 is float32. */
-    bool casts, takes_half;
-    int companion; /* the output, if it is there, that is relu of output 0 (masks.c); 0: none is */
-    bool companion_casts; /* it is not relu of output 0, but output 0 in half precision */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
-    /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
-     * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
-    int unit_gradient;           /* 0: none is */
     uint32_t no_grad_out;        /* bit i: output i never has a gradient (indices, masks) */
     const tern_attribute *names; /* of its attributes, for who reads them (trace.h); may be NULL */
     int32_t variant;  /* which of those that share its functions; the enum is their file's */
     const void *data; /* the row of a table that it was made of */
+    const tern_fusion *fusion; /* for speed alone; NULL for almost all operations */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
-    bool (*mixes)(const tern_call *call); /* inputs of different types are taken as they are */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */
     tern_status (*infer)(tern_call *call);
     /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
     tern_status (*forward)(tern_call *call);
     /* Fill din. One that could not be made needs no status: its error is noticed. */
     tern_status (*backward)(tern_gradient *g);
-    /* The same of n nodes that have one input, a leaf, and one output, at the end of a walk; where nobody waits for
-     * their gradients before. NULL: each has its turn. */
-    tern_status (*backward_together)(void *const *attributes, tern_tensor *const *dout,
-                                     tern_tensor **din, int n);
     /* The node is gone: free what its attributes point to, the op itself maybe. */
     void (*release)(void *attributes);
 };
@@ -236,20 +210,6 @@ tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *ou
 void tern_node_release(tern_node *node);
 void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);
-
-/* ---- relu behind an operation (masks.c) ---------------------------------------------------- */
-/* The gradient of relu, whose value is mask. Defined in ops/. */
-tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
-/* Likewise of gelu, or gelu_tanh, of x. */
-tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
-/* What was made with x and is there to be taken, once: relu(x), or with another dtype x in that; NULL. Who made x learns that it
- * was asked for: before a call with that weight tern_companion_is_wanted gives the dtype that it was asked for in, and
- * TERN_DTYPE_DEFAULT where it was not. */
-tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype);
-/* Whether several operations may be one on the place: its launches have their price, and nobody looks at each (a profiler
- * does not count). */
-bool tern_may_fuse(const tern_place *place);
-tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */

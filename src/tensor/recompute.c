@@ -24,7 +24,7 @@ static tern_status gate_backward(tern_gradient *g)
 }
 
 static const tern_op gate_op = {
-    .name = "gate", .view = true, .infer = gate_infer, .backward = gate_backward};
+    .name = "gate", .view = TERN_VIEW_ONE, .infer = gate_infer, .backward = gate_backward};
 
 enum { MOST = 16 };
 

@@ -47,6 +47,7 @@ static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype, const char 
     x->dtype = dtype;
     x->ndim = shape->ndim;
     x->numel = numel;
+    atomic_init(&x->speculation, 0);
     for (int i = 0; i < shape->ndim; i++)
         x->shape[i] = shape->dims[i];
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);

@@ -64,6 +64,7 @@ struct tern_tensor {
     int ndim;
     bool requires_grad; /* asked for, or inherited from inputs */
     bool contiguous;
+    atomic_uchar speculation; /* of a norm's weight (fuse/speculative.c): a dtype, 0 for none */
     int64_t numel;
     int64_t offset; /* first element in the storage */
     tern_storage *storage;

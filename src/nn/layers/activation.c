@@ -104,17 +104,17 @@ static tern_tensor *gelu_tanh_forward(tern_module *self, tern_tensor *x)
     return tern_gelu_tanh(x);
 }
 
-bool tern_layer_is_between(const tern_module *m, tern_activation_between *which)
+bool tern_layer_activation_stage(const tern_module *m, tern_stage *stage)
 {
     static const struct {
         tern_module_forward forward;
-        tern_activation_between which;
-    } all[] = {{relu_forward, TERN_BETWEEN_RELU},
-               {gelu_tanh_forward, TERN_BETWEEN_GELU_TANH},
-               {gelu_forward, TERN_BETWEEN_GELU}};
+        const tern_stage_kind *kind;
+    } all[] = {{relu_forward, &tern_stage_relu},
+               {gelu_tanh_forward, &tern_stage_gelu_tanh},
+               {gelu_forward, &tern_stage_gelu}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (tern_layer_runs(m, all[i].forward) && !tern_layer_is_inplace(m))
-            return *which = all[i].which, true;
+            return stage->kind = all[i].kind, true;
     return false;
 }
 

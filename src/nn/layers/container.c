@@ -4,29 +4,15 @@
 #include "tensor/scope.h"
 #include <stdio.h>
 
-/* Nobody looks at its input and its result, and its parameters are what they are. */
-static bool is_bare(const tern_module *m)
+/* As many children from member i on as can be one operation: how many those are, 0 for none. */
+static int run_chain(const tern_module *self, int i, tern_tensor **x, tern_tensor **y)
 {
-    return m && !m->hooks && !m->around && !m->computes;
-}
-
-/* Linear, ReLU (or GELU) and Linear from member i on in one, where the device has that: whether it was done, or failed. */
-static bool three_at_once(const tern_module *self, int i, tern_tensor **x, tern_tensor **y)
-{
-    tern_module *m[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < 3; k++) {
-        m[k] = i + k < self->count ? self->members[i + k].child : NULL;
-        if (!is_bare(m[k]) || (k != 1 && !tern_layer_is_linear(m[k])))
-            return false;
-    }
-    tern_activation_between between;
-    if (!tern_layer_is_between(m[1], &between))
-        return false;
-    uint64_t failures = tern_failures();
-    *y = tern_hook_linear_relu_linear(
-        x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
-        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"), between);
-    return *y || tern_failed_since(failures) != TERN_OK;
+    tern_stage stages[TERN_CHAIN_MOST];
+    int n = 0;
+    while (n < TERN_CHAIN_MOST && i + n < self->count &&
+           tern_layer_stage(self->members[i + n].child, &stages[n]))
+        n++;
+    return tern_fuse_chain(stages, n, x, y);
 }
 
 /* Sequential: the children one after the other. The result of each is released once the next is made. */
@@ -38,10 +24,10 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
             continue;
         tern_tensor *y = NULL;
         tern_scope_block scope = tern_call_scope_enter(self->name);
-        const bool done = three_at_once(self, i, &x, &y);
-        x = done ? y : tern_nn_forward(self->members[i].child, x);
+        const int n = run_chain(self, i, &x, &y);
+        x = n ? y : tern_nn_forward(self->members[i].child, x);
         held = tern_call_scope_next(&scope, x, held);
-        i += done ? 2 : 0;
+        i += n ? n - 1 : 0;
     }
     return held ? tern_scoped(held) : x;
 }

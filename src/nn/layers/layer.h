@@ -1,10 +1,10 @@
 /* layer.h -- what constructors of layers share. */
 #ifndef TERN_NN_LAYER_H
 #define TERN_NN_LAYER_H
-#include "base/fused.h"
 #include "base/option.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "tensor/fuse/chain.h"
 #include <tern/autograd.h>
 #include <tern/nn.h>
 
@@ -27,10 +27,12 @@ tern_module *tern_layer_if(tern_module *m, tern_status status);
 bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
 bool tern_layer_calls(const tern_module *m, tern_module_call call);
 
-/* Whether m is a Linear; and an activation that can be within the products before and after it: a ReLU that does not write
- * into its input, a GELU. */
-bool tern_layer_is_linear(const tern_module *m);
-bool tern_layer_is_between(const tern_module *m, tern_activation_between *which);
+/* ---- stages of a Sequential ------------------------------------------------------------------- */
+/* Whether m is one operation of its input, which nobody but the module after it sees; fills stage then. */
+bool tern_layer_stage(tern_module *m, tern_stage *stage);
+/* The same of the kinds that there are: a Linear; an activation that does not write into its input. They fill the kind. */
+bool tern_layer_linear_stage(const tern_module *m, tern_stage *stage);
+bool tern_layer_activation_stage(const tern_module *m, tern_stage *stage);
 
 /* ---- the inplace option of activations and dropouts ------------------------------------------ */
 /* NEVER: there is none. SILENT: PyTorch does not print it. */

@@ -7,8 +7,16 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return tern_linear(x, tern_nn_parameter(self, "weight"), tern_nn_parameter(self, "bias"));
 }
 
-bool tern_layer_is_linear(const tern_module *m)
+static void parameters(tern_stage *stage)
 {
+    stage->weight = tern_nn_parameter(stage->module, "weight");
+    stage->bias = tern_nn_parameter(stage->module, "bias");
+}
+
+bool tern_layer_linear_stage(const tern_module *m, tern_stage *stage)
+{
+    stage->kind = &tern_stage_linear;
+    stage->parameters = parameters;
     return tern_layer_runs(m, forward);
 }
 

@@ -5,6 +5,7 @@
  * two, so that any order of differentiation stays among them. */
 #include "ops/convolution/convolution.h"
 #include "base/option.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 
 typedef struct conv_attributes {
@@ -143,13 +144,15 @@ static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
 static tern_status add_dx(tern_gradient *g, tern_tensor *dy)
 {
     const conv_attributes *at = g->attributes;
-    tern_tensor *weight = g->in[1];
-    if (at->last || !g->before || !g->before_is_free || !g->before->contiguous ||
-        !weight->contiguous)
+    tern_tensor *weight = g->in[1], *sum = tern_accumulate_in_place(g);
+    bool added = false;
+    if (at->last || !sum || !sum->contiguous || !weight->contiguous)
         return TERN_OK;
-    TERN_TRY(tern_conv_add_x(&at->shape, g->before, weight, dy, &g->added));
-    if (g->added)
-        g->din[0] = g->before;
+    TERN_TRY(tern_conv_add_x(&at->shape, sum, weight, dy, &added));
+    if (added) {
+        g->din[0] = sum;
+        tern_accumulated(g);
+    }
     return TERN_OK;
 }
 
@@ -160,10 +163,10 @@ static tern_status backward_y(tern_gradient *g)
     tern_tensor *dy = as_it_lies(at, g->dout[0]);
     if (g->needs[0] && dy)
         TERN_TRY(add_dx(g, dy));
-    if (g->needs[0] && !g->added)
+    if (g->needs[0] && !tern_is_accumulated(g))
         g->din[0] = make_x(at, dy, g->in[1]);
     if (g->needs[1])
-        g->din[1] = make_weight(at, g->in[0], dy, g->home[1]);
+        g->din[1] = make_weight(at, g->in[0], dy, *tern_grad_outs(g, 1));
     if (g->needs[2])
         g->din[2] = y_shape(at).dims[0] ? bias_gradient(at, dy)
                                         : tern_new_zeros(dy, TERN_SHAPE(at->shape.o));
@@ -178,7 +181,7 @@ static tern_status backward_x(tern_gradient *g)
     if (g->needs[0])
         g->din[0] = make_y(at, dx, g->in[1], NULL);
     if (g->needs[1])
-        g->din[1] = make_weight(at, dx, g->in[0], g->home[1]);
+        g->din[1] = make_weight(at, dx, g->in[0], *tern_grad_outs(g, 1));
     return TERN_OK;
 }
 
@@ -202,12 +205,14 @@ static tern_status backward_weight(tern_gradient *g)
                TERN_FIELDS(conv_attributes, "padding", shape.padding),                             \
                TERN_FIELDS(conv_attributes, "dilation", shape.dilation))
 
+static const tern_fusion y_fusion = {.accumulates = true, .grad_outs = 1u << 1},
+                         x_fusion = {.grad_outs = 1u << 1};
+
 static const tern_op y_op = {.name = "convolution",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
-                             .adds = true,
-                             .makes_home = 1u << 1,
+                             .fusion = &y_fusion,
                              .choose_saves = saves,
                              .infer = infer_y,
                              .forward = forward_y,
@@ -215,7 +220,7 @@ static const tern_op y_op = {.name = "convolution",
 static const tern_op x_op = {.name = "conv_transpose",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
-                             .makes_home = 1u << 1,
+                             .fusion = &x_fusion,
                              .choose_saves = saves,
                              .infer = infer_x,
                              .forward = forward_x,

@@ -1,5 +1,6 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/copy/stored.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include <math.h>
 #include <string.h>
@@ -80,18 +81,6 @@ static tern_status copy_forward(tern_call *call)
     return tern_hook_copy(call->out[0], call->in[0]);
 }
 
-/* A norm may have made it with x. */
-static tern_status cast_forward(tern_call *call)
-{
-    const tern_tensor *x = call->in[0];
-    tern_tensor *y = tern_take_companion(x, call->out[0]->dtype);
-    if (!y)
-        return tern_hook_copy(call->out[0], x);
-    tern_release(call->out[0]);
-    call->out[0] = y;
-    return TERN_OK;
-}
-
 /* The backward needs nothing of the input but its dtype, which is kept here: x itself is not
  * saved. */
 typedef struct cast_attributes {
@@ -107,9 +96,9 @@ static tern_status cast_backward(tern_gradient *g)
 
 static const tern_op cast_op = {.name = "to_dtype",
                                 .stored = TERN_STORED_MOVED,
-                                .casts = true,
+                                .fusion = &(const tern_fusion){.is_cast = true},
                                 .infer = cast_infer,
-                                .forward = cast_forward,
+                                .forward = copy_forward,
                                 .backward = cast_backward};
 
 tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype)

@@ -1,5 +1,4 @@
 /* create.c -- new tensors: filled, from the data of the host, sequences, like another one. */
-#include "base/profile.h"
 #include "device/place.h"
 #include "ops/elementwise/walk.h"
 #include <float.h>
@@ -28,11 +27,11 @@ static tern_dtype dtype_of(tern_scalar value)
                                            : TERN_BOOL;
 }
 
-/* One number of the cpu's needs no kernel, unless somebody looks on: items of data sets are made of them. */
+/* One number of the cpu's needs no kernel: items of data sets are made of them. */
 static bool put_number(const tern_tensor *x, tern_scalar value)
 {
     if (x->numel != 1 || !x->storage->place->synchronous || tern_thread.graph ||
-        tern_thread.mode.trace || tern_profiling)
+        tern_thread.mode.trace)
         return false;
     void *to = x->storage->block->buffer.host;
     if (x->dtype == TERN_I64 && value.kind == TERN_SCALAR_INT)

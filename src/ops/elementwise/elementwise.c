@@ -5,6 +5,7 @@
  * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
  * with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "ops/elementwise/expression.h"
 #include <math.h>
@@ -130,23 +131,10 @@ static bool mixes_halves(const tern_call *call)
 
 static tern_status add_mixed(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"fused", "add_mixed"};
     const tern_tensor *x = call->in[0], *y = call->in[1], *half = is_half(x) ? x : y;
-    return TERN_LAUNCH(call->place, &kernel, half->dtype, tern_items(half->numel),
+    return TERN_LAUNCH(call->place, &tern_kernel_add_mixed, half->dtype, tern_items(half->numel),
                        tern_arg_out(call->out[0]), tern_arg_in(half == x ? y : x),
                        tern_arg_in(half), tern_arg_i64(half->numel));
-}
-
-/* What was made with x instead of what was made for the result. */
-static bool take_companion(tern_call *call)
-{
-    const tern_tensor *x = call->in[0];
-    tern_tensor *y = call->out[0] != x ? tern_take_companion(x, x->dtype) : NULL;
-    if (!y)
-        return false;
-    tern_release(call->out[0]);
-    call->out[0] = y;
-    return true;
 }
 
 /* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
@@ -154,11 +142,12 @@ static bool take_companion(tern_call *call)
 static tern_status row_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
+    const tern_kernel_ref *kernel = row->rule == TERN_RULE_SUM ? &tern_kernel_add : &row->kernel;
     tern_tensor *t[3] = {call->out[0], call->in[0], call->n_in > 1 ? call->in[1] : NULL};
     const tern_row_attributes *at = attributes_of(call);
     tern_dtype dtype = call->in[0]->dtype;
     tern_walk w;
-    if (call->out[0]->numel == 0 || (row->rule == TERN_RULE_RECTIFIER && take_companion(call)))
+    if (call->out[0]->numel == 0)
         return TERN_OK;
     if (call->n_in == 2 && t[1]->dtype != t[2]->dtype)
         return add_mixed(call);
@@ -171,16 +160,15 @@ static tern_status row_forward(tern_call *call)
     tern_arg walk = TERN_ARG_STRUCT(tern_walk, &w);
     tern_grid grid = tern_walk_grid(&w);
     if (call->n_in == 2)
-        status =
-            TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, tern_arg_in(t[2]), walk);
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, tern_arg_in(t[2]), walk);
     else if (row->kind == TERN_ROW_UNARY)
-        status = TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, walk,
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, walk,
                              number_arg(dtype, at->a), number_arg(dtype, at->b));
     else if (call->op == row->scalar_op)
         status = TERN_LAUNCH(call->place, &row->scalar_kernel, dtype, grid, out, x, walk,
                              number_arg(dtype, at->a));
     else
-        status = TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, walk);
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, walk);
     TERN_TRY(status);
     return tern_walk_finish(t[0], strided);
 }

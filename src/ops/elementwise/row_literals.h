@@ -25,17 +25,19 @@
 #define WITH_SCALAR_DIVISION   with_scalar
 #define WITH_SCALAR_POWER      with_scalar
 #define WITH_SCALAR_DIFFERENCE with_scalar_but_bools
-#define ADVICE_PLAIN           NULL
-#define ADVICE_TENSORS         NULL
-#define ADVICE_DIVISION        NULL
-#define ADVICE_POWER           NULL
-#define ADVICE_BOUNDS          NULL
-#define ADVICE_SQUARE          NULL
-#define ADVICE_ORDERED         NULL
-#define ADVICE_DIVISOR         NULL
-#define ADVICE_SIZE            NULL
-#define ADVICE_SUM             NULL
-#define ADVICE_RECTIFIER       NULL
+static const tern_fusion relu_fusion = {.is_relu = true},
+                         sum_fusion = {.mixes_dtypes = mixes_halves};
+#define ADVICE_PLAIN     NULL
+#define ADVICE_TENSORS   NULL
+#define ADVICE_DIVISION  NULL
+#define ADVICE_POWER     NULL
+#define ADVICE_BOUNDS    NULL
+#define ADVICE_SQUARE    NULL
+#define ADVICE_ORDERED   NULL
+#define ADVICE_DIVISOR   NULL
+#define ADVICE_SIZE      NULL
+#define ADVICE_SUM       NULL
+#define ADVICE_RECTIFIER NULL
 #define ADVICE_NEGATION                                                                            \
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
     "a mask, use tern_logical_not instead."
@@ -111,7 +113,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .cast = TERN_CAST_##CAST,                                                                  \
         .promote = PROMOTE,                                                                        \
         .data = &NAME##_row,                                                                       \
-        .masks = TERN_RULE_##RULE == TERN_RULE_RECTIFIER,                                          \
+        .fusion = TERN_RULE_##RULE == TERN_RULE_RECTIFIER ? &relu_fusion : NULL,                   \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
         .forward = row_forward,                                                                    \
@@ -157,7 +159,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .promote = PROMOTE,                                                                        \
         .not_differentiable = NOGRAD,                                                              \
         .data = &NAME##_row,                                                                       \
-        .mixes = TERN_RULE_##RULE == TERN_RULE_SUM ? mixes_halves : NULL,                          \
+        .fusion = TERN_RULE_##RULE == TERN_RULE_SUM ? &sum_fusion : NULL,                          \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
         .forward = row_forward,                                                                    \

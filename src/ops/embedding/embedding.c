@@ -5,6 +5,7 @@
 #include "ops/embedding/embedding.h"
 #include "base/option.h"
 #include "ops/index/gather.h"
+#include "tensor/fuse/fuse.h"
 #include <tern/ops.h>
 
 tern_status tern_embedding_check(const tern_tensor *indices, const tern_tensor *weight,
@@ -79,14 +80,14 @@ typedef struct embedding_attributes {
 static tern_status add_to_others(tern_gradient *g, tern_tensor *dy)
 {
     const embedding_attributes *at = g->attributes;
+    tern_tensor *sum = tern_accumulate_in_place(g);
     tern_dtype dtype = dy->dtype;
-    if (!g->before || !g->before_is_free || dtype != g->before->dtype ||
-        (dtype != TERN_F32 && dtype != TERN_F64) || !tern_place_is_grouped(dy->storage->place) ||
-        !(dy = tern_contiguous(dy)))
+    if (!sum || dtype != sum->dtype || (dtype != TERN_F32 && dtype != TERN_F64) ||
+        !tern_place_is_grouped(dy->storage->place) || !(dy = tern_contiguous(dy)))
         return TERN_OK;
-    TERN_TRY(tern_gather_add_gradient(g->before, dy, g->in[1], &at->gather));
-    g->din[0] = g->before;
-    g->added = true;
+    TERN_TRY(tern_gather_add_gradient(sum, dy, g->in[1], &at->gather));
+    g->din[0] = sum;
+    tern_accumulated(g);
     return TERN_OK;
 }
 
@@ -103,7 +104,7 @@ static tern_status embedding_backward(tern_gradient *g)
     }
     if (dy)
         TERN_TRY(add_to_others(g, dy));
-    if (g->added)
+    if (tern_is_accumulated(g))
         return TERN_OK;
     g->din[0] = tern_gather_gradient(dy, index, &at->gather);
     return g->din[0] ? TERN_OK : tern_last_status();
@@ -113,7 +114,7 @@ static const tern_op embedding_op = {
     .name = "embedding",
     .names = TERN_NAMES(TERN_FIELD(embedding_attributes, "dim", gather.dim)),
     .saves = TERN_SAVE_IN(1),
-    .adds = true,
+    .fusion = &(const tern_fusion){.accumulates = true},
     .infer = tern_gather_infer,
     .forward = tern_gather_forward,
     .backward = embedding_backward};

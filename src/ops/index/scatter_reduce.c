@@ -133,8 +133,10 @@ static tern_status zeros_backward(tern_gradient *g)
         "are scattered to the same position in self");
 }
 
-static const tern_op several_zeros_op = {
-    .name = "scatter_reduce", .view = true, .infer = zeros_infer, .backward = zeros_backward};
+static const tern_op several_zeros_op = {.name = "scatter_reduce",
+                                         .view = TERN_VIEW_ONE,
+                                         .infer = zeros_infer,
+                                         .backward = zeros_backward};
 
 static tern_status has_several_zeros(tern_tensor *zeros, bool *several)
 {

@@ -103,8 +103,10 @@ static tern_status diagonal_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op diagonal_op = {
-    .name = "diagonal", .view = true, .infer = diagonal_infer, .backward = diagonal_backward};
+static const tern_op diagonal_op = {.name = "diagonal",
+                                    .view = TERN_VIEW_ONE,
+                                    .infer = diagonal_infer,
+                                    .backward = diagonal_backward};
 
 /* ---- public functions -------------------------------------------------------------------- */
 

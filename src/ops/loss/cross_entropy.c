@@ -2,6 +2,7 @@
 #include "base/option.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/padded.h"
+#include "tensor/fuse/fuse.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
@@ -287,7 +288,7 @@ static const tern_op cross_entropy_op = {.name = "cross_entropy",
                                                   TERN_SAVE_IN(2) | TERN_SAVE_OUT(KEPT) |
                                                   TERN_SAVE_OUT(TOTAL) | TERN_SAVE_OUT(DX),
                                          .no_grad_out = 1u << KEPT | 1u << TOTAL | 1u << DX,
-                                         .unit_gradient = DX,
+                                         .fusion = &(const tern_fusion){.seed_gradient = DX},
                                          .infer = entropy_infer,
                                          .forward = entropy_forward,
                                          .backward = entropy_backward};

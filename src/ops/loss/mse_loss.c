@@ -1,5 +1,6 @@
 /* mse_loss.c -- the mean (sum) of squared differences. */
 #include "ops/loss/loss.h"
+#include "tensor/fuse/fuse.h"
 #include <math.h>
 
 /* Differences that one group sums, and how many groups there are at most: beyond that each sums
@@ -149,7 +150,7 @@ static const tern_op mse_op = {.name = "mse_loss",
                                .promotion = TERN_PROMOTE_SAME,
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1),
                                .no_grad_out = 1u << 1,
-                               .unit_gradient = 1,
+                               .fusion = &(const tern_fusion){.seed_gradient = 1},
                                .infer = mse_infer,
                                .forward = mse_forward,
                                .backward = mse_backward};

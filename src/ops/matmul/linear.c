@@ -1,6 +1,7 @@
 /* linear.c -- x weight^T + bias as one product. */
 #include "ops/matmul/matrix_product.h"
 #include "ops/matmul/padded.h"
+#include "tensor/fuse/fuse.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>
@@ -249,12 +250,12 @@ static tern_status linear_backward(tern_gradient *g)
     if (is_plain(g)) {
         bool sums =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
-        TERN_TRY(choose(dy, g->in[0], sums, g->wide >> 1 & 1, &what, &at_once));
+        TERN_TRY(choose(dy, g->in[0], sums, tern_takes_f32_grad(g, 1), &what, &at_once));
     }
     if (at_once)
-        return make(dy, g->in[0], what, &g->din[1], &g->home[1]);
-    if (g->needs[1] &&
-        !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim, g->home[1])))
+        return make(dy, g->in[0], what, &g->din[1], tern_grad_outs(g, 1));
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim,
+                                                     *tern_grad_outs(g, 1))))
         return tern_last_status();
     return TERN_OK;
 }
@@ -271,7 +272,7 @@ static const tern_op linear_op = {
     .cast = TERN_CAST_LOWER,
     .optional = 1u << 2,
     .choose_saves = linear_saves,
-    .makes_home = 1u << 1 | 1u << 2,
+    .fusion = &(const tern_fusion){.grad_outs = 1u << 1 | 1u << 2},
     .infer = linear_infer,
     .forward = linear_forward,
     .backward = linear_backward,

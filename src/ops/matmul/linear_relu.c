@@ -4,19 +4,15 @@
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
  * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
  * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
-#include "base/fused.h"
-#include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
+#include "tensor/fuse/chain.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/recompute.h"
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
-enum { Y, H, NOTED }; /* NOTED: not of relu */
-enum {
-    RELU = TERN_BETWEEN_RELU,
-    GELU = TERN_BETWEEN_GELU_TANH,
-    ERF = TERN_BETWEEN_GELU
-}; /* variants of the operations */
+enum { Y, H, NOTED };     /* NOTED: not of relu */
+enum { RELU, GELU, ERF }; /* variants of the operations: gelu by tanh, and by erf */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -187,7 +183,8 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
     if (!dy)
         return tern_last_status();
-    TERN_TRY(tern_linear_gradients(dy, g->out[H], g->wide >> W2 & 1, dw2, &g->home[W2]));
+    TERN_TRY(tern_linear_gradients(dy, g->out[H], tern_takes_f32_grad(g, W2), dw2,
+                                   tern_grad_outs(g, W2)));
     TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];
@@ -195,23 +192,25 @@ static tern_status backward(tern_gradient *g)
     if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
         return tern_last_status();
     if (dh[1]) {
-        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2, g->home[W1]);
+        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2, *tern_grad_outs(g, W1));
         return g->din[W1] ? TERN_OK : tern_last_status();
     }
-    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], g->wide >> W1 & 1, dw1, &g->home[W1]));
+    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], tern_takes_f32_grad(g, W1), dw1,
+                                   tern_grad_outs(g, W1)));
     g->din[W1] = dw1[0];
     g->din[B1] = dw1[1];
     return TERN_OK;
 }
+
+static const tern_fusion linears_fusion = {.grad_outs = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2};
 
 #define LINEARS(NAME, VARIANT, SAVES)                                                              \
     {                                                                                              \
         .name = NAME, .variant = VARIANT, .cast = TERN_CAST_LOWER,                                 \
         .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) | TERN_SAVE_IN(W2) |        \
                  TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | (SAVES),                                    \
-        .makes_home = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2,                                   \
-        .no_grad_out = 1u << H | 1u << NOTED, .infer = infer, .forward = forward,                  \
-        .backward = backward                                                                       \
+        .fusion = &linears_fusion, .no_grad_out = 1u << H | 1u << NOTED, .infer = infer,           \
+        .forward = forward, .backward = backward                                                   \
     }
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
                               LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED)),
@@ -249,15 +248,13 @@ static bool is_worth_it(const tern_op *op, tern_tensor *const *in)
     return op->variant != ERF || tern_must_record(op, in, INPUTS);
 }
 
-tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, tern_tensor *b1,
-                                          tern_tensor *w2, tern_tensor *b2,
-                                          tern_activation_between between)
+static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
 {
-    const tern_op *op = &ops[between];
-    tern_tensor *x = *from;
-    tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
-    bool fit = x && w1 && b1 && w2 && b2 && tern_may_fuse(x->storage->place) && !tern_profiling &&
-               go_together(in);
+    const tern_op *op = &ops[stages[1].kind->variant];
+    tern_tensor *x = *from, *out[3];
+    tern_tensor *in[INPUTS] = {x, stages[0].weight, stages[0].bias, stages[2].weight,
+                               stages[2].bias};
+    bool fit = in[X] && in[W1] && in[B1] && in[W2] && in[B2] && go_together(in);
     if (!fit)
         return NULL;
     TERN_CAST_FOR(op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
@@ -271,3 +268,8 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, t
                ? out[Y]
                : NULL;
 }
+
+const tern_stage_kind tern_stage_linear = {.with_epilogue = linears};
+const tern_stage_kind tern_stage_relu = {.is_epilogue = true, .variant = RELU};
+const tern_stage_kind tern_stage_gelu_tanh = {.is_epilogue = true, .variant = GELU};
+const tern_stage_kind tern_stage_gelu = {.is_epilogue = true, .variant = ERF};

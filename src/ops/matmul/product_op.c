@@ -1,5 +1,6 @@
 /* product_op.c -- a matrix product as an operation, and its gradients. */
 #include "ops/matmul/matrix_product.h"
+#include "tensor/fuse/fuse.h"
 
 /* The differentiable operation C = alpha op(x) op(y). */
 static tern_status product_infer(tern_call *call)
@@ -20,8 +21,8 @@ static tern_status product_backward(tern_gradient *g)
     const tern_product *p = g->attributes;
     if (g->needs[0] && !(g->din[0] = tern_product_dx(p, g->dout[0], g->in[1])))
         return tern_last_status();
-    if (g->needs[1] &&
-        !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim, g->home[1])))
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim,
+                                                     *tern_grad_outs(g, 1))))
         return tern_last_status();
     return TERN_OK;
 }
@@ -38,7 +39,7 @@ static const tern_op product_op = {
     .names = TERN_PRODUCT_NAMES,
     .cast = TERN_CAST_LOWER,
     .choose_saves = product_saves,
-    .makes_home = 1u << 1,
+    .fusion = &(const tern_fusion){.grad_outs = 1u << 1},
     .infer = product_infer,
     .forward = product_forward,
     .backward = product_backward,

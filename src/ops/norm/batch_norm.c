@@ -1,7 +1,7 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
 #include "base/checked.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
-#include "tensor/op.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -113,7 +113,7 @@ static tern_status batch_infer(tern_call *call)
     TERN_TRY(check_channels(call->in, b));
     tern_shape each = {1, {b.channels}};
     bool rectified = at->training && !b.flat && x->numel > 0 &&
-                     tern_companion_is_wanted(call, call->in[WEIGHT]) == x->dtype;
+                     tern_speculate(call, call->in[WEIGHT]) == x->dtype;
     call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
     call->channels_last = tern_is_channels_last(x);
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
@@ -279,11 +279,11 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
 /* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
-    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
-    tern_tensor *out[3];
-    if (g->mask && (batch_of(g->in[X]).flat || /* which has no kernel for it */
-                    tern_is_channels_last(g->mask) != tern_is_channels_last(g->in[X]))) {
-        in[0] = tern_hook_masked(in[0], g->mask);
+    tern_tensor *relu = tern_deferred_relu(g), *out[3];
+    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], relu};
+    if (relu && (batch_of(g->in[X]).flat || /* which has no kernel for it */
+                 tern_is_channels_last(relu) != tern_is_channels_last(g->in[X]))) {
+        in[0] = tern_hook_masked(in[0], relu);
         in[5] = NULL;
     }
     in[0] = tern_lie_as(in[0], g->in[X]);
@@ -354,8 +354,7 @@ static const tern_op batch_norm_op = {
     .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
              TERN_SAVE_OUT(RECTIFIED),
     .no_grad_out = 1u << 1 | 1u << 2 | 1u << RECTIFIED,
-    .takes_mask = true,
-    .companion = RECTIFIED,
+    .fusion = &(const tern_fusion){.takes_deferred_relu = true, .speculative_output = RECTIFIED},
     .writes_inputs = true,
     .infer = batch_infer,
     .forward = batch_forward,

@@ -1,5 +1,5 @@
 /* layer_norm.c -- layer norm and RMS norm. */
-#include "tensor/op.h"
+#include "tensor/fuse/fuse.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <float.h>
@@ -96,9 +96,8 @@ static tern_status norm_infer(tern_call *call)
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = per_row};
     call->result[2] = call->result[1];
-    tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0
-                          ? tern_companion_is_wanted(call, call->in[1])
-                          : TERN_DTYPE_DEFAULT;
+    tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0 ? tern_speculate(call, call->in[1])
+                                                           : TERN_DTYPE_DEFAULT;
     if (cast == TERN_F16 || cast == TERN_BF16) {
         call->result[CAST] = (tern_result){.dtype = cast, .shape = shape};
         call->n_out = CAST + 1;
@@ -110,8 +109,6 @@ static tern_status norm_infer(tern_call *call)
  * et al. 2016). RMS norm leaves the mean out: h = x / sqrt(mean x^2 + eps). */
 static tern_status norm_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"},
-                                 mixed = {"fused", "layer_norm_mixed"};
     const norm_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
     if (x->numel == 0)
@@ -131,8 +128,8 @@ static tern_status norm_forward(tern_call *call)
                              tern_arg_real(x->dtype, at->eps),
                              tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
                                           (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, cast ? &mixed : &kernel, cast ? cast->dtype : x->dtype,
-                       tern_teams(r.count, r.n, r.n), args + !cast,
+    return tern_launch(call->place, cast ? &tern_kernel_layer_norm_mixed : &tern_kernel_layer_norm,
+                       cast ? cast->dtype : x->dtype, tern_teams(r.count, r.n, r.n), args + !cast,
                        (int)(sizeof args / sizeof *args) - !cast);
 }
 
@@ -300,15 +297,19 @@ static const tern_op all_op = {.name = "layer_norm_gradient",
 static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
 {
     norm_attributes all_at = *(const norm_attributes *)g->attributes, *at = &all_at;
-    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[4], *sums[2];
-    at->also = g->also == in[0]->dtype && g->also != in[1]->dtype ? g->also : TERN_DTYPE_DEFAULT;
+    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], tern_accumulate_into(g)};
+    tern_tensor *out[4], *sums[2];
+    const tern_dtype half = tern_half_copy_dtype(g);
+    at->also = half == in[0]->dtype && half != in[1]->dtype ? half : TERN_DTYPE_DEFAULT;
     const int n_out = at->also != TERN_DTYPE_DEFAULT ? 4 : 3;
     TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, n_out));
-    g->half = n_out > 3 ? out[3] : NULL;
+    if (n_out > 3)
+        tern_give_half_copy(g, out[3]);
     TERN_TRY(tern_apply_all(&sums_op, (tern_tensor *[]){out[1], out[2], in[1]}, 3, at, sizeof *at,
                             sums, 2));
     g->din[0] = out[0];
-    g->added = g->before != NULL;
+    if (tern_accumulate_into(g))
+        tern_accumulated(g);
     for (int i = 1; i <= 2; i++)
         g->din[i] = g->needs[i] ? sums[i - 1] : NULL;
     return TERN_OK;
@@ -390,6 +391,11 @@ static tern_status norm_backward(tern_gradient *g)
     return g->recorded ? differentiable_backward(g) : fused_backward(g);
 }
 
+static const tern_fusion norm_fusion = {.accumulates = true,
+                                        .takes_half_grad = true,
+                                        .speculative_output = CAST,
+                                        .speculative_cast = true};
+
 #define NORM_OP(NAME)                                                                              \
     {                                                                                              \
         .name = NAME,                                                                              \
@@ -398,9 +404,8 @@ static tern_status norm_backward(tern_gradient *g)
         .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |         \
                  TERN_SAVE_OUT(CAST),                                                              \
-        .adds = true, .takes_half = true, .companion = CAST, .companion_casts = true,              \
-        .no_grad_out = 1u << 1 | 1u << 2 | 1u << CAST, .infer = norm_infer,                        \
-        .forward = norm_forward, .backward = norm_backward                                         \
+        .fusion = &norm_fusion, .no_grad_out = 1u << 1 | 1u << 2 | 1u << CAST,                     \
+        .infer = norm_infer, .forward = norm_forward, .backward = norm_backward                    \
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 

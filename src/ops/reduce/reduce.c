@@ -194,7 +194,7 @@ static tern_status expand_backward(tern_gradient *g)
 static const tern_op expand_op = {.name = "expand",
                                   .names =
                                       TERN_NAMES(TERN_DIMS_FIELD(expand_attributes, "dims", mask)),
-                                  .view = true,
+                                  .view = TERN_VIEW_ONE,
                                   .infer = expand_infer,
                                   .backward = expand_backward};
 

@@ -149,8 +149,10 @@ static tern_status as_strided_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-const tern_op tern_hook_as_strided = {
-    .name = "as_strided", .view = true, .infer = as_strided_infer, .backward = as_strided_backward};
+const tern_op tern_hook_as_strided = {.name = "as_strided",
+                                      .view = TERN_VIEW_ONE,
+                                      .infer = as_strided_infer,
+                                      .backward = as_strided_backward};
 
 /* ---- the public function ----------------------------------------------------------------- */
 

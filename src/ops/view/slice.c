@@ -92,12 +92,12 @@ static tern_status part_backward(tern_gradient *g)
 
 static const tern_op narrow_op = {.name = "narrow",
                                   .names = PART_NAMES,
-                                  .view = true,
+                                  .view = TERN_VIEW_ONE,
                                   .infer = part_infer,
                                   .backward = part_backward};
 static const tern_op slice_op = {.name = "slice",
                                  .names = PART_NAMES,
-                                 .view = true,
+                                 .view = TERN_VIEW_ONE,
                                  .infer = part_infer,
                                  .backward = part_backward};
 
@@ -196,7 +196,7 @@ static tern_status select_backward(tern_gradient *g)
 
 static const tern_op select_op = {.name = "select",
                                   .names = PART_NAMES,
-                                  .view = true,
+                                  .view = TERN_VIEW_ONE,
                                   .infer = select_infer,
                                   .backward = select_backward};
 

@@ -78,8 +78,7 @@ static tern_status split_backward(tern_gradient *g)
 
 static const tern_op split_op = {.name = "split",
                                  .names = TERN_NAMES(TERN_FIELD(split_attributes, "dim", dim)),
-                                 .view = true,
-                                 .multi_view = true,
+                                 .view = TERN_VIEW_SEVERAL,
                                  .infer = split_infer,
                                  .backward = split_backward};
 

@@ -64,8 +64,10 @@ static tern_status windows_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op windows_op = {
-    .name = "unfold_dim", .view = true, .infer = windows_infer, .backward = windows_backward};
+static const tern_op windows_op = {.name = "unfold_dim",
+                                   .view = TERN_VIEW_ONE,
+                                   .infer = windows_infer,
+                                   .backward = windows_backward};
 
 tern_tensor *tern_unfold_dim(tern_tensor *x, int dim, int64_t size, int64_t step)
 {

@@ -115,7 +115,7 @@ static tern_status view_backward(tern_gradient *g)
 
 #define VIEW_OP(NAME)                                                                              \
     static const tern_op NAME##_op = {                                                             \
-        .name = #NAME, .view = true, .infer = view_infer, .backward = view_backward}
+        .name = #NAME, .view = TERN_VIEW_ONE, .infer = view_infer, .backward = view_backward}
 VIEW_OP(view);
 VIEW_OP(reshape);
 VIEW_OP(flatten);
@@ -336,7 +336,7 @@ static tern_status permute_backward(tern_gradient *g)
 #define PERMUTE_OP(NAME)                                                                           \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .names = TERN_NAMES(TERN_WHOLE(tern_shape, "dims")),         \
-                                      .view = true,                                                \
+                                      .view = TERN_VIEW_ONE,                                       \
                                       .infer = permute_infer,                                      \
                                       .backward = permute_backward}
 PERMUTE_OP(permute);
@@ -428,7 +428,7 @@ static tern_status expand_backward(tern_gradient *g)
 }
 
 static const tern_op expand_op = {
-    .name = "expand", .view = true, .infer = expand_infer, .backward = expand_backward};
+    .name = "expand", .view = TERN_VIEW_ONE, .infer = expand_infer, .backward = expand_backward};
 
 tern_tensor *tern_expand(tern_tensor *x, tern_shape shape)
 {

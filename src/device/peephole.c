@@ -1,16 +1,19 @@
-/* shorten.c -- less work in what is recorded, on devices with work-groups: two kernels as one, and results that nobody reads are
- * not written. */
+/* peephole.c -- what a recording makes of a few kernels in a row, on devices with work-groups: two of them become one, and
+ * results that nobody reads are not written. */
 #include "device/recording.h"
 #include "types_host.h"
-#include <string.h>
-
 #include "shapes.h"
+
+const tern_kernel_ref tern_kernel_add = {"elementwise", "add"},
+                      tern_kernel_add_mixed = {"fused", "add_mixed"},
+                      tern_kernel_layer_norm = {"norm_layer", "layer_norm"},
+                      tern_kernel_layer_norm_mixed = {"fused", "layer_norm_mixed"};
+static const tern_kernel_ref add_layer_norm = {"fused", "add_layer_norm"},
+                             add_layer_norm_mixed = {"fused", "add_layer_norm_mixed"};
 
 static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
 {
-    return work->kind == TERN_WORK_KERNEL &&
-           strcmp(work->what.launch.kernel->ref->name, kernel->name) == 0 &&
-           strcmp(work->what.launch.kernel->ref->file, kernel->file) == 0;
+    return work->kind == TERN_WORK_KERNEL && work->what.launch.kernel->ref == kernel;
 }
 
 /* ---- a sum and the norm behind it -------------------------------------------------------- */
@@ -18,11 +21,11 @@ static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
 /* first: (z, x, y, walk or n); second: layer norm of z, argument `of`, before what both have; fused: the first three of
  * first, and of second all but that one. */
 static const struct {
-    tern_kernel_ref first, second, fused;
+    const tern_kernel_ref *first, *second, *fused;
     int of;
 } pairs[] = {
-    {{"elementwise", "add"}, {"norm_layer", "layer_norm"}, {"fused", "add_layer_norm"}, 3},
-    {{"fused", "add_mixed"}, {"fused", "layer_norm_mixed"}, {"fused", "add_layer_norm_mixed"}, 4},
+    {&tern_kernel_add, &tern_kernel_layer_norm, &add_layer_norm, 3},
+    {&tern_kernel_add_mixed, &tern_kernel_layer_norm_mixed, &add_layer_norm_mixed, 4},
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
@@ -59,8 +62,7 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
     const tern_arg *b = work->what.launch.args;
     const int n = work->what.launch.n;
     int p = 0;
-    while (p < PAIRS &&
-           !(last && runs(work, &pairs[p].second) && runs(&last->work, &pairs[p].first)))
+    while (p < PAIRS && !(last && runs(work, pairs[p].second) && runs(&last->work, pairs[p].first)))
         p++;
     if (p == PAIRS)
         return false;
@@ -70,7 +72,7 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
         elements_of(&a[3]) != norm[3].value.i64 * norm[4].value.i64 ||
         !go_by_rows(a, b, pairs[p].of))
         return false;
-    pair->kernel = &pairs[p].fused;
+    pair->kernel = pairs[p].fused;
     for (pair->n = 0; pair->n < 3; pair->n++)
         pair->args[pair->n] = a[pair->n];
     for (int i = 0; i < n; i++)
@@ -84,11 +86,11 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
 
 /* What a kernel need not write: argument `out`, where its last argument has the flag. */
 static const struct {
-    tern_kernel_ref kernel;
+    const tern_kernel_ref *kernel;
     int out, flag;
-} spared[] = {
-    {{"fused", "layer_norm_mixed"}, 0, 32},
-    {{"fused", "add_layer_norm_mixed"}, 3, 32},
+} unread[] = {
+    {&tern_kernel_layer_norm_mixed, 0, 32},
+    {&add_layer_norm_mixed, 3, 32},
 };
 
 void tern_record_end_of(tern_graph *graph, const tern_block *block)
@@ -96,15 +98,15 @@ void tern_record_end_of(tern_graph *graph, const tern_block *block)
     if (graph != tern_thread.graph || block->node < 0 || block->node >= graph->n_nodes)
         return;
     const tern_work *work = &graph->nodes[block->node]->work;
-    for (size_t i = 0; i < sizeof spared / sizeof *spared; i++) {
-        if (!runs(work, &spared[i].kernel))
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
+        if (!runs(work, unread[i].kernel))
             continue;
         tern_arg *args = (void *)(uintptr_t)work->what.launch.args; /* the node's own copies */
         tern_arg *what = &args[work->what.launch.n - 1];
-        if (args[spared[i].out].buffer != &block->buffer ||
-            args[spared[i].out].role != TERN_ROLE_OUT)
+        if (args[unread[i].out].buffer != &block->buffer ||
+            args[unread[i].out].role != TERN_ROLE_OUT)
             continue;
-        args[spared[i].out].role = TERN_ROLE_UNUSED;
-        what->value.i32 |= spared[i].flag;
+        args[unread[i].out].role = TERN_ROLE_UNUSED;
+        what->value.i32 |= unread[i].flag;
     }
 }

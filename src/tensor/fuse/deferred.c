@@ -1,0 +1,65 @@
+/* deferred.c -- gradients of relu and of casts that are left to the operation before, on devices with work-groups.
+ *
+ * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that takes a deferred relu
+ * gradient, and nobody looks at it on its way, the operation's own kernel masks what it reads. The gradient of a cast goes on
+ * in half precision likewise. */
+#include "tensor/fuse/parts.h"
+#include "tensor/memory_format.h"
+#include <tern/ops/copy.h>
+
+/* Whether node's gradient may go on as it is: nobody sees it on its way. */
+static bool may_defer(const tern_walk *w, const tern_node *node)
+{
+    const tern_edge *edge = &node->edge[0];
+    const tern_tensor *dout = node->output[0].dout;
+    if (!edge->node || edge->output != 0 || !dout || dout->numel == 0 || w->create || w->wanted ||
+        tern_thread.mode.anomaly.on || !tern_place_is_grouped(node->place))
+        return false;
+    const tern_node_output *out = &edge->node->output[0];
+    return !out->dout && !out->hooks && !out->retainer;
+}
+
+static bool takes_half(const tern_fusion *next, const tern_tensor *dout,
+                       const tern_node_output *out)
+{
+    return next->takes_half_grad && tern_is_half(dout->dtype) && out->dtype == TERN_F32 &&
+           dout->contiguous;
+}
+
+static bool takes_relu(const tern_fusion *next, const tern_tensor *dout, const tern_tensor *relu,
+                       const tern_node_output *out)
+{
+    return next->takes_deferred_relu && relu && dout->dtype == relu->dtype &&
+           relu->dtype == out->dtype && tern_same_shape(dout, relu) && tern_lies_as(dout, relu) &&
+           tern_lies_as(relu, dout);
+}
+
+bool tern_defer_gradient(const tern_walk *w, tern_node *node)
+{
+    const tern_fusion *fusion = tern_fusion_of(node);
+    if ((!fusion->is_relu && !fusion->is_cast) || !may_defer(w, node))
+        return false;
+    const tern_fusion *next = tern_fusion_of(node->edge[0].node);
+    tern_node_output *out = &node->edge[0].node->output[0];
+    tern_tensor *dout = node->output[0].dout, *relu = node->saved[node->n_in].tensor;
+    if (fusion->is_cast ? !takes_half(next, dout, out) : !takes_relu(next, dout, relu, out))
+        return false;
+    out->dout = tern_keep(dout);
+    out->fused.relu = fusion->is_relu ? tern_keep(relu) : NULL;
+    return true;
+}
+
+tern_status tern_fuse_settle(tern_node_output *out)
+{
+    if (out->dout && (out->fused.relu || out->dout->dtype != out->dtype)) {
+        tern_tensor *done = out->fused.relu ? tern_hook_masked(out->dout, out->fused.relu)
+                                            : tern_to_dtype(out->dout, out->dtype);
+        if (!done)
+            return tern_last_status();
+        tern_keep(done);
+        tern_release(out->dout);
+        out->dout = done;
+    }
+    tern_fused_output_clear(&out->fused);
+    return TERN_OK;
+}

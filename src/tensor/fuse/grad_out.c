@@ -1,0 +1,47 @@
+/* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket (leaf.h), by the operation
+ * and not by a copy when the leaf is finished. */
+#include "tensor/fuse/parts.h"
+
+/* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is there. */
+static tern_tensor *bucket_view(tern_walk *w, const tern_edge *edge)
+{
+    tern_history *h = edge->leaf ? edge->leaf->history : NULL;
+    if (!h || !h->leaf || !h->leaf->home || h->hooks || w->create || w->wanted)
+        return NULL;
+    tern_arrival *a = tern_walk_leaf(w, edge->leaf);
+    return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->home : NULL;
+}
+
+/* Whether node's backward may read from the same memory: the gradient of a step before may be an input. */
+static bool is_read(const tern_node *node, const tern_tensor *x)
+{
+    for (int i = 0; i < node->n_in + node->n_out; i++)
+        if (node->saved[i].tensor && node->saved[i].tensor->storage == x->storage)
+            return true;
+    for (int i = 0; i < node->n_out; i++)
+        if (node->output[i].dout && node->output[i].dout->storage == x->storage)
+            return true;
+    return false;
+}
+
+/* A leaf that is several inputs gets it for one of them. */
+void tern_grad_outs_offer(tern_walk *w, const tern_node *node, tern_fused_gradient *f)
+{
+    const uint32_t all = tern_fusion_of(node)->grad_outs;
+    for (int i = 0; all && i < node->n_in && i < TERN_MAX_GRAD_OUTS; i++) {
+        tern_tensor *out =
+            all >> i & 1 ? bucket_view(w, tern_edge_past_cast(node, i, f->f32_grads)) : NULL;
+        for (int k = 0; k < i && out; k++)
+            out = f->grad_out[k] == out ? NULL : out;
+        f->grad_out[i] = out && !is_read(node, out) ? out : NULL;
+    }
+}
+
+/* A node that saved the gradient of a step before is to find it changed. */
+void tern_grad_outs_take(const tern_gradient *g)
+{
+    tern_tensor *const *out = g->fused->grad_out;
+    for (int i = 0; i < g->n_in && i < TERN_MAX_GRAD_OUTS; i++)
+        if (out[i] && g->din[i] == out[i])
+            tern_bump_version(out[i]);
+}

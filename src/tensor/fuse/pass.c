@@ -1,0 +1,66 @@
+/* pass.c -- what the backward pass does beside running node after node, in the order in which it asks. */
+#include "tensor/fuse/parts.h"
+
+tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_node **next)
+{
+    *next = NULL;
+    *deferred = false;
+    if (!node->op->fusion)
+        return TERN_OK;
+    TERN_TRY(tern_batch_node(w, node, deferred));
+    if (*deferred || !tern_defer_gradient(w, node))
+        return TERN_OK;
+    *deferred = true;
+    *next = node->edge[0].node;
+    return TERN_OK;
+}
+
+bool tern_fuse_begin(tern_walk *w, const tern_node *node, tern_gradient *g, tern_fused_gradient *f)
+{
+    *f = (tern_fused_gradient){.half_copy_dtype = tern_half_copy_wanted(w, node),
+                               .f32_grads = tern_f32_grads_wanted(w, node),
+                               .relu = node->n_out ? node->output[0].fused.relu : NULL};
+    g->fused = f;
+    tern_accumulate_offer(w, node, f);
+    tern_grad_outs_offer(w, node, f);
+    g->din[0] = tern_seed_gradient(w, node, g->needs);
+    return g->din[0] != NULL;
+}
+
+void tern_fuse_end(const tern_gradient *g)
+{
+    tern_grad_outs_take(g);
+    g->fused->made = g->din[0];
+    if (g->fused->accumulated)
+        tern_accumulate_take(g);
+}
+
+const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, int i)
+{
+    const tern_edge *edge = &node->edge[i];
+    const tern_node_output *out = &node->output[0];
+    tern_tensor *half = out->fused.half_copy;
+    if (half && g->din[i] == out->dout && edge->node &&
+        edge->node->output[edge->output].dtype == half->dtype)
+        g->din[i] = half;
+    return g->din[i]->dtype == TERN_F32 ? tern_edge_past_cast(node, i, g->fused->f32_grads) : edge;
+}
+
+/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's too. */
+void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
+{
+    const tern_edge *edge = &node->edge[0];
+    if (!edge->node || !(g->fused->half_copy || g->fused->accumulated))
+        return;
+    tern_node_output *out = &edge->node->output[edge->output];
+    if (out->dout != g->fused->made)
+        return;
+    tern_release(out->fused.half_copy);
+    out->fused.half_copy = tern_keep(g->fused->half_copy);
+}
+
+void tern_fuse_free(tern_walk *w)
+{
+    tern_batched_drop(w);
+    tern_seed_free(w);
+}
