@@ -278,11 +278,11 @@ static void blocks_of_events_that_are_lost_are_nobodys(void **state)
     tern_profiler *p = tern_profiler_new(&(tern_profiler_options){.memory = true, .most = 2});
     int64_t first = 0, second = 0;
     assert_ok(tern_profiler_start(p));
-    tern_hook_memory("cpu", 64, 64, &first);
-    tern_hook_memory("cpu", 128, 64, &second);
+    tern_from_profiler->memory("cpu", 64, 64, &first);
+    tern_from_profiler->memory("cpu", 128, 64, &second);
     assert_true(first != 0 && second != 0 && first != second);
-    tern_hook_memory("cpu", 64, -64, &first); /* lost, as there are two */
-    tern_hook_memory("cpu", 128, 64, &second);
+    tern_from_profiler->memory("cpu", 64, -64, &first); /* lost, as there are two */
+    tern_from_profiler->memory("cpu", 128, 64, &second);
     assert_int_equal(first, 0);
     assert_int_equal(second, 0);
     assert_ok(tern_profiler_stop(p));

@@ -1,10 +1,10 @@
-/* profile.h -- what happens, told to a profiler (profile/) while one runs. */
+/* profile.h -- what happens, reported to a profiler (profile/) while one runs. */
 #ifndef TERN_BASE_PROFILE_H
 #define TERN_BASE_PROFILE_H
 #include "base/error.h"
 #include <tern/profiler.h>
 
-/* Whether one does, for where every nanosecond counts. */
+/* Whether a profiler runs, for where every nanosecond counts. */
 extern bool tern_profiling;
 
 typedef enum tern_span_kind {
@@ -16,22 +16,43 @@ typedef enum tern_span_kind {
     TERN_SPAN_WORK /* of a device */
 } tern_span_kind;
 
-/* A stretch of time on this thread begins; its number, 0 where nobody looks on; and it ends. */
-int64_t tern_hook_span_begin(tern_span_kind kind, const char *name, int64_t bytes);
-void tern_hook_span_end(int64_t span);
+struct tern_call;
+struct tern_place;
+
+/* A command of a device that a profiler times. */
+typedef struct tern_work_span {
+    struct tern_place *place;
+    void *from; /* an event, NULL on the cpu */
+    int64_t span;
+} tern_work_span;
+
+/* What the layers below profile/ call while a profiler runs. */
+typedef struct tern_profiler_functions {
+    /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler records it. */
+    int64_t (*begin)(tern_span_kind kind, const char *name, int64_t bytes);
+    void (*end)(int64_t span);
+    /* The call that a range is of, once the call was run. */
+    void (*call)(int64_t span, const struct tern_call *call);
+    /* A block of `bytes` was taken, or given back (negative); live tensors of the device have `allocated` bytes now. *maker
+     * is the block's: the event that took it, 0 for none. */
+    void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
+    /* A command begins on a place, and was given to it, or was not. */
+    void (*work_begin)(tern_work_span *span, struct tern_place *place, const char *name);
+    void (*work_end)(tern_work_span *span, bool done);
+} tern_profiler_functions;
+
+/* The functions of profile/, which registers them when the first profiler is made. Read only where tern_profiling holds,
+ * or has held. */
+extern const tern_profiler_functions *_Atomic tern_from_profiler;
 
 static inline int64_t tern_span_begin(tern_span_kind kind, const char *name, int64_t bytes)
 {
-    return __builtin_expect(tern_profiling, 0) ? tern_hook_span_begin(kind, name, bytes) : 0;
+    return __builtin_expect(tern_profiling, 0) ? tern_from_profiler->begin(kind, name, bytes) : 0;
 }
 static inline void tern_span_end(int64_t span)
 {
     if (__builtin_expect(span != 0, 0))
-        tern_hook_span_end(span);
+        tern_from_profiler->end(span);
 }
-
-/* The bytes of live tensors of a device are so many now: a block of theirs was taken, which *maker tells when it is given
- * back. */
-void tern_hook_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
 
 #endif

@@ -1,9 +1,8 @@
 /* strict.c -- TERN_STRICT: what may not happen unasked. */
 #include "base/strict.h"
-#include "base/profile.h"
 #include <stdatomic.h>
+#include <tern/profiler.h>
 
-bool tern_profiling;
 static atomic_ullong fallbacks;
 
 tern_strict_block tern_strict_block_enter(bool strict)

@@ -291,9 +291,9 @@ static tern_status run_and_time(tern_graph *graph)
 {
     tern_work_span work;
     int64_t span = tern_span_begin(TERN_SPAN_LABEL, "graph_replay", 0);
-    tern_hook_work_begin(&work, graph->place, "a recorded graph");
+    tern_from_profiler->work_begin(&work, graph->place, "a recorded graph");
     tern_status status = run(graph);
-    tern_hook_work_end(&work, status == TERN_OK);
+    tern_from_profiler->work_end(&work, status == TERN_OK);
     tern_span_end(span);
     return status;
 }

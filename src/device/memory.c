@@ -103,14 +103,15 @@ static void count(tern_place *place, tern_block *block, size_t bytes)
     if (s->allocated > s->allocated_peak)
         s->allocated_peak = s->allocated;
     if (tern_profiling)
-        tern_hook_memory(place->text, s->allocated, (int64_t)bytes, &block->maker);
+        tern_from_profiler->memory(place->text, s->allocated, (int64_t)bytes, &block->maker);
 }
 
 static void uncount(tern_place *place, tern_block *block)
 {
     place->stats.allocated -= block->used;
     if (tern_profiling)
-        tern_hook_memory(place->text, place->stats.allocated, -(int64_t)block->used, &block->maker);
+        tern_from_profiler->memory(place->text, place->stats.allocated, -(int64_t)block->used,
+                                   &block->maker);
 }
 
 /* Once again with an empty cache where there was no memory. An error that was recorded is one of the host's memory, or not of

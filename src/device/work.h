@@ -50,15 +50,6 @@ typedef struct tern_work {
     } what;
 } tern_work;
 
-/* Work that a profiler times: told before and after (profile/). */
-typedef struct tern_work_span {
-    tern_place *place;
-    void *from; /* an event, NULL on the cpu */
-    int64_t span;
-} tern_work_span;
-void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name);
-void tern_hook_work_end(tern_work_span *span, bool done);
-
 /* Open the place, and run or record the work. *taken is false where a vendor's routine has no
  * answer, and nothing happened; NULL for what is always done. */
 tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken);

@@ -92,7 +92,7 @@ static const char *name_gradient(char text[128], const char *name)
     return text;
 }
 
-int64_t tern_hook_span_begin(tern_span_kind kind, const char *name, int64_t bytes)
+static int64_t begin_span(tern_span_kind kind, const char *name, int64_t bytes)
 {
     char path[256], type[256], text[128];
     if (kind == TERN_SPAN_BACKWARD)
@@ -117,7 +117,7 @@ int64_t tern_hook_span_begin(tern_span_kind kind, const char *name, int64_t byte
     return number;
 }
 
-void tern_hook_span_end(int64_t span)
+static void end_span(int64_t span)
 {
     if (span)
         tern_nvtx_pop();
@@ -131,7 +131,7 @@ void tern_hook_span_end(int64_t span)
     pthread_mutex_unlock(&lock);
 }
 
-void tern_hook_span_call(int64_t span, const tern_call *call)
+static void note_call(int64_t span, const tern_call *call)
 {
     tern_text shapes = {0};
     double flops = tern_profile_flops(call);
@@ -149,7 +149,7 @@ void tern_hook_span_call(int64_t span, const tern_call *call)
 }
 
 /* The event's path is that of the module that took the block, "" where that was before the profile. */
-void tern_hook_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker)
+static void note_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker)
 {
     char path[256] = "", type[256];
     if (bytes > 0)
@@ -190,10 +190,10 @@ static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
     return NULL;
 }
 
-void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name)
+static void begin_work(tern_work_span *span, tern_place *place, const char *name)
 {
     *span = (tern_work_span){.place = place, .from = mark(place)};
-    span->span = tern_hook_span_begin(TERN_SPAN_WORK, name, 0);
+    span->span = begin_span(TERN_SPAN_WORK, name, 0);
     pthread_mutex_lock(&lock);
     if (span->span && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
@@ -203,10 +203,10 @@ void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *n
     pthread_mutex_unlock(&lock);
 }
 
-void tern_hook_work_end(tern_work_span *span, bool done)
+static void end_work(tern_work_span *span, bool done)
 {
     void *to = done && span->span ? mark(span->place) : NULL;
-    tern_hook_span_end(span->span);
+    end_span(span->span);
     pthread_mutex_lock(&lock);
     bool there = span->span && running && tern_thread.profile_run == running->run;
     if (there) {
@@ -223,6 +223,13 @@ void tern_hook_work_end(tern_work_span *span, bool done)
     if (to)
         span->place->backend->event_free(span->place, to);
 }
+
+static const tern_profiler_functions functions = {.begin = begin_span,
+                                                  .end = end_span,
+                                                  .call = note_call,
+                                                  .memory = note_memory,
+                                                  .work_begin = begin_work,
+                                                  .work_end = end_work};
 
 /* With the events of its work gone. */
 static void forget_events(tern_event *e, const tern_event_clock *c)
@@ -283,6 +290,7 @@ tern_profiler *tern_profiler_new(const tern_profiler_options *options)
     tern_profiler *p = tern_alloc(sizeof *p);
     if (!p)
         return NULL;
+    tern_from_profiler = &functions;
     p->options = tern_read_profiler(options);
     clock_gettime(CLOCK_MONOTONIC, &p->zero);
     return p;

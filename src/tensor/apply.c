@@ -319,7 +319,7 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
 static void end_span(int64_t span, const tern_call *call, tern_status status)
 {
     if (__builtin_expect(span != 0, 0) && status == TERN_OK)
-        tern_hook_span_call(span, call);
+        tern_from_profiler->call(span, call);
     tern_span_end(span);
 }
 

@@ -188,9 +188,6 @@ tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
                                       tern_tensor **tensors, int n);
 void tern_composed(const tern_composed_outer *outer);
 
-/* The call that a stretch of time is of, once it was run (profile/). */
-void tern_hook_span_call(int64_t span, const tern_call *call);
-
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
 /* TERN_ERR_STATE when a result of the call has a NaN in it, if those are looked for; while debugging,
  * a warning when no input has, or had (before a call in place). */

@@ -1,0 +1,5 @@
+/* profile.c -- whether a profiler runs, and the functions that it registered. */
+#include "base/profile.h"
+
+bool tern_profiling;
+const tern_profiler_functions *_Atomic tern_from_profiler;
