@@ -1,129 +1,10 @@
-/* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and casts kept. */
+/* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and its blocks. */
 #include "amp/casts.h"
-#include "base/memory.h"
 #include <string.h>
 #include <tern/amp.h>
 #include <tern/autograd.h>
 
-/* ---- casts that are kept while the outermost block is open ------------------------------- */
-
-typedef struct tern_kept_cast {
-    tern_tensor *leaf, *cast;
-    int64_t version; /* of leaf, when it was cast */
-} kept_cast;
-
-static kept_cast *find(kept_cast *slots, size_t capacity, const tern_tensor *leaf)
-{
-    size_t i = ((uintptr_t)leaf >> 4) * 0x9e3779b1u;
-    for (;; i++) {
-        kept_cast *slot = &slots[i & (capacity - 1)];
-        if (!slot->leaf || slot->leaf == leaf)
-            return slot;
-    }
-}
-
-static tern_status reserve(tern_kept_casts *cache)
-{
-    if (2 * cache->count < cache->capacity)
-        return TERN_OK;
-    size_t capacity = cache->capacity ? 2 * cache->capacity : 64;
-    kept_cast *slots = tern_alloc(sizeof *slots * capacity);
-    if (!slots)
-        return TERN_ERR_MEMORY;
-    for (size_t i = 0; i < cache->capacity; i++)
-        if (cache->slot[i].leaf)
-            *find(slots, capacity, cache->slot[i].leaf) = cache->slot[i];
-    tern_free(cache->slot);
-    cache->slot = slots;
-    cache->capacity = capacity;
-    return TERN_OK;
-}
-
-void tern_clear_autocast_cache(void)
-{
-    tern_kept_casts *cache = &tern_thread.casts;
-    for (size_t i = 0; i < cache->capacity; i++) {
-        tern_release(cache->slot[i].cast);
-        tern_release(cache->slot[i].leaf);
-    }
-    tern_free(cache->slot);
-    cache->slot = NULL;
-    cache->count = cache->capacity = 0;
-}
-
-/* Where nothing is recorded the cast would lack its history for those who come after; a checkpoint
- * that computes again is in no block that could let go of it. */
-static bool is_worth_keeping(const tern_kept_casts *cache, const tern_tensor *x, tern_dtype to)
-{
-    return cache->depth > 0 && !cache->disabled && to != TERN_F32 && tern_dtype_of(x) == TERN_F32 &&
-           tern_requires_grad(x) && tern_is_leaf(x) && tern_is_grad_enabled();
-}
-
-tern_tensor *tern_casts_find(const tern_tensor *leaf, tern_dtype to)
-{
-    tern_kept_casts *cache = &tern_thread.casts;
-    const kept_cast *kept = cache->capacity ? find(cache->slot, cache->capacity, leaf) : NULL;
-    bool there = kept && kept->leaf && kept->version == tern_version(leaf) &&
-                 tern_dtype_of(kept->cast) == to && tern_device(kept->cast) == tern_device(leaf);
-    return there ? kept->cast : NULL;
-}
-
-tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made)
-{
-    tern_kept_casts *cache = &tern_thread.casts;
-    TERN_TRY(reserve(cache));
-    kept_cast *kept = find(cache->slot, cache->capacity, leaf);
-    if (!kept->leaf) {
-        kept->leaf = tern_keep(leaf);
-        cache->count++;
-    }
-    tern_release(kept->cast);
-    kept->cast = tern_keep(made);
-    kept->version = tern_version(leaf);
-    return TERN_OK;
-}
-
-static _Thread_local unsigned singles;
-unsigned tern_casts_made(void)
-{
-    return singles;
-}
-
-static tern_tensor *cast(tern_tensor *x, tern_dtype to)
-{
-    if (!is_worth_keeping(&tern_thread.casts, x, to))
-        return tern_to_dtype(x, to);
-    tern_tensor *made = tern_casts_find(x, to);
-    if (made)
-        return made;
-    made = tern_to_dtype(x, to);
-    if (!made || tern_casts_keep(x, made) != TERN_OK)
-        return NULL;
-    singles++;
-    return made;
-}
-
-/* ---- the hook ---------------------------------------------------------------------------- */
-
-static bool same_kind(const char *a, const char *b)
-{
-    size_t length = strcspn(a, ":");
-    return strncmp(a, b, length) == 0 && (b[length] == ':' || b[length] == '\0');
-}
-
-/* What operations on device are cast to; TERN_DTYPE_DEFAULT for nothing. */
-static tern_dtype dtype_on(const char *device)
-{
-    for (int i = 0; i < TERN_AUTOCAST_KINDS && tern_thread.autocast.kind[i].device; i++)
-        if (same_kind(tern_thread.autocast.kind[i].device, device))
-            return tern_thread.autocast.kind[i].dtype;
-    return TERN_DTYPE_DEFAULT;
-}
-
-tern_dtype tern_casts_dtype(const tern_tensor *x)
-{
-    return dtype_on(tern_device(x));
-}
+/* ---- the function that operations call --------------------------------------------------- */
 
 /* x's type while it is one that is cast; TERN_DTYPE_DEFAULT for others. */
 static tern_dtype castable(const tern_tensor *x, tern_dtype *half)
@@ -131,7 +12,7 @@ static tern_dtype castable(const tern_tensor *x, tern_dtype *half)
     tern_dtype dtype = x ? tern_dtype_of(x) : TERN_DTYPE_DEFAULT;
     if (dtype != TERN_F32 && dtype != TERN_F16 && dtype != TERN_BF16)
         return TERN_DTYPE_DEFAULT;
-    *half = dtype_on(tern_device(x));
+    *half = tern_casts_dtype_on(tern_device(x));
     return *half == TERN_DTYPE_DEFAULT ? TERN_DTYPE_DEFAULT : dtype;
 }
 
@@ -163,7 +44,7 @@ static tern_status cast_inputs(const tern_op *op, tern_tensor **in, int n)
                          "which are safe to autocast",
                          op->name);
     for (int i = 0; i < n; i++)
-        if (castable(in[i], &half) != TERN_DTYPE_DEFAULT && !(in[i] = cast(in[i], to)))
+        if (castable(in[i], &half) != TERN_DTYPE_DEFAULT && !(in[i] = tern_casts_make(in[i], to)))
             return tern_last_status();
     return TERN_OK;
 }
@@ -179,7 +60,7 @@ static int kind_of(const char *device)
     for (int i = 0; i < TERN_AUTOCAST_KINDS; i++) {
         if (!tern_thread.autocast.kind[i].device)
             tern_thread.autocast.kind[i].device = device;
-        if (same_kind(tern_thread.autocast.kind[i].device, device))
+        if (tern_casts_same_kind(tern_thread.autocast.kind[i].device, device))
             return i;
     }
     tern_fail(TERN_ERR_DEVICE, "tern_autocast: too many kinds of devices (%s)", device);
@@ -197,6 +78,7 @@ static void settle(void)
 tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dtype, bool enabled)
 {
     tern_autocast_block block = {.active = 1, .kind = kind_of(device)};
+    tern_casts_register();
     tern_thread.casts.depth++;
     if (block.kind < 0)
         return block;
@@ -231,7 +113,7 @@ void tern_autocast_block_leave(tern_autocast_block *block)
 tern_dtype tern_get_autocast_dtype(const char *device)
 {
     device = device ? tern_device_canonical(device) : tern_default_device();
-    return device ? dtype_on(device) : TERN_DTYPE_DEFAULT;
+    return device ? tern_casts_dtype_on(device) : TERN_DTYPE_DEFAULT;
 }
 
 bool tern_is_autocast_enabled(const char *device)

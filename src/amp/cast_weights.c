@@ -24,7 +24,7 @@ typedef struct tern_cast_list {
 
 static _Thread_local unsigned made_before; /* casts one by one, when the module began */
 
-void tern_hook_casts_free(cast_list *list)
+static void free_list(cast_list *list)
 {
     if (!list || atomic_fetch_sub(&list->refs, 1) > 1)
         return;
@@ -55,7 +55,7 @@ static void set_list(tern_module *m, cast_list *list)
     cast_list *old = m->casts;
     m->casts = list;
     pthread_mutex_unlock(&lists);
-    tern_hook_casts_free(old);
+    free_list(old);
 }
 
 /* ---- one launch ---------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static tern_status batched_backward(void *const *attributes, tern_tensor *const 
 
 static void release(void *attributes)
 {
-    tern_hook_casts_free(((const weight_cast *)attributes)->list);
+    free_list(((const weight_cast *)attributes)->list);
 }
 
 static const tern_fusion weight_fusion = {.is_cast = true, .batched_backward = batched_backward};
@@ -204,12 +204,12 @@ static tern_status begin(cast_list *list)
     return status;
 }
 
-tern_status tern_hook_casts_begin(tern_module *m)
+static tern_status begin_casts(tern_module *m)
 {
     cast_list *list = list_of_module(m);
     made_before = tern_casts_made();
     tern_status status = list ? begin(list) : TERN_OK;
-    tern_hook_casts_free(list);
+    free_list(list);
     return status;
 }
 
@@ -267,7 +267,7 @@ static cast_list *new_list(const found *f)
     list->table = list->n ? tern_foreach_new(list->leaf, list->n) : NULL;
     if (list->table)
         return list;
-    tern_hook_casts_free(list);
+    free_list(list);
     return NULL;
 }
 
@@ -278,7 +278,7 @@ static bool is_known(const cast_list *list, const found *f)
 }
 
 /* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it there is none. */
-void tern_hook_casts_end(tern_module *m)
+static void end_casts(tern_module *m)
 {
     if (tern_casts_made() - made_before < 2 || tern_thread.graph)
         return;
@@ -291,6 +291,12 @@ void tern_hook_casts_end(tern_module *m)
     tern_error_hold_end(&hold, NULL, 0);
     if (list)
         set_list(m, list);
-    tern_hook_casts_free(old);
+    free_list(old);
     tern_free(f.leaf);
+}
+
+void tern_casts_register(void)
+{
+    static const tern_amp_functions functions = {begin_casts, end_casts, free_list};
+    tern_from_amp = &functions;
 }

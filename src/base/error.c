@@ -1,5 +1,6 @@
 /* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
 #include "base/error.h"
+#include "base/from_nn.h"
 #include "base/thread.h"
 #include <ctype.h>
 #include <pthread.h>
@@ -165,7 +166,7 @@ static void fill(record *r, tern_status status, const char *format, va_list args
     r->backward = running->backward != NULL;
     r->file = running->at.file;
     r->line = running->at.line;
-    r->in_module = tern_hook_module_path(&running->modules, r->module, r->module_type, NAME_BYTES);
+    r->in_module = tern_module_path(&running->modules, r->module, r->module_type, NAME_BYTES);
 }
 
 static tern_error_info info_of(const record *r)

@@ -28,11 +28,6 @@
 TERN_PRIVATE uint64_t tern_failures(void);
 TERN_PRIVATE tern_status tern_failed_since(uint64_t failures);
 
-/* The module that errors name: its path and its type into two texts of that many bytes; false where
- * none runs, or it is gone (nn/running.c). */
-bool tern_hook_module_path(const tern_modules_running *running, char *path, char *type,
-                           size_t bytes);
-
 /* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const char *argument);

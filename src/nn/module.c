@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const tern_amp_functions *_Atomic tern_from_amp;
+
 static tern_handles handles = TERN_HANDLES("module", tern_module);
 
 static tern_module *new_module(const char *name, const char *function)
@@ -284,7 +286,8 @@ static void free_module(tern_module *m, const tern_module *parent)
     if (m->free_data)
         m->free_data(m->data);
     tern_nn_free_hooks(m);
-    tern_hook_casts_free(m->casts);
+    if (m->casts)
+        tern_from_amp->casts_free(m->casts);
     tern_handle_tell(&m->handle, "%s%s%s", m->name, parent ? ", freed with its parent " : "",
                      parent ? parent->name : "");
     tern_free(m->members);

@@ -100,12 +100,19 @@ struct tern_module {
     struct tern_cast_list *casts; /* of its weights, which autocast makes together; or NULL */
 };
 
-/* ---- hooks that amp fills in --------------------------------------------------------------- */
-/* Around the run of an outermost module within a block of autocast: casts of its weights that it is known to ask for, and a
- * look at what it asked for. Its list goes. */
-tern_status tern_hook_casts_begin(tern_module *m);
-void tern_hook_casts_end(tern_module *m);
-void tern_hook_casts_free(struct tern_cast_list *casts);
+/* ---- what nn calls of amp ------------------------------------------------------------------ */
+
+typedef struct tern_amp_functions {
+    /* Around the run of an outermost module within a block of autocast: casts the weights that the module is known to ask
+     * for; notes which it asked for. */
+    tern_status (*casts_begin)(tern_module *m);
+    void (*casts_end)(tern_module *m);
+    /* Gives up a module's list; NULL is allowed. */
+    void (*casts_free)(struct tern_cast_list *casts);
+} tern_amp_functions;
+
+/* The functions of amp/, which registers them with the first block of autocast; NULL before. */
+extern const tern_amp_functions *_Atomic tern_from_amp;
 
 /* m is NULL from here on if it was freed, which is an error. */
 #define TERN_MODULE_GIVEN(m, function) TERN_GIVEN(m, "module", function)

@@ -69,10 +69,10 @@ static tern_status run_around(tern_module *m, tern_tensor *const *in, int n, ter
 /* The outermost module in a block of autocast. */
 static tern_status run_cast(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
-    TERN_TRY(tern_hook_casts_begin(m));
+    TERN_TRY(tern_from_amp->casts_begin(m));
     tern_status status = run_around(m, in, n, out, k);
     if (status == TERN_OK)
-        tern_hook_casts_end(m);
+        tern_from_amp->casts_end(m);
     return status;
 }
 

@@ -1,34 +1,12 @@
 /* running.c -- which modules run, and their paths for errors to tell. */
 #include "nn/running.h"
+#include "base/from_nn.h"
 #include <pthread.h>
 #include <string.h>
-
-/* ---- the modules there are --------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tern_module *modules;
 static uint64_t count;
-
-void tern_nn_list(tern_module *m)
-{
-    pthread_mutex_lock(&lock);
-    m->number = ++count;
-    m->listed = modules;
-    m->listed_at = &modules;
-    if (modules)
-        modules->listed_at = &m->listed;
-    modules = m;
-    pthread_mutex_unlock(&lock);
-}
-
-void tern_nn_unlist(tern_module *m)
-{
-    pthread_mutex_lock(&lock);
-    *m->listed_at = m->listed;
-    if (m->listed)
-        m->listed->listed_at = m->listed_at;
-    pthread_mutex_unlock(&lock);
-}
 
 static const tern_module *find(tern_module_ref ref)
 {
@@ -71,12 +49,8 @@ static void write_path(const tern_module *m, const tern_module *outermost, char 
     memmove(path, path + at, bytes - at);
 }
 
-bool tern_hook_module_path(const tern_modules_running *running, char *path, char *type,
-                           size_t bytes)
+static bool path_of(const tern_modules_running *running, char *path, char *type, size_t bytes)
 {
-    *path = *type = '\0';
-    if (!running->innermost.module)
-        return false;
     pthread_mutex_lock(&lock);
     const tern_module *m = find(running->innermost);
     if (m) {
@@ -85,4 +59,29 @@ bool tern_hook_module_path(const tern_modules_running *running, char *path, char
     }
     pthread_mutex_unlock(&lock);
     return m;
+}
+
+/* ---- the modules there are --------------------------------------------------------------- */
+
+void tern_nn_list(tern_module *m)
+{
+    static const tern_nn_functions functions = {path_of};
+    tern_from_nn = &functions; /* before a module can run */
+    pthread_mutex_lock(&lock);
+    m->number = ++count;
+    m->listed = modules;
+    m->listed_at = &modules;
+    if (modules)
+        modules->listed_at = &m->listed;
+    modules = m;
+    pthread_mutex_unlock(&lock);
+}
+
+void tern_nn_unlist(tern_module *m)
+{
+    pthread_mutex_lock(&lock);
+    *m->listed_at = m->listed;
+    if (m->listed)
+        m->listed->listed_at = m->listed_at;
+    pthread_mutex_unlock(&lock);
 }

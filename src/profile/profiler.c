@@ -1,4 +1,5 @@
 /* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
+#include "base/from_nn.h"
 #include "base/option.h"
 #include "profile/nvtx.h"
 #include "profile/profile.h"
@@ -101,7 +102,7 @@ static int64_t begin_span(tern_span_kind kind, const char *name, int64_t bytes)
         snprintf(text, sizeof text, "%s (backward)", name);
         name = text;
     }
-    tern_hook_module_path(&tern_thread.running.modules, path, type, sizeof path);
+    tern_module_path(&tern_thread.running.modules, path, type, sizeof path);
     int64_t number = 0;
     pthread_mutex_lock(&lock);
     tern_event *e = running ? add(running, kind, name) : NULL;
@@ -153,7 +154,7 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
 {
     char path[256] = "", type[256];
     if (bytes > 0)
-        tern_hook_module_path(&tern_thread.running.modules, path, type, sizeof path);
+        tern_module_path(&tern_thread.running.modules, path, type, sizeof path);
     pthread_mutex_lock(&lock);
     tern_event *e =
         running && running->options.memory ? add(running, TERN_EVENT_MEMORY, device) : NULL;

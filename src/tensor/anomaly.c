@@ -1,4 +1,5 @@
 /* anomaly.c -- looking for the operation that made a NaN. */
+#include "base/from_nn.h"
 #include "base/text.h"
 #include "base/warning.h"
 #include "tensor/node.h"
@@ -134,7 +135,7 @@ static void warn_of_nan(const tern_call *call, int i)
     char operation[64], path[128], type[128], where[300] = "";
     const tern_running *running = &tern_thread.running;
     snprintf(operation, sizeof operation, "tern_%s", call->op->name);
-    if (tern_hook_module_path(&running->modules, path, type, sizeof path))
+    if (tern_module_path(&running->modules, path, type, sizeof path))
         snprintf(where, sizeof where, ", in the module %s (%s)", path, type);
     tern_warn("nan", operation, "made NaN in its %dth output of inputs without NaN%s%s%s", i, where,
               running->backward ? ", in the backward of " : "",
