@@ -3,9 +3,7 @@
 # HEADERS are the public ones, of which the names are read; SOURCES, given twice, are the files that may
 # stand in a circle: first their definitions are read, then what they use. A file takes from another what that
 # one alone defines at the margin, not static and not in a public header (an operation may use any other's
-# public function: its gradient is made of them; public=1 counts these too), nor a hook, tern_hook_..., with
-# which a file to the left calls one to the right: the headers of src/tensor declare them. A header takes from those
-# that it includes.
+# public function: its gradient is made of them; public=1 counts these too). A header takes from those that it includes.
 #
 # Files without an arrow in or out are taken away until none is left but those of circles and between them.
 function strip(line) {
@@ -42,7 +40,7 @@ pass == 1 {
     if (line ~ /^[a-z]/ && line !~ /^(static|typedef|extern|enum|union)/ && match(line, /(tern|names)_[a-z0-9_]+ *[(=[]/)) {
         name = substr(line, RSTART, RLENGTH)
         gsub(/[^a-z0-9_]/, "", name)
-        if (name ~ /^tern_hook_/ || (!public && name in face)) name = ""
+        if (!public && name in face) name = ""
     }
     if (name != "" && line ~ /^{|[^{]*= *{|{ *$/) {
         twice = (name in defined) && defined[name] != FILENAME

@@ -27,7 +27,6 @@ tern_dtype tern_casts_dtype(const tern_tensor *x)
     return tern_casts_dtype_on(tern_device(x));
 }
 
-
 /* ---- casts that are kept ----------------------------------------------------------------- */
 
 typedef struct tern_kept_cast {

@@ -1,5 +1,6 @@
 /* anomaly.c -- looking for the operation that made a NaN. */
 #include "base/from_nn.h"
+#include "tensor/from_ops.h"
 #include "base/text.h"
 #include "base/warning.h"
 #include "tensor/node.h"
@@ -79,7 +80,7 @@ static tern_status look(tern_tensor *x, bool *has_nan)
     tern_thread_mode outer = tern_thread_enter();
     tern_thread.mode.anomaly = (tern_anomaly_state){0};
     tern_thread.mode.op = "isnan";
-    tern_status status = tern_hook_has_nan(x, has_nan);
+    tern_status status = tern_from_ops->has_nan(x, has_nan);
     tern_thread_leave(&outer);
     return status;
 }

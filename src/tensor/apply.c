@@ -1,12 +1,12 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
 #include "base/profile.h"
+#include "tensor/from_ops.h"
 #include "base/strict.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
-#include <tern/ops/copy.h>
 
 static tern_status missing(const tern_call *call, const tern_tensor *x)
 {
@@ -53,7 +53,7 @@ static tern_status bring_numbers(tern_call *call, tern_tensor **cast)
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i];
         bool here = !x || x->storage->place == place;
-        if (!(cast[i] = here ? x : tern_to(x, tern_place_text(place))) && x)
+        if (!(cast[i] = here ? x : tern_from_ops->to(x, tern_place_text(place))) && x)
             return tern_last_status();
     }
     call->in = cast;
@@ -169,9 +169,9 @@ static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor *
     tern_dtype as = common == TERN_U64 && call->n_in == 1 ? TERN_F32 : tern_dtype_rows[common].math;
     for (int i = 0; i < call->n_in; i++) {
         bool ordered = common == TERN_U64 && as == TERN_I64;
-        cast[i] = tern_to_dtype(call->in[i], ordered ? common : as);
+        cast[i] = tern_from_ops->to_dtype(call->in[i], ordered ? common : as);
         if (ordered && cast[i])
-            cast[i] = tern_hook_ordered(cast[i]);
+            cast[i] = tern_from_ops->ordered(cast[i]);
         if (!cast[i])
             return tern_last_status();
     }
@@ -200,7 +200,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i]; /* in may be cast itself */
-        cast[i] = x ? tern_to_dtype(x, common) : NULL;
+        cast[i] = x ? tern_from_ops->to_dtype(x, common) : NULL;
         if (x && !cast[i])
             return tern_last_status();
     }
@@ -404,7 +404,7 @@ static tern_status write_target(tern_call *call, tern_tensor *target)
     TERN_TRY(make_outputs(call));
     tern_status status = forward(call, &tern_thread.mode);
     if (status == TERN_OK)
-        status = tern_hook_copy(target, call->out[0]);
+        status = tern_from_ops->copy(target, call->out[0]);
     tern_release(call->out[0]);
     call->out[0] = target;
     return status;

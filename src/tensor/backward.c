@@ -1,8 +1,10 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
+#include "tensor/from_ops.h"
 #include "base/profile.h"
 #include "tensor/fuse/pass.h"
 #include "tensor/leaf.h"
+
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
@@ -93,7 +95,7 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const tern_gradi
         tern_shape shape;
         tern_read_shape(din[i], &shape);
         if (!tern_shape_equal(&shape, &node->in_shape[i]))
-            din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
+            din[i] = tern_from_ops->sum_to(din[i], &node->in_shape[i]);
         if (!din[i])
             return tern_last_status();
         const tern_edge *edge = tern_fuse_route(node, g, i);

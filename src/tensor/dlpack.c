@@ -1,6 +1,7 @@
 /* dlpack.c -- tensors lent to and borrowed from other libraries (DLPack). */
 #include <tern/dlpack.h>
 #include "tensor/blob.h"
+#include "tensor/from_ops.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,7 +235,7 @@ static tern_tensor *copied(tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);
     tern_tensor *y = tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_from_dlpack");
-    if (y && tern_hook_copy(y, x) != TERN_OK) {
+    if (y && tern_from_ops->copy(y, x) != TERN_OK) {
         tern_release(y);
         y = NULL;
     }

@@ -1,7 +1,7 @@
 /* fit.c -- gradients fit what they are gradients of, wherever they come from (PyTorch's
  * validate_outputs). */
 #include "tensor/node.h"
-#include <tern/ops/copy.h>
+#include "tensor/from_ops.h"
 
 tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_place *place)
 {
@@ -9,7 +9,7 @@ tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_p
         return tern_fail(TERN_ERR_DEVICE, "tern_backward: a gradient on %s came for a tensor on %s",
                          tern_device(*grad), tern_place_text(place));
     if ((*grad)->dtype != dtype)
-        *grad = tern_to_dtype(*grad, dtype);
+        *grad = tern_from_ops->to_dtype(*grad, dtype);
     return *grad ? TERN_OK : tern_last_status();
 }
 

@@ -6,9 +6,8 @@
  * base see by its count of writes that their own history is old, and make a new one from the base
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
+#include "tensor/from_ops.h"
 #include <string.h>
-#include <tern/ops/copy.h>
-#include <tern/ops/create.h>
 
 typedef struct geometry {
     tern_shape shape; /* of the view */
@@ -100,7 +99,7 @@ tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_ten
         if (call->in != separate)
             memcpy(separate, call->in, sizeof *separate * (size_t)call->n_in);
         call->in = separate;
-        if (!(separate[i] = tern_clone(in)))
+        if (!(separate[i] = tern_from_ops->clone(in)))
             return tern_last_status();
     }
     return TERN_OK;
@@ -178,7 +177,7 @@ tern_status tern_refresh_view(tern_tensor *x)
     memcpy(at.stride, x->stride, sizeof at.stride);
     memcpy(at.in_stride, base->stride, sizeof at.in_stride);
     tern_tensor *in[1] = {base};
-    tern_call call = {.op = &tern_hook_as_strided,
+    tern_call call = {.op = tern_from_ops->as_strided,
                       .in = in,
                       .n_in = 1,
                       .attributes = &at,
@@ -201,16 +200,16 @@ static tern_status copy_slices_backward(tern_gradient *g)
         return tern_fail(TERN_ERR_UNSUPPORTED,
                          "tern_backward: no second derivative of a write through a view (%s_)",
                          inner->op->name);
-    tern_tensor *dbase = tern_new_empty(g->dout[0], g->in_shape[0]);
+    tern_tensor *dbase = tern_from_ops->new_empty(g->dout[0], g->in_shape[0]);
     if (!dbase)
         return tern_last_status();
-    TERN_TRY(tern_hook_copy(dbase, g->dout[0]));
+    TERN_TRY(tern_from_ops->copy(dbase, g->dout[0]));
     tern_tensor *slice =
         tern_scoped(tern_tensor_alias(dbase, &view->shape, view->stride, view->offset));
-    tern_tensor *dview = slice ? tern_new_empty(slice, view->shape) : NULL;
+    tern_tensor *dview = slice ? tern_from_ops->new_empty(slice, view->shape) : NULL;
     if (!dview)
         return tern_last_status();
-    TERN_TRY(tern_hook_copy(dview, slice));
+    TERN_TRY(tern_from_ops->copy(dview, slice));
 
     tern_tensor *in[n], *out[1] = {inner->saved[n].tensor}, *dout[1] = {dview}, *din[n];
     bool needs[n];
@@ -230,8 +229,9 @@ static tern_status copy_slices_backward(tern_gradient *g)
                           .in_shape = inner->in_shape,
                           .din = din};
     TERN_TRY(inner->op->backward(&part));
-    TERN_TRY(din[0] ? tern_hook_copy(slice, din[0])
-                    : (tern_fill_(slice, tern_scalar_real(0)) ? TERN_OK : tern_last_status()));
+    TERN_TRY(
+        din[0] ? tern_from_ops->copy(slice, din[0])
+               : (tern_from_ops->fill_(slice, tern_scalar_real(0)) ? TERN_OK : tern_last_status()));
     g->din[0] = dbase;
     for (int i = 1; i < n; i++)
         g->din[i] = din[i];
@@ -302,7 +302,7 @@ static tern_tensor *value_before(const tern_call *call, tern_tensor *x)
         char function[TERN_FUNCTION_ROOM];
         tern_call_name(call, function);
         old = tern_tensor_new(&shape, x->dtype, x->storage->place, function);
-        if (old && x->numel && tern_hook_copy(old, x) != TERN_OK) {
+        if (old && x->numel && tern_from_ops->copy(old, x) != TERN_OK) {
             tern_release(old);
             return NULL;
         }

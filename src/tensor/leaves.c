@@ -2,6 +2,7 @@
  * threads may share. */
 #include "base/callback.h"
 #include "tensor/fuse/pass.h"
+#include "tensor/from_ops.h"
 #include "tensor/memory_format.h"
 
 /* Walks of this and other threads, which may meet at leaves. */
@@ -36,7 +37,7 @@ void tern_walk_end(tern_walk *w)
 
 tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad)
 {
-    tern_tensor *total = *sum ? tern_hook_add(*sum, grad) : grad;
+    tern_tensor *total = *sum ? tern_from_ops->add(*sum, grad) : grad;
     if (!total)
         return tern_last_status();
     tern_keep(total);
@@ -103,7 +104,7 @@ tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
 tern_status tern_walk_retain(tern_walk *w, tern_tensor *x, tern_tensor *grad)
 {
     tern_tensor *old = x->history->grad;
-    grad = old ? tern_hook_add(old, grad) : grad;
+    grad = old ? tern_from_ops->add(old, grad) : grad;
     return grad ? tern_walk_set_grad(w, x, grad) : tern_last_status();
 }
 
@@ -155,7 +156,7 @@ tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
     tern_arrival *a = tern_walk_leaf(w, leaf);
     if (!a || !a->grad || w->create || !is_free(a->grad))
         return a ? tern_walk_gather(&a->grad, grad) : TERN_ERR_MEMORY;
-    return tern_hook_add_in_place(a->grad, grad) ? TERN_OK : tern_failed_since(w->failures);
+    return tern_from_ops->add_(a->grad, grad) ? TERN_OK : tern_failed_since(w->failures);
 }
 
 /* ---- staying ----------------------------------------------------------------------------- */
@@ -170,7 +171,7 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
     tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
     if (copy && tern_is_channels_last(leaf))
         tern_make_channels_last(copy);
-    if (copy && copy->numel && tern_hook_copy(copy, grad) != TERN_OK) {
+    if (copy && copy->numel && tern_from_ops->copy(copy, grad) != TERN_OK) {
         tern_release(copy);
         copy = NULL;
     }
@@ -183,12 +184,12 @@ static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *l
 {
     tern_tensor *old = leaf->history->grad;
     if (old == home)
-        return tern_hook_add_in_place(home, grad) ? TERN_OK : tern_failed_since(w->failures);
-    if (old && !(grad = tern_hook_add(old, grad)))
+        return tern_from_ops->add_(home, grad) ? TERN_OK : tern_failed_since(w->failures);
+    if (old && !(grad = tern_from_ops->add(old, grad)))
         return tern_failed_since(w->failures);
     if (grad != home) { /* not made there */
         if (home->numel)
-            TERN_TRY(tern_hook_copy(home, grad));
+            TERN_TRY(tern_from_ops->copy(home, grad));
         tern_bump_version(home);
     }
     return tern_walk_set_grad(w, leaf, home);
@@ -204,9 +205,9 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
     if (!old)
         grad = own(leaf, grad, w->create);
     else if (w->create || atomic_load(&old->handle.refs) > 1)
-        grad = tern_hook_add(old, grad); /* somebody looks at the old one: leave it as it is */
+        grad = tern_from_ops->add(old, grad); /* somebody looks at the old one: leave it as it is */
     else
-        grad = tern_hook_add_in_place(old, grad);
+        grad = tern_from_ops->add_(old, grad);
     return grad ? tern_walk_set_grad(w, leaf, grad) : tern_last_status();
 }
 

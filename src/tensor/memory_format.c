@@ -1,6 +1,6 @@
 /* memory_format.c -- in which order the dims of an image lie in memory. */
 #include "tensor/memory_format.h"
-#include <tern/ops/copy.h>
+#include "tensor/from_ops.h"
 
 static bool has_order(const tern_tensor *x)
 {
@@ -68,8 +68,8 @@ bool tern_lies_as(const tern_tensor *x, const tern_tensor *other)
 
 tern_tensor *tern_in_format(tern_tensor *x, bool last)
 {
-    return x && last ? tern_to_memory_format(x, (tern_memory_format)(x->ndim - 3))
-                     : tern_contiguous(x);
+    return x && last ? tern_from_ops->to_memory_format(x, (tern_memory_format)(x->ndim - 3))
+                     : tern_from_ops->contiguous(x);
 }
 
 tern_tensor *tern_lie_as(tern_tensor *x, const tern_tensor *other)

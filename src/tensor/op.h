@@ -238,8 +238,6 @@ typedef struct tern_strided {
     int64_t offset; /* relative to x */
     int64_t in_stride[TERN_MAX_DIMS];
 } tern_strided;
-/* Its attributes are a tern_strided. Defined in ops/, used where a view's history is made anew. */
-extern const tern_op tern_hook_as_strided;
 /* Bring x's node up to date when its base was written in place. */
 tern_status tern_refresh_view(tern_tensor *x);
 

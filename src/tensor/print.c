@@ -1,5 +1,6 @@
 /* print.c -- tensors as text, in PyTorch's format (torch/_tensor_str.py, default options). */
 #include "base/strict.h"
+#include "tensor/from_ops.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
 #include <ctype.h>
@@ -47,7 +48,7 @@ static tern_status copy_edges(const printer *p, tern_tensor *out, tern_shape par
     }
     tern_tensor *to = tern_tensor_alias(out, &part, out->stride, out_at);
     tern_tensor *from = to ? tern_tensor_alias(x, &part, x->stride, x_at) : NULL;
-    tern_status status = from ? tern_hook_copy(to, from) : tern_last_status();
+    tern_status status = from ? tern_from_ops->copy(to, from) : tern_last_status();
     tern_release(from);
     tern_release(to);
     return status;

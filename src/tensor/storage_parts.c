@@ -1,5 +1,6 @@
 /* storage_parts.c -- the memory under tensors as what it is: emptied, refilled, looked at. */
 #include "tensor/storage.h"
+#include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 
 /* Bytes of x's storage; of memory that is lent all that there are. */
@@ -54,7 +55,7 @@ bool tern_storage_is_empty(const tern_tensor *x)
 
 tern_status tern_storage_fill(tern_tensor *x, const tern_tensor *y)
 {
-    return x->numel ? tern_hook_copy(x, y) : TERN_OK;
+    return x->numel ? tern_from_ops->copy(x, y) : TERN_OK;
 }
 
 bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y)

@@ -230,19 +230,6 @@ void tern_walks_count(int n);
 void tern_walks_cross(void);
 bool tern_walks_do_count(void);
 
-/* ---- hooks that the layers to the right fill in ------------------------------------------ */
-/* For gradients: a + b, a += b, x summed to a shape it was broadcast from. Defined in ops/. */
-tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b);
-tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b);
-tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape);
-/* Whether an element of x is NaN; waits for the device. */
-tern_status tern_hook_has_nan(tern_tensor *x, bool *has_nan);
-/* y = x, elementwise, for any strides and dtypes on one device. */
-tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x);
-
-/* int64 in the order of x's uint64: what comparisons read. */
-tern_tensor *tern_hook_ordered(tern_tensor *x);
-
 /* Element i of dense host data; of uint64 an integer with its bits. */
 tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i);
 

@@ -1,5 +1,6 @@
 /* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors (storage.h). */
 #include "tensor/storage.h"
+#include "tensor/from_ops.h"
 #include "device/capture.h"
 #include "device/transfers.h"
 #include "tensor/tensor.h"
@@ -225,7 +226,7 @@ static tern_tensor *dense(tern_tensor *x, tern_place *by)
     tern_tensor *y =
         by ? staged(&shape, x->dtype, by, "tern_transfer_begin")
            : tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_transfer_begin");
-    if (y && tern_hook_copy(y, x) != TERN_OK) {
+    if (y && tern_from_ops->copy(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
     }

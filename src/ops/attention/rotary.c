@@ -1,5 +1,6 @@
 /* rotary.c -- positions in a sequence: rotary embedding, and tables of sines and cosines. */
 #include "ops/create/table.h"
+#include "ops/copy/copy.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
@@ -49,7 +50,7 @@ static tern_status forward(tern_call *call)
                      .apart = r->interleaved ? 1 : pairs,
                      .turn = r->back ? -1 : 1};
     if (2 * pairs < width) /* the rest is copied */
-        TERN_TRY(tern_hook_copy(call->out[0], x));
+        TERN_TRY(tern_copy_elements(call->out[0], x));
     if (pairs == 0)
         return TERN_OK;
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(s.rows * pairs),

@@ -8,6 +8,7 @@
  * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
  * types are computed as float32. */
 #include "ops/convolution/convolution.h"
+#include "ops/copy/copy.h"
 #include <string.h>
 
 enum { COLUMN_BYTES = 4 << 20, FEW = 4 };
@@ -155,7 +156,7 @@ static tern_tensor *channels_first(const conv *c)
     tern_tensor *copy = tern_tensor_new(&shape, c->y->dtype, c->place, "tern_convolution");
     const int64_t stride[] = {c->outs, s->o * c->outs, 1};
     tern_tensor *view = copy ? tern_tensor_alias(c->y, &shape, stride, c->y->offset) : NULL;
-    if (view && tern_hook_copy(copy, view) == TERN_OK) {
+    if (view && tern_copy_elements(copy, view) == TERN_OK) {
         tern_release(view);
         return copy;
     }
@@ -174,8 +175,8 @@ static tern_status write_bias(const conv *c, bool add)
     tern_tensor *b = y ? tern_tensor_alias(c->bias, &shape, b_stride, c->bias->offset) : NULL;
     tern_status status = b ? TERN_OK : tern_last_status();
     if (b && !add)
-        status = tern_hook_copy(y, b);
-    else if (b && !tern_hook_add_in_place(y, b))
+        status = tern_copy_elements(y, b);
+    else if (b && !tern_add_(y, b))
         status = tern_last_status();
     tern_release(y);
     tern_release(b);
@@ -287,7 +288,7 @@ static tern_tensor *as_f32(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
     tern_tensor *y = tern_tensor_new(&shape, TERN_F32, x->storage->place, "tern_convolution");
-    if (y && fill && tern_hook_copy(y, x) != TERN_OK) {
+    if (y && fill && tern_copy_elements(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
     }
@@ -314,7 +315,7 @@ static tern_status run_half_precision(const conv *c)
     if (status == TERN_OK && !taken)
         status = run_without_vendor(&wide);
     if (status == TERN_OK)
-        status = tern_hook_copy(result, result_of(&wide));
+        status = tern_copy_elements(result, result_of(&wide));
     for (int i = 0; i < 4; i++)
         tern_release(made[i]);
     return status;
@@ -351,7 +352,7 @@ static tern_tensor *in_rows(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
     tern_tensor *y = tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_convolution");
-    if (y && fill && tern_hook_copy(y, x) != TERN_OK) {
+    if (y && fill && tern_copy_elements(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
     }
@@ -382,7 +383,7 @@ static tern_status run_last(const conv *c)
             status = tern_conv_run(c->pass, &c->s, other.x, other.weight, other.y, c->bias, false);
     }
     if (status == TERN_OK && result_of(&other) != result)
-        status = tern_hook_copy(result, result_of(&other));
+        status = tern_copy_elements(result, result_of(&other));
     for (int i = 0; i < 3; i++)
         tern_release(made[i]);
     return status;

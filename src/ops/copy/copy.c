@@ -1,67 +1,11 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
-#include "ops/copy/stored.h"
+#include "ops/copy/copy.h"
+#include "ops/elementwise/walk.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
-
-/* ---- the kernel: y = x for any strides and types of one device --------------------------- */
-
-/* One kernel for each source dtype, compiled for each destination dtype. */
-static const tern_kernel_ref copy_from[] = {
-#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {"copy", "copy_" #T},
-    EACH_DTYPE(X)
-#undef X
-};
-
-/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 go through local
- * memory, so that both the reads and the writes are coalesced. Elements are only moved, so one
- * dtype of each size serves for all. */
-static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
-                                   const tern_transposition *turn)
-{
-    static const tern_kernel_ref kernel = {"copy", "copy_transposed"};
-    enum { TILE = TERN_TRANSPOSE_TILE };
-    int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
-    tern_dtype mover = tern_mover(y->dtype);
-    return TERN_LAUNCH(y->storage->place, &kernel, mover,
-                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE),
-                       tern_arg_as(TERN_ROLE_OUT, mover, y), tern_arg_as(TERN_ROLE_IN, mover, x),
-                       TERN_ARG_STRUCT(tern_transposition, turn));
-}
-
-/* y = x, which broadcasts, for any strides and dtypes of one device. Dense tensors of one dtype
- * are a copy of bytes; transposed ones go by tiles, all others by the strided kernel, which
- * converts. */
-tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
-{
-    if (y->numel == 0)
-        return TERN_OK;
-    if (y->dtype == x->dtype && y->contiguous && x->contiguous && y->numel == x->numel) {
-        size_t size = tern_dtype_size(y->dtype);
-        if (y->storage == x->storage &&
-            y->offset == x->offset) /* x itself: drivers refuse to copy it */
-            return TERN_OK;
-        return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
-                               (size_t)y->offset * size, (size_t)y->numel * size);
-    }
-    if (tern_dtype_is_stored(y->dtype > x->dtype ? y->dtype : x->dtype) && y->dtype != x->dtype)
-        return tern_copy_stored(y, x);
-    tern_tensor *t[2];
-    t[0] = y;
-    memcpy(&t[1], &x, sizeof x);
-    tern_walk w;
-    tern_shape shape = tern_shape_of(y);
-    tern_walk_make(&w, &shape, t, 2);
-    tern_transposition turn;
-    if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
-        return copy_transposed(y, x, &turn);
-    if (tern_dtype_is_stored(y->dtype))
-        return tern_copy_stored(y, x);
-    return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w),
-                       tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_walk, &w));
-}
 
 /* ---- to another type, dense, elsewhere --------------------------------------------------- */
 
@@ -78,7 +22,7 @@ static tern_status cast_infer(tern_call *call)
 
 static tern_status copy_forward(tern_call *call)
 {
-    return tern_hook_copy(call->out[0], call->in[0]);
+    return tern_copy_elements(call->out[0], call->in[0]);
 }
 
 /* The backward needs nothing of the input but its dtype, which is kept here: x itself is not
@@ -289,7 +233,7 @@ tern_tensor *tern_pin_memory(tern_tensor *x)
         tern_block_free(block);
         return NULL;
     }
-    if (tern_hook_copy(y, x) != TERN_OK) {
+    if (tern_copy_elements(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
     }
@@ -312,7 +256,7 @@ static tern_status copy_in_infer(tern_call *call)
 
 static tern_status copy_in_forward(tern_call *call)
 {
-    return call->in[1] == call->out[0] ? TERN_OK : tern_hook_copy(call->out[0], call->in[1]);
+    return call->in[1] == call->out[0] ? TERN_OK : tern_copy_elements(call->out[0], call->in[1]);
 }
 
 tern_status tern_no_gradient(tern_gradient *g)
@@ -378,7 +322,7 @@ static tern_status fill_stored(tern_tensor *y, tern_scalar value)
     tern_tensor *number = tern_tensor_new(&one, by, y->storage->place, "tern_fill_");
     tern_status status = number ? fill(number, value) : tern_last_status();
     if (status == TERN_OK)
-        status = tern_hook_copy(y, number);
+        status = tern_copy_elements(y, number);
     tern_release(number);
     return status;
 }

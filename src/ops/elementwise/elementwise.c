@@ -364,12 +364,12 @@ static tern_tensor *dx_of(const tern_row *row, tern_tensor *dy, tern_tensor *x, 
     return unary_kernel(&g, row) == TERN_OK ? dx : NULL;
 }
 
-tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask)
+tern_tensor *tern_relu_dx(tern_tensor *dy, tern_tensor *y)
 {
-    return dx_of(&relu_row, dy, NULL, mask);
+    return dx_of(&relu_row, dy, NULL, y);
 }
 
-tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh)
+tern_tensor *tern_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh)
 {
     return dx_of(by_tanh ? &gelu_tanh_row : &gelu_row, dy, x, NULL);
 }
@@ -427,15 +427,4 @@ static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, 
         return tern_polygamma(2, in[0]);
     return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s",
                           (int)length, name);
-}
-
-/* Gradients that meet in one tensor are added in src/tensor, which is below this folder. */
-tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b)
-{
-    return tern_add(a, b);
-}
-
-tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b)
-{
-    return tern_add_(a, b);
 }

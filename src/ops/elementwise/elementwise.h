@@ -46,6 +46,9 @@ typedef struct tern_row_attributes {
     tern_scalar a, b;
 } tern_row_attributes;
 
+/* The gradient of relu, whose value is y; of gelu, or gelu_tanh, of x. */
+tern_tensor *tern_relu_dx(tern_tensor *dy, tern_tensor *y);
+tern_tensor *tern_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
 /* x + a (y - x); z, which is not used, has x's shape and no history. */
 tern_tensor *tern_lerp_number(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
 tern_tensor *tern_lerp_number_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);

@@ -5,13 +5,6 @@
 #include "ops/elementwise/walk.h"
 #include "tensor/memory_format.h"
 
-/* Stride of t along dim d of the broadcast shape: 0 where t is broadcast. */
-static i64 stride_along(const tern_tensor *t, int ndim, int d)
-{
-    int own = d - (ndim - t->ndim);
-    return own < 0 || t->shape[own] == 1 ? 0 : t->stride[own];
-}
-
 /* Which code path of the kernels fits: every tensor contiguous along the rows (UNIT), the first
  * or the second input constant along them, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
  * strides. */
@@ -57,14 +50,14 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
             continue;
         bool joins = dims > 0;
         for (int k = 0; k < n && joins; k++)
-            joins = stride_along(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
+            joins = tern_walk_stride(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
         if (joins) {
             size[dims - 1] *= shape->dims[d];
             continue;
         }
         size[dims] = shape->dims[d];
         for (int k = 0; k < n; k++)
-            step[dims][k] = stride_along(t[k], shape->ndim, d);
+            step[dims][k] = tern_walk_stride(t[k], shape->ndim, d);
         dims++;
     }
     w->inner = dims ? size[0] : 1;
@@ -79,64 +72,6 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
             w->stride[k][i] = step[from][k];
     }
     w->form = form_of(w, n);
-}
-
-/* A dense copy of x, in the open scope, without history. */
-static tern_tensor *dense_copy(const tern_tensor *x)
-{
-    tern_shape shape = tern_shape_of(x);
-    tern_tensor *y = tern_scoped(tern_tensor_new(&shape, x->dtype, x->storage->place, "tern"));
-    return y && tern_hook_copy(y, x) == TERN_OK ? y : NULL;
-}
-
-/* Transposed inputs and the like are copied rather than read with a stride: a copy is tiled and the
- * kernel reads vectors. */
-tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **t, int n,
-                           tern_tensor **strided)
-{
-    *strided = NULL;
-    tern_walk_make(w, shape, t, n);
-    if (w->form != TERN_WALK_STRIDED)
-        return TERN_OK;
-    if (w->step[0] != 1 || tern_runs_channels_last(t[0])) {
-        *strided = t[0];
-        t[0] = tern_scoped(tern_tensor_new(shape, t[0]->dtype, t[0]->storage->place, "tern"));
-        if (!t[0])
-            return tern_last_status();
-        tern_walk_make(w, shape, t, n);
-    }
-    bool broadcasts = n == 3;
-    for (int k = 1; k < n; k++) {
-        if (w->step[k] == 1 || (w->step[k] == 0 && broadcasts))
-            continue;
-        if (!(t[k] = dense_copy(t[k])))
-            return tern_last_status();
-    }
-    tern_walk_make(w, shape, t, n);
-    if (w->form != TERN_WALK_STRIDED)
-        return TERN_OK;
-    /* Two inputs that are both broadcast along the rows, or one in a kernel that has no form for
-     * it, are expanded to dense copies. */
-    for (int k = 1; k < n; k++)
-        if (w->step[k] == 0) {
-            tern_tensor view = *t[k];
-            for (int d = 0; d < shape->ndim; d++) {
-                view.shape[d] = shape->dims[d];
-                view.stride[d] = stride_along(t[k], shape->ndim, d);
-            }
-            view.ndim = shape->ndim;
-            view.numel = t[0]->numel;
-            view.contiguous = false;
-            if (!(t[k] = dense_copy(&view)))
-                return tern_last_status();
-        }
-    tern_walk_make(w, shape, t, n);
-    return TERN_OK;
-}
-
-tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided)
-{
-    return strided ? tern_hook_copy(strided, dense) : TERN_OK;
 }
 
 /* ---- transposed copies ------------------------------------------------------------------- */

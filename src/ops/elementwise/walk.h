@@ -5,6 +5,13 @@
 #include "types_host.h"
 #include "shapes.h"
 
+/* Stride of t along dim d of the broadcast shape: 0 where t is broadcast. */
+static inline i64 tern_walk_stride(const tern_tensor *t, int ndim, int d)
+{
+    int own = d - (ndim - t->ndim);
+    return own < 0 || t->shape[own] == 1 ? 0 : t->stride[own];
+}
+
 /* A walk over n (at most TERN_WALK_TENSORS) tensors broadcast to shape; t[0] is the result. */
 void tern_walk_make(tern_walk *walk, const tern_shape *shape, tern_tensor *const *t, int n);
 

@@ -7,6 +7,7 @@
  * and the gradient adds dy[o][i][k] to dx where y[o][i][k] was read; its own
  * gradient reads again. */
 #include "ops/index/gather.h"
+#include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
@@ -98,7 +99,7 @@ static tern_status gradient_forward(tern_call *call)
     tern_tensor *wide = tern_tensor_new(&at->x_shape, TERN_F32, call->place, "tern_index");
     tern_status status = wide ? add_into(wide, dy, index, at) : tern_last_status();
     if (status == TERN_OK)
-        status = tern_hook_copy(dx, wide);
+        status = tern_copy_elements(dx, wide);
     tern_release(wide);
     return status;
 }

@@ -4,6 +4,7 @@
  * y = x but y[.., index[.., i, ..], ..] = src[.., i, ..], or += and so on. The gradient of src is
  * read where src was written; that of x is dy, with zeros written where src took x's place. */
 #include "ops/index/scatter.h"
+#include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -78,7 +79,7 @@ static tern_status scatter_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *index = call->in[1], *src = call->in[2], *y = call->out[0];
     if (y != x)
-        TERN_TRY(tern_hook_copy(y, x));
+        TERN_TRY(tern_copy_elements(y, x));
     if (y->numel == 0 && index->numel > 0 && src->numel > 0)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_scatter: index is out of bounds for a tensor of shape %s",

@@ -1,6 +1,7 @@
 /* scatter_reduce.c -- elements that share a place become their sum, product, mean, maximum or
  * minimum. */
 #include "ops/index/scatter.h"
+#include "ops/copy/copy.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static tern_status reduce_forward(tern_call *call)
         tern_tensor *y = into(x, at, r->mode, index, src);
         if (y && at->reduce == TERN_REDUCE_MEAN)
             y = divided(y, counts(y, at, index, src));
-        status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
+        status = y ? tern_copy_elements(call->out[0], y) : tern_last_status();
     }
     return status;
 }

@@ -1,6 +1,7 @@
 /* cat.c -- tensors one after the other: each is copied to its part of the result, and the gradient's parts
  * are narrowed out of dy. */
 #include "tensor/memory_format.h"
+#include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -113,7 +114,7 @@ static tern_status cat_forward(tern_call *call)
             continue;
         tern_shape shape = tern_shape_of(x);
         tern_tensor *part = tern_tensor_alias(y, &shape, y->stride, at * y->stride[*dim]);
-        tern_status status = part ? tern_hook_copy(part, x) : TERN_ERR_MEMORY;
+        tern_status status = part ? tern_copy_elements(part, x) : TERN_ERR_MEMORY;
         tern_release(part);
         TERN_TRY(status);
         at += x->shape[*dim];

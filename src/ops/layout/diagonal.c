@@ -3,6 +3,7 @@
  * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides. diagonal and
  * diag_embed are each other's gradient. */
 #include "base/checked.h"
+#include "ops/copy/copy.h"
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <string.h>
@@ -78,7 +79,7 @@ static tern_status embed_forward(tern_call *call)
         tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
     view_diagonal(&r, out, &at->diagonal);
     tern_tensor *diagonal = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
-    tern_status status = diagonal ? tern_hook_copy(diagonal, call->in[0]) : tern_last_status();
+    tern_status status = diagonal ? tern_copy_elements(diagonal, call->in[0]) : tern_last_status();
     tern_release(diagonal);
     return status;
 }

@@ -3,6 +3,7 @@
  * flip copies from a view with negative strides; roll moves the two parts of each dim past each other; a
  * quarter turn is a flip and a transposition. The gradients are the same operations the other way round. */
 #include "tensor/memory_format.h"
+#include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -31,7 +32,8 @@ static tern_status flip_forward(tern_call *call)
         offset += flips ? (x->shape[d] - 1) * x->stride[d] : 0;
     }
     tern_tensor *backwards = tern_tensor_alias(x, &call->result[0].shape, stride, offset);
-    tern_status status = backwards ? tern_hook_copy(call->out[0], backwards) : tern_last_status();
+    tern_status status =
+        backwards ? tern_copy_elements(call->out[0], backwards) : tern_last_status();
     tern_release(backwards);
     return status;
 }
@@ -104,7 +106,7 @@ static tern_status copy_rolled(tern_tensor *y, const tern_tensor *x, const roll 
     }
     tern_tensor *from = tern_tensor_alias(x, &part, x->stride, x_at);
     tern_tensor *to = from ? tern_tensor_alias(y, &part, y->stride, y_at) : NULL;
-    tern_status status = to ? tern_hook_copy(to, from) : tern_last_status();
+    tern_status status = to ? tern_copy_elements(to, from) : tern_last_status();
     tern_release(to);
     tern_release(from);
     return status;

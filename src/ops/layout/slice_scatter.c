@@ -1,5 +1,6 @@
 /* slice_scatter.c -- copies of a tensor in which a view was written. */
 #include "tensor/op.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 /* Which view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x, start,
@@ -34,12 +35,12 @@ static tern_status infer(tern_call *call)
 
 static tern_status forward(tern_call *call)
 {
-    tern_status status = tern_hook_copy(call->out[0], call->in[0]);
+    tern_status status = tern_copy_elements(call->out[0], call->in[0]);
     if (status == TERN_OK && call->in[1]->numel)
         TERN_NO_GRAD
             TERN_SCOPE {
                 tern_tensor *view = view_of(call->attributes, call->out[0]);
-                status = view ? tern_hook_copy(view, call->in[1]) : tern_last_status();
+                status = view ? tern_copy_elements(view, call->in[1]) : tern_last_status();
             }
     return status;
 }

@@ -1,6 +1,7 @@
 /* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >= diagonal; their
  * gradients keep the same part. */
 #include "tensor/op.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 enum { LOWER, UPPER };
@@ -34,7 +35,7 @@ static tern_status triangular_forward(tern_call *call)
         dense = tern_tensor_new(&call->result[0].shape, x->dtype, call->place, "tern_tril");
         if (!dense)
             return tern_last_status();
-        tern_status copied = tern_hook_copy(dense, x);
+        tern_status copied = tern_copy_elements(dense, x);
         if (copied != TERN_OK) {
             tern_release(dense);
             return copied;

@@ -1,5 +1,6 @@
 /* solve.c -- general systems of equations by LU decomposition: solve, inv, det. */
 #include "ops/linalg/linalg.h"
+#include "ops/copy/copy.h"
 #include <tern/graph.h>
 #include <tern/ops.h>
 
@@ -29,7 +30,7 @@ static tern_status lu_factor(const tern_tensor *a, int fault_code, factors *f)
                    tern_tensor_new(&rows, TERN_I64, place, "tern_linalg_solve")};
     if (!f->lu || !f->pivots)
         return tern_last_status();
-    TERN_TRY(tern_hook_copy(f->lu, a));
+    TERN_TRY(tern_copy_elements(f->lu, a));
     TERN_TRY(tern_fault_arg(place, &fault));
     TERN_TRY(TERN_LAUNCH(place, &kernel, a->dtype, tern_groups(batch, n * n * n),
                          tern_arg_out(f->lu), tern_arg_out(f->pivots), fault, tern_arg_i64(batch),
@@ -67,7 +68,7 @@ static tern_status solve_forward(tern_call *call)
     factors f;
     if (x->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_hook_copy(x, call->in[1]));
+    TERN_TRY(tern_copy_elements(x, call->in[1]));
     tern_status status = lu_factor(call->in[0], TERN_FAULT_SINGULAR, &f);
     if (status == TERN_OK)
         status = substitute(&f, x);

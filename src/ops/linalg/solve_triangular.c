@@ -1,5 +1,6 @@
 /* solve_triangular.c -- systems of equations with triangular matrices. */
 #include "ops/linalg/linalg.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 tern_status tern_check_matrices(const tern_tensor *x, const char *name, const char *function)
@@ -95,7 +96,7 @@ static tern_status solve_forward(tern_call *call)
     tern_tensor *x = call->out[0];
     if (x->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_hook_copy(x, call->in[1]));
+    TERN_TRY(tern_copy_elements(x, call->in[1]));
     return tern_launch_triangular(x, call->in[0], at->upper, at->transpose, at->unit);
 }
 
@@ -200,7 +201,7 @@ static tern_status cholesky_solve_forward(tern_call *call)
     tern_tensor *x = call->out[0], *factor = call->in[0];
     if (x->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_hook_copy(x, call->in[1]));
+    TERN_TRY(tern_copy_elements(x, call->in[1]));
     TERN_TRY(tern_launch_triangular(x, factor, *upper, *upper, false));
     return tern_launch_triangular(x, factor, *upper, !*upper, false);
 }

@@ -1,5 +1,6 @@
 /* svd.c -- the singular value decomposition A = U diag(S) V^T. */
 #include "ops/linalg/linalg.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 typedef struct svd_attributes {
@@ -73,7 +74,7 @@ static tern_tensor *turned(const tern_tensor *x, bool turn, int64_t rows)
 
 static tern_status copy_views(tern_tensor *to, tern_tensor *from)
 {
-    tern_status status = to && from ? tern_hook_copy(to, from) : tern_last_status();
+    tern_status status = to && from ? tern_copy_elements(to, from) : tern_last_status();
     tern_release(to);
     tern_release(from);
     return status;

@@ -1,5 +1,6 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
+#include "ops/copy/copy.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/padded.h"
 #include "tensor/fuse/fuse.h"
@@ -197,7 +198,7 @@ static tern_status entropy_forward(tern_call *call)
                          : with_dx           ? launch_unit(call, losses, weights)
                                              : launch_rows(call, losses, weights);
     if (status == TERN_OK && each && losses != out)
-        status = tern_hook_copy(out, losses);
+        status = tern_copy_elements(out, losses);
     if (status == TERN_OK && !each && losses->numel == 0)
         status = total_of_none(out, call->out[TOTAL], at->reduction);
     else if (status == TERN_OK && !each)

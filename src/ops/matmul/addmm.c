@@ -1,5 +1,6 @@
 /* addmm.c -- products of vectors and matrices by name, and those with a scaled tensor added. */
 #include "ops/matmul/matrix_product.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 /* ---- vectors ----------------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static tern_status added_by_parts(tern_call *call)
         TERN_SCOPE {
             tern_tensor *product = tern_product_of(&own, call->in[1], call->in[2]);
             product = add_scaled(call->in[0], product, p->beta, call->op->name);
-            status = product ? tern_hook_copy(call->out[0], product) : tern_last_status();
+            status = product ? tern_copy_elements(call->out[0], product) : tern_last_status();
         }
     }
     return status;
@@ -193,7 +194,7 @@ static tern_status added_forward(tern_call *call)
         return tern_product_run(&own, a, b, call->in[0], call->out[0]);
     }
     if (p->beta != 0) /* else input is not read: it may hold NaN */
-        TERN_TRY(tern_hook_copy(call->out[0], call->in[0]));
+        TERN_TRY(tern_copy_elements(call->out[0], call->in[0]));
     return tern_product_run(p, a, b, NULL, call->out[0]);
 }
 

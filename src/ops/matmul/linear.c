@@ -1,5 +1,7 @@
 /* linear.c -- x weight^T + bias as one product. */
 #include "ops/matmul/matrix_product.h"
+#include "ops/reduce/reduction.h"
+#include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
 #include "tensor/fuse/fuse.h"
 #include "types_host.h"
@@ -67,7 +69,7 @@ static tern_status linear_forward(tern_call *call)
     tern_status status = TERN_OK;
     if (bias && (!bias->contiguous || bias->numel != columns.dims[0])) {
         copy = tern_tensor_new(&columns, bias->dtype, call->place, "tern_linear");
-        status = copy ? tern_hook_copy(copy, bias) : tern_last_status();
+        status = copy ? tern_copy_elements(copy, bias) : tern_last_status();
         bias = copy;
     }
     if (status == TERN_OK)
@@ -212,7 +214,7 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     if (!dw_db[0])
         dw_db[0] = tern_product_dy(&p, dy, x, 2, home[0]);
     if (!dw_db[1])
-        dw_db[1] = tern_hook_sum_to(dy, &columns);
+        dw_db[1] = tern_sum_to(dy, &columns);
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
 }
 

@@ -4,6 +4,7 @@
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
  * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
  * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
+#include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matrix_product.h"
 #include "tensor/fuse/chain.h"
 #include "tensor/fuse/fuse.h"
@@ -145,9 +146,9 @@ static const tern_op sloped_ops[] = {SLOPED(GELU), SLOPED(ERF)};
 static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
 {
     if (!dh || g->op->variant == RELU)
-        return dh ? tern_hook_masked(dh, g->out[H]) : NULL;
+        return dh ? tern_relu_dx(dh, g->out[H]) : NULL;
     tern_tensor *x = tern_narrow(g->out[NOTED], -1, 0, last(dh));
-    return x ? tern_hook_gelu_dx(dh, x, g->op->variant == GELU) : NULL;
+    return x ? tern_gelu_dx(dh, x, g->op->variant == GELU) : NULL;
 }
 
 /* dh, and of gelu by tanh db1 with it, where one product makes them; the others' db1 is left to the product that makes dw1. */

@@ -4,6 +4,7 @@
  * Transposed, sliced and broadcast views mostly have that form as they are; only the others are
  * copied. */
 #include "ops/matmul/matrix_product.h"
+#include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
 #include <assert.h>
 #include <string.h>
@@ -200,7 +201,7 @@ static tern_status make_dense(operand *o, const tern_shape *shape)
     tern_tensor *x = o->s.x, *old = o->copy;
     tern_shape own = tern_shape_of(x);
     o->copy = tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, "tern_matmul");
-    tern_status status = o->copy ? tern_hook_copy(o->copy, x) : tern_last_status();
+    tern_status status = o->copy ? tern_copy_elements(o->copy, x) : tern_last_status();
     tern_release(old);
     if (status == TERN_OK)
         as_stack(&o->s, o->copy, o->insert, o->transpose);
@@ -370,7 +371,7 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
 static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 {
     const size_t size = tern_dtype_size(result->dtype);
-    return bias ? tern_hook_copy(result, bias)
+    return bias ? tern_copy_elements(result, bias)
                 : tern_block_zero(result->storage->block, (size_t)result->offset * size,
                                   (size_t)result->numel * size);
 }
@@ -410,7 +411,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
         status =
             launch(p, &o[0].s, &o[1].s, &j, e, bias, room ? room : result, room ? tern_up(n) : n);
     if (status == TERN_OK && room)
-        status = tern_hook_copy(result, room);
+        status = tern_copy_elements(result, room);
     tern_release(room);
     tern_release(o[0].copy);
     tern_release(o[1].copy);

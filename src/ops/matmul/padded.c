@@ -1,5 +1,6 @@
 /* padded.c -- matrices in memory for multiples of rows and of columns, with zeros in what is more. */
 #include "ops/matmul/padded.h"
+#include "ops/copy/copy.h"
 
 tern_extents tern_multiples_of(tern_extents e, bool a_straight, bool b_straight)
 {
@@ -24,7 +25,7 @@ tern_tensor *tern_padded_copy(const tern_tensor *x)
                              ? TERN_OK
                              : tern_block_zero(y->storage->block, (size_t)first * size,
                                                (size_t)(all - first) * size);
-    if (y && (status != TERN_OK || tern_hook_copy(y, x) != TERN_OK)) {
+    if (y && (status != TERN_OK || tern_copy_elements(y, x) != TERN_OK)) {
         tern_release(y);
         return NULL;
     }

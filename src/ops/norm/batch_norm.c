@@ -1,6 +1,7 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
 #include "base/checked.h"
 #include "tensor/fuse/fuse.h"
+#include "ops/elementwise/elementwise.h"
 #include "tensor/memory_format.h"
 #include <math.h>
 #include <string.h>
@@ -283,7 +284,7 @@ static tern_status fused_backward(tern_gradient *g)
     tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], relu};
     if (relu && (batch_of(g->in[X]).flat || /* which has no kernel for it */
                  tern_is_channels_last(relu) != tern_is_channels_last(g->in[X]))) {
-        in[0] = tern_hook_masked(in[0], relu);
+        in[0] = tern_relu_dx(in[0], relu);
         in[5] = NULL;
     }
     in[0] = tern_lie_as(in[0], g->in[X]);

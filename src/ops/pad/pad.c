@@ -1,5 +1,6 @@
 /* pad.c -- padding: with a constant, by reflection, by replication of the edge, and circular. */
 #include "base/checked.h"
+#include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <string.h>
@@ -59,7 +60,7 @@ static tern_status constant_forward(tern_call *call)
                              ? TERN_OK
                              : tern_last_status();
     if (status == TERN_OK)
-        status = tern_hook_copy(hole, own);
+        status = tern_copy_elements(hole, own);
     tern_release(hole);
     tern_release(own);
     return status;
@@ -159,7 +160,7 @@ static tern_status edge_forward(tern_call *call)
         tern_tensor *from = strided_part(call->in[0], at->dim, s[i].from, s[i].length, s[i].step);
         tern_tensor *to =
             from ? strided_part(call->out[0], at->dim, s[i].to, s[i].length, 1) : NULL;
-        tern_status status = to ? tern_hook_copy(to, from) : tern_last_status();
+        tern_status status = to ? tern_copy_elements(to, from) : tern_last_status();
         tern_release(to);
         tern_release(from);
         TERN_TRY(status);
@@ -195,7 +196,7 @@ static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, 
         part = tern_sum_dim(part, TERN_DIMS(dim), true);
     tern_tensor *to =
         part ? tern_scoped(strided_part(dx, dim, from, s->step ? length : 1, 1)) : NULL;
-    return to && tern_hook_add_in_place(to, part) ? TERN_OK : tern_last_status();
+    return to && tern_add_(to, part) ? TERN_OK : tern_last_status();
 }
 
 /* The transpose of padding: dx = the part of dy that x was copied to, plus both segments added
@@ -209,7 +210,7 @@ static tern_status edge_sum_forward(tern_call *call)
         return TERN_OK;
     segments_of(at, s);
     tern_tensor *own = strided_part(dy, at->dim, s[0].to, s[0].length, 1);
-    tern_status status = own ? tern_hook_copy(dx, own) : tern_last_status();
+    tern_status status = own ? tern_copy_elements(dx, own) : tern_last_status();
     tern_release(own);
     TERN_SCOPE {
         for (int i = 1; i < 3 && status == TERN_OK; i++)

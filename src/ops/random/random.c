@@ -4,6 +4,7 @@
  * the group, so that any number of work-items can compute the elements in any order. A call takes
  * as many groups as it needs from the generator's state. */
 #include "base/memory.h"
+#include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -130,7 +131,7 @@ static tern_status fill_forward(tern_call *call)
     tern_tensor *dense = tern_tensor_new(&call->result[0].shape, x->dtype, call->place, "tern");
     tern_status status = dense ? fill(dense, kernel, at->shift, at->scale) : tern_last_status();
     if (status == TERN_OK)
-        status = tern_hook_copy(x, dense);
+        status = tern_copy_elements(x, dense);
     tern_release(dense);
     return status;
 }
@@ -257,6 +258,6 @@ tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
     }
     tern_free(keys);
     if (status == TERN_OK && whole != x)
-        status = tern_hook_copy(x, whole);
+        status = tern_copy_elements(x, whole);
     return status == TERN_OK ? x : NULL;
 }

@@ -1,5 +1,6 @@
 /* has_nan.c -- whether a tensor has a NaN in it, for those who look for anomalies. */
 #include "tensor/tensor.h"
+#include "ops/reduce/reduction.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -13,7 +14,7 @@ static bool host_sees_nan(const tern_tensor *x, const char *data)
     return false;
 }
 
-tern_status tern_hook_has_nan(tern_tensor *x, bool *has_nan)
+tern_status tern_has_nan(tern_tensor *x, bool *has_nan)
 {
     const uint64_t failures = tern_failures();
     const tern_buffer *buffer = &x->storage->block->buffer;

@@ -253,7 +253,7 @@ static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_
     return added >= 0;
 }
 
-tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape)
+tern_tensor *tern_sum_to(tern_tensor *x, const tern_shape *shape)
 {
     tern_shape own = tern_shape_of(x);
     uint32_t mask;
@@ -274,5 +274,5 @@ tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
         return NULL;
     if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */
         return tern_sum(x);
-    return tern_hook_sum_to(x, &shape);
+    return tern_sum_to(x, &shape);
 }

@@ -4,6 +4,7 @@
  * they are one dim, with those outside and inside of them as one each; else a copy brings them to the end.
  * inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a group takes a tile. */
 #include "ops/reduce/reduction.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 enum { TILE = 256, PART_WORK = 16384, ENOUGH_GROUPS = 64, MANY_GROUPS = 512 };
@@ -114,7 +115,7 @@ static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
     tern_tensor *transposed = tern_tensor_alias(x, &shape, stride, x->offset);
     tern_tensor *copy =
         transposed ? tern_tensor_new(&shape, x->dtype, x->storage->place, "tern") : NULL;
-    if (copy && tern_hook_copy(copy, transposed) != TERN_OK) {
+    if (copy && tern_copy_elements(copy, transposed) != TERN_OK) {
         tern_release(copy);
         copy = NULL;
     }

@@ -43,6 +43,10 @@ tern_status tern_reduction_sum(tern_reduction_view *r, tern_tensor *out, double 
 tern_status tern_reduction_deviations(tern_reduction_view *r, tern_tensor *out,
                                       const tern_tensor *mean, double divisor);
 
+/* x summed to a shape that x was broadcast from. */
+tern_tensor *tern_sum_to(tern_tensor *x, const tern_shape *shape);
+/* Whether an element of x is NaN; waits for the device. */
+tern_status tern_has_nan(tern_tensor *x, bool *has_nan);
 /* x summed over the masked dims, as shape, which differs from x's in dims of size 1 at most. */
 tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape);
 

@@ -5,6 +5,7 @@
  * Sums of squares less the square of the sum would need one pass, and lose all digits where the mean is
  * large. */
 #include "ops/reduce/reduction.h"
+#include "ops/copy/copy.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -66,13 +67,13 @@ static tern_status var_forward(tern_call *call)
         tern_shape shape = tern_shape_of(x);
         tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
         tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
-        status = wide && result ? tern_hook_copy(wide, x) : tern_last_status();
+        status = wide && result ? tern_copy_elements(wide, x) : tern_last_status();
         if (status == TERN_OK)
             status = var_into(result, wide, at);
         if (status == TERN_OK && root && !tern_sqrt_(result))
             status = tern_last_status();
         if (status == TERN_OK)
-            status = tern_hook_copy(out, result);
+            status = tern_copy_elements(out, result);
         tern_release(wide);
         tern_release(result);
     }

@@ -1,5 +1,6 @@
 /* vector_norm.c -- (sum |x|^p)^(1/p) over dims, with its limits for p 0 and infinity. */
 #include "ops/reduce/reduction.h"
+#include "ops/copy/copy.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -83,7 +84,7 @@ static tern_status norm_forward(tern_call *call)
             tern_tensor *x = call->in[0]; /* squares of half precision need more room */
             x = x->dtype == TERN_F64 ? x : tern_to_dtype(x, TERN_F32);
             tern_tensor *y = x ? norm_of(x, call->attributes) : NULL;
-            status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
+            status = y ? tern_copy_elements(call->out[0], y) : tern_last_status();
         }
     }
     return status;

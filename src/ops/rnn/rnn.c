@@ -9,6 +9,7 @@
  * gates. The backward goes through the steps likewise, and then takes the gradients of the weights
  * as one product over all steps. */
 #include "ops/rnn/rnn.h"
+#include "ops/copy/copy.h"
 #include "tensor/recompute.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -269,7 +270,7 @@ static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 static tern_status copy_or_zero(tern_tensor *to, tern_tensor *from)
 {
     if (from)
-        return tern_hook_copy(to, from);
+        return tern_copy_elements(to, from);
     return tern_block_zero(to->storage->block, 0, (size_t)to->numel * tern_dtype_size(to->dtype));
 }
 

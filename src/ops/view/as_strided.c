@@ -4,6 +4,9 @@
  * added up in a row of zeros, each element where the view has it; x's elements are read from the row; and
  * those that x has several times share what came in, by a count of them. */
 #include "tensor/op.h"
+#include "ops/view/as_strided.h"
+#include "ops/reduce/reduction.h"
+#include "ops/copy/copy.h"
 #include <string.h>
 #include <tern/ops.h>
 
@@ -60,8 +63,8 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     tern_status status = part ? TERN_OK : tern_last_status();
     bool all = kept == (1u << x->ndim) - 1;
     if (status == TERN_OK && all)
-        status = tern_hook_copy(sum, part);
-    else if (status == TERN_OK && !tern_hook_add_in_place(sum, part))
+        status = tern_copy_elements(sum, part);
+    else if (status == TERN_OK && !tern_add_(sum, part))
         status = tern_last_status();
     tern_release(part);
     tern_release(sum);
@@ -131,7 +134,7 @@ static tern_status as_strided_backward(tern_gradient *g)
     for (int d = 0; d < view.shape.ndim; d++) /* repeated elements add up first */
         if (view.stride[d] == 0 && view.shape.dims[d] > 1)
             view.shape.dims[d] = 1;
-    tern_tensor *dview = tern_hook_sum_to(g->dout[0], &view.shape);
+    tern_tensor *dview = tern_sum_to(g->dout[0], &view.shape);
 
     int64_t own_last = reach_of(&own.shape, own.stride);
     int64_t view_last = view.offset + reach_of(&view.shape, view.stride);
@@ -149,7 +152,7 @@ static tern_status as_strided_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-const tern_op tern_hook_as_strided = {.name = "as_strided",
+const tern_op tern_as_strided_op = {.name = "as_strided",
                                       .view = TERN_VIEW_ONE,
                                       .infer = as_strided_infer,
                                       .backward = as_strided_backward};
@@ -202,5 +205,5 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
                               "of bounds for storage of %lld elements",
                               TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)start,
                               (long long)room);
-    return tern_apply(&tern_hook_as_strided, &x, 1, &view, sizeof view);
+    return tern_apply(&tern_as_strided_op, &x, 1, &view, sizeof view);
 }

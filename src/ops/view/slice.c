@@ -3,6 +3,7 @@
  * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at the place
  * of the part; the gradient of that is the part again. */
 #include "tensor/op.h"
+#include "ops/copy/copy.h"
 #include <tern/ops.h>
 
 /* length elements of dim, step apart, from start. */
@@ -53,7 +54,7 @@ static tern_status embed_forward(tern_call *call)
     tern_tensor *hole = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     if (!hole)
         return tern_last_status();
-    tern_status status = tern_hook_copy(hole, call->in[0]);
+    tern_status status = tern_copy_elements(hole, call->in[0]);
     tern_release(hole);
     return status;
 }

@@ -3,9 +3,9 @@
  * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that takes a deferred relu
  * gradient, and nobody looks at it on its way, the operation's own kernel masks what it reads. The gradient of a cast goes on
  * in half precision likewise. */
+#include "tensor/from_ops.h"
 #include "tensor/fuse/parts.h"
 #include "tensor/memory_format.h"
-#include <tern/ops/copy.h>
 
 /* Whether node's gradient may go on as it is: nobody sees it on its way. */
 static bool may_defer(const tern_walk *w, const tern_node *node)
@@ -52,8 +52,8 @@ bool tern_defer_gradient(const tern_walk *w, tern_node *node)
 tern_status tern_fuse_settle(tern_node_output *out)
 {
     if (out->dout && (out->fused.relu || out->dout->dtype != out->dtype)) {
-        tern_tensor *done = out->fused.relu ? tern_hook_masked(out->dout, out->fused.relu)
-                                            : tern_to_dtype(out->dout, out->dtype);
+        tern_tensor *done = out->fused.relu ? tern_from_ops->relu_dx(out->dout, out->fused.relu)
+                                            : tern_from_ops->to_dtype(out->dout, out->dtype);
         if (!done)
             return tern_last_status();
         tern_keep(done);

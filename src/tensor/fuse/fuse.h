@@ -96,11 +96,6 @@ static inline bool tern_takes_f32_grad(const tern_gradient *g, int i)
     return g->fused && g->fused->f32_grads >> i & 1;
 }
 
-/* The gradient of relu, whose value is mask. Defined in ops/. */
-tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
-/* Likewise of gelu, or gelu_tanh, of x. */
-tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
-
 /* Whether several operations may be one on the place: its launches have their price, and nobody looks at each. A profiler
  * does not count: it shows what ran. */
 bool tern_may_fuse(const tern_place *place);

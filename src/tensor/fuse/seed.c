@@ -1,7 +1,7 @@
 /* seed.c -- the gradient that a backward pass begins with, which is one: written once, then lent to each pass; and losses
  * that make their gradient for it with their value. */
+#include "tensor/from_ops.h"
 #include "tensor/fuse/parts.h"
-#include <tern/ops/create.h>
 
 _Static_assert((int)TERN_DTYPE_END <= (int)TERN_CONTENT_KEYS,
                "the key of a block with the number one is its dtype");
@@ -12,7 +12,7 @@ static tern_tensor *one_like(tern_tensor *root)
     tern_shape shape = tern_shape_of(root);
     tern_block *block = tern_block_take_content(root->storage->place, (int)root->dtype);
     if (!block)
-        return tern_keep(tern_ones_like(root));
+        return tern_keep(tern_from_ops->ones_like(root));
     tern_tensor *one = tern_tensor_of_block(&shape, root->dtype, block);
     if (!one)
         tern_block_free(block);
@@ -22,7 +22,7 @@ static tern_tensor *one_like(tern_tensor *root)
 tern_tensor *tern_fuse_seed(tern_walk *w, tern_tensor *root)
 {
     if (root->ndim != 0 || w->create || w->fused.seed)
-        return tern_ones_like(root);
+        return tern_from_ops->ones_like(root);
     return w->fused.seed = one_like(root);
 }
 

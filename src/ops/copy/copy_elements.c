@@ -1,18 +1,22 @@
-/* stored.c -- types that are only stored: moved, and brought to and from those that are computed in.
+/* copy_elements.c -- y = x for any strides and types of one device.
  *
- * Each has one type that holds all its values, to and from which there is a kernel; any other conversion
- * goes by way of it. uint64 has none: integers take its bits, reals are made of it directly. */
-#include "ops/copy/stored.h"
+ * Types that are only stored are moved, and brought to and from those that are computed in: each has one type that holds all
+ * its values, to and from which there is a kernel; any other conversion goes by way of that type. uint64 has none: integers
+ * take its bits, reals are computed of it directly. */
+#include "ops/copy/copy.h"
+#include "ops/elementwise/walk.h"
 #include <string.h>
+
+/* ---- types that are only stored ---------------------------------------------------------- */
 
 /* By way of a dense tensor of another type. */
 static tern_status copy_by(tern_tensor *y, const tern_tensor *x, tern_dtype by)
 {
     tern_shape shape = tern_shape_of(x);
     tern_tensor *between = tern_tensor_new(&shape, by, y->storage->place, "tern_to_dtype");
-    tern_status status = between ? tern_hook_copy(between, x) : tern_last_status();
+    tern_status status = between ? tern_copy_elements(between, x) : tern_last_status();
     if (status == TERN_OK)
-        status = tern_hook_copy(y, between);
+        status = tern_copy_elements(y, between);
     tern_release(between);
     return status;
 }
@@ -68,7 +72,7 @@ static tern_dtype way(tern_dtype stored, tern_dtype other)
         [TERN_F8_E5M2] = {"copy_stored", #LOAD "_e5m2"},                                           \
     }
 
-tern_status tern_copy_stored(tern_tensor *y, const tern_tensor *x)
+static tern_status copy_stored(tern_tensor *y, const tern_tensor *x)
 {
     static const tern_kernel_ref load[] = KERNELS(load), store[] = KERNELS(store);
     const tern_dtype from = x->dtype, to = y->dtype;
@@ -82,6 +86,63 @@ tern_status tern_copy_stored(tern_tensor *y, const tern_tensor *x)
         return move_elements(y, x);
     return run(loads ? &load[from] : &store[to], by, y, x, argument(TERN_ROLE_OUT, y),
                argument(TERN_ROLE_IN, x));
+}
+
+/* ---- the kernel: y = x for any strides and types of one device --------------------------- */
+
+/* One kernel for each source dtype, compiled for each destination dtype. */
+static const tern_kernel_ref copy_from[] = {
+#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {"copy", "copy_" #T},
+    EACH_DTYPE(X)
+#undef X
+};
+
+/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 go through local
+ * memory, so that both the reads and the writes are coalesced. Elements are only moved, so one
+ * dtype of each size serves for all. */
+static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
+                                   const tern_transposition *turn)
+{
+    static const tern_kernel_ref kernel = {"copy", "copy_transposed"};
+    enum { TILE = TERN_TRANSPOSE_TILE };
+    int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
+    tern_dtype mover = tern_mover(y->dtype);
+    return TERN_LAUNCH(y->storage->place, &kernel, mover,
+                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE),
+                       tern_arg_as(TERN_ROLE_OUT, mover, y), tern_arg_as(TERN_ROLE_IN, mover, x),
+                       TERN_ARG_STRUCT(tern_transposition, turn));
+}
+
+/* y = x, which broadcasts, for any strides and dtypes of one device. Dense tensors of one dtype
+ * are a copy of bytes; transposed ones go by tiles, all others by the strided kernel, which
+ * converts. */
+tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x)
+{
+    if (y->numel == 0)
+        return TERN_OK;
+    if (y->dtype == x->dtype && y->contiguous && x->contiguous && y->numel == x->numel) {
+        size_t size = tern_dtype_size(y->dtype);
+        if (y->storage == x->storage &&
+            y->offset == x->offset) /* x itself: drivers refuse to copy it */
+            return TERN_OK;
+        return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
+                               (size_t)y->offset * size, (size_t)y->numel * size);
+    }
+    if (tern_dtype_is_stored(y->dtype > x->dtype ? y->dtype : x->dtype) && y->dtype != x->dtype)
+        return copy_stored(y, x);
+    tern_tensor *t[2];
+    t[0] = y;
+    memcpy(&t[1], &x, sizeof x);
+    tern_walk w;
+    tern_shape shape = tern_shape_of(y);
+    tern_walk_make(&w, &shape, t, 2);
+    tern_transposition turn;
+    if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
+        return copy_transposed(y, x, &turn);
+    if (tern_dtype_is_stored(y->dtype))
+        return copy_stored(y, x);
+    return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w),
+                       tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_walk, &w));
 }
 
 tern_scalar tern_stored_number(tern_dtype stored, tern_scalar value, tern_dtype *by)
@@ -117,7 +178,7 @@ static const tern_op ordered_op = {.name = "compare",
                                    .infer = ordered_infer,
                                    .forward = ordered_forward};
 
-tern_tensor *tern_hook_ordered(tern_tensor *x)
+tern_tensor *tern_ordered(tern_tensor *x)
 {
     return tern_apply(&ordered_op, &x, 1, NULL, 0);
 }
