@@ -1,7 +1,7 @@
 /* test_leaf.c -- gradients that are final in the middle of a walk back: hooks then and at its end, places of their own,
  * the order of devices, sums over ranks. */
 #include "support.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/thread.h"
 #include "tensor/leaf.h"
 #include "tensor/storage.h"

@@ -5,7 +5,7 @@
  * but the getters. */
 #include "base/option.h"
 #include "base/memory.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include "ops/foreach/foreach.h"

@@ -118,8 +118,6 @@ typedef struct tern_kept_blocks {
     struct tern_block *of[TERN_KEPT_CLASSES];
     uint64_t taken; /* how often one was used again */
 } tern_kept_blocks;
-/* Give them back (device/memory.c). */
-void tern_hook_blocks_end(tern_kept_blocks *kept);
 
 typedef struct tern_thread_state {
     tern_thread_mode mode;
@@ -156,9 +154,6 @@ static inline void tern_running_copy(tern_running *to, const tern_running *from)
     to->modules.outermost = from->modules.outermost;
     to->modules.innermost = from->modules.innermost;
 }
-
-/* Give back what a stream has on a device (device/random.c). */
-void tern_hook_random_end(tern_random_stream *stream);
 
 /* end is called once when the walk back that runs has ended, and has to live until then; false
  * where none runs. */

@@ -1,5 +1,6 @@
 /* job.c -- a batch is made, and brought to the device. */
 #include "data/loader.h"
+#include "device/item.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,7 +94,7 @@ static tern_status make_item(making *m, int64_t i, tern_stack_up *s, tern_tensor
     tern_thread.random = &stream;
     tern_status status = get(m, i, item);
     tern_thread.random = outer;
-    tern_hook_random_end(&stream);
+    tern_random_stream_end(&stream);
     if (status == TERN_OK && !items)
         return tern_stack_up_add(s, item);
     for (int k = 0; k < m->d->count && status == TERN_OK; k++)
@@ -130,7 +131,7 @@ static tern_status collated(making *m, tern_tensor *const *items, int64_t n)
     tern_thread.random = &stream;
     tern_status status = l->o.collate(items, n, m->d->count, batch, l->o.collate_user);
     tern_thread.random = outer;
-    tern_hook_random_end(&stream);
+    tern_random_stream_end(&stream);
     for (int k = 0; k < l->count && status == TERN_OK; k++)
         if (!batch[k])
             status = tern_failed_since(failures) ? tern_failed_since(failures) : TERN_ERR_ARGUMENT;
@@ -178,7 +179,7 @@ static tern_status make_at_once(making *m)
     tern_thread.random = &stream;
     tern_status status = tern_dataset_get_items(m->d, job->indices, job->n, batch);
     tern_thread.random = outer;
-    tern_hook_random_end(&stream);
+    tern_random_stream_end(&stream);
     for (int k = 0; k < m->d->count && status == TERN_OK; k++)
         if (tern_dim(batch[k]) < 1 || tern_size(batch[k], 0) != job->n)
             status = tern_fail(TERN_ERR_SHAPE,
@@ -234,7 +235,7 @@ static tern_status bring(tern_loader *l, tern_job *job)
     tern_thread.random = &stream;
     bool done = becomes(x, tern_transform_run(l->o.device_transform, *x));
     tern_thread.random = outer;
-    tern_hook_random_end(&stream);
+    tern_random_stream_end(&stream);
     return done ? TERN_OK : tern_failed_since(failures);
 }
 
@@ -290,7 +291,7 @@ void tern_job_make(tern_loader *l, tern_job *job, atomic_llong *item, int worker
     tern_thread.blocks = &kept;
     tern_status status = job->n ? make_batch(&m) : TERN_OK;
     tern_thread.blocks = outer;
-    tern_hook_blocks_end(&kept);
+    tern_kept_blocks_end(&kept);
     if (status == TERN_OK && job->size) {
         m.at = -1;
         status = pin(l, job);
@@ -334,7 +335,7 @@ void tern_job_read(tern_loader *l, tern_job *job)
         tern_thread.random = &stream;
         status = tern_dataset_get_next(l->dataset, item, &end);
         tern_thread.random = outer;
-        tern_hook_random_end(&stream);
+        tern_random_stream_end(&stream);
         if (status != TERN_OK || end)
             break;
         for (int k = 0; k < count; k++)

@@ -2,6 +2,7 @@
 #include "base/profile.h"
 #include "base/strict.h"
 #include "device/capture.h"
+#include "device/item.h"
 #include "device/registry.h"
 #include "device/segments.h"
 #include "device/transfers.h"
@@ -296,7 +297,7 @@ static void give_kept(tern_place *place, tern_block *block)
     }
 }
 
-void tern_hook_blocks_end(tern_kept_blocks *kept)
+void tern_kept_blocks_end(tern_kept_blocks *kept)
 {
     tern_place *place = NULL;
     for (int class = 0; class < TERN_KEPT_CLASSES; class ++) {

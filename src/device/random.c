@@ -1,5 +1,6 @@
 /* random.c -- the generators: a seed and a count for each device, which kernels share. */
 #include "device/capture.h"
+#include "device/item.h"
 #include "device/registry.h"
 
 static struct {
@@ -33,7 +34,7 @@ static tern_status write_state(tern_place *place)
 
 /* ---- streams of a thread ----------------------------------------------------------------- */
 
-void tern_hook_random_end(tern_random_stream *stream)
+void tern_random_stream_end(tern_random_stream *stream)
 {
     tern_block_free(stream->block);
     stream->block = NULL;
@@ -42,7 +43,7 @@ void tern_hook_random_end(tern_random_stream *stream)
 static void set_stream(tern_random_stream *stream, uint64_t seed, uint64_t taken)
 {
     if (stream->seed != seed)
-        tern_hook_random_end(stream);
+        tern_random_stream_end(stream);
     stream->seed = seed;
     stream->taken = taken;
 }
@@ -60,7 +61,7 @@ static tern_status take_from_stream(tern_random_stream *stream, tern_place *plac
                               sizeof stream->words};
     } else {
         if (stream->block && stream->block->place != place)
-            tern_hook_random_end(stream);
+            tern_random_stream_end(stream);
         if (!stream->block)
             TERN_TRY(tern_block_set_words(place, &stream->block, stream->words));
         buffer = &stream->block->buffer;

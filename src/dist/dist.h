@@ -7,7 +7,7 @@
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "dist/mpi.h"
 #include "tensor/storage.h"
 #include <pthread.h>

@@ -5,7 +5,7 @@
  * reverse way. Whole parameters are the results of a function of the parts, in the members' places while the module runs. */
 #ifndef TERN_DIST_SHARD_H
 #define TERN_DIST_SHARD_H
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/thread.h"
 #include "dist/dist.h"
 #include "nn/module.h"

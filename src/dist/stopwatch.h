@@ -1,7 +1,7 @@
 /* stopwatch.h -- how long devices take for their parts of a step. */
 #ifndef TERN_DIST_STOPWATCH_H
 #define TERN_DIST_STOPWATCH_H
-#include "base/comm_watch.h"
+#include "ops/collective/comm_watch.h"
 #include <pthread.h>
 #include <stdint.h>
 #include <tern/error.h>

@@ -2,7 +2,7 @@
  * parameters become this rank's parts, and it runs between two ways of activations. */
 #include "base/memory.h"
 #include "base/option.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/text.h"
 #include "dist/dist.h"
 #include "nn/module.h"

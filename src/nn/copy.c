@@ -1,7 +1,7 @@
 /* copy.c -- deep copies of modules: parameters, buffers, children, hooks and data
  * (copy.deepcopy of an nn.Module). */
 #include "base/memory.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "nn/module.h"
 #include <string.h>
 

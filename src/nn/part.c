@@ -1,5 +1,5 @@
 /* part.c -- what of a whole tensor is a rank's, where ranks share a parameter out. */
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/text.h"
 #include "nn/state_dict.h"
 

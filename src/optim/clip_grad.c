@@ -2,7 +2,7 @@
  * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
 #include "base/option.h"
 #include "base/memory.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include <math.h>

@@ -1,6 +1,6 @@
 /* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "nn/module.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it, other ranks. */
-#include "base/ranks.h"
+#include "tensor/ranks.h"
 #include "tensor/leaf.h"
 #include "tensor/walk.h"
 

@@ -1,5 +1,5 @@
 /* leaf.h -- what DataParallel, DistributedDataParallel and sharding ask of leaves, beside hooks: a place of its own for
- * a gradient. What waits for the end of a walk is tern_await_walk (base/thread.h); sums over processes are in base/ranks.h. */
+ * a gradient. What waits for the end of a walk is tern_await_walk (base/thread.h); sums over processes are in tensor/ranks.h. */
 #ifndef TERN_TENSOR_LEAF_H
 #define TERN_TENSOR_LEAF_H
 #include <tern/tensor.h>

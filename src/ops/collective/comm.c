@@ -1,6 +1,6 @@
 /* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of three functions of
  * the graph is another one's gradient: moved and moved back, sent to all and added up. */
-#include "base/comm_watch.h"
+#include "ops/collective/comm_watch.h"
 #include "base/memory.h"
 #include "ops/collective/collective.h"
 #include <string.h>

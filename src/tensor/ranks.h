@@ -1,7 +1,7 @@
 /* ranks.h -- tensors that the processes (ranks of a job) share out: whose part a tensor is, sums over them for norms and the
  * like, and what else they do together. */
-#ifndef TERN_BASE_RANKS_H
-#define TERN_BASE_RANKS_H
+#ifndef TERN_TENSOR_RANKS_H
+#define TERN_TENSOR_RANKS_H
 #include <tern/tensor.h>
 
 /* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others of the group the rest. dim -1: it is

@@ -1,6 +1,6 @@
 /* comm_watch.h -- who is told of walks back that cross from device to device. */
-#ifndef TERN_BASE_COMM_WATCH_H
-#define TERN_BASE_COMM_WATCH_H
+#ifndef TERN_SRC_OPS_COMM_WATCH_H
+#define TERN_SRC_OPS_COMM_WATCH_H
 #include <stdatomic.h>
 #include <stdbool.h>
 

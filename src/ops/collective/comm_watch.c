@@ -1,5 +1,5 @@
 /* comm_watch.c -- the watch of what each thread sends to other devices. */
-#include "base/comm_watch.h"
+#include "ops/collective/comm_watch.h"
 
 static _Thread_local tern_comm_watch *watch;
 

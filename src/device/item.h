@@ -1,0 +1,11 @@
+/* item.h -- the end of what a thread has of its own while it makes an item of a data set (base/thread.h). */
+#ifndef TERN_DEVICE_ITEM_H
+#define TERN_DEVICE_ITEM_H
+#include "base/thread.h"
+
+/* Gives back the words that a stream has on a device. */
+void tern_random_stream_end(tern_random_stream *stream);
+/* Gives back the blocks that the thread kept. */
+void tern_kept_blocks_end(tern_kept_blocks *kept);
+
+#endif
