@@ -83,10 +83,9 @@ tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made)
     return TERN_OK;
 }
 
-static _Thread_local unsigned singles;
 unsigned tern_casts_made(void)
 {
-    return singles;
+    return tern_thread.casts_made;
 }
 
 static tern_tensor *cast(tern_tensor *x, tern_dtype to)
@@ -99,7 +98,7 @@ static tern_tensor *cast(tern_tensor *x, tern_dtype to)
     made = tern_to_dtype(x, to);
     if (!made || tern_casts_keep(x, made) != TERN_OK)
         return NULL;
-    singles++;
+    tern_thread.casts_made++;
     return made;
 }
 

@@ -24,9 +24,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static tern_warning_handler standard; /* what there is without a handler */
 static atomic_bool listens;
 
-/* The handler of this thread is at work: what is odd in it is not told. */
-static _Thread_local bool told;
-
 static void print(const char *kind, const char *text, void *unused)
 {
     (void)unused;
@@ -58,7 +55,7 @@ void tern_on_warning(tern_warning_handler handler, void *user)
 bool tern_warns(void)
 {
     pthread_once(&once, read_environment);
-    return atomic_load_explicit(&listens, memory_order_relaxed) && !told;
+    return atomic_load_explicit(&listens, memory_order_relaxed) && !tern_thread.in_warning;
 }
 
 static uint64_t place_of(const char *kind, const char *operation, const char *format)
@@ -111,7 +108,7 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
     else
         snprintf(text, sizeof text, "%s: %s", operation, reason);
     TERN_UNNAMED_IN_ERRORS;
-    told = true;
+    tern_thread.in_warning = true;
     call(kind, text, user);
-    told = false;
+    tern_thread.in_warning = false;
 }

@@ -103,13 +103,13 @@ static bool work(void)
     builds.running++;
     pthread_mutex_unlock(&builds.lock);
     tern_error_hold hold;
-    bool before = tern_unwatched;
-    tern_unwatched = true;
+    bool before = tern_thread.works_ahead;
+    tern_thread.works_ahead = true;
     if (tern_error_hold_begin(&hold) == TERN_OK) {
         j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
         tern_error_hold_end(&hold, NULL, 0);
     }
-    tern_unwatched = before;
+    tern_thread.works_ahead = before;
     pthread_mutex_lock(&builds.lock);
     builds.running--;
     pthread_cond_broadcast(&builds.change);

@@ -145,12 +145,6 @@ typedef struct tern_headers {
     tern_handle *first, *last;
     int count;
 } tern_headers;
-/* Of a thread. */
-typedef struct tern_headers_kept {
-    tern_handle *fresh; /* to be used again */
-    tern_handle *gone;  /* a batch that grows */
-    int count;
-} tern_headers_kept;
 /* One that has no history and is not asked for a gradient; NULL after an error. What becomes of
  * those that ended. Of one that ends: what is to
  * be told of it; the storage without memory that those of a place share, and the last that was

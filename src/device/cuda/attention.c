@@ -173,7 +173,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
                          : p->usable             ? tern_dnn_attend(&p->graph, &problem, &places)
                                                  : p->graph.code;
     if (p)
-        p->recorded |= tern_cuda_recording != NULL;
+        p->recorded |= tern_thread.recording_stream != NULL;
     *taken &= p != NULL;
     if (tern_cuda_dnn_refuses(code)) { /* its heuristics thought otherwise */
         p->graph.code = code;

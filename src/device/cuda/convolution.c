@@ -208,7 +208,7 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     plan *p = place_of(state, &k);
     *found = p;
     if (!p || (p->used && memcmp(&p->of, &k, sizeof k) == 0 &&
-               (!p->untried || p->recorded || tern_cuda_recording)))
+               (!p->untried || p->recorded || tern_thread.recording_stream)))
         return TERN_OK;
     drop(p);
     p->of = k;
@@ -312,7 +312,7 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
-        p->recorded |= tern_cuda_recording && p->graph.plan;
+        p->recorded |= tern_thread.recording_stream && p->graph.plan;
     }
     pthread_mutex_unlock(&device->dnn_lock);
     return status;

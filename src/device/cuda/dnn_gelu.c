@@ -175,7 +175,7 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
                 : tern_fail(TERN_ERR_DEVICE, "%s: cuDNN has no GELU with this product",
                             tern_place_info(place)->device);
     if (x)
-        x->recorded |= tern_cuda_recording != NULL;
+        x->recorded |= tern_thread.recording_stream != NULL;
     pthread_mutex_unlock(&device->dnn_lock);
     return status;
 }
