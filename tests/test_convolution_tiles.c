@@ -1,6 +1,7 @@
 /* test_convolution_tiles.c -- convolutions of random shapes by tiles or vectors that gather from the image, against the cpu. */
 #include "device/opencl/gemm.h"
 #include "heard.h"
+#include "environment.h"
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -196,10 +197,10 @@ static void random_shapes_agree_with_the_cpu(void **state)
             const char *way =
                 test_gpu_form(device) || test_thorough(device) ? ways[seed % 3] : NULL;
             if (way)
-                setenv("TERN_OPENCL_GEMM", way, 1);
+                set_variable("TERN_OPENCL_GEMM", way);
             const conv_case c = random_case(seed);
             check_case(&c, device, seed);
-            unsetenv("TERN_OPENCL_GEMM");
+            set_variable("TERN_OPENCL_GEMM", NULL);
         }
 }
 

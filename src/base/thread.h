@@ -173,8 +173,9 @@ typedef struct tern_random_stream {
     struct tern_block *block; /* the same words on a device; NULL: on none yet */
 } tern_random_stream;
 
-/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of which wants
- * what the one before gave back, so that threads do not wait for each other there. They count as allocated. */
+/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of
+ * which wants what the one before gave back, so that threads do not wait for each other there.
+ * They count as allocated. */
 enum { TERN_KEPT_CLASSES = 64 }; /* by size: up to 16 KiB */
 typedef struct tern_kept_blocks {
     struct tern_block *of[TERN_KEPT_CLASSES];
@@ -193,7 +194,8 @@ typedef struct tern_thread_state {
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
     tern_kept_blocks *blocks;     /* NULL: none are kept */
     bool strict;                  /* within TERN_STRICT */
-    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is of. */
+    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is
+     * of. */
     int64_t span, profile_run;
     /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
     const char *work;
@@ -207,20 +209,17 @@ typedef struct tern_thread_state {
     tern_labels labels;
     tern_dead_nodes dead;
 
-    bool
-        in_parallel; /* the thread works for a parallel loop: its own loops run on it alone (parallel.c) */
-    bool works_ahead; /* of the program: its calls are left out of the counts of tests (memory.h) */
-    bool in_warning;  /* the handler of warnings runs: what is odd in it is no warning */
-    bool skips_init;  /* within TERN_SKIP_INIT */
-    bool
-        wants_gradients; /* the backward pass that runs returns gradients instead of adding them to leaves */
+    bool in_parallel;      /* the thread works for a parallel loop, and runs its own alone */
+    bool works_ahead;      /* of the program: tests do not count its calls (memory.h) */
+    bool in_warning;       /* the handler of warnings runs: what is odd in it is no warning */
+    bool skips_init;       /* within TERN_SKIP_INIT */
+    bool wants_gradients;  /* the backward pass that runs returns gradients, adds none to leaves */
     int profile_number;    /* of the thread in profiles; 0: it has none yet */
     unsigned casts_made;   /* casts of leaves that autocast made one by one, so far */
     unsigned casts_before; /* the same when the module that runs began */
-    struct tern_comm_watch
-        *comm_watch; /* of what the thread sends to other devices (comm_watch.h) */
+    struct tern_comm_watch *comm_watch; /* of what the thread sends to other devices */
     struct tern_shard_unit *shard_root; /* the outermost sharded unit that runs (dist/) */
-    void *recording_stream; /* what a CUDA graph is recorded on; NULL: none is recorded */
+    void *recording_stream;             /* what a CUDA graph is recorded on; NULL: none */
 
     tern_thread_end *ends; /* what is called at the thread's end, the newest first */
     tern_thread_end scopes_end, headers_end, error_end;

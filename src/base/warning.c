@@ -1,5 +1,6 @@
 /* warning.c -- what is odd but right is told once for each place. */
 #include "base/warning.h"
+#include "base/env.h"
 #include "base/strict.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -32,9 +33,7 @@ static void print(const char *kind, const char *text, void *unused)
 
 static void read_environment(void)
 {
-    const char *wanted = getenv("TERN_WARN");
-    wanted = wanted ? wanted : getenv("TERN_DEBUG");
-    if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
+    if (!tern_env_prints())
         return;
     warnings.call = standard = print;
     atomic_store(&listens, true);

@@ -16,11 +16,6 @@ static tern_handles handles = {.kind = "tensor",
                                .keeps = KEPT / BATCH,
                                .lock = PTHREAD_MUTEX_INITIALIZER};
 
-tern_headers_kept *tern_headers_of_thread(void)
-{
-    return &tern_thread.headers;
-}
-
 /* It was last used long ago; so it is in the cache by the time of the next tensor. */
 static inline void fetch(const tern_handle *next)
 {

@@ -151,7 +151,6 @@ typedef struct tern_headers {
  * asked for (header.c). */
 tern_tensor *tern_header_new(void);
 void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended);
-tern_headers_kept *tern_headers_of_thread(void);
 void tern_header_tell(tern_tensor *x);
 tern_storage *tern_gone_storage(tern_place *place);
 extern _Atomic(tern_storage *) tern_gone_last;
