@@ -1,6 +1,8 @@
 /* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
 #include "base/error.h"
-#include "base/thread.h"
+#include "base/env.h"
+#include "base/text.h"
+#include "base/thread_end.h"
 #include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -25,18 +27,33 @@ const char *tern_status_name(tern_status status)
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "?";
 }
 
-tern_status tern_last_status(void)
+tern_status tern_recorded_status(void)
 {
     return tern_thread.error.first.status;
 }
 
-const char *tern_last_error(void)
+const char *tern_recorded_error(void)
 {
     return tern_thread.error.first.status == TERN_OK ? "" : tern_thread.error.first.message;
 }
 
+#undef tern_last_status
+tern_status tern_last_status(void)
+{
+    tern_thread.error.unread = false;
+    return tern_recorded_status();
+}
+
+#undef tern_last_error
+const char *tern_last_error(void)
+{
+    tern_thread.error.unread = false;
+    return tern_recorded_error();
+}
+
 void tern_clear_error(void)
 {
+    tern_thread.error.unread = false;
     tern_thread.error.first.status = TERN_OK;
     tern_thread.error.first.message[0] = '\0';
     tern_thread.error.recorded = tern_thread.error.newest = 0;
@@ -139,6 +156,7 @@ static void fill(tern_failure *r, tern_status status, const char *format, va_lis
     if (tern_thread.work && n > 0 && (size_t)n < sizeof r->message)
         snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.work,
                  tern_thread.mode.op ? " of " : "", tern_thread.mode.op ? tern_thread.mode.op : "");
+    tern_text_unsign_nan(r->message, r->message);
     name_called(r->message);
     name_operation(r);
     r->backward = running->backward != NULL;
@@ -162,6 +180,7 @@ static tern_error_info info_of(const tern_failure *r)
 
 tern_status tern_get_error(tern_error_info *error)
 {
+    tern_thread.error.unread = false;
     if (error && tern_thread.error.first.status == TERN_OK)
         *error = (tern_error_info){.message = "", .operation = ""};
     else if (error)
@@ -181,7 +200,7 @@ static policy policy_now(void)
 
 tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler handler, void *user)
 {
-    TERN_TRY(tern_check_enum("tern_set_error_policy", "policy", (int)kind, TERN_ERRORS_ABORT,
+    TERN_TRY(tern_check_enum("tern_set_error_policy", "policy", (int)kind, TERN_ERRORS_PRINT,
                              "tern_error_policy"));
     if (kind == TERN_ERRORS_CALL && !handler)
         return tern_fail_argument_null("tern_set_error_policy", "handler");
@@ -191,9 +210,9 @@ tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler han
     return TERN_OK;
 }
 
-static void print_and_stop(const tern_error_info *e)
+static void print(const char *beginning, const tern_error_info *e)
 {
-    fprintf(stderr, "tern: error: %s (%s)\n", e->message, tern_status_name(e->status));
+    fprintf(stderr, "tern: %s: %s (%s)\n", beginning, e->message, tern_status_name(e->status));
     if (*e->operation)
         fprintf(stderr, "  operation: %s%s\n", e->operation, e->backward ? ", its backward" : "");
     if (e->module)
@@ -202,7 +221,33 @@ static void print_and_stop(const tern_error_info *e)
     if (e->file)
         fprintf(stderr, "  called at: %s:%d\n", e->file, e->line);
     fflush(stderr);
-    abort();
+}
+
+static bool prints(const policy *p)
+{
+    return p->kind == TERN_ERRORS_PRINT ||
+           (p->kind == TERN_ERRORS_RECORD && !p->call && tern_env_prints());
+}
+
+static void print_unread(const char *beginning)
+{
+    const policy p = policy_now();
+    if (tern_thread.error.unread && tern_thread.error.first.status != TERN_OK && prints(&p)) {
+        tern_error_info e = info_of(&tern_thread.error.first);
+        print(beginning, &e);
+    }
+    tern_thread.error.unread = false;
+}
+
+static void end_thread(void)
+{
+    print_unread("a thread ends with an error that nobody asked for");
+}
+
+/* Of the thread that ends the process. */
+__attribute__((destructor)) static void end_process(void)
+{
+    print_unread("the program ends with an error that nobody asked for");
 }
 
 static void tell(const policy *p, const tern_failure *r)
@@ -213,9 +258,23 @@ static void tell(const policy *p, const tern_failure *r)
         tern_thread.error.handled = true;
         p->call(&e, p->user);
         tern_thread.error.handled = false;
+        tern_thread.error.unread = false;
     }
-    if (p->kind == TERN_ERRORS_ABORT)
-        print_and_stop(&e);
+    if (p->kind != TERN_ERRORS_ABORT)
+        return;
+    print("error", &e);
+    abort();
+}
+
+/* A failure was recorded. */
+static void announce(const policy *p, const tern_failure *r)
+{
+    tern_thread.error.unread = true;
+    if (!prints(p))
+        return;
+    tern_error_info e = info_of(r);
+    print("error", &e);
+    tern_at_thread_end(&tern_thread.error_end, end_thread);
 }
 
 static void count(tern_status status)
@@ -230,15 +289,18 @@ static void count(tern_status status)
 static void note(tern_status status, const char *format, va_list args)
 {
     count(status);
-    policy p = tern_thread.error.held ? (policy){TERN_ERRORS_RECORD, NULL, NULL} : policy_now();
+    const bool held = tern_thread.error.held;
+    policy p = held ? (policy){TERN_ERRORS_RECORD, NULL, NULL} : policy_now();
     bool first = tern_thread.error.first.status == TERN_OK;
-    if (!first && p.kind == TERN_ERRORS_RECORD)
+    if (!first && (p.kind == TERN_ERRORS_RECORD || p.kind == TERN_ERRORS_PRINT))
         return;
     tern_failure r; /* apart from the one that is kept: a handler may clear that */
     fill(&r, status, format, args);
     if (first) {
         tern_thread.error.first = r;
         tern_thread.error.recorded = tern_thread.error.newest;
+        if (!held)
+            announce(&p, &r);
     }
     tell(&p, &r);
 }

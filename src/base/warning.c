@@ -101,6 +101,7 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
+    tern_text_unsign_nan(reason, reason);
     if (running->at.file)
         snprintf(text, sizeof text, "%s: %s (%s:%d)", operation, reason, running->at.file,
                  running->at.line);
