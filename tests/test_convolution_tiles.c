@@ -2,6 +2,7 @@
 #include "device/opencl/gemm.h"
 #include "tensor/fields.h"
 #include "heard.h"
+#include "environment.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -196,10 +197,10 @@ static void random_shapes_agree_with_the_cpu(void **state)
             const char *way =
                 test_gpu_form(device) || test_thorough(device) ? ways[seed % 3] : NULL;
             if (way)
-                setenv("TERN_OPENCL_GEMM", way, 1);
+                set_variable("TERN_OPENCL_GEMM", way);
             const conv_case c = random_case(seed);
             check_case(&c, device, seed);
-            unsetenv("TERN_OPENCL_GEMM");
+            set_variable("TERN_OPENCL_GEMM", NULL);
         }
 }
 

@@ -2,6 +2,7 @@
  * given, what comes of it, its failures. Nothing here is a result of a GPU. */
 #include "again.h"
 #include "attention_rows.h"
+#include "environment.h"
 #include "heard.h"
 #include <dlfcn.h>
 
@@ -200,10 +201,10 @@ static void large_ones_of_training_are_given_on_hopper(void **state)
 {
     (void)state;
     setenv("TERN_STANDIN_IDLE", "1", 1);
-    unsetenv("TERN_CUDNN_ATTENTION");
+    set_variable("TERN_CUDNN_ATTENTION", NULL);
     again("defaults", "TERN_STANDIN_COMPUTE", "90");
     again("defaults", "TERN_STANDIN_COMPUTE", "80");
-    setenv("TERN_CUDNN_ATTENTION", "1", 1);
+    set_variable("TERN_CUDNN_ATTENTION", "1");
     unsetenv("TERN_STANDIN_IDLE");
 }
 

@@ -1,6 +1,7 @@
 /* test_cudnn_benchmark.c -- cuDNN's algorithms measured (tern_backends_cudnn_set_benchmark), on the stand-in, where the test says
  * which of them take long. Nothing here is a result of a GPU. */
 #include "cudnn_runs.h"
+#include "environment.h"
 
 /* All algorithms of a pass but one take long. */
 static void slow_down(int pass, int all_but)
@@ -63,12 +64,12 @@ static void use_cache(const char *folder)
     static char *before;
     if (folder) {
         before = getenv("TERN_CACHE_DIR") ? strdup(getenv("TERN_CACHE_DIR")) : NULL;
-        setenv("TERN_CACHE_DIR", folder, 1);
+        set_variable("TERN_CACHE_DIR", folder);
     } else if (before) {
-        setenv("TERN_CACHE_DIR", before, 1);
+        set_variable("TERN_CACHE_DIR", before);
         free(before);
     } else
-        unsetenv("TERN_CACHE_DIR");
+        set_variable("TERN_CACHE_DIR", NULL);
 }
 
 static void the_fastest_is_taken_and_kept(void **state)

@@ -1,6 +1,7 @@
 /* test_cudnn_convolution.c -- convolutions through cuDNN's graphs, on the stand-in for it (tests/standin/cudnn_plan.c): which it is
  * given, what comes of them, which engine is taken, its failures. Nothing here is a result of a GPU. */
 #include "cudnn_runs.h"
+#include "environment.h"
 
 /* As the stand-in counts: engines of graphs behind the algorithms of the functions; engine 0 makes no plan. */
 enum { GRAPH = 8, RUNS = 16 };
@@ -8,9 +9,9 @@ enum { GRAPH = 8, RUNS = 16 };
 static void use_graphs(const char *wanted)
 {
     if (wanted)
-        setenv("TERN_CUDNN_CONVOLUTION", wanted, 1);
+        set_variable("TERN_CUDNN_CONVOLUTION", wanted);
     else
-        unsetenv("TERN_CUDNN_CONVOLUTION");
+        set_variable("TERN_CUDNN_CONVOLUTION", NULL);
 }
 
 static long sum_of_runs(int pass, int from, int end)
@@ -368,13 +369,13 @@ static void the_fastest_is_taken_and_the_next_process_knows_it(void **state)
     char *before = old_folder ? strdup(old_folder) : NULL;
     (void)state;
     assert_non_null(mkdtemp(folder));
-    setenv("TERN_CACHE_DIR", folder, 1);
+    set_variable("TERN_CACHE_DIR", folder);
     again("kept_on_disk", "TERN_TEST_KNOWN", "0");
     again("kept_on_disk", "TERN_TEST_KNOWN", "1");
     if (before)
-        setenv("TERN_CACHE_DIR", before, 1);
+        set_variable("TERN_CACHE_DIR", before);
     else
-        unsetenv("TERN_CACHE_DIR");
+        set_variable("TERN_CACHE_DIR", NULL);
     free(before);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     assert_int_equal(system(command), 0);

@@ -1,4 +1,5 @@
 /* test_device.c -- device strings, defaults, questions; what is refused, and in which words. */
+#include "environment.h"
 #include "support.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -49,6 +50,90 @@ static void bad_strings_are_refused_with_a_reason(void **state)
         assert_false(tern_device_is_available(refused[i].text));
         assert_no_error();
         assert_string_equal(tern_default_device(), "cpu");
+    }
+}
+
+/* What others call a device, and what is typed wrongly; what was meant: "gpu" for the first that is not cpu, or cpu. */
+static const struct {
+    const char *text, *meant;
+} mistaken[] = {
+    {"CPU", "cpu"},
+    {"Cpu", "cpu"},
+    {"cpu0", "cpu"},
+    {"cpu:1", "cpu"},
+    {" cpu", "cpu"},
+    {"cpu ", "cpu"},
+    {"cpu:", "cpu"},
+    {"cp", "cpu"},
+    {"host", "cpu"},
+    {"AUTO", "auto"},
+    {"aut", "auto"},
+    {"auto:0", "auto"},
+    {"nonsense", "auto"},
+    {"", "auto"},
+    {"gpu", "gpu"},
+    {"GPU", "gpu"},
+    {"gpu:0", "gpu"},
+    {"gpu0", "gpu"},
+    {"mps", "gpu"},
+    {"mps:0", "gpu"},
+    {"metal", "gpu"},
+    {"xpu", "gpu"},
+    {"hip:0", "gpu"},
+    {"rocm", "gpu"},
+    {"vulkan", "gpu"},
+    {"OPENCL", "opencl:0"},
+    {"OPENCL:0", "opencl:0"},
+    {"OpenCL:0", "opencl:0"},
+    {"opencl0", "opencl:0"},
+    {"opencl-0", "opencl:0"},
+    {"opncl:0", "opencl:0"},
+    {"openc1:0", "opencl:0"},
+    {"opencl:", "opencl:0"},
+    {"opencl:9", "opencl:0"},
+    {"opencl:0:0", "opencl:0"},
+    {"opencl:00", "opencl:0"},
+    {"ocl:0", "opencl:0"},
+    {"cl", "opencl:0"},
+    {"opencl:x", "opencl:0"},
+    {"opencl:-1", "opencl:0"},
+};
+
+/* A message names the argument's function or the variable, lists what there is and guesses. */
+static void a_wrong_name_is_told_with_what_there_is(void **state)
+{
+    (void)state;
+    bool opencl = tern_device_count("opencl") > 0;
+    const char *gpu = tern_device_count("cuda") > 0 ? "cuda:0" : opencl ? "opencl:0" : NULL;
+    for (size_t i = 0; i < sizeof mistaken / sizeof *mistaken; i++) {
+        const char *meant = mistaken[i].meant;
+        char guess[64], variable[64];
+        if (strcmp(meant, "gpu") == 0)
+            meant = gpu;
+        if (!meant || (strcmp(meant, "opencl:0") == 0 && !opencl))
+            meant = ""; /* there is none: any guess will do */
+        snprintf(guess, sizeof guess, "; did you mean \"%s", meant);
+        assert_null(tern_zeros(TERN_SHAPE(1), TERN_F32, mistaken[i].text));
+        if (!strstr(tern_last_error(), guess) ||
+            strncmp(tern_last_error(), "tern_zeros: ", 12) != 0 ||
+            !strstr(tern_last_error(), "; there ") || !strstr(tern_last_error(), " cpu"))
+            fail_msg("\"%s\": %s", mistaken[i].text, tern_last_error());
+        assert_error(TERN_ERR_DEVICE, opencl ? "opencl:0 (" : "");
+        if (!*mistaken[i].text)
+            continue;
+        set_variable("TERN_DEVICE", mistaken[i].text);
+        tern_set_default_device(NULL);
+        assert_null(tern_zeros(TERN_SHAPE(1), TERN_F32, NULL));
+        snprintf(variable, sizeof variable,
+                 "TERN_DEVICE=\"%s\" in the environment: ", mistaken[i].text);
+        if (strncmp(tern_last_error(), variable, strlen(variable)) != 0 ||
+            !strstr(tern_last_error(), guess))
+            fail_msg("TERN_DEVICE=%s: %s", mistaken[i].text, tern_last_error());
+        assert_error(TERN_ERR_DEVICE, "");
+        set_variable("TERN_DEVICE", NULL);
+        tern_set_default_device(NULL);
+        assert_false(tern_device_is_available(mistaken[i].text));
+        assert_no_error();
     }
 }
 
@@ -199,24 +284,24 @@ static void default_device_is_per_thread(void **state)
 static void environment_sets_the_default(void **state)
 {
     (void)state;
-    setenv("TERN_DEVICE", "cpu:0", 1);
+    set_variable("TERN_DEVICE", "cpu:0");
     tern_set_default_device(NULL);
     assert_string_equal(tern_default_device(), "cpu");
     FOR_EACH_DEVICE(device)
     {
-        setenv("TERN_DEVICE", device, 1);
+        set_variable("TERN_DEVICE", device);
         tern_set_default_device(NULL);
         assert_string_equal(tern_default_device(), device);
     }
-    setenv("TERN_DEVICE", "gpu", 1);
+    set_variable("TERN_DEVICE", "gpu");
     tern_set_default_device(NULL);
     assert_null(tern_default_device());
     assert_error(TERN_ERR_DEVICE, "device type at start of device string: gpu");
     assert_null(tern_zeros(TERN_SHAPE(1), TERN_F32, NULL));
-    assert_error(TERN_ERR_DEVICE, "tern_zeros: ");
-    setenv("TERN_DEVICE", "", 1);
+    assert_error(TERN_ERR_DEVICE, "TERN_DEVICE=\"gpu\" in the environment: Expected one of cpu");
+    set_variable("TERN_DEVICE", "");
     assert_string_equal(tern_default_device(), "cpu");
-    unsetenv("TERN_DEVICE");
+    set_variable("TERN_DEVICE", NULL);
     tern_set_default_device(NULL);
 }
 
@@ -233,6 +318,7 @@ static void cpu_works_in_a_forked_child(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(bad_strings_are_refused_with_a_reason),
+    TEST(a_wrong_name_is_told_with_what_there_is),
     TEST(cpu_is_there_under_its_names),
     TEST(availability_keeps_an_error_that_is_recorded),
     TEST(availability_is_a_question_and_no_failure),

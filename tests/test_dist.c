@@ -1,6 +1,7 @@
 /* test_dist.c -- what a single process sees of jobs: the launcher's environment, sums in the order of ranks, a job of
  * one. Programs of several ranks are in tests/dist. */
 #include "dist/dist.h"
+#include "environment.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -166,13 +167,13 @@ static void what_cannot_be_joined_is_refused(void **state)
     assert_error(TERN_ERR_STATE, "no group");
     tern_clear_error();
     with((const char *const[12]){"4", "1", "1"});
-    setenv("TERN_MPI_PLUGIN", "/nowhere/libtern_mpi.so", 1);
+    set_variable("TERN_MPI_PLUGIN", "/nowhere/libtern_mpi.so");
     assert_false(tern_dist_is_available());
     tern_dist_init_process_group(NULL, NULL);
     assert_error(TERN_ERR_UNSUPPORTED,
                  "OMPI_COMM_WORLD_SIZE is 4: no plugin for its MPI: /nowhere");
     tern_clear_error();
-    unsetenv("TERN_MPI_PLUGIN");
+    set_variable("TERN_MPI_PLUGIN", NULL);
     with((const char *const[12]){0});
     tern_dist_init_process_group(NULL, &(tern_dist_init_options){.device = "abacus"});
     assert_error(TERN_ERR_DEVICE, "abacus");

@@ -135,8 +135,8 @@ static void policies_are_checked(void **state)
     seen s = {0};
     assert_int_equal(tern_set_error_policy(TERN_ERRORS_CALL, NULL, NULL), TERN_ERR_ARGUMENT);
     assert_error(TERN_ERR_ARGUMENT, "tern_set_error_policy: handler is NULL");
-    assert_int_equal(tern_set_error_policy((tern_error_policy)3, remember, &s), TERN_ERR_ARGUMENT);
-    assert_error(TERN_ERR_ARGUMENT, "tern_set_error_policy: policy 3 is none of tern_error_policy");
+    assert_int_equal(tern_set_error_policy((tern_error_policy)4, remember, &s), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "tern_set_error_policy: policy 4 is none of tern_error_policy");
     tern_fail(TERN_ERR_SHAPE, "one");
     assert_int_equal(s.calls, 0);
     tern_clear_error();

@@ -1,5 +1,6 @@
 /* test_matmul_gemm.c -- a device's matrix product and the portable kernel, against sums in double
  * precision. */
+#include "environment.h"
 #include "support.h"
 #include "device/gemm_kernel.h"
 #include "tensor/tensor.h"
@@ -153,14 +154,14 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
     FOR_EACH_DEVICE(device)
     for (int way = 0; way < (has_ways(device) ? 3 : 1); way++) {
         if (ways[way])
-            setenv("TERN_OPENCL_GEMM", ways[way], 1);
+            set_variable("TERN_OPENCL_GEMM", ways[way]);
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (size_t i = 0; i < sizeof products / sizeof *products; i++)
                 for (int portable = 0; portable < (way ? 1 : 2); portable++)
                     TERN_SCOPE {
                         check_gemm(device, dtypes[d], i, portable);
                     }
-        unsetenv("TERN_OPENCL_GEMM");
+        set_variable("TERN_OPENCL_GEMM", NULL);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "device/gemm_kernel.h"
 #include "device/opencl/gemm.h"
 #include "heard.h"
+#include "environment.h"
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -75,9 +76,9 @@ static tern_status multiply(const char *device, tern_dtype dtype, size_t i, cons
     if (shapes[i].bias)
         g.bias = &bias->storage->block->buffer, g.bias_at = 2;
     if (way)
-        setenv("TERN_OPENCL_GEMM", way, 1);
+        set_variable("TERN_OPENCL_GEMM", way);
     tern_status status = tern_launch_gemm(tern_tensor_place(*c), &g);
-    unsetenv("TERN_OPENCL_GEMM");
+    set_variable("TERN_OPENCL_GEMM", NULL);
     return status;
 }
 
@@ -144,11 +145,11 @@ static void c_is_not_read_where_beta_is_0(void **state)
         tern_tensor *y = test_uniform(device, TERN_F32, TERN_SHAPE(3, 37, 50), -1, 1, 2);
         tern_tensor *nan =
             tern_full(TERN_SHAPE(3, 20, 37), TERN_SCALAR((double)NAN), TERN_F32, device);
-        setenv("TERN_OPENCL_GEMM", "tiles:8x4x4x4x8x4", 1);
+        set_variable("TERN_OPENCL_GEMM", "tiles:8x4x4x4x8x4");
         tern_tensor *z = tern_baddbmm(nan, x, tern_transpose(y, 1, 2), 0, 1);
-        setenv("TERN_OPENCL_GEMM", "portable", 1);
+        set_variable("TERN_OPENCL_GEMM", "portable");
         assert_close(z, tern_bmm(x, tern_transpose(y, 1, 2)), .abs = 1e-5, .rel = 1e-5);
-        unsetenv("TERN_OPENCL_GEMM");
+        set_variable("TERN_OPENCL_GEMM", NULL);
     }
 }
 

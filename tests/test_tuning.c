@@ -1,5 +1,6 @@
 /* test_tuning.c -- products routed by their sizes, and the file that tunes that and CLBlast. */
 #include "device/opencl/gemm.h"
+#include "environment.h"
 #include "tensor/fields.h"
 #include "support.h"
 #include <stdio.h>
@@ -20,9 +21,9 @@ static tern_status read_file(tern_place *place, const char *text, tern_cl_tuning
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
     close(file);
-    setenv("TERN_OPENCL_TUNING", path, 1);
+    set_variable("TERN_OPENCL_TUNING", path);
     tern_status status = tern_cl_tuning_read(place, tuning);
-    unsetenv("TERN_OPENCL_TUNING");
+    set_variable("TERN_OPENCL_TUNING", NULL);
     unlink(path);
     return status;
 }
@@ -79,13 +80,13 @@ static void routes_go_by_size(void **state)
 #define EXPECT(WAY, ROUTE) assert_string_equal(ROUTE, strcmp(WAY, "own") == 0 ? own : (WAY))
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k, count = shapes[i].count;
-            unsetenv("TERN_OPENCL_GEMM");
+            set_variable("TERN_OPENCL_GEMM", NULL);
             EXPECT(tern_place_info(place)->type == TERN_DEVICE_CPU ? "own" : shapes[i].gpu,
                    route(place, TERN_F32, m, n, k, count));
-            setenv("TERN_OPENCL_GEMM", "clblast", 1);
+            set_variable("TERN_OPENCL_GEMM", "clblast");
             EXPECT(shapes[i].clblast, route(place, TERN_F32, m, n, k, count));
             assert_string_equal(route(place, TERN_BF16, m, n, k, count), "portable");
-            setenv("TERN_OPENCL_GEMM", "gpu", 1);
+            set_variable("TERN_OPENCL_GEMM", "gpu");
             EXPECT(shapes[i].gpu, route(place, TERN_F64, m, n, k, count));
             EXPECT(s->cpu_form || !known || m <= 32 || n <= 32 || k <= 16 ? "own" : "tiles",
                    route(place, TERN_F16, m, n, k, count));
@@ -102,7 +103,7 @@ static void routes_go_by_size(void **state)
             s->tuning = (tern_cl_tuning){0};
         }
 #undef EXPECT
-        unsetenv("TERN_OPENCL_GEMM");
+        set_variable("TERN_OPENCL_GEMM", NULL);
     }
 }
 
@@ -262,15 +263,15 @@ static void a_bad_file_is_refused_with_its_line(void **state)
         long_line[sizeof long_line - 1] = '\0';
         assert_int_equal(read_file(place, long_line, &tuning), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, ":1: a line is longer than");
-        setenv("TERN_OPENCL_TUNING", "/nowhere/at/all", 1);
+        set_variable("TERN_OPENCL_TUNING", "/nowhere/at/all");
         assert_int_equal(tern_cl_tuning_read(place, &tuning), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "/nowhere/at/all cannot be opened: No such file");
-        setenv("TERN_OPENCL_TUNING", "/tmp", 1);
+        set_variable("TERN_OPENCL_TUNING", "/tmp");
         assert_int_equal(tern_cl_tuning_read(place, &tuning), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "/tmp cannot be opened: it is not a regular file");
-        setenv("TERN_OPENCL_TUNING", "", 1);
+        set_variable("TERN_OPENCL_TUNING", "off");
         assert_ok(tern_cl_tuning_read(place, &tuning));
-        unsetenv("TERN_OPENCL_TUNING");
+        set_variable("TERN_OPENCL_TUNING", NULL);
         if (!tern_cl_clblast_is_there())
             continue;
         assert_int_equal(read_file(place, "\nkernel Xgemm 32 KWG=16\n", &tuning),
@@ -293,7 +294,7 @@ static void vectors_go_through_gemv(void **state)
     {
         if (!place_of(device) || !tern_cl_clblast_is_there())
             continue;
-        setenv("TERN_OPENCL_GEMM", "clblast", 1);
+        set_variable("TERN_OPENCL_GEMM", "clblast");
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
             TERN_SCOPE {
                 tern_tensor *result[2];
@@ -310,7 +311,7 @@ static void vectors_go_through_gemv(void **state)
                 }
                 assert_close(result[1], result[0], .abs = 1e-5, .rel = 1e-5);
             }
-        unsetenv("TERN_OPENCL_GEMM");
+        set_variable("TERN_OPENCL_GEMM", NULL);
     }
 }
 
@@ -326,9 +327,9 @@ static void batches_go_through_the_batched_product(void **state)
             const char *on = there ? device : "cpu";
             tern_tensor *x = test_uniform(on, TERN_F32, TERN_SHAPE(3, 20, 50), -1, 1, 1);
             tern_tensor *y = test_uniform(on, TERN_F32, TERN_SHAPE(3, 37, 50), -1, 1, 2);
-            setenv("TERN_OPENCL_GEMM", "clblast", 1);
+            set_variable("TERN_OPENCL_GEMM", "clblast");
             result[there] = tern_bmm(x, tern_transpose(y, 1, 2));
-            unsetenv("TERN_OPENCL_GEMM");
+            set_variable("TERN_OPENCL_GEMM", NULL);
         }
         assert_close(result[1], result[0], .abs = 1e-5, .rel = 1e-5);
     }
@@ -356,10 +357,10 @@ static void halves_go_through_float32(void **state)
                 tern_tensor *y = test_uniform(on, dtype, TERN_SHAPE(3, 37, 50), -1, 1, 2);
                 tern_tensor *sum = test_uniform(on, dtype, TERN_SHAPE(3, 20, 37), -1, 1, 3);
                 tern_tensor *bias = test_uniform(on, dtype, TERN_SHAPE(37), -1, 1, 4);
-                setenv("TERN_OPENCL_GEMM", "clblast", 1);
+                set_variable("TERN_OPENCL_GEMM", "clblast");
                 result[there][0] = tern_baddbmm(sum, x, tern_transpose(y, 1, 2), 0.5, 2);
                 result[there][1] = tern_baddbmm(bias, x, tern_transpose(y, 1, 2), 1, 1);
-                unsetenv("TERN_OPENCL_GEMM");
+                set_variable("TERN_OPENCL_GEMM", NULL);
             }
             tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
             assert_true(s && s->wide[0].bytes >= 3 * 20 * 50 * sizeof(float));

@@ -1,5 +1,6 @@
 /* test_user_kernels.c -- programs in OpenCL C (tests/kernels) as a user of any device writes them: the same numbers
  * everywhere. */
+#include "environment.h"
 #include "support.h"
 #include "user_compiles.h"
 #include <math.h>
@@ -390,7 +391,7 @@ static void without_a_compiler_the_cpu_asks_opencl(void **state)
     }
     if (strcmp(test_device(0), "cpu") != 0)
         skip();
-    setenv("TERN_CXX", "", 1);
+    set_variable("TERN_CXX", "off");
     if (there) {
         TERN_SCOPE
             run_program("cpu", &programs[0]);
@@ -398,7 +399,7 @@ static void without_a_compiler_the_cpu_asks_opencl(void **state)
         assert_null(tern_kernel_compile("cpu", "__kernel void f(int n) { }", "f"));
         assert_error(TERN_ERR_UNSUPPORTED, "a C++ compiler does");
     }
-    unsetenv("TERN_CXX");
+    set_variable("TERN_CXX", NULL);
 }
 
 static void compiled_kernels_of_the_cpu_are_kept(void **state)
@@ -409,7 +410,7 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
     if (strcmp(test_device(0), "cpu") != 0 || !compiles("cpu"))
         skip();
     assert_non_null(mkdtemp(folder));
-    setenv("TERN_CACHE_DIR", folder, 1);
+    set_variable("TERN_CACHE_DIR", folder);
     assert_ok(tern_memory_get_stats("cpu", &before));
     for (int i = 0; i < 2; i++)
         TERN_SCOPE
@@ -419,7 +420,7 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
     assert_int_equal(after.programs_loaded - before.programs_loaded, 1);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
-    unsetenv("TERN_CACHE_DIR");
+    set_variable("TERN_CACHE_DIR", NULL);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* test_warning.c -- warnings reach the handler once for each place, and record nothing. */
+#include "environment.h"
 #include "support.h"
 #include "heard.h"
 #include "base/warning.h"
@@ -219,16 +220,16 @@ static void a_cache_that_cannot_be_written_warns(void **state)
     const char *folder = getenv("TERN_CACHE_DIR");
     char before[512];
     snprintf(before, sizeof before, "%s", folder ? folder : "");
-    setenv("TERN_CACHE_DIR", "/dev/null/cache", 1);
+    set_variable("TERN_CACHE_DIR", "/dev/null/cache");
     tern_on_warning(hear, &h);
     tern_cache_key key = tern_cache_key_start("test");
     for (int i = 0; i < 2; i++)
         tern_cache_store(&key, "x", 1);
     assert_heard_once(&h, "cache", "compiled programs are not kept in /dev/null/cache: ");
     if (folder)
-        setenv("TERN_CACHE_DIR", before, 1);
+        set_variable("TERN_CACHE_DIR", before);
     else
-        unsetenv("TERN_CACHE_DIR");
+        set_variable("TERN_CACHE_DIR", NULL);
 }
 
 static void options_that_do_nothing_or_something_else_warn(void **state)
@@ -290,9 +291,9 @@ static void written_with(const char *value, char *text, size_t bytes)
     IN_CHILD
     {
         if (value)
-            setenv("TERN_WARN", value, 1);
+            set_variable("TERN_WARN", value);
         else
-            unsetenv("TERN_WARN");
+            set_variable("TERN_WARN", NULL);
         fflush(stderr);
         assert_int_equal(dup2(fileno(file), 2), 2);
         for (int i = 0; i < 3; i++)

@@ -3,6 +3,7 @@
 reference OUT   reads the public headers: OUT/reference.json, OUT/reference/*.md, OUT/man/man3 and man7
 site OUT        the same, and the sources of a site that Sphinx builds: docs/, guides with their links
 check           text for each function, links, and names that the documents use
+environment     writes the variables of src/base/env.def into docs/environment.md and src/tool/tern.1
 snippets OUT    C sources of the programs in the documents (see snippets.py)"""
 import json
 import os
@@ -70,10 +71,12 @@ def reference(out):
 
 def main(arguments):
     import check
+    import environment
     import site_source
     import snippets
     commands = {"reference": reference, "site": lambda out: (reference(out), site_source.write_site(ROOT, out)),
-                "check": lambda *a: sys.exit(check.run(ROOT)), "snippets": lambda out: snippets.write_all(ROOT, out)}
+                "check": lambda *a: sys.exit(check.run(ROOT)), "snippets": lambda out: snippets.write_all(ROOT, out),
+                "environment": lambda: environment.write(ROOT)}
     if not arguments or arguments[0] not in commands:
         sys.exit(__doc__)
     commands[arguments[0]](*arguments[1:])

@@ -6,6 +6,7 @@ import os
 import re
 
 import documents
+import environment
 import headers
 import man
 import markdown
@@ -116,7 +117,7 @@ def run(root):
     described = {i.names[0]: slots.slots(i, s, p, tables) for p in pages for s in p.sections for i in s.items()
                  if i.kind == "function"}
     found = texts(pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
-    found += versions(tables.since, described)
+    found += versions(tables.since, described) + environment.check(root)
     known, cache = known_names(root), {}
 
     def anchors(path):

@@ -3,6 +3,7 @@
 #define TERN_H
 #include <tern/error.h>
 #include <tern/debug.h>
+#include <tern/env.h>
 #include <tern/device.h>
 #include <tern/compile.h>
 #include <tern/backends.h>

@@ -24,8 +24,6 @@ typedef struct tern_cast_list {
     tern_foreach *table;
 } cast_list;
 
-static _Thread_local unsigned made_before; /* casts one by one, when the module began */
-
 static void free_list(cast_list *list)
 {
     if (!list || atomic_fetch_sub(&list->refs, 1) > 1)
@@ -209,7 +207,7 @@ static tern_status begin(cast_list *list)
 static tern_status begin_casts(tern_module *m)
 {
     cast_list *list = list_of_module(m);
-    made_before = tern_casts_made();
+    tern_thread.casts_before = tern_casts_made();
     tern_status status = list ? begin(list) : TERN_OK;
     free_list(list);
     return status;
@@ -282,7 +280,7 @@ static bool is_known(const cast_list *list, const found *f)
 /* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it there is none. */
 static void end_casts(tern_module *m)
 {
-    if (tern_casts_made() - made_before < 2 || tern_thread.graph)
+    if (tern_casts_made() - tern_thread.casts_before < 2 || tern_thread.graph)
         return;
     found f = {.n = 0};
     cast_list *old = list_of_module(m), *list = NULL;

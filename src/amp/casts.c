@@ -1,6 +1,7 @@
 /* casts.c -- what autocast casts to, and the casts of leaves that it keeps while its outermost block is open. */
 #include "amp/casts.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include <string.h>
 #include <tern/amp.h>
 #include <tern/autograd.h>
@@ -105,10 +106,9 @@ tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made)
     return TERN_OK;
 }
 
-static _Thread_local unsigned singles;
 unsigned tern_casts_made(void)
 {
-    return singles;
+    return tern_thread.casts_made;
 }
 
 tern_tensor *tern_casts_make(tern_tensor *x, tern_dtype to)
@@ -121,6 +121,6 @@ tern_tensor *tern_casts_make(tern_tensor *x, tern_dtype to)
     made = tern_to_dtype(x, to);
     if (!made || tern_casts_keep(x, made) != TERN_OK)
         return NULL;
-    singles++;
+    tern_thread.casts_made++;
     return made;
 }

@@ -1,15 +1,13 @@
 /* debug.c -- the switch of the debug mode. */
 #include "base/debug.h"
-#include <stdlib.h>
-#include <string.h>
+#include "base/env.h"
 
 bool tern_debugging;
 
 /* Before main, so that nobody has to ask whether the environment was read. */
 __attribute__((constructor)) static void read_environment(void)
 {
-    const char *wanted = getenv("TERN_DEBUG");
-    tern_debugging = wanted && *wanted && strcmp(wanted, "0") != 0;
+    tern_debugging = tern_env_flag(TERN_ENV_DEBUG, false);
 }
 
 void tern_set_debug(bool on)

@@ -1,35 +1,15 @@
 /* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
 #include "base/error.h"
+#include "base/env.h"
 #include "base/from_nn.h"
-#include "base/thread.h"
+#include "base/text.h"
+#include "base/thread_end.h"
 #include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MESSAGE_BYTES = 4096, NAME_BYTES = 256 };
-
-/* What is kept of a failure. */
-typedef struct record {
-    tern_status status;
-    bool backward, in_module;
-    int line;
-    const char *file;
-    char operation[NAME_BYTES], module[NAME_BYTES], module_type[NAME_BYTES];
-    char message[MESSAGE_BYTES];
-} record;
-
-typedef struct tern_error_record {
-    record first; /* status TERN_OK: none */
-    bool told;    /* the handler is at work: what fails in it is recorded, and not told to it */
-    bool held;    /* nobody is told */
-    /* The numbers of the failure above and of the last one since a clear; 0 for none. */
-    uint64_t recorded, newest;
-    tern_status newest_status;
-} tern_error_record;
-static _Thread_local tern_error_record last;
 
 static pthread_mutex_t policy_lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct policy {
@@ -48,21 +28,36 @@ const char *tern_status_name(tern_status status)
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "?";
 }
 
-tern_status tern_last_status(void)
+tern_status tern_recorded_status(void)
 {
-    return last.first.status;
+    return tern_thread.error.first.status;
 }
 
+const char *tern_recorded_error(void)
+{
+    return tern_thread.error.first.status == TERN_OK ? "" : tern_thread.error.first.message;
+}
+
+#undef tern_last_status
+tern_status tern_last_status(void)
+{
+    tern_thread.error.unread = false;
+    return tern_recorded_status();
+}
+
+#undef tern_last_error
 const char *tern_last_error(void)
 {
-    return last.first.status == TERN_OK ? "" : last.first.message;
+    tern_thread.error.unread = false;
+    return tern_recorded_error();
 }
 
 void tern_clear_error(void)
 {
-    last.first.status = TERN_OK;
-    last.first.message[0] = '\0';
-    last.recorded = last.newest = 0;
+    tern_thread.error.unread = false;
+    tern_thread.error.first.status = TERN_OK;
+    tern_thread.error.first.message[0] = '\0';
+    tern_thread.error.recorded = tern_thread.error.newest = 0;
 }
 
 uint64_t tern_failures(void)
@@ -72,9 +67,10 @@ uint64_t tern_failures(void)
 
 tern_status tern_failed_since(uint64_t failures)
 {
-    if (last.newest <= failures)
+    if (tern_thread.error.newest <= failures)
         return TERN_OK;
-    return last.recorded > failures ? last.first.status : last.newest_status;
+    return tern_thread.error.recorded > failures ? tern_thread.error.first.status
+                                                 : tern_thread.error.newest_status;
 }
 
 void tern_at(const char *file, int line)
@@ -129,18 +125,18 @@ static size_t name_length(const char *message)
 }
 
 /* The function that the program called in place of the one that failed in it. */
-static void name_called(char message[MESSAGE_BYTES])
+static void name_called(char message[TERN_MESSAGE_BYTES])
 {
     size_t before = name_length(message), all = strlen(message);
     size_t length = tern_thread.called ? strlen(tern_thread.called) : 0;
-    if (before == 0 || length == 0 || all - before + length >= MESSAGE_BYTES)
+    if (before == 0 || length == 0 || all - before + length >= TERN_MESSAGE_BYTES)
         return;
     memmove(message + length, message + before, all - before + 1);
     memcpy(message, tern_thread.called, length);
 }
 
 /* "add_" of "tern_add_: ..."; what runs, where the message does not say. */
-static void name_operation(record *r)
+static void name_operation(tern_failure *r)
 {
     const char *op = tern_thread.running.backward;
     size_t length = op ? 0 : name_length(r->message);
@@ -153,7 +149,7 @@ static void name_operation(record *r)
                                        : "");
 }
 
-static void fill(record *r, tern_status status, const char *format, va_list args)
+static void fill(tern_failure *r, tern_status status, const char *format, va_list args)
 {
     const tern_running *running = &tern_thread.running;
     r->status = status;
@@ -161,15 +157,17 @@ static void fill(record *r, tern_status status, const char *format, va_list args
     if (tern_thread.work && n > 0 && (size_t)n < sizeof r->message)
         snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.work,
                  tern_thread.mode.op ? " of " : "", tern_thread.mode.op ? tern_thread.mode.op : "");
+    tern_text_unsign_nan(r->message, r->message);
     name_called(r->message);
     name_operation(r);
     r->backward = running->backward != NULL;
     r->file = running->at.file;
     r->line = running->at.line;
-    r->in_module = tern_module_path(&running->modules, r->module, r->module_type, NAME_BYTES);
+    r->in_module =
+        tern_module_path(&running->modules, r->module, r->module_type, TERN_NAME_BYTES);
 }
 
-static tern_error_info info_of(const record *r)
+static tern_error_info info_of(const tern_failure *r)
 {
     return (tern_error_info){.status = r->status,
                              .message = r->message,
@@ -183,11 +181,12 @@ static tern_error_info info_of(const record *r)
 
 tern_status tern_get_error(tern_error_info *error)
 {
-    if (error && last.first.status == TERN_OK)
+    tern_thread.error.unread = false;
+    if (error && tern_thread.error.first.status == TERN_OK)
         *error = (tern_error_info){.message = "", .operation = ""};
     else if (error)
-        *error = info_of(&last.first);
-    return last.first.status;
+        *error = info_of(&tern_thread.error.first);
+    return tern_thread.error.first.status;
 }
 
 /* ---- who is told ------------------------------------------------------------------------- */
@@ -202,7 +201,7 @@ static policy policy_now(void)
 
 tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler handler, void *user)
 {
-    TERN_TRY(tern_check_enum("tern_set_error_policy", "policy", (int)kind, TERN_ERRORS_ABORT,
+    TERN_TRY(tern_check_enum("tern_set_error_policy", "policy", (int)kind, TERN_ERRORS_PRINT,
                              "tern_error_policy"));
     if (kind == TERN_ERRORS_CALL && !handler)
         return tern_fail_argument_null("tern_set_error_policy", "handler");
@@ -212,9 +211,9 @@ tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler han
     return TERN_OK;
 }
 
-static void print_and_stop(const tern_error_info *e)
+static void print(const char *beginning, const tern_error_info *e)
 {
-    fprintf(stderr, "tern: error: %s (%s)\n", e->message, tern_status_name(e->status));
+    fprintf(stderr, "tern: %s: %s (%s)\n", beginning, e->message, tern_status_name(e->status));
     if (*e->operation)
         fprintf(stderr, "  operation: %s%s\n", e->operation, e->backward ? ", its backward" : "");
     if (e->module)
@@ -223,43 +222,86 @@ static void print_and_stop(const tern_error_info *e)
     if (e->file)
         fprintf(stderr, "  called at: %s:%d\n", e->file, e->line);
     fflush(stderr);
+}
+
+static bool prints(const policy *p)
+{
+    return p->kind == TERN_ERRORS_PRINT ||
+           (p->kind == TERN_ERRORS_RECORD && !p->call && tern_env_prints());
+}
+
+static void print_unread(const char *beginning)
+{
+    const policy p = policy_now();
+    if (tern_thread.error.unread && tern_thread.error.first.status != TERN_OK && prints(&p)) {
+        tern_error_info e = info_of(&tern_thread.error.first);
+        print(beginning, &e);
+    }
+    tern_thread.error.unread = false;
+}
+
+static void end_thread(void)
+{
+    print_unread("a thread ends with an error that nobody asked for");
+}
+
+/* Of the thread that ends the process. */
+__attribute__((destructor)) static void end_process(void)
+{
+    print_unread("the program ends with an error that nobody asked for");
+}
+
+static void tell(const policy *p, const tern_failure *r)
+{
+    tern_error_info e = info_of(r);
+    if (p->call && !tern_thread.error.handled) {
+        TERN_UNNAMED_IN_ERRORS;
+        tern_thread.error.handled = true;
+        p->call(&e, p->user);
+        tern_thread.error.handled = false;
+        tern_thread.error.unread = false;
+    }
+    if (p->kind != TERN_ERRORS_ABORT)
+        return;
+    print("error", &e);
     abort();
 }
 
-static void tell(const policy *p, const record *r)
+/* A failure was recorded. */
+static void announce(const policy *p, const tern_failure *r)
 {
+    tern_thread.error.unread = true;
+    if (!prints(p))
+        return;
     tern_error_info e = info_of(r);
-    if (p->call && !last.told) {
-        TERN_UNNAMED_IN_ERRORS;
-        last.told = true;
-        p->call(&e, p->user);
-        last.told = false;
-    }
-    if (p->kind == TERN_ERRORS_ABORT)
-        print_and_stop(&e);
+    print("error", &e);
+    tern_at_thread_end(&tern_thread.error_end, end_thread);
 }
 
 static void count(tern_status status)
 {
     if (status == TERN_OK)
         return;
-    last.newest = ++tern_thread.failures;
-    last.newest_status = status;
+    tern_thread.error.newest = ++tern_thread.failures;
+    tern_thread.error.newest_status = status;
 }
 
 /* The first error is the cause and is kept; later ones are its echo. */
 static void note(tern_status status, const char *format, va_list args)
 {
     count(status);
-    policy p = last.held ? (policy){TERN_ERRORS_RECORD, NULL, NULL} : policy_now();
-    bool first = last.first.status == TERN_OK;
-    if (!first && p.kind == TERN_ERRORS_RECORD)
+    const bool held = tern_thread.error.held;
+    policy p = held ? (policy){TERN_ERRORS_RECORD, NULL, NULL} : policy_now();
+    bool first = tern_thread.error.first.status == TERN_OK;
+    if (!first && (p.kind == TERN_ERRORS_RECORD || p.kind == TERN_ERRORS_PRINT))
         return;
-    record r; /* apart from the one that is kept: a handler may clear that */
+    tern_failure r; /* apart from the one that is kept: a handler may clear that */
     fill(&r, status, format, args);
     if (first) {
-        last.first = r;
-        last.recorded = last.newest;
+        tern_thread.error.first = r;
+        tern_thread.error.recorded = tern_thread.error.newest;
+        if (!held)
+            announce(&p, &r);
     }
     tell(&p, &r);
 }
@@ -284,9 +326,9 @@ void *tern_fail_null(tern_status status, const char *format, ...)
 
 tern_status tern_fail_argument_null(const char *function, const char *argument)
 {
-    if (last.first.status != TERN_OK) {
-        count(last.first.status);
-        return last.first.status;
+    if (tern_thread.error.first.status != TERN_OK) {
+        count(tern_thread.error.first.status);
+        return tern_thread.error.first.status;
     }
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
 }
@@ -295,29 +337,30 @@ tern_status tern_fail_argument_null(const char *function, const char *argument)
 
 tern_status tern_error_hold_begin(tern_error_hold *hold)
 {
-    *hold = (tern_error_hold){.before = NULL, .held = last.held};
-    if (last.newest) {
-        hold->before = malloc(sizeof last); /* as it must be there when all else fails */
+    *hold = (tern_error_hold){.before = NULL, .held = tern_thread.error.held};
+    if (tern_thread.error.newest) {
+        hold->before =
+            malloc(sizeof tern_thread.error); /* as it must be there when all else fails */
         if (!hold->before)
             return TERN_ERR_MEMORY;
-        memcpy(hold->before, &last, sizeof last);
+        memcpy(hold->before, &tern_thread.error, sizeof tern_thread.error);
         tern_clear_error();
     }
-    last.held = true;
+    tern_thread.error.held = true;
     return TERN_OK;
 }
 
 tern_status tern_error_hold_end(tern_error_hold *hold, char *message, size_t bytes)
 {
-    tern_status status = last.first.status;
+    tern_status status = tern_thread.error.first.status;
     if (bytes)
         snprintf(message, bytes, "%s", tern_last_error());
-    if (last.newest)
+    if (tern_thread.error.newest)
         tern_clear_error();
     if (hold->before)
-        memcpy(&last, hold->before, sizeof last);
+        memcpy(&tern_thread.error, hold->before, sizeof tern_thread.error);
     free(hold->before);
-    last.held = hold->held;
+    tern_thread.error.held = hold->held;
     return status;
 }
 

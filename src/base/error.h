@@ -28,15 +28,25 @@
 TERN_PRIVATE uint64_t tern_failures(void);
 TERN_PRIVATE tern_status tern_failed_since(uint64_t failures);
 
+/* The status and the message of the recorded error. The program's questions for them count as
+ * having read the error (TERN_ERRORS_PRINT), the library's own do not: in files of the library
+ * the public names stand for these. */
+TERN_PRIVATE tern_status tern_recorded_status(void);
+TERN_PRIVATE const char *tern_recorded_error(void);
+#define tern_last_status() tern_recorded_status()
+#define tern_last_error()  tern_recorded_error()
+
 /* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const char *argument);
 
-/* At the beginning of a public function that is made of others: errors in the rest of it name it, and not the functions
- * that it calls. Of several the outermost is named. Functions of one operation do not need it (tern_call_name). */
+/* At the beginning of a public function that is made of others: errors in the rest of it name
+ * it, and not the functions that it calls. Of several the outermost is named. Functions of one
+ * operation do not need it (tern_call_name). */
 #define TERN_NAMED_IN_ERRORS                                                                       \
     const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_enter(__func__)
-/* Errors in the rest of the block name the function that fails: around code of the program's, and for mistakes of others. */
+/* Errors in the rest of the block name the function that fails: around code of the program's,
+ * and for mistakes of others. */
 #define TERN_UNNAMED_IN_ERRORS                                                                     \
     const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_hide()
 /* Both return the name there was, for tern_name_leave. */
@@ -44,9 +54,9 @@ const char *tern_name_enter(const char *function);
 const char *tern_name_hide(void);
 void tern_name_leave(const char *const *outer);
 
-/* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart from what was
- * recorded before, and told to nobody: for code of the program's whose failure is not, or not yet,
- * the program's. */
+/* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart
+ * from what was recorded before, and told to nobody: for code of the program's whose failure is
+ * not, or not yet, the program's. */
 typedef struct tern_error_hold {
     struct tern_error_record *before; /* NULL: nothing was recorded */
     bool held;                        /* within another */

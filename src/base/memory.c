@@ -8,13 +8,12 @@ enum { SMALL = 1024 };
 
 static atomic_ullong calls, fail_at; /* the first that fails; 0: none does */
 static atomic_bool goes_on;          /* so do those after it */
-_Thread_local bool tern_unwatched;
 
 /* Calls are counted only while the hook is armed: an atomic addition costs as much as a small
  * malloc. */
 static bool must_fail(void)
 {
-    if (atomic_load_explicit(&fail_at, memory_order_relaxed) == 0 || tern_unwatched)
+    if (atomic_load_explicit(&fail_at, memory_order_relaxed) == 0 || tern_thread.works_ahead)
         return false;
     unsigned long long call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     unsigned long long first = atomic_load_explicit(&fail_at, memory_order_relaxed);

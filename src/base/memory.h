@@ -17,10 +17,9 @@ bool tern_memory_fails(size_t bytes);
 TERN_PRIVATE char *tern_copy_text(const char *text);
 
 /* Test hook: the n-th call from now (1 = the next) fails, later ones succeed again; 0 disarms.
- * Returns how many calls were made while it was armed. */
+ * Returns how many calls were made while it was armed. Calls of a thread that works ahead of the
+ * program (tern_thread.works_ahead) are not counted, here and of drivers. */
 uint64_t tern_memory_fail_at(uint64_t n);
-/* True in a thread that works ahead of the program: its calls, here and of drivers, are left out of such counts. */
-extern _Thread_local bool tern_unwatched;
 /* The n-th call from now fails, and all after it until tern_memory_fail_at. */
 uint64_t tern_memory_fail_from(uint64_t n);
 

@@ -39,7 +39,6 @@ static struct {
 
 static atomic_int forks;
 static atomic_int limit; /* 0: as many as the machine has */
-static _Thread_local bool inside;
 
 /* ---- forks ------------------------------------------------------------------------------- */
 
@@ -92,7 +91,7 @@ int tern_parallel_limit_get(void)
 
 int tern_parallel_parts(int64_t work)
 {
-    if (work < 2 * WORK_PER_PART || inside || tern_is_forked_child())
+    if (work < 2 * WORK_PER_PART || tern_thread.in_parallel || tern_is_forked_child())
         return 1;
     int64_t parts = work / WORK_PER_PART;
     int threads = tern_parallel_limit_get();
@@ -101,8 +100,8 @@ int tern_parallel_parts(int64_t work)
 
 bool tern_parallel_alone(bool alone)
 {
-    bool before = inside;
-    inside = alone;
+    bool before = tern_thread.in_parallel;
+    tern_thread.in_parallel = alone;
     return before;
 }
 
@@ -197,7 +196,7 @@ static void wait_for_job(unsigned turn, bool *patient)
 static void *run_worker(void *number)
 {
     bool patient = false;
-    inside = true;
+    tern_thread.in_parallel = true;
     while (!atomic_load(&pool.closing))
         wait_for_job(work((int)(intptr_t)number), &patient);
     return NULL;
@@ -253,9 +252,9 @@ static void share(int parts, void (*body)(void *user, int part, int parts), void
     atomic_store(&pool.state,
                  (turn & 0xffffffff) << 32 | (unsigned long long)parts << 16 | (unsigned)threads);
     wake_all();
-    inside = true;
+    tern_thread.in_parallel = true;
     work(0);
-    inside = false;
+    tern_thread.in_parallel = false;
     for (int i = 0; atomic_load(&pool.unfinished) > 0; i++) {
         if (i < SPINS)
             pause_briefly();
@@ -266,7 +265,7 @@ static void share(int parts, void (*body)(void *user, int part, int parts), void
 
 void tern_parallel(int parts, void (*body)(void *user, int part, int parts), void *user)
 {
-    bool alone = parts <= 1 || inside || tern_is_forked_child();
+    bool alone = parts <= 1 || tern_thread.in_parallel || tern_is_forked_child();
     if (!alone && pthread_mutex_trylock(&pool.job) == 0) {
         share(parts < MOST ? parts : MOST, body, user);
         pthread_mutex_unlock(&pool.job);

@@ -1,6 +1,8 @@
 /* text.c -- growing text and small formatters for messages. */
 #include "base/text.h"
+#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,18 @@ static bool reserve(tern_text *text, size_t more)
     return true;
 }
 
+static bool is_of_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.' || c == '/';
+}
+
+void tern_text_unsign_nan(const char *text, char *from)
+{
+    for (char *at = from; (at = strstr(at, "-nan")); at++)
+        if ((at == text || !is_of_word(at[-1])) && (!is_of_word(at[4]) || at[4] == '.'))
+            memmove(at, at + 1, strlen(at));
+}
+
 void tern_text_add_bytes(tern_text *text, const char *bytes, size_t n)
 {
     if (!reserve(text, n))
@@ -42,7 +56,8 @@ void tern_text_add(tern_text *text, const char *format, ...)
     va_end(args);
     if (n >= 0 && reserve(text, (size_t)n)) {
         vsnprintf(text->data + text->length, (size_t)n + 1, format, again);
-        text->length += (size_t)n;
+        tern_text_unsign_nan(text->data, text->data + text->length);
+        text->length += strlen(text->data + text->length);
     }
     va_end(again);
 }
@@ -81,6 +96,7 @@ char *tern_format_product(char *buffer, size_t bytes, const int64_t *values, int
 tern_number_text tern_number_to_text(double value)
 {
     tern_number_text out;
+    value = isnan(value) ? fabs(value) : value;
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out.text, sizeof out.text - 2, "%.*g", digits, value);
         if (strtod(out.text, NULL) == value)

@@ -15,6 +15,10 @@ void tern_text_add(tern_text *text, const char *format, ...) __attribute__((form
 void tern_text_add_bytes(tern_text *text, const char *bytes, size_t n);
 void tern_text_free(tern_text *text);
 
+/* Write "-nan", as printf writes a NaN whose sign bit is set, as "nan" from the place `from` in
+ * text on: the sign of a NaN says nothing. Words that it is a part of stay. */
+void tern_text_unsign_nan(const char *text, char *from);
+
 /* "[2, 3]" for n numbers, into buffer; returns buffer. */
 char *tern_format_list(char *buffer, size_t bytes, const int64_t *values, int n);
 /* "2x3", as messages about matrices write shapes; "scalar" for n = 0. */

@@ -1,11 +1,11 @@
-/* thread.h -- the state of a thread: what an operation is told beside its inputs.
+/* thread.h -- the state of a thread: all that the library keeps for each thread, in one variable.
  *
- * Of what the layers above keep here this one knows no more than that it is there. Apart from it is
- * what nobody enters or leaves, and one file alone reads: the recorded error (error.c) with room
- * for its message, the tensors of the open scopes (tensor/scope.c), and whether the thread is at
- * work for a parallel loop (parallel.c). */
+ * The layers above keep their part here too; this layer knows no more of it than its shape. Each
+ * read of tern_thread in the shared library costs a call, so a function that reads it often takes
+ * a pointer once. ci/style refuses a thread's variable elsewhere. */
 #ifndef TERN_BASE_THREAD_H
 #define TERN_BASE_THREAD_H
+#include "base/buffer.h"
 #include <tern/tensor.h>
 
 /* ---- the mode: entered and left ---------------------------------------------------------- */
@@ -32,9 +32,70 @@ typedef struct tern_thread_mode {
     tern_anomaly_state anomaly;
 } tern_thread_mode;
 
+/* ---- errors ------------------------------------------------------------------------------ */
+
+enum { TERN_MESSAGE_BYTES = 4096, TERN_NAME_BYTES = 256 };
+
+/* What is known of a failure. */
+typedef struct tern_failure {
+    tern_status status;
+    bool backward, in_module;
+    int line;
+    const char *file;
+    char operation[TERN_NAME_BYTES], module[TERN_NAME_BYTES], module_type[TERN_NAME_BYTES];
+    char message[TERN_MESSAGE_BYTES];
+} tern_failure;
+
+/* The recorded error of a thread (error.c). */
+typedef struct tern_error_record {
+    tern_failure first; /* status TERN_OK: none */
+    bool handled; /* the program's handler runs: what fails in it is recorded, and not handled */
+    bool held;    /* no handler and no policy applies */
+    bool unread;  /* the program has not asked for the error that is recorded */
+    /* The numbers of the recorded failure and of the last one since a clear; 0 for none. */
+    uint64_t recorded, newest;
+    tern_status newest_status;
+} tern_error_record;
+
+/* ---- the end of a thread ----------------------------------------------------------------- */
+
+/* A function that is called when the thread ends (thread_end.h). */
+typedef struct tern_thread_end {
+    void (*run)(void);
+    bool waits;
+    struct tern_thread_end *next;
+} tern_thread_end;
+
+/* ---- tensors ----------------------------------------------------------------------------- */
+
+/* Headers of tensors that the thread keeps (tensor/header.c). */
+typedef struct tern_headers_kept {
+    struct tern_handle *fresh; /* to be used again */
+    struct tern_handle *gone;  /* a batch that grows */
+    int count;
+} tern_headers_kept;
+
+enum { TERN_SCOPE_DEPTH = 1024 };
+
+/* The tensors of the open scopes (tensor/scope.c). */
+typedef struct tern_scope_stack {
+    tern_tensor **items;
+    size_t count, capacity;
+    size_t mark[TERN_SCOPE_DEPTH]; /* where each open scope begins; mark[0] is the root's */
+    int depth;
+    tern_headers_kept *headers;     /* this thread's, where there are items */
+    int64_t opened;                 /* while debugging */
+    struct tern_scope_place *place; /* of TERN_SCOPE_DEPTH open scopes, likewise; or NULL */
+} tern_scope_stack;
+
 /* ---- the rest ---------------------------------------------------------------------------- */
 
-enum { TERN_AUTOCAST_KINDS = 4, TERN_DEVICE_KINDS = 8, TERN_MOST_LABELS = 64 };
+enum {
+    TERN_AUTOCAST_KINDS = 4,
+    TERN_DEVICE_KINDS = 8,
+    TERN_MOST_LABELS = 64,
+    TERN_PATH_BYTES = 4096
+};
 
 /* What autocast casts to; where it is a type, the mode has the hook outside of operations. */
 typedef struct tern_autocast_kinds {
@@ -108,11 +169,13 @@ typedef struct tern_random_stream {
     uint64_t seed;
     uint64_t taken;           /* groups of four words */
     uint64_t words[3];        /* what kernels of the host read: seed, 0, 0 */
+    tern_buffer host;         /* the words, as arguments of kernels of the host name them */
     struct tern_block *block; /* the same words on a device; NULL: on none yet */
 } tern_random_stream;
 
-/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of which wants
- * what the one before gave back, so that threads do not wait for each other there. They count as allocated. */
+/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of
+ * which wants what the one before gave back, so that threads do not wait for each other there.
+ * They count as allocated. */
 enum { TERN_KEPT_CLASSES = 64 }; /* by size: up to 16 KiB */
 typedef struct tern_kept_blocks {
     struct tern_block *of[TERN_KEPT_CLASSES];
@@ -129,7 +192,8 @@ typedef struct tern_thread_state {
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
     tern_kept_blocks *blocks;     /* NULL: none are kept */
     bool strict;                  /* within TERN_STRICT */
-    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is of. */
+    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is
+     * of. */
     int64_t span, profile_run;
     /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
     const char *work;
@@ -142,6 +206,26 @@ typedef struct tern_thread_state {
     tern_kept_casts casts;
     tern_labels labels;
     tern_dead_nodes dead;
+
+    bool in_parallel;      /* the thread works for a parallel loop, and runs its own alone */
+    bool works_ahead;      /* of the program: tests do not count its calls (memory.h) */
+    bool in_warning;       /* the handler of warnings runs: what is odd in it is no warning */
+    bool skips_init;       /* within TERN_SKIP_INIT */
+    bool wants_gradients;  /* the backward pass that runs returns gradients, adds none to leaves */
+    int profile_number;    /* of the thread in profiles; 0: it has none yet */
+    unsigned casts_made;   /* casts of leaves that autocast made one by one, so far */
+    unsigned casts_before; /* the same when the module that runs began */
+    struct tern_comm_watch *comm_watch; /* of what the thread sends to other devices */
+    struct tern_shard_unit *shard_root; /* the outermost sharded unit that runs (dist/) */
+    void *recording_stream;             /* what a CUDA graph is recorded on; NULL: none */
+
+    tern_thread_end *ends; /* what is called at the thread's end, the newest first */
+    tern_thread_end scopes_end, headers_end, error_end;
+
+    tern_headers_kept headers;
+    tern_scope_stack scopes;
+    tern_error_record error;
+    char path[TERN_PATH_BYTES]; /* that tern_snapshot_latest and the like returned */
 } tern_thread_state;
 
 extern _Thread_local tern_thread_state tern_thread;

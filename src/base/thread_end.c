@@ -3,8 +3,6 @@
 #include <pthread.h>
 #include <stddef.h>
 
-static _Thread_local tern_thread_end *waiting; /* the newest first */
-
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool key_is_made;
@@ -13,9 +11,9 @@ static bool key_is_made;
 static void run_all(void *unused)
 {
     (void)unused;
-    while (waiting) {
-        tern_thread_end *end = waiting;
-        waiting = end->next;
+    while (tern_thread.ends) {
+        tern_thread_end *end = tern_thread.ends;
+        tern_thread.ends = end->next;
         end->waits = false;
         end->run();
     }
@@ -34,14 +32,13 @@ __attribute__((destructor)) static void delete_key(void)
         pthread_key_delete(key);
 }
 
-void tern_at_thread_end(tern_thread_end *end)
+void tern_at_thread_end(tern_thread_end *end, void (*run)(void))
 {
     if (end->waits)
         return;
     pthread_once(&once, make_key);
-    end->waits = true;
-    end->next = waiting;
-    waiting = end;
+    *end = (tern_thread_end){.run = run, .waits = true, .next = tern_thread.ends};
+    tern_thread.ends = end;
     if (key_is_made)
-        pthread_setspecific(key, &waiting);
+        pthread_setspecific(key, &tern_thread.ends);
 }

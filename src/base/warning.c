@@ -1,5 +1,6 @@
 /* warning.c -- what is odd but right is told once for each place. */
 #include "base/warning.h"
+#include "base/env.h"
 #include "base/strict.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -24,9 +25,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static tern_warning_handler standard; /* what there is without a handler */
 static atomic_bool listens;
 
-/* The handler of this thread is at work: what is odd in it is not told. */
-static _Thread_local bool told;
-
 static void print(const char *kind, const char *text, void *unused)
 {
     (void)unused;
@@ -35,9 +33,7 @@ static void print(const char *kind, const char *text, void *unused)
 
 static void read_environment(void)
 {
-    const char *wanted = getenv("TERN_WARN");
-    wanted = wanted ? wanted : getenv("TERN_DEBUG");
-    if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
+    if (!tern_env_prints())
         return;
     warnings.call = standard = print;
     atomic_store(&listens, true);
@@ -58,7 +54,7 @@ void tern_on_warning(tern_warning_handler handler, void *user)
 bool tern_warns(void)
 {
     pthread_once(&once, read_environment);
-    return atomic_load_explicit(&listens, memory_order_relaxed) && !told;
+    return atomic_load_explicit(&listens, memory_order_relaxed) && !tern_thread.in_warning;
 }
 
 static uint64_t place_of(const char *kind, const char *operation, const char *format)
@@ -105,13 +101,14 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
+    tern_text_unsign_nan(reason, reason);
     if (running->at.file)
         snprintf(text, sizeof text, "%s: %s (%s:%d)", operation, reason, running->at.file,
                  running->at.line);
     else
         snprintf(text, sizeof text, "%s: %s", operation, reason);
     TERN_UNNAMED_IN_ERRORS;
-    told = true;
+    tern_thread.in_warning = true;
     call(kind, text, user);
-    told = false;
+    tern_thread.in_warning = false;
 }

@@ -5,6 +5,7 @@
  * Offsets and sizes are bytes unless they say elements. Empty requests never arrive. */
 #ifndef TERN_DEVICE_BACKEND_H
 #define TERN_DEVICE_BACKEND_H
+#include "base/buffer.h"
 #include "base/text.h"
 #include <tern/dist.h>
 #include <tern/interop.h>
@@ -15,14 +16,6 @@ typedef struct tern_backend tern_backend;
 
 /* A device as the library sees it: a place where data lives and kernels run. */
 typedef struct tern_place tern_place;
-
-/* A piece of a device's memory, as the backend made it. */
-typedef struct tern_buffer {
-    void *handle;     /* the backend's own (pointer, cl_mem, ...) */
-    uint64_t address; /* what a kernel may follow as a pointer in a table; 0 where there is none */
-    void *host;       /* where the host sees the same bytes after sync; NULL where it does not */
-    size_t bytes;
-} tern_buffer;
 
 /* What an argument says of itself, for kernels of the library's own: see signature.h. */
 typedef enum tern_role {

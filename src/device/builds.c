@@ -2,6 +2,7 @@
  * training step needs dozens, one after the other: the first of a bundle's kernels tells of the others, and
  * other threads compile them meanwhile. They put them where the cache is; the thread that launches finds them there,
  * so that results and errors are what they are without. */
+#include "base/env.h"
 #include "device/builds.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -103,13 +104,13 @@ static bool work(void)
     builds.running++;
     pthread_mutex_unlock(&builds.lock);
     tern_error_hold hold;
-    bool before = tern_unwatched;
-    tern_unwatched = true;
+    bool before = tern_thread.works_ahead;
+    tern_thread.works_ahead = true;
     if (tern_error_hold_begin(&hold) == TERN_OK) {
         j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
         tern_error_hold_end(&hold, NULL, 0);
     }
-    tern_unwatched = before;
+    tern_thread.works_ahead = before;
     pthread_mutex_lock(&builds.lock);
     builds.running--;
     pthread_cond_broadcast(&builds.change);
@@ -140,8 +141,9 @@ static void *run(void *unused)
 /* One thread goes on with the program. */
 static int threads_wanted(void)
 {
-    const char *text = getenv("TERN_COMPILE_THREADS");
-    int n = text && *text ? atoi(text) : tern_parallel_limit_get() - 1;
+    const char *text = tern_env(TERN_ENV_COMPILE_THREADS);
+    bool is_count = text && text[strspn(text, "0123456789")] == '\0';
+    int n = is_count ? atoi(text) : tern_parallel_limit_get() - 1;
     return n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS;
 }
 

@@ -1,6 +1,7 @@
 /* cache.c -- compiled programs on disk, under $TERN_CACHE_DIR, $XDG_CACHE_HOME/tern or
  * ~/.cache/tern: one file each, named by the hash of what it was made from. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
+#include "base/env.h"
 #include "device/cache.h"
 #include "base/warning.h"
 #include <errno.h>
@@ -56,10 +57,10 @@ static bool is_trusted(int file, mode_t type, const char *path)
 
 static bool path_of_folder(char *path)
 {
-    const char *own = getenv("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *own = tern_env(TERN_ENV_CACHE_DIR), *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     int n = -1;
-    if (own && *own)
+    if (own)
         n = snprintf(path, PATH_BYTES, "%s", own);
     else if (xdg && *xdg)
         n = snprintf(path, PATH_BYTES, "%s/tern", xdg);

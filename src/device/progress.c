@@ -1,4 +1,5 @@
 /* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+#include "base/env.h"
 #include "device/builds.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -30,8 +31,7 @@ static void print(const tern_compile_progress *p, void *unused)
 
 static void read_environment(void)
 {
-    const char *wanted = getenv("TERN_PROGRESS");
-    if (wanted && *wanted && strcmp(wanted, "0") != 0 && isatty(STDERR_FILENO))
+    if (tern_env_flag(TERN_ENV_PROGRESS, false) && isatty(STDERR_FILENO))
         progress.call = standard = print;
 }
 

@@ -51,14 +51,13 @@ static void set_stream(tern_random_stream *stream, uint64_t seed, uint64_t taken
 static tern_status take_from_stream(tern_random_stream *stream, tern_place *place, int64_t n,
                                     tern_arg *state, int64_t *at)
 {
-    static _Thread_local tern_buffer words;
-    const tern_buffer *buffer = &words;
+    const tern_buffer *buffer = &stream->host;
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "random numbers of a data set's item");
     stream->words[0] = stream->seed;
     if (place->synchronous) {
-        words = (tern_buffer){stream->words, (uint64_t)(uintptr_t)stream->words, stream->words,
-                              sizeof stream->words};
+        stream->host = (tern_buffer){stream->words, (uint64_t)(uintptr_t)stream->words,
+                                     stream->words, sizeof stream->words};
     } else {
         if (stream->block && stream->block->place != place)
             tern_random_stream_end(stream);

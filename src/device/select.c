@@ -1,8 +1,11 @@
 /* select.c -- device strings: parsing, "auto", name parts, the thread's defaults. */
+#include "base/env.h"
 #include "base/thread.h"
 #include "device/registry.h"
+#include "device/suggest.h"
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,36 +33,51 @@ static const char *kind_list(char *buffer, size_t bytes)
     return buffer;
 }
 
+/* An error about a device string: what is wrong with it, what there is and what was probably
+ * meant (device NULL: that is plain). While errors are held apart nobody reads them, and no
+ * driver is loaded for their sake. */
+static tern_place *refuse(const char *function, const char *device, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static tern_place *refuse(const char *function, const char *device, const char *format, ...)
+{
+    char reason[2048], there[1536] = "";
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    if (!tern_thread.error.held)
+        tern_device_suggest(device, there, sizeof there);
+    return tern_fail_null(TERN_ERR_DEVICE, "%s: %s%s", function, reason, there);
+}
+
 static tern_place *no_device(int kind, const char *device, const char *function)
 {
     const char *notes = tern_registry_notes(kind);
-    return tern_fail_null(TERN_ERR_DEVICE, "%s: no %s device for \"%s\"%s%s", function,
-                          tern_registry_kind_name(kind), device, *notes ? ": " : "", notes);
+    return refuse(function, NULL, "no %s device for \"%s\"%s%s", tern_registry_kind_name(kind),
+                  device, *notes ? ": " : "", notes);
 }
 
 static tern_place *by_index(int kind, const char *digits, const char *device, const char *function)
 {
     if (digits[0] == '0' && digits[1] != '\0')
-        return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function, device);
+        return refuse(function, device, "Invalid device string: '%s'", device);
     errno = 0;
     long long index = strtoll(digits, NULL, 10);
     if (errno == ERANGE || index > 32767)
-        return tern_fail_null(TERN_ERR_DEVICE,
-                              "%s: Could not parse device index '%s' in device string '%s'",
-                              function, digits, device);
+        return refuse(function, device, "Could not parse device index '%s' in device string '%s'",
+                      digits, device);
     int n = tern_registry_count(kind);
     if (strcmp(tern_registry_kind_name(kind), "cpu") == 0 && index > 0)
-        return tern_fail_null(TERN_ERR_DEVICE,
-                              "%s: Invalid device string: '%s': there is one cpu device, \"cpu\"",
-                              function, device);
+        return refuse(function, device,
+                      "Invalid device string: '%s': there is one cpu device, \"cpu\"", device);
     if (n == 0)
         return no_device(kind, device, function);
     if (index >= n) {
         const char *notes = tern_registry_notes(kind);
-        return tern_fail_null(
-            TERN_ERR_DEVICE, "%s: device \"%s\" does not exist: there %s %d %s device%s%s%s%s",
-            function, device, n == 1 ? "is" : "are", n, tern_registry_kind_name(kind),
-            n == 1 ? "" : "s", *notes ? " (" : "", notes, *notes ? ")" : "");
+        return refuse(function, device,
+                      "device \"%s\" does not exist: there %s %d %s device%s%s%s%s", device,
+                      n == 1 ? "is" : "are", n, tern_registry_kind_name(kind), n == 1 ? "" : "s",
+                      *notes ? " (" : "", notes, *notes ? ")" : "");
     }
     return tern_registry_place(kind, index);
 }
@@ -88,9 +106,9 @@ static tern_place *by_name_part(int kind, const char *part, const char *device,
     if (matches == 0)
         return tern_registry_count(kind) == 0
                    ? no_device(kind, device, function)
-                   : tern_fail_null(TERN_ERR_DEVICE,
-                                    "%s: no %s device has \"%s\" in its name, vendor or platform",
-                                    function, tern_registry_kind_name(kind), part);
+                   : refuse(function, device,
+                            "no %s device has \"%s\" in its name, vendor or platform",
+                            tern_registry_kind_name(kind), part);
     return matches == 1 ? match : NULL;
 }
 
@@ -131,8 +149,9 @@ static bool name_part(const char *text)
 
 static tern_place *parse(const char *device, const char *function)
 {
+    tern_env_check();
     if (*device == '\0')
-        return tern_fail_null(TERN_ERR_DEVICE, "%s: Device string must not be empty", function);
+        return refuse(function, device, "Device string must not be empty");
     if (strcmp(device, "auto") == 0)
         return best(function);
     size_t length = strcspn(device, ":");
@@ -141,12 +160,10 @@ static tern_place *parse(const char *device, const char *function)
         char kinds[64];
         bool blank = isspace((unsigned char)device[0]) || strpbrk(device, " \t\n") != NULL;
         if (blank)
-            return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function,
-                                  device);
-        return tern_fail_null(
-            TERN_ERR_DEVICE,
-            "%s: Expected one of %s, auto device type at start of device string: %.*s", function,
-            kind_list(kinds, sizeof kinds), (int)length, device);
+            return refuse(function, device, "Invalid device string: '%s'", device);
+        return refuse(function, device,
+                      "Expected one of %s, auto device type at start of device string: %.*s",
+                      kind_list(kinds, sizeof kinds), (int)length, device);
     }
     const char *rest = device + length;
     if (*rest == '\0') {
@@ -158,13 +175,18 @@ static tern_place *parse(const char *device, const char *function)
         return by_index(kind, rest, device, function);
     if (kind > 0 && name_part(rest) && !strchr(rest, ':'))
         return by_name_part(kind, rest, device, function);
-    return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function, device);
+    return refuse(function, device, "Invalid device string: '%s'", device);
 }
 
 static tern_place *process_default(const char *function)
 {
-    const char *chosen = getenv("TERN_DEVICE");
-    return chosen && *chosen ? parse(chosen, function) : the_cpu(function);
+    const char *chosen = tern_env(TERN_ENV_DEVICE);
+    char variable[128];
+    tern_env_check();
+    if (!chosen)
+        return the_cpu(function);
+    snprintf(variable, sizeof variable, "TERN_DEVICE=\"%.64s\" in the environment", chosen);
+    return parse(chosen, variable);
 }
 
 tern_place *tern_place_name(const char *device, const char *function)
@@ -184,7 +206,8 @@ tern_place *tern_place_find(const char *device, const char *function)
 
 /* ---- the public face ------------------------------------------------------------------------- */
 
-/* A question: what it finds wrong is held apart, so that no handler is told and no policy stops the program. */
+/* A question: what it finds wrong is held apart, so that no handler is told and no policy stops
+ * the program. */
 bool tern_device_is_available(const char *device)
 {
     tern_error_hold hold;

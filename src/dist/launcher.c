@@ -1,4 +1,5 @@
 /* launcher.c -- what started this process, by the environment, and the plugin for its MPI. */
+#include "base/env.h"
 #include "base/dynlib.h"
 #include "dist/dist.h"
 #include <stdio.h>
@@ -70,11 +71,11 @@ static const tern_mpi *open_one(const char *path, char *where, size_t bytes)
 
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes)
 {
-    const char *own = getenv("TERN_MPI_PLUGIN");
+    const char *own = tern_env(TERN_ENV_MPI_PLUGIN);
     const tern_mpi *mpi = NULL;
     char name[32], path[1024];
     where[0] = '\0';
-    if (own && *own)
+    if (own)
         return open_one(own, where, bytes);
     for (int i = 0; i < 3 && families[i] && !mpi; i++) {
         snprintf(name, sizeof name, "mpi_%s", families[i]);

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <tern/graph.h>
 
-static _Thread_local tern_shard_unit *outermost; /* that runs */
-
 /* ---- passes ---------------------------------------------------------------------------------------- */
 
 static void let_go(tern_shard_pass *p)
@@ -472,10 +470,10 @@ tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *con
                            tern_tensor **out, int k)
 {
     tern_shard_unit *u = (tern_shard_unit *)(void *)m->around;
-    const bool first = !outermost;
+    const bool first = !tern_thread.shard_root;
     if (first)
-        outermost = u;
-    tern_shard_unit *root = outermost;
+        tern_thread.shard_root = u;
+    tern_shard_unit *root = tern_thread.shard_root;
     tern_shard_hold(u);
     tern_status status = first ? tern_shard_look(root) : TERN_OK;
     if (status == TERN_OK)
@@ -489,7 +487,7 @@ tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *con
     }
     if (first) {
         end_forward(root);
-        outermost = NULL;
+        tern_thread.shard_root = NULL;
     }
     tern_shard_drop(u);
     return status;

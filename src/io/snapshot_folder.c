@@ -174,10 +174,9 @@ tern_status io_snapshot_make_best(const char *folder, const char *path)
 /* A path that lives until the thread's next call. */
 static const char *held(const tern_text *path)
 {
-    static _Thread_local char text[PATH_MAX];
-    if (path->failed || path->length >= sizeof text)
+    if (path->failed || path->length >= TERN_PATH_BYTES)
         return NULL;
-    return memcpy(text, path->data, path->length + 1);
+    return memcpy(tern_thread.path, path->data, path->length + 1);
 }
 
 const char *tern_snapshot_latest(const char *folder)

@@ -3,6 +3,7 @@
 #include "io/file.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static tern_status note_unsigned(tern_state_dict *to, const char *name, const ch
 tern_status io_note_real(tern_state_dict *to, const char *name, const char *field, double value)
 {
     char key[KEY], text[40];
-    snprintf(text, sizeof text, "%.17g", value);
+    snprintf(text, sizeof text, "%.17g", isnan(value) ? fabs(value) : value);
     for (char *c = text; *c; c++)
         if (*c == ',') /* of the program's locale */
             *c = '.';

@@ -3,6 +3,7 @@
 #include "io/libzip.h"
 #include "io/pickle.h"
 #include "io/save.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -272,7 +273,7 @@ static tern_status add_value(checkpoint *c, const char *name, int value, int dep
         snprintf(text, sizeof text, "%lld", (long long)v->is.integer);
         return tern_state_dict_set_metadata(c->file->notes, name, text);
     case IO_REAL:
-        snprintf(text, sizeof text, "%.17g", v->is.real);
+        snprintf(text, sizeof text, "%.17g", isnan(v->is.real) ? fabs(v->is.real) : v->is.real);
         return tern_state_dict_set_metadata(c->file->notes, name, text);
     default:
         return TERN_OK; /* None, and what is of no use */

@@ -13,7 +13,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tern_profiler *running; /* NULL: none */
 static int64_t runs;
 static atomic_int threads;
-static _Thread_local int thread_number;
 
 static int64_t now(const tern_profiler *p)
 {
@@ -67,13 +66,13 @@ static tern_event *add(tern_profiler *p, int kind, const char *name)
         p->lost++;
         return NULL;
     }
-    if (!thread_number)
-        thread_number = atomic_fetch_add(&threads, 1) + 1;
+    if (!tern_thread.profile_number)
+        tern_thread.profile_number = atomic_fetch_add(&threads, 1) + 1;
     tern_event *e = &p->events[p->n++];
     *e = (tern_event){.kind = (uint8_t)kind,
                       .name = tern_profile_text(p, name),
                       .path = "",
-                      .thread = thread_number,
+                      .thread = tern_thread.profile_number,
                       .outer = tern_thread.profile_run == p->run ? tern_thread.span : 0,
                       .begin = now(p)};
     e->end = e->begin;

@@ -26,23 +26,40 @@ static double value_of(const tern_profiler_row *row, const struct field *field)
     return field->is_real ? *(const double *)at : (double)*(const int64_t *)at;
 }
 
-static _Thread_local const struct field *order;
+/* A row beside the value that it is sorted by. */
+typedef struct keyed_row {
+    tern_profiler_row row;
+    double key;
+} keyed_row;
+
 static int compare(const void *a, const void *b)
 {
-    const tern_profiler_row *x = a, *y = b;
-    double d = value_of(y, order) - value_of(x, order);
+    const keyed_row *x = a, *y = b;
+    double d = y->key - x->key;
     if (d == 0)
-        d = (double)(y->self_host_ns - x->self_host_ns);
-    return d > 0 ? 1 : d < 0 ? -1 : strcmp(x->name, y->name);
+        d = (double)(y->row.self_host_ns - x->row.self_host_ns);
+    return d > 0 ? 1 : d < 0 ? -1 : strcmp(x->row.name, y->row.name);
+}
+
+static void sort(tern_profiler_row *rows, int64_t n, const struct field *field)
+{
+    keyed_row *keyed = tern_alloc(sizeof *keyed * (size_t)n);
+    if (!keyed)
+        return; /* the rows stay in the order in which they came */
+    for (int64_t i = 0; i < n; i++)
+        keyed[i] = (keyed_row){rows[i], value_of(&rows[i], field)};
+    qsort(keyed, (size_t)n, sizeof *keyed, compare);
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = keyed[i].row;
+    tern_free(keyed);
 }
 
 static int64_t sorted(tern_profiler *p, bool by_module, const struct field *field,
                       tern_profiler_row **rows)
 {
     int64_t n = tern_profile_rows(p, by_module, rows);
-    order = field;
     if (n > 0)
-        qsort(*rows, (size_t)n, sizeof **rows, compare);
+        sort(*rows, n, field);
     return n;
 }
 

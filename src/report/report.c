@@ -1,6 +1,7 @@
 /* report.c -- reports: values, steps, lines of progress, the summary. */
 #include "report/report.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,7 +142,8 @@ tern_status tern_report_value(tern_report *r, const char *name, int64_t step, do
     }
     if (!s || s->n == s->room)
         return no_memory(function);
-    s->points[s->n++] = (tern_report_point){step, now() - r->begin, value};
+    s->points[s->n++] =
+        (tern_report_point){step, now() - r->begin, isnan(value) ? fabs(value) : value};
     return r->events ? tern_report_write_event(r, name, step, value) : TERN_OK;
 }
 

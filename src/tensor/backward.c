@@ -236,22 +236,20 @@ static tern_status go_on(tern_walk *w)
     return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
 }
 
-static _Thread_local bool catches;
-
 bool tern_walk_catches(void)
 {
-    return catches;
+    return tern_thread.wants_gradients;
 }
 
 static tern_status go(tern_walk *w)
 {
     tern_after_walk *ends = NULL, **outer = tern_thread.after_walk;
-    const bool caught = catches;
+    const bool outer_wants = tern_thread.wants_gradients;
     tern_thread.after_walk = &ends;
-    catches = w->wanted;
+    tern_thread.wants_gradients = w->wanted;
     tern_status status = go_on(w);
     tern_thread.after_walk = outer;
-    catches = caught;
+    tern_thread.wants_gradients = outer_wants;
     while (ends) {
         tern_after_walk *end = ends;
         ends = end->next;

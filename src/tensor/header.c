@@ -17,13 +17,6 @@ static tern_handles handles = {.kind = "tensor",
                                .keeps = KEPT / BATCH,
                                .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local tern_headers_kept headers;
-
-tern_headers_kept *tern_headers_of_thread(void)
-{
-    return &headers;
-}
-
 /* It was last used long ago; so it is in the cache by the time of the next tensor. */
 static inline void fetch(const tern_handle *next)
 {
@@ -36,7 +29,7 @@ static inline void fetch(const tern_handle *next)
 
 tern_tensor *tern_header_new(void)
 {
-    tern_handle **fresh = &headers.fresh;
+    tern_handle **fresh = &tern_thread.headers.fresh;
     if (!*fresh && !(*fresh = tern_handles_take(&handles)))
         return tern_alloc(sizeof(tern_tensor));
     if (tern_memory_fails(sizeof(tern_tensor)))
@@ -108,32 +101,31 @@ void tern_header_tell(tern_tensor *x)
                      about ? "; " : "", ending);
 }
 
-static void hand_over(void)
+static void hand_over(tern_headers_kept *kept)
 {
-    if (headers.gone)
-        tern_handles_put(&handles, headers.gone);
-    headers.gone = NULL;
-    headers.count = 0;
+    if (kept->gone)
+        tern_handles_put(&handles, kept->gone);
+    kept->gone = NULL;
+    kept->count = 0;
 }
 
 /* At the end of the thread. */
 static void give_all(void)
 {
-    hand_over();
-    headers.gone = headers.fresh;
-    headers.fresh = NULL;
-    hand_over();
+    tern_headers_kept *kept = &tern_thread.headers;
+    hand_over(kept);
+    kept->gone = kept->fresh;
+    kept->fresh = NULL;
+    hand_over(kept);
 }
-
-static _Thread_local tern_thread_end end = {.run = give_all};
 
 void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended)
 {
     if (kept->count == 0)
-        tern_at_thread_end(&end);
+        tern_at_thread_end(&tern_thread.headers_end, give_all);
     ended->last->next = kept->gone;
     kept->gone = ended->first;
     kept->count += ended->count;
     if (kept->count >= BATCH)
-        hand_over();
+        hand_over(kept);
 }

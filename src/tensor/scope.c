@@ -6,25 +6,10 @@
 #include "tensor/header.h"
 #include "tensor/scope.h"
 
-enum { MAX_DEPTH = 1024, ROOT_IS_LARGE = 10000 };
-
-typedef struct stack {
-    tern_tensor **items;
-    size_t count, capacity;
-    size_t mark[MAX_DEPTH]; /* where each open scope begins; mark[0] is the root's */
-    int depth;
-    tern_headers_kept *headers; /* this thread's, where there are items */
-    int64_t opened;             /* while debugging */
-    tern_scope_place *place;    /* of MAX_DEPTH open scopes, likewise; or NULL */
-} stack;
-
-static _Thread_local stack scopes;
-
-static void drain(void);
-static _Thread_local tern_thread_end end = {.run = drain};
+enum { ROOT_IS_LARGE = 10000 };
 
 /* With a pointer, because each look at a thread's variable takes a call. */
-static __attribute__((noinline)) void release_down_to(stack *s, size_t mark)
+static __attribute__((noinline)) void release_down_to(tern_scope_stack *s, size_t mark)
 {
     tern_headers ended = {.count = 0};
     while (s->count > mark)
@@ -34,7 +19,7 @@ static __attribute__((noinline)) void release_down_to(stack *s, size_t mark)
 }
 
 /* Errors about what ends in here tell of the scope that does. */
-static __attribute__((noinline)) void release_and_tell(stack *s, int depth)
+static __attribute__((noinline)) void release_and_tell(tern_scope_stack *s, int depth)
 {
     static const tern_scope_place root = {.number = 0};
     const tern_scope_place *outer = tern_thread.ending;
@@ -43,7 +28,7 @@ static __attribute__((noinline)) void release_and_tell(stack *s, int depth)
     tern_thread.ending = outer;
 }
 
-static void release_from(stack *s, int depth)
+static void release_from(tern_scope_stack *s, int depth)
 {
     if (tern_debugging)
         release_and_tell(s, depth);
@@ -54,41 +39,45 @@ static void release_from(stack *s, int depth)
 /* At the end of the thread. */
 static void drain(void)
 {
-    release_from(&scopes, 0);
-    tern_free(scopes.items);
-    tern_free(scopes.place);
-    scopes.items = NULL;
-    scopes.place = NULL;
-    scopes.capacity = 0;
+    tern_scope_stack *s = &tern_thread.scopes;
+    release_from(s, 0);
+    tern_free(s->items);
+    tern_free(s->place);
+    s->items = NULL;
+    s->place = NULL;
+    s->capacity = 0;
 }
 
-static bool reserve(size_t n)
+static __attribute__((noinline)) bool grow(tern_scope_stack *s)
 {
-    if (scopes.count + n <= scopes.capacity)
-        return true;
-    size_t capacity = scopes.capacity ? 2 * scopes.capacity : 256;
-    tern_tensor **items = tern_grow(scopes.items, capacity * sizeof *items);
+    size_t capacity = s->capacity ? 2 * s->capacity : 256;
+    tern_tensor **items = tern_grow(s->items, capacity * sizeof *items);
     if (!items)
         return false;
-    scopes.items = items;
-    scopes.capacity = capacity;
-    scopes.headers = tern_headers_of_thread();
-    tern_at_thread_end(&end);
+    s->items = items;
+    s->capacity = capacity;
+    s->headers = &tern_thread.headers;
+    tern_at_thread_end(&tern_thread.scopes_end, drain);
     return true;
+}
+
+static bool reserve(tern_scope_stack *s, size_t n)
+{
+    return s->count + n <= s->capacity || grow(s);
 }
 
 tern_status tern_scope_reserve(int n)
 {
-    return reserve((size_t)n) ? TERN_OK : TERN_ERR_MEMORY;
+    return reserve(&tern_thread.scopes, (size_t)n) ? TERN_OK : TERN_ERR_MEMORY;
 }
 
 /* ---- debugging --------------------------------------------------------------------------- */
 
 /* module: the kind of the module whose call the scope is of; NULL: a scope of the program's. The calls' scopes have
  * no number and no depth of their own, as the program does not see them. */
-static __attribute__((noinline)) void note_opened(stack *s, const char *module)
+static __attribute__((noinline)) void note_opened(tern_scope_stack *s, const char *module)
 {
-    if (!s->place && !(s->place = tern_alloc(MAX_DEPTH * sizeof *s->place)))
+    if (!s->place && !(s->place = tern_alloc(TERN_SCOPE_DEPTH * sizeof *s->place)))
         return;
     const int around = s->depth > 1 ? s->place[s->depth - 1].depth : 0;
     s->place[s->depth] = (tern_scope_place){.number = module ? s->opened : ++s->opened,
@@ -99,9 +88,9 @@ static __attribute__((noinline)) void note_opened(stack *s, const char *module)
 }
 
 /* A training loop without a scope keeps all that it makes. */
-static __attribute__((noinline)) void watch_root(const tern_tensor *x)
+static __attribute__((noinline)) void watch_root(const tern_scope_stack *s, const tern_tensor *x)
 {
-    if (scopes.depth == 0 && scopes.count == ROOT_IS_LARGE)
+    if (s->depth == 0 && s->count == ROOT_IS_LARGE)
         tern_warn("scope", "tern_scope_clear",
                   "the root scope holds %d tensors and grows (the newest is made by %s): what is "
                   "made outside of TERN_SCOPE { } stays until tern_scope_clear() or the end of the "
@@ -113,18 +102,19 @@ static __attribute__((noinline)) void watch_root(const tern_tensor *x)
 
 tern_tensor *tern_scoped(tern_tensor *x)
 {
+    tern_scope_stack *s = &tern_thread.scopes;
     if (!x)
         return NULL;
-    if (!reserve(1)) {
+    if (!reserve(s, 1)) {
         tern_release(x);
         return NULL;
     }
     if (tern_debugging)
-        watch_root(x);
-    return scopes.items[scopes.count++] = x;
+        watch_root(s, x);
+    return s->items[s->count++] = x;
 }
 
-static tern_scope_block enter(stack *s, const char *module)
+static tern_scope_block enter(tern_scope_stack *s, const char *module)
 {
     s->mark[++s->depth] = s->count;
     if (tern_debugging)
@@ -134,14 +124,14 @@ static tern_scope_block enter(stack *s, const char *module)
 
 tern_scope_block tern_scope_enter(void)
 {
-    if (scopes.depth + 1 < MAX_DEPTH)
-        return enter(&scopes, NULL);
-    tern_fail(TERN_ERR_STATE, "TERN_SCOPE: more than %d scopes are open", MAX_DEPTH - 1);
+    if (tern_thread.scopes.depth + 1 < TERN_SCOPE_DEPTH)
+        return enter(&tern_thread.scopes, NULL);
+    tern_fail(TERN_ERR_STATE, "TERN_SCOPE: more than %d scopes are open", TERN_SCOPE_DEPTH - 1);
     /* What is made inside belongs to the scope around. */
     return (tern_scope_block){.active = 1, .depth = -1};
 }
 
-static bool leave(stack *s, const tern_scope_block *block)
+static bool leave(tern_scope_stack *s, const tern_scope_block *block)
 {
     if (block->depth <= 0 || block->depth > s->depth)
         return false;
@@ -152,12 +142,12 @@ static bool leave(stack *s, const tern_scope_block *block)
 
 void tern_scope_leave(tern_scope_block *block)
 {
-    if (leave(&scopes, block))
+    if (leave(&tern_thread.scopes, block))
         tern_flush(); /* the end of a step, or of what was wanted */
 }
 
 /* Hand x from scope `depth`, if it is that scope's, to the scope around. */
-static void escape(stack *s, int depth, tern_tensor *x)
+static void escape(tern_scope_stack *s, int depth, tern_tensor *x)
 {
     /* Swap it to the scope's beginning and begin the scope after it. */
     size_t *mark = &s->mark[depth];
@@ -172,13 +162,14 @@ static void escape(stack *s, int depth, tern_tensor *x)
 
 tern_scope_block tern_call_scope_enter(const char *module)
 {
-    return scopes.depth + 1 < MAX_DEPTH ? enter(&scopes, module)
-                                        : (tern_scope_block){.active = 1, .depth = -1};
+    return tern_thread.scopes.depth + 1 < TERN_SCOPE_DEPTH
+               ? enter(&tern_thread.scopes, module)
+               : (tern_scope_block){.active = 1, .depth = -1};
 }
 
 void tern_call_scope_leave(tern_scope_block *block, tern_tensor *const *out, int k)
 {
-    stack *s = &scopes;
+    tern_scope_stack *s = &tern_thread.scopes;
     for (int i = 0; i < k && block->depth > 0 && block->depth <= s->depth; i++)
         if (out[i])
             escape(s, block->depth, out[i]);
@@ -197,12 +188,12 @@ tern_tensor *tern_escape(tern_tensor *x)
 {
     if (!x || !tern_given(x, "tern_escape", "x"))
         return NULL;
-    if (scopes.depth > 0)
-        escape(&scopes, scopes.depth, x);
+    if (tern_thread.scopes.depth > 0)
+        escape(&tern_thread.scopes, tern_thread.scopes.depth, x);
     return x;
 }
 
 void tern_scope_clear(void)
 {
-    release_from(&scopes, scopes.depth);
+    release_from(&tern_thread.scopes, tern_thread.scopes.depth);
 }

@@ -275,7 +275,7 @@ static __attribute__((noinline)) void release_one(tern_tensor *x, int refs)
     tern_headers ended = {.count = 0};
     release_last(x, &ended, refs);
     if (ended.count)
-        tern_released(tern_headers_of_thread(), &ended);
+        tern_released(&tern_thread.headers, &ended);
 }
 
 void tern_release_into(tern_tensor *x, tern_headers *ended)

@@ -30,7 +30,7 @@ typedef struct listing {
 /* Where the library keeps them (tern/device.h's programs_loaded). */
 static bool path_of_folder(char *path)
 {
-    const char *own = getenv("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *own = tool_env("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     int n = own && *own     ? snprintf(path, PATH_BYTES, "%s", own)
             : xdg && *xdg   ? snprintf(path, PATH_BYTES, "%s/tern", xdg)

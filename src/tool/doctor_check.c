@@ -160,7 +160,7 @@ static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char 
             snprintf(r->what, sizeof r->what, "%s", what);
         }
         if (wrong)
-            is_wrong(r, what, "%.9g where the cpu has %.9g", y[i], x[i]);
+            is_wrong(r, what, "%.9g where the cpu has %.9g", isnan(y[i]) ? fabs(y[i]) : y[i], x[i]);
     }
     free(x);
     free(y);

@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const tool_command *const commands[] = {&tool_devices, &tool_doctor, &tool_bench,
-                                               &tool_tune,    &tool_cache,  &tool_summary};
+static const tool_command *const commands[] = {&tool_devices,    &tool_doctor, &tool_bench,
+                                               &tool_tune,       &tool_cache,  &tool_summary,
+                                               &tool_environment};
 enum { COMMANDS = sizeof commands / sizeof *commands, MOST_WORDS = 4 };
 
 int tool_fail(int code, const char *format, ...)

@@ -24,12 +24,15 @@ typedef struct tool_command {
     int (*run)(const char *const *words, int n);
 } tool_command;
 extern const tool_command tool_devices, tool_doctor, tool_bench, tool_tune, tool_cache,
-    tool_summary;
+    tool_summary, tool_environment;
 
 /* "tern: ..." to stderr, and an exit code. */
 int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same with the library's last error. */
 int tool_fail_with_error(const char *what);
+
+/* The value of a variable of the environment that the library reads; NULL where it is not set. */
+const char *tool_env(const char *name);
 
 /* "3.2 GiB", "12 B", into text. */
 const char *tool_bytes(double bytes, char text[32]);

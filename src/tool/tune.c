@@ -218,7 +218,7 @@ static int run(const char *const *words, int n)
         snprintf(file.path, sizeof file.path, "%s", path);
     else if (!tune_file_path(file.path, sizeof file.path))
         return tool_fail(TOOL_WRONG, "tune: neither XDG_CONFIG_HOME nor HOME is set");
-    setenv("TERN_OPENCL_TUNING", "", 1); /* the device opens whatever the file holds */
+    setenv("TERN_OPENCL_TUNING", "off", 1); /* the device opens whatever the file holds */
     json_t *device = doctor_describe(n ? words[0] : "opencl:0", seconds);
     if (!device)
         return TOOL_WRONG;

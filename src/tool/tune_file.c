@@ -13,10 +13,10 @@
 
 bool tune_file_path(char *path, size_t bytes)
 {
-    const char *own = getenv("TERN_OPENCL_TUNING"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *own = tool_env("TERN_OPENCL_TUNING"), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     int n = -1;
-    if (own && *own)
+    if (own && strcmp(own, "off") != 0)
         n = snprintf(path, bytes, "%s", own);
     else if (xdg && *xdg)
         n = snprintf(path, bytes, "%s/tern/opencl.tuning", xdg);

@@ -1,5 +1,6 @@
 /* kernels.c -- from a kernel's name to its parameters, and to the code of the best instruction set
  * that has it. */
+#include "base/env.h"
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/signature.h"
@@ -40,7 +41,7 @@ enum { MAX_LEVELS = 4 };
  * leaves out those above it. */
 static int supported_levels(level levels[MAX_LEVELS])
 {
-    const char *highest = getenv("TERN_CPU_ISA");
+    const char *highest = tern_env(TERN_ENV_CPU_ISA);
     int n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init();

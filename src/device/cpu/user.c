@@ -1,5 +1,6 @@
 /* user.c -- kernels of the program's own on the cpu: from C++ text to a library that the host's compiler makes, kept
  * in the cache; through an OpenCL device of the processor where there is no compiler. */
+#include "base/env.h"
 #include "base/dynlib.h"
 #include "device/cache.h"
 #include "device/cpu/cpu.h"
@@ -127,13 +128,13 @@ static int run_compiler(const char *name, const workshop *w)
     return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
 }
 
-/* Compilers, the program's choice first: TERN_CXX, empty for none. */
+/* Compilers, the program's choice first: TERN_CXX, off for none. */
 static const char *compiler(int i)
 {
     static const char *const names[] = {"c++", "g++", "clang++"};
-    const char *own = getenv("TERN_CXX");
+    const char *own = tern_env(TERN_ENV_CXX);
     if (own)
-        return i == 0 && *own ? own : NULL;
+        return i == 0 && strcmp(own, "off") != 0 ? own : NULL;
     return i < 3 ? names[i] : NULL;
 }
 

@@ -3,6 +3,7 @@
  * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled. So forward alone, of
  * which each length of a prompt would be another shape, is left to tern's own kernel (ops/attention/attention_tiles.c), as
  * are small ones, whose gradient is more launches than that. */
+#include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/dnn_attention.h"
 #include "types_host.h"
@@ -82,15 +83,15 @@ static bool describe(const tern_attention *a, tern_dnn_problem *p)
 /* TERN_CUDNN_ATTENTION: 1 for all that cuDNN takes, 0 for none, to compare the two. */
 static bool is_wanted(tern_place *place, const tern_attention *a)
 {
-    const char *wanted = getenv("TERN_CUDNN_ATTENTION");
     const tern_attention_block *b = a->block;
     if (!tern_cuda.has_graph || !tern_backends_cudnn_is_enabled() ||
-        (a->gradient && a->deterministic) || (wanted && *wanted == '0'))
+        (a->gradient && a->deterministic) || !tern_env_flag(TERN_ENV_CUDNN_ATTENTION, true))
         return false;
     double products = (double)(b->count[0] * b->count[1]) * (double)b->queries * (double)b->keys *
                       (double)(a->width + a->value_width);
-    return wanted || ((a->gradient || a->trains) && products >= 1 << FEWEST &&
-                      tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
+    return tern_env(TERN_ENV_CUDNN_ATTENTION) ||
+           ((a->gradient || a->trains) && products >= 1 << FEWEST &&
+            tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
 /* *found is NULL where no plan can be kept, and not usable where cuDNN refuses, which its graph says; what else fails is an
@@ -173,7 +174,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
                          : p->usable             ? tern_dnn_attend(&p->graph, &problem, &places)
                                                  : p->graph.code;
     if (p)
-        p->recorded |= tern_cuda_recording != NULL;
+        p->recorded |= tern_thread.recording_stream != NULL;
     *taken &= p != NULL;
     if (tern_cuda_dnn_refuses(code)) { /* its heuristics thought otherwise */
         p->graph.code = code;

@@ -3,6 +3,7 @@
  * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
  * needs (convolution_choice.c). Everything that it has no words for is left to products of columns
  * (ops/convolution/conv_run.c). */
+#include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/convolution.h"
 #include <stdlib.h>
@@ -68,13 +69,13 @@ static bool fits(const tern_convolution *c)
  * compare the two. */
 static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
-    const char *wanted = getenv("TERN_CUDNN_CONVOLUTION");
     bool half = c->dtype == TERN_F16 || c->dtype == TERN_BF16;
-    if (!tern_cuda.has_graph || c->adds || c->deterministic || (wanted && *wanted == '0') ||
-        (!half && !c->tf32))
+    if (!tern_cuda.has_graph || c->adds || c->deterministic ||
+        !tern_env_flag(TERN_ENV_CUDNN_CONVOLUTION, true) || (!half && !c->tf32))
         return false;
-    return wanted || (half && c->channels_last && c->shape->groups == 1 &&
-                      tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
+    return tern_env(TERN_ENV_CUDNN_CONVOLUTION) ||
+           (half && c->channels_last && c->shape->groups == 1 &&
+            tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
 static void set_dims(int *to, int64_t a, int64_t b, const int64_t *dims, int n)
@@ -208,7 +209,7 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     plan *p = place_of(state, &k);
     *found = p;
     if (!p || (p->used && memcmp(&p->of, &k, sizeof k) == 0 &&
-               (!p->untried || p->recorded || tern_cuda_recording)))
+               (!p->untried || p->recorded || tern_thread.recording_stream)))
         return TERN_OK;
     drop(p);
     p->of = k;
@@ -312,7 +313,7 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
-        p->recorded |= tern_cuda_recording && p->graph.plan;
+        p->recorded |= tern_thread.recording_stream && p->graph.plan;
     }
     pthread_mutex_unlock(&device->dnn_lock);
     return status;

@@ -219,7 +219,7 @@ static int measured(tern_place *place, cudnnHandle_t handle, plan *p, const tern
         if (listed[i].algorithm == known[0] && listed[i].math == known[1])
             best = i;
     tern_free(known);
-    p->untried = best < 0 && tern_cuda_recording;
+    p->untried = best < 0 && tern_thread.recording_stream;
     if (best >= 0 || p->untried)
         return best < 0 ? 0 : best;
     best = fastest(place, handle, p, c, listed, n);

@@ -4,6 +4,7 @@
 #include "device/backend.h"
 #include "device/cuda/types.h"
 #include "device/user_source.h"
+#include "base/thread.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -75,11 +76,11 @@ static inline tern_cuda_state *tern_cuda_state_of(const tern_place *place)
 }
 
 /* The stream that a thread makes a graph on: its launches go there, those of others do not. */
-extern _Thread_local cudaStream_t tern_cuda_recording;
 /* Where the calling thread's work on the device goes. */
 static inline cudaStream_t tern_cuda_stream(const tern_place *place)
 {
-    return tern_cuda_recording ? tern_cuda_recording : tern_cuda_state_of(place)->stream;
+    return tern_thread.recording_stream ? tern_thread.recording_stream
+                                        : tern_cuda_state_of(place)->stream;
 }
 
 /* Make the device the calling thread's; TERN_ERR_DEVICE_LOST once it is dead. */

@@ -4,6 +4,7 @@
  *   h = A B + bias,  C = gelu(h), and h is noted; or C = gelu'(h) A B
  *
  * Making a plan takes cuDNN a second of a processor, a kernel compiled: what cuDNN answers for a shape is kept. */
+#include "base/env.h"
 #include "device/cuda/dnn_graph.h"
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +57,11 @@ static bool describe(const tern_gemm *g, problem *p)
 /* TERN_CUDNN_GELU: 1 for all that cuDNN takes, 0 for none, to compare the two. */
 static bool is_wanted(tern_place *place, const tern_gemm *g)
 {
-    const char *wanted = getenv("TERN_CUDNN_GELU");
-    if (!tern_cuda.has_graph || !tern_backends_cudnn_is_enabled() || (wanted && *wanted == '0'))
+    if (!tern_cuda.has_graph || !tern_backends_cudnn_is_enabled() ||
+        !tern_env_flag(TERN_ENV_CUDNN_GELU, true))
         return false;
-    return wanted || ((double)g->m * (double)g->n * (double)g->k >= FEWEST &&
-                      tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
+    return tern_env(TERN_ENV_CUDNN_GELU) || ((double)g->m * (double)g->n * (double)g->k >= FEWEST &&
+                                             tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
 static cudnnBackendDescriptor_t matrix(tern_dnn_graph *g, const problem *p, int id, int64_t rows,
@@ -175,7 +176,7 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
                 : tern_fail(TERN_ERR_DEVICE, "%s: cuDNN has no GELU with this product",
                             tern_place_info(place)->device);
     if (x)
-        x->recorded |= tern_cuda_recording != NULL;
+        x->recorded |= tern_thread.recording_stream != NULL;
     pthread_mutex_unlock(&device->dnn_lock);
     return status;
 }

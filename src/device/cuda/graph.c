@@ -1,8 +1,6 @@
 /* graph.c -- what a stream is given between two points, as a CUDA graph. */
 #include "device/cuda/cuda.h"
 
-_Thread_local cudaStream_t tern_cuda_recording;
-
 /* On a stream of its own: on the device's, what other threads launch meanwhile would go into the
  * graph. Relaxed: a kernel that is new here is compiled and loaded in between. */
 static tern_status record_on(tern_place *place, tern_cuda_state *s,
@@ -11,9 +9,9 @@ static tern_status record_on(tern_place *place, tern_cuda_state *s,
     if (!s->recording)
         CUDA_TRY(place, cudaStreamCreateWithFlags(&s->recording, cudaStreamNonBlocking));
     CUDA_TRY(place, cudaStreamBeginCapture(s->recording, cudaStreamCaptureModeRelaxed));
-    tern_cuda_recording = s->recording;
+    tern_thread.recording_stream = s->recording;
     tern_status status = record(user);
-    tern_cuda_recording = NULL;
+    tern_thread.recording_stream = NULL;
     cudaError_t code = tern_cuda.cudaStreamEndCapture(s->recording, recorded);
     return status == TERN_OK ? tern_cuda_check(place, code, "cudaStreamEndCapture") : status;
 }

@@ -2,6 +2,7 @@
  *
  * Looked through in this order: TERN_CUDA_PATH, the loader's own path, CUDA_HOME and CUDA_PATH,
  * /usr/local/cuda, and the folders of NVIDIA's Python wheels. */
+#include "base/env.h"
 #include "base/dynlib.h"
 #include "device/cuda/cuda.h"
 #include <glob.h>
@@ -41,11 +42,11 @@ static void add_wheels(folders *list, const char *root, const char *python)
 
 static void list_folders(folders *list)
 {
-    const char *own = getenv("TERN_CUDA_PATH"), *home = getenv("HOME");
+    const char *own = tern_env(TERN_ENV_CUDA_PATH), *home = getenv("HOME");
     const char *const installed[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
     const char *const environments[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local",
                                         "/usr", "/opt/conda"};
-    if (own && *own) {
+    if (own) {
         add_folder(list, own, "");
         add_folder(list, own, "/lib64");
         add_folder(list, own, "/lib");
@@ -160,8 +161,8 @@ static void load_nccl(const folders *list, tern_text *notes)
 {
     static const char file[] = "libnccl.so.2";
     char why[512] = "";
-    const char *wanted = getenv("TERN_NCCL");
-    void *library = wanted && *wanted == '0' ? NULL : open_library(list, file, why, sizeof why);
+    void *library =
+        tern_env_flag(TERN_ENV_NCCL, true) ? open_library(list, file, why, sizeof why) : NULL;
     tern_cuda.has_nccl = library && take(COLLECTIVES, library, file, notes);
 }
 
@@ -211,7 +212,10 @@ bool tern_cuda_load(tern_text *notes)
     tern_text missing = {0};
     void *libcuda = open_library(list, "libcuda.so.1", why, sizeof why);
     if (!libcuda) {
-        tern_text_add(notes, "libcuda.so.1: no NVIDIA driver (%s)", why);
+        tern_text_add(notes, "libcuda.so.1: %s (%s)",
+                      strstr(why, "No such file") ? "no NVIDIA driver"
+                                                  : "NVIDIA's driver cannot be loaded",
+                      why);
     } else if (take(DRIVER, libcuda, "libcuda.so.1", notes)) {
         CUresult code = tern_cuda.cuDriverGetVersion(&driver);
         for (size_t i = 0; code == 0 && i < sizeof majors / sizeof *majors && !loaded; i++) {

@@ -31,7 +31,7 @@ bool tern_cl_load(char *reason, size_t bytes)
 
 bool tern_cl_gate(void)
 {
-    if (atomic_load_explicit(&failing, memory_order_relaxed) == 0 || tern_unwatched)
+    if (atomic_load_explicit(&failing, memory_order_relaxed) == 0 || tern_thread.works_ahead)
         return false;
     uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     return call == atomic_load_explicit(&failing, memory_order_relaxed);

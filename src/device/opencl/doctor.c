@@ -4,6 +4,7 @@
  * "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without the driver's optimizer, or "group16", in
  * groups of at most 16; and "gemm_f32" with a way of a product. What is not understood is passed over: a newer
  * program may have written it. */
+#include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <errno.h>
@@ -22,13 +23,13 @@ static bool path_of_profile(tern_place *place, char *path)
 {
     const tern_device_info *d = tern_place_info(place);
     const char *parts[] = {d->platform, d->name, d->uuid, d->driver, TERN_VERSION_TEXT};
-    const char *own = getenv("TERN_DOCTOR"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *own = tern_env(TERN_ENV_DOCTOR), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     uint64_t key = TERN_HASH_SEED;
     int n = -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         key = tern_hash(key, parts[i], strlen(parts[i]) + 1);
-    if (own && *own)
+    if (own)
         n = strcmp(own, "off") == 0 ? -1 : snprintf(path, PATH_BYTES, "%s", own);
     else if (xdg && *xdg)
         n = snprintf(path, PATH_BYTES, "%s/tern/doctor/%016" PRIx64 ".json", xdg, key);

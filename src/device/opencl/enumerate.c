@@ -1,10 +1,14 @@
 /* enumerate.c -- every device of every platform, in one list; nothing found is an ordinary state
  * that the notes explain. */
+#define _GNU_SOURCE /* strcasestr */
+#include "base/env.h"
+#include "base/warning.h"
 #include "device/opencl/opencl.h"
 #include <CL/cl_ext.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
 /* Local memory that kernels of tiles want, such as attention_tiles.cl. */
@@ -141,14 +145,29 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
         add_device(devices, (entry){platform, ids[i]}, notes);
 }
 
+/* Drivers that do not fit say so in words that do not help. */
+static void note_limit(tern_text *notes)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        tern_text_add(
+            notes,
+            "%sthis process may use %llu MiB of addresses (ulimit -v), and a driver with its "
+            "compiler wants some GiB",
+            notes->length ? "; " : "", (unsigned long long)limit.rlim_cur >> 20);
+}
+
 static void find_all(list *devices, tern_text *notes)
 {
     static const char advice[] = "install a driver: pocl-opencl-icd runs OpenCL on the processor, "
                                  "GPUs need their vendor's or mesa-opencl-icd";
     char reason[512];
     if (!tern_cl_load(reason, sizeof reason)) {
-        tern_text_add(notes, "the OpenCL loader is missing (%s); install ocl-icd-libopencl1 and %s",
-                      reason, advice);
+        bool missing = strstr(reason, "No such file") != NULL;
+        tern_text_add(notes, "the OpenCL loader %s (%s)%s%s",
+                      missing ? "is missing" : "cannot be loaded", reason,
+                      missing ? "; install ocl-icd-libopencl1 and " : "", missing ? advice : "");
+        note_limit(notes);
         return;
     }
     cl_platform_id platforms[MAX_PLATFORMS];
@@ -160,14 +179,64 @@ static void find_all(list *devices, tern_text *notes)
         tern_text_add(notes, "clGetPlatformIDs gave %s (%d)", tern_cl_code_name(code), code);
     for (cl_uint i = 0; code == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
         add_platform(devices, platforms[i], notes);
-    tern_cl_note_vendors(notes);
-    if (devices->n == 0)
+    bool installed = tern_cl_note_vendors(notes);
+    if (devices->n == 0 && !installed)
         note(notes, advice);
+    if (devices->n == 0)
+        note_limit(notes);
+}
+
+static void device_name(cl_device_id device, char name[256])
+{
+    *name = '\0';
+    CL(GetDeviceInfo(device, CL_DEVICE_NAME, 255, name, NULL));
+}
+
+/* The number of the device that has the text in its name; -1: none has. */
+static int number_of(const list *devices, const char *text, size_t length)
+{
+    char name[256], part[64];
+    snprintf(part, sizeof part, "%.*s", (int)length, text);
+    for (int i = 0; i < devices->n && *part; i++) {
+        device_name(devices->of[i].device, name);
+        if (strcasestr(name, part))
+            return i;
+    }
+    return -1;
+}
+
+/* What is wrong with the first element that is no number of a device, which numbers there are,
+ * and which one was probably meant: "opencl:1", "gpu0" and a part of a device's name stand for a
+ * number. */
+static void explain_mask(const char *mask, const list *devices, tern_text *notes)
+{
+    char element[64], name[256];
+    size_t length;
+    if (!tern_cl_mask_error(mask, devices->n, element, sizeof element))
+        return;
+    tern_text_add(notes, "; its element \"%s\" is %s; there %s", element,
+                  strspn(element, "0123456789") && devices->n
+                      ? "not the number of a device, or a repeat"
+                      : "no number of a device",
+                  devices->n == 0   ? "is none"
+                  : devices->n == 1 ? "is"
+                                    : "are");
+    for (int i = 0; i < devices->n; i++) {
+        device_name(devices->of[i].device, name);
+        tern_text_add(notes, "%s %d (%.80s)", i ? "," : "", i, name);
+    }
+    if (devices->n == 0)
+        return;
+    length = strcspn(element, "0123456789");
+    int meant = element[length] ? atoi(element + length) : number_of(devices, element, length);
+    tern_text_add(notes, "; did you mean \"%d\"?", meant >= 0 && meant < devices->n ? meant : 0);
+    tern_warn("environment", "TERN_OPENCL_VISIBLE_DEVICES",
+              "\"%s\": its element \"%s\" names no device", mask, element);
 }
 
 static void apply_mask(list *devices, tern_text *notes)
 {
-    const char *mask = getenv("TERN_OPENCL_VISIBLE_DEVICES");
+    const char *mask = tern_env(TERN_ENV_OPENCL_VISIBLE_DEVICES);
     if (!mask)
         return;
     list chosen;
@@ -178,6 +247,7 @@ static void apply_mask(list *devices, tern_text *notes)
     if (chosen.n < devices->n)
         tern_text_add(notes, "%sTERN_OPENCL_VISIBLE_DEVICES=\"%s\" leaves %d of %d devices",
                       notes->length ? "; " : "", mask, chosen.n, devices->n);
+    explain_mask(mask, devices, notes);
     *devices = chosen;
 }
 
@@ -185,7 +255,7 @@ static void apply_mask(list *devices, tern_text *notes)
 
 static bool use_cpu_form(tern_device_type type)
 {
-    const char *form = getenv("TERN_OPENCL_FORM");
+    const char *form = tern_env(TERN_ENV_OPENCL_FORM);
     if (form && strcmp(form, "gpu") == 0)
         return false;
     return (form && strcmp(form, "cpu") == 0) || type == TERN_DEVICE_CPU;
@@ -249,7 +319,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
     s->is_lazy =
         s->cpu_form && info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no launch takes. */
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no
+     * launch takes. */
     s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;
@@ -257,8 +328,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
-    /* PoCL 3 has clang read 18,000 lines that declare all of OpenCL C before each program, which takes longer than the rest of
-     * a kernel, if their guard does not say that they were read. */
+    /* PoCL 3 has clang read 18,000 lines that declare all of OpenCL C before each program, which
+     * takes longer than the rest of a kernel, if their guard does not say that they were read. */
     bool reads_all = s->is_lazy && s->platform_version && strstr(s->platform_version, "PoCL 3.");
     snprintf(s->own_options, sizeof s->own_options, "%s%s", s->options,
              reads_all ? " -D_OPENCL_H_ -DTERN_DECLARES" : "");

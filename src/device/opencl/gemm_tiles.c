@@ -1,4 +1,5 @@
 /* gemm_tiles.c -- matrix products on GPUs: tiles, their limits, programs and launches of matmul_tiles.cl. */
+#include "base/env.h"
 #include "base/warning.h"
 #include "device/gemm_kernel.h"
 #include "device/narrow.h"
@@ -121,7 +122,7 @@ static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
 {
     char message[800];
     tern_error_hold hold;
-    if (getenv("TERN_OPENCL_GEMM"))
+    if (tern_env(TERN_ENV_OPENCL_GEMM))
         return build(place, u);
     TERN_TRY(tern_error_hold_begin(&hold));
     build(place, u);

@@ -52,7 +52,8 @@ const tern_cl_way_around *tern_cl_doctor_way(tern_place *place, const char *kern
 
 /* ---- a device ---------------------------------------------------------------------------- */
 typedef struct tern_cl_kernel tern_cl_kernel;
-/* In the cache on disk: not at all; when it is built; when tern_programs_save asks (the driver keeps it as well). */
+/* In the cache on disk: not at all; when it is built; when tern_programs_save asks (the driver
+ * keeps it as well). */
 typedef enum tern_cl_keep { TERN_CL_KEEP_NOT, TERN_CL_KEEP, TERN_CL_KEEP_LATER } tern_cl_keep;
 
 typedef struct tern_cl_state {
@@ -129,8 +130,12 @@ static inline tern_cl_state *tern_cl_state_of(const tern_place *place)
 tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes);
 /* Which of n devices TERN_OPENCL_VISIBLE_DEVICES names: fills order, returns how many. */
 int tern_cl_mask(const char *mask, int n, int *order);
-/* Note drivers that the loader passed over in silence. */
-void tern_cl_note_vendors(tern_text *notes);
+/* The first element that ends such a list by mistake (-1 does so on purpose) or repeats another;
+ * false where there is none. */
+bool tern_cl_mask_error(const char *mask, int n, char *element, size_t bytes);
+/* Note drivers that the loader passed over in silence. Returns whether a driver is installed,
+ * even if it is broken. */
+bool tern_cl_note_vendors(tern_text *notes);
 
 /* ---- memory.c ---------------------------------------------------------------------------- */
 tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer);
@@ -181,7 +186,8 @@ tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const cha
 void tern_cl_kernel_free(tern_cl_kernel *kernel);
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                             void **kernel);
-/* binaries.c: the program of an entry of the cache, or NULL; into the cache; into it when tern_programs_save asks. */
+/* binaries.c: the program of an entry of the cache, or NULL; into the cache; into it when
+ * tern_programs_save asks. */
 struct tern_cache_key;
 cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
                                const struct tern_cache_key *key);

@@ -5,6 +5,7 @@
  * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
  * gemv there; without CLBlast large products of GPUs that are known go by tiles. TERN_OPENCL_GEMM=own, clblast,
  * portable or tiles:16x16x4x4x16x4 takes that wherever it can, =gpu a GPU's routes. */
+#include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <stdlib.h>
@@ -74,7 +75,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     tern_cl_tile ignored;
     tile = tile ? tile : &ignored;
     const tern_cl_tuning *tuning = &tern_cl_state_of(place)->tuning;
-    const char *forced = getenv("TERN_OPENCL_GEMM");
+    const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
     forced = forced ? forced : "";
     if (strcmp(forced, "portable") == 0)
         return TERN_CL_PORTABLE;
@@ -109,7 +110,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
 bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    const char *forced = getenv("TERN_OPENCL_GEMM");
+    const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
     if (g->dtype == TERN_F64)
         return false;
     if (forced && strncmp(forced, "tiles:", 6) == 0)

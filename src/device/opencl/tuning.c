@@ -1,4 +1,5 @@
 /* tuning.c -- a tuning file: its lines, and what they tell CLBlast and the routes. */
+#include "base/env.h"
 #include "device/opencl/gemm.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -210,11 +211,11 @@ static tern_status read_line(reader *r)
 /* Its name; false where there is none. */
 static bool path_of_file(char *path, bool *asked_for)
 {
-    const char *own = getenv("TERN_OPENCL_TUNING"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *own = tern_env(TERN_ENV_OPENCL_TUNING), *xdg = getenv("XDG_CONFIG_HOME");
     const char *home = getenv("HOME");
     int n = -1;
     *asked_for = own != NULL;
-    if (own && *own)
+    if (own && strcmp(own, "off") != 0)
         n = snprintf(path, PATH_BYTES, "%s", own);
     else if (!own && xdg && *xdg)
         n = snprintf(path, PATH_BYTES, "%s/tern/opencl.tuning", xdg);

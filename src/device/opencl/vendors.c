@@ -25,25 +25,28 @@ static bool library_of(const char *path, char *library, size_t bytes)
     return read && *library;
 }
 
-static void note_file(tern_text *notes, const char *path)
+/* Notes what is wrong with the driver of an .icd file. Returns whether a driver is installed, which may be broken. */
+static bool note_file(tern_text *notes, const char *path)
 {
     char name[PATH_BYTES];
     if (!library_of(path, name, sizeof name)) {
         tern_text_add(notes, "%s%s names no driver", notes->length ? "; " : "", path);
-        return;
+        return false;
     }
     void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         const char *why = dlerror();
         tern_text_add(notes, "%s%s: its driver cannot be loaded (%s)", notes->length ? "; " : "",
                       path, why ? why : name);
-        return;
+        return why && !strstr(why, "No such file");
     }
-    if (!dlsym(library, "clGetExtensionFunctionAddress") &&
-        !dlsym(library, "clIcdGetPlatformIDsKHR"))
+    bool is_driver =
+        dlsym(library, "clGetExtensionFunctionAddress") || dlsym(library, "clIcdGetPlatformIDsKHR");
+    if (!is_driver)
         tern_text_add(notes, "%s%s: %s is not an OpenCL driver", notes->length ? "; " : "", path,
                       name);
     dlclose(library);
+    return is_driver;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -52,27 +55,28 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-void tern_cl_note_vendors(tern_text *notes)
+bool tern_cl_note_vendors(tern_text *notes)
 {
     const char *chosen = getenv("OCL_ICD_VENDORS");
     const char *folder = chosen && *chosen ? chosen : "/etc/OpenCL/vendors";
     if (ends_with(folder, ".icd")) {
-        note_file(notes, folder);
-        return;
+        return note_file(notes, folder);
     }
     DIR *d = opendir(folder);
     int drivers = 0;
+    bool installed = false;
     for (struct dirent *entry; d && (entry = readdir(d));) {
         char path[PATH_BYTES];
         if (!ends_with(entry->d_name, ".icd") ||
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_BYTES)
             continue;
         drivers++;
-        note_file(notes, path);
+        installed = note_file(notes, path) || installed;
     }
     if (d)
         closedir(d);
     if (drivers == 0)
         tern_text_add(notes, "%s%s lists no driver%s", notes->length ? "; " : "", folder,
                       chosen && *chosen ? " (the folder is OCL_ICD_VENDORS)" : "");
+    return installed;
 }

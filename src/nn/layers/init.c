@@ -2,23 +2,21 @@
 #include "nn/layers/layer.h"
 #include <math.h>
 
-static _Thread_local bool skips;
-
 tern_skip_init_block tern_skip_init_enter(void)
 {
-    tern_skip_init_block block = {.active = 1, .saved = skips};
-    skips = true;
+    tern_skip_init_block block = {.active = 1, .saved = tern_thread.skips_init};
+    tern_thread.skips_init = true;
     return block;
 }
 
 void tern_skip_init_leave(tern_skip_init_block *block)
 {
-    skips = block->saved;
+    tern_thread.skips_init = block->saved;
 }
 
 static tern_tensor *uniform(tern_tensor *x, double low, double high)
 {
-    if (!skips)
+    if (!tern_thread.skips_init)
         TERN_NO_GRAD
             x = tern_uniform_(x, low, high);
     return x;
@@ -26,7 +24,7 @@ static tern_tensor *uniform(tern_tensor *x, double low, double high)
 
 static tern_tensor *normal(tern_tensor *x, double mean, double std)
 {
-    if (!skips)
+    if (!tern_thread.skips_init)
         TERN_NO_GRAD
             x = tern_normal_(x, mean, std);
     return x;
@@ -44,7 +42,7 @@ tern_tensor *tern_nn_init_normal_(tern_tensor *x, double mean, double std)
 
 tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value)
 {
-    if (!skips)
+    if (!tern_thread.skips_init)
         TERN_NO_GRAD
             x = tern_fill_(x, tern_scalar_real(value));
     return x;

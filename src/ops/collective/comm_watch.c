@@ -1,10 +1,10 @@
 /* comm_watch.c -- the watch of what each thread sends to other devices. */
 #include "ops/collective/comm_watch.h"
-
-static _Thread_local tern_comm_watch *watch;
+#include "base/thread.h"
 
 tern_comm_watch *tern_comm_watch_now(void)
 {
+    tern_comm_watch *watch = tern_thread.comm_watch;
     if (watch)
         atomic_fetch_add(&watch->refs, 1);
     return watch;
@@ -12,8 +12,8 @@ tern_comm_watch *tern_comm_watch_now(void)
 
 tern_comm_watch *tern_comm_watched_by(tern_comm_watch *w)
 {
-    tern_comm_watch *before = watch;
-    watch = w;
+    tern_comm_watch *before = tern_thread.comm_watch;
+    tern_thread.comm_watch = w;
     return before;
 }
 
