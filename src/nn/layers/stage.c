@@ -2,7 +2,8 @@
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 
-/* Hooks and others see a module's input and result, and a computed parameter is made by the module's run. */
+/* Hooks and others see a module's input and result, and a computed parameter is made by the
+ * module's run. */
 bool tern_layer_stage(tern_module *m, tern_stage *stage)
 {
     if (!m || m->hooks || m->around || m->computes)

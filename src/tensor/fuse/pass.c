@@ -1,4 +1,5 @@
-/* pass.c -- what the backward pass does beside running node after node, in the order in which it asks. */
+/* pass.c -- what the backward pass does beside running node after node, in the order in which it
+ * asks. */
 #include "tensor/fuse/parts.h"
 
 tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_node **next)
@@ -46,7 +47,8 @@ const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, 
     return g->din[i]->dtype == TERN_F32 ? tern_edge_past_cast(node, i, g->fused->f32_grads) : edge;
 }
 
-/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's too. */
+/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's
+ * too. */
 void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
 {
     const tern_edge *edge = &node->edge[0];
