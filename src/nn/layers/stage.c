@@ -8,6 +8,6 @@ bool tern_layer_stage(tern_module *m, tern_stage *stage)
 {
     if (!m || m->hooks || m->around || m->computes)
         return false;
-    *stage = (tern_stage){.module = m};
+    *stage = (tern_stage){.module = m, .ref = {m, m->number}};
     return tern_layer_linear_stage(m, stage) || tern_layer_activation_stage(m, stage);
 }

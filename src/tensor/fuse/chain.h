@@ -3,7 +3,7 @@
  * are one operation. */
 #ifndef TERN_TENSOR_FUSE_CHAIN_H
 #define TERN_TENSOR_FUSE_CHAIN_H
-#include <tern/tensor.h>
+#include "base/thread.h"
 
 typedef struct tern_stage tern_stage;
 
@@ -24,6 +24,7 @@ extern const tern_stage_kind tern_stage_linear, tern_stage_relu, tern_stage_gelu
 struct tern_stage {
     const tern_stage_kind *kind;
     struct tern_module *module;
+    tern_module_ref ref; /* of the module, for profiles and errors */
     /* Fills weight and bias of a product; called once they are needed. */
     void (*parameters)(tern_stage *stage);
     tern_tensor *weight, *bias;

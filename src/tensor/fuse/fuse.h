@@ -45,7 +45,7 @@
  * tern_fuse_settle computes the gradient that an output stands for before anybody sees it or adds
  * to it.
  *
- * Who notices: nobody by values. A profiler shows what ran, a fused operation as one row, and
+ * Who notices: nobody by values. A profiler shows what ran, under the modules that it ran for, and
  * changes nothing by running. Counters show fewer launches; bench/traffic.c and its test hold
  * their numbers. */
 #ifndef TERN_TENSOR_FUSE_H
