@@ -18,10 +18,12 @@ tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_
 
 bool tern_fuse_begin(tern_walk *w, const tern_node *node, tern_gradient *g, tern_fused_gradient *f)
 {
-    *f = (tern_fused_gradient){.half_copy_dtype = tern_half_copy_wanted(w, node),
-                               .f32_grads = tern_f32_grads_wanted(w, node),
-                               .relu = node->n_out ? node->output[0].fused.relu : NULL};
+    *f = (tern_fused_gradient){.f32_grads = tern_f32_grads_wanted(w, node)};
     g->fused = f;
+    if (!node->op->fusion)
+        return false;
+    f->half_copy_dtype = tern_half_copy_wanted(w, node);
+    f->relu = node->output[0].fused.relu;
     tern_accumulate_offer(w, node, f);
     tern_grad_outs_offer(w, node, f);
     g->din[0] = tern_seed_gradient(w, node, g->needs);
