@@ -58,8 +58,9 @@ typedef struct tern_block {
  * asked, free, and tern's own. */
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void tern_block_free(tern_block *block);
-/* A block may wait in the cache with what was written into it, one for each key: the first function gives it back instead of
- * freeing it, the second one returns it unchanged, or NULL where there is none. Who gives it back chose the key. */
+/* A block may wait in the cache with what was written into it, one for each key, which the caller
+ * chooses: the first function gives the block back instead of freeing it, the second one returns
+ * it unchanged, or NULL where there is none. */
 enum { TERN_CONTENT_KEYS = 32 };
 void tern_block_keep_content(tern_block *block, int key);
 tern_block *tern_block_take_content(tern_place *place, int key);

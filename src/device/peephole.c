@@ -1,5 +1,5 @@
-/* peephole.c -- what a recording makes of a few kernels in a row, on devices with work-groups: two of them become one, and
- * results that nobody reads are not written. */
+/* peephole.c -- peephole optimization of recordings, on devices with work-groups: two kernels
+ * become one, and results that nobody reads are not written. */
 #include "device/recording.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -50,7 +50,8 @@ typedef struct tern_pair {
     tern_arg args[16];
     int n;
 } tern_pair;
-/* Whether there is one for this launch of a kernel's (peephole.c); then the last is recorded no more. */
+/* Whether there is one for this launch of a kernel's (peephole.c); the last is recorded no more
+ * then. */
 bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair);
 /* A block of the pool has no tensor any more: what was written to it, and not read since, need not be. */
 void tern_record_end_of(tern_graph *graph, const tern_block *block);

@@ -21,11 +21,6 @@ static double of_linear(const tern_call *call)
 {
     return times(call->out[0], last(call->in[0], 1));
 }
-/* y (..., n) = f(h) w2', h (..., m) = x (..., k) w1' */
-static double of_two_linears(const tern_call *call)
-{
-    return times(call->out[1], last(call->in[0], 1)) + times(call->out[0], last(call->out[1], 1));
-}
 /* dy (..., n) and, of another operation w (n, k), or x (..., k): products of n and k. */
 static double of_linear_gradient(const tern_call *call)
 {
@@ -119,8 +114,6 @@ double tern_profile_flops(const tern_call *call)
         double (*count)(const tern_call *call);
     } table[] = {{"linear", 2, of_linear},
                  {"linear_packed", 4, of_linear},
-                 {"linear_relu_linear", 5, of_two_linears},
-                 {"linear_gelu_linear", 5, of_two_linears},
                  {"linear_gradient", 2, of_linear_gradient},
                  {"linear_gelu_gradient", 3, of_linear_gradient},
                  {"matmul", 2, of_product},

@@ -97,7 +97,8 @@ typedef enum tern_cast {
     TERN_CAST_REFUSED /* an error: the gradient does not fit into halves */
 } tern_cast;
 
-/* Whether the outputs look into input 0; forward is NULL then. Several views by one call are not written in place. */
+/* Whether the outputs look into input 0; forward is NULL then. Several views by one call are not
+ * written in place. */
 typedef enum tern_view_kind { TERN_VIEW_NONE = 0, TERN_VIEW_ONE, TERN_VIEW_SEVERAL } tern_view_kind;
 
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)

@@ -48,7 +48,8 @@ tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
 
 /* ---- leaf.c ------------------------------------------------------------------------------ */
-/* Threads may leave gradients in the same leaf: its lock, which is locked; the caller unlocks it. */
+/* Locks the leaf, in which several threads may leave gradients, and returns the lock: the caller
+ * unlocks it. */
 pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf);
 
 /* ---- ready.c ------------------------------------------------------------------------------ */

@@ -27,10 +27,12 @@ tern_module *tern_layer_if(tern_module *m, tern_status status);
 bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
 bool tern_layer_calls(const tern_module *m, tern_module_call call);
 
-/* ---- stages of a Sequential ------------------------------------------------------------------- */
-/* Whether m is one operation of its input, which nobody but the module after it sees; fills stage then. */
+/* ---- stages of a Sequential ------------------------------------------------------------------ */
+/* Returns whether m is one operation of its input whose result nobody but the next module sees, and
+ * fills stage then. */
 bool tern_layer_stage(tern_module *m, tern_stage *stage);
-/* The same of the kinds that there are: a Linear; an activation that does not write into its input. They fill the kind. */
+/* The same of a Linear, and of an activation that does not write into its input; they fill the
+ * kind. */
 bool tern_layer_linear_stage(const tern_module *m, tern_stage *stage);
 bool tern_layer_activation_stage(const tern_module *m, tern_stage *stage);
 

@@ -4,6 +4,7 @@
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
  * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
  * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
+#include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
 #include "device/device.h"
 #include "ops/elementwise/elementwise.h"
@@ -72,6 +73,49 @@ static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
     return tern_gemm_sums_fit(like->storage->place, &g, fit);
 }
 
+/* ---- each layer as a range of a profile ------------------------------------------------------- */
+
+typedef struct linears_attributes {
+    tern_module_ref layer[2]; /* the modules, which may be gone */
+} linears_attributes;
+
+typedef struct range {
+    int64_t span;
+    tern_module_ref outer;
+} range;
+
+/* A profile shows the kernels that ran for a layer as those of its module, and errors name it. */
+static range begin_layer(tern_span_kind kind, const void *attributes, int i)
+{
+    const tern_module_ref *layer = &((const linears_attributes *)attributes)->layer[i];
+    tern_module_ref *innermost = &tern_thread.running.modules.innermost;
+    range r = {.outer = *innermost};
+    if (layer->module)
+        *innermost = *layer;
+    r.span = tern_span_begin(kind, "linear", 0);
+    return r;
+}
+
+static void end_layer(range r)
+{
+    tern_span_end(r.span);
+    tern_thread.running.modules.innermost = r.outer;
+}
+
+/* One of the products: what it is of is x, w and b. */
+static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, tern_tensor *y,
+                             tern_tensor *const *xwb)
+{
+    static const tern_op layer = {.name = "linear"};
+    const range r = begin_layer(TERN_SPAN_OPERATION, call->attributes, i);
+    tern_status status = tern_launch_gemm(call->place, g);
+    if (r.span && status == TERN_OK)
+        tern_hook_span_call(
+            r.span, &(tern_call){.op = &layer, .in = xwb, .n_in = 3, .n_out = 1, .out = {y}});
+    end_layer(r);
+    return status;
+}
+
 /* ---- forward: y, and h and what is noted for the way back ------------------------------------- */
 
 static tern_shape with_last(const tern_tensor *x, int64_t columns)
@@ -107,8 +151,8 @@ static tern_status forward(tern_call *call)
     second.c = dense(out[Y], second.n, false);
     second.bias = &in[B2]->storage->block->buffer;
     second.bias_at = in[B2]->offset;
-    TERN_TRY(tern_launch_gemm(call->place, &g));
-    return tern_launch_gemm(call->place, &second);
+    TERN_TRY(run_layer(call, 0, &g, out[H], in));
+    return run_layer(call, 1, &second, out[Y], (tern_tensor *[]){out[H], in[W2], in[B2]});
 }
 
 /* ---- backward ------------------------------------------------------------------------------- */
@@ -178,12 +222,10 @@ static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_
     return out[Y] ? TERN_OK : tern_last_status();
 }
 
-static tern_status backward(tern_gradient *g)
+/* Of the second layer, and dh. */
+static tern_status back_to_h(tern_gradient *g, tern_tensor *dh[2])
 {
-    tern_tensor *dh[2] = {NULL, NULL}, *dw1[2], *dw2[2];
-    if (g->recorded)
-        return tern_recompute(g, 1, compose);
-    tern_tensor *dy = tern_contiguous(g->dout[Y]);
+    tern_tensor *dy = tern_contiguous(g->dout[Y]), *dw2[2];
     if (!dy)
         return tern_last_status();
     TERN_TRY(tern_linear_gradients(dy, g->out[H], tern_takes_f32_grad(g, W2), dw2,
@@ -191,6 +233,13 @@ static tern_status backward(tern_gradient *g)
     TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];
+    return TERN_OK;
+}
+
+/* Of the first layer. */
+static tern_status back_to_x(tern_gradient *g, tern_tensor *const dh[2])
+{
+    tern_tensor *dw1[2];
     g->din[B1] = dh[1];
     if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
         return tern_last_status();
@@ -206,6 +255,22 @@ static tern_status backward(tern_gradient *g)
 }
 
 static const tern_fusion linears_fusion = {.grad_outs = 1u << W1 | 1u << B1 | 1u << W2 | 1u << B2};
+
+static tern_status backward(tern_gradient *g)
+{
+    tern_tensor *dh[2] = {NULL, NULL};
+    if (g->recorded)
+        return tern_recompute(g, 1, compose);
+    range r = begin_layer(TERN_SPAN_BACKWARD, g->attributes, 1);
+    tern_status status = back_to_h(g, dh);
+    end_layer(r);
+    if (status != TERN_OK)
+        return status;
+    r = begin_layer(TERN_SPAN_BACKWARD, g->attributes, 0);
+    status = back_to_x(g, dh);
+    end_layer(r);
+    return status;
+}
 
 #define LINEARS(NAME, VARIANT, SAVES)                                                              \
     {                                                                                              \
@@ -267,7 +332,9 @@ static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
     if (!fit || !takes(op->variant, in[X]->dtype) || !is_worth_it(op, in) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
-    return tern_apply_all(op, in, INPUTS, NULL, 0, out, op->variant == RELU ? 2 : 3) == TERN_OK
+    const linears_attributes at = {{stages[0].ref, stages[2].ref}};
+    return tern_apply_all(op, in, INPUTS, &at, sizeof at, out, op->variant == RELU ? 2 : 3) ==
+                   TERN_OK
                ? out[Y]
                : NULL;
 }

@@ -1,7 +1,9 @@
-/* accumulate.c -- gradients that are added to those that are there already by the kernel that makes them. */
+/* accumulate.c -- gradients that are added to those that are there already by the kernel that makes
+ * them. */
 #include "tensor/fuse/parts.h"
 
-/* Where the gradient of input 0 goes, if another one is there that it may be added to. Not where somebody looks at each. */
+/* Where the gradient of input 0 goes, if another one is there that it may be added to. Not where
+ * somebody looks at each. */
 static tern_tensor **already_there(tern_walk *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->accumulates || w->create || tern_thread.mode.anomaly.gradients)

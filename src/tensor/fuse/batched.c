@@ -1,5 +1,5 @@
-/* batched.c -- nodes that run at the end of a backward pass, in one launch: those before leaves whose gradients nobody waits
- * for. */
+/* batched.c -- nodes that run at the end of a backward pass, in one launch: those before leaves
+ * whose gradients nobody waits for. */
 #include "tensor/fuse/parts.h"
 
 tern_status tern_batch_node(tern_walk *w, tern_node *node, bool *batched)

@@ -1,5 +1,5 @@
-/* claim.c -- of several backward passes that come to a leaf, of threads or one within the other, one may write the leaf's
- * gradient in place before the leaf is finished. */
+/* claim.c -- of several backward passes that come to a leaf, of threads or one within the other,
+ * one may write the leaf's gradient in place before the leaf is finished. */
 #include "tensor/fuse/parts.h"
 
 bool tern_fuse_claim(const tern_walk *w, tern_arrival *a)

@@ -1,8 +1,9 @@
-/* deferred.c -- gradients of relu and of casts that are left to the operation before, on devices with work-groups.
+/* deferred.c -- gradients of relu and of casts that are left to the operation before, on devices
+ * with work-groups.
  *
- * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that takes a deferred relu
- * gradient, and nobody looks at it on its way, the operation's own kernel masks what it reads. The gradient of a cast goes on
- * in half precision likewise. */
+ * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that
+ * takes a deferred relu gradient, and nobody looks at it on its way, the operation's own kernel
+ * masks what it reads. The gradient of a cast goes on in half precision likewise. */
 #include "tensor/fuse/parts.h"
 #include "device/device.h"
 #include "tensor/from_ops.h"

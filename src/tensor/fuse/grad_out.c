@@ -1,10 +1,11 @@
-/* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket (leaf.h), by the operation
- * and not by a copy when the leaf is finished. */
+/* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket
+ * (leaf.h), by the operation and not by a copy when the leaf is finished. */
 #include "tensor/fuse/parts.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 
-/* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is there. */
+/* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is
+ * there. */
 static tern_tensor *bucket_view(tern_walk *w, const tern_edge *edge)
 {
     tern_history *h = edge->leaf ? edge->leaf->history : NULL;
@@ -14,7 +15,8 @@ static tern_tensor *bucket_view(tern_walk *w, const tern_edge *edge)
     return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->home : NULL;
 }
 
-/* Whether node's backward may read from the same memory: the gradient of a step before may be an input. */
+/* Whether node's backward may read from the same memory: the gradient of a step before may be an
+ * input. */
 static bool is_read(const tern_node *node, const tern_tensor *x)
 {
     for (int i = 0; i < node->n_in + node->n_out; i++)

@@ -1,4 +1,5 @@
-/* pass.c -- what the backward pass does beside running node after node, in the order in which it asks. */
+/* pass.c -- what the backward pass does beside running node after node, in the order in which it
+ * asks. */
 #include "tensor/fuse/parts.h"
 
 tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_node **next)
@@ -17,10 +18,12 @@ tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_
 
 bool tern_fuse_begin(tern_walk *w, const tern_node *node, tern_gradient *g, tern_fused_gradient *f)
 {
-    *f = (tern_fused_gradient){.half_copy_dtype = tern_half_copy_wanted(w, node),
-                               .f32_grads = tern_f32_grads_wanted(w, node),
-                               .relu = node->n_out ? node->output[0].fused.relu : NULL};
+    *f = (tern_fused_gradient){.f32_grads = tern_f32_grads_wanted(w, node)};
     g->fused = f;
+    if (!node->op->fusion)
+        return false;
+    f->half_copy_dtype = tern_half_copy_wanted(w, node);
+    f->relu = node->output[0].fused.relu;
     tern_accumulate_offer(w, node, f);
     tern_grad_outs_offer(w, node, f);
     g->din[0] = tern_seed_gradient(w, node, g->needs);
@@ -46,7 +49,8 @@ const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, 
     return g->din[i]->dtype == TERN_F32 ? tern_edge_past_cast(node, i, g->fused->f32_grads) : edge;
 }
 
-/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's too. */
+/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's
+ * too. */
 void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
 {
     const tern_edge *edge = &node->edge[0];

@@ -2,8 +2,8 @@
 #include "tensor/fuse/parts.h"
 #include "device/device.h"
 
-/* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the kernel that makes that
- * gradient writes it in both types, where it can. */
+/* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the
+ * kernel that makes that gradient writes it in both types, where it can. */
 tern_dtype tern_half_copy_wanted(const tern_walk *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->takes_half_grad || w->create || w->wanted ||

@@ -5,10 +5,10 @@
 
 /* Of an output of a node, while a gradient of it waits for the node to run. */
 typedef struct tern_fused_output {
-    tern_tensor *
-        half_copy; /* the same gradient in half precision, where the kernel that made it wrote both; or NULL */
-    tern_tensor *
-        relu; /* the gradient is still to be multiplied by the slope of this result of relu; or NULL */
+    tern_tensor *half_copy; /* the same gradient in half precision, where the kernel that made it
+                               wrote both; or NULL */
+    tern_tensor *relu;      /* the gradient is still to be multiplied by the slope of this result of
+                               relu; or NULL */
 } tern_fused_output;
 
 /* A node that runs at the end of the backward pass, and the gradient of its output. */
@@ -19,8 +19,8 @@ typedef struct tern_batched_node {
 
 /* Of a backward pass. */
 typedef struct tern_fused_pass {
-    tern_tensor *
-        seed; /* the gradient that the pass began with, unless it was given or the program has seen it */
+    tern_tensor *seed; /* the gradient that the pass began with, unless it was given or the program
+                          has seen it */
     tern_batched_node *batched;
     int n_batched, batched_capacity;
 } tern_fused_pass;
