@@ -9,6 +9,7 @@
  * the same cores a training step took up to 20 times as long.) */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
+#include "base/ending.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -224,11 +225,11 @@ static void wake_all(void)
     pthread_mutex_unlock(&pool.sleep);
 }
 
-/* The library may be unloaded: its threads must be gone by then. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
 __attribute__((destructor)) static void close_pool(void)
 {
     atomic_store(&pool.closing, true);
-    if (tern_is_forked_child())
+    if (tern_is_forked_child() || tern_is_ending())
         return;
     wake_all();
     for (int i = 0; i < pool.workers; i++)

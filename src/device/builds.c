@@ -3,6 +3,7 @@
  * other threads compile them meanwhile. They put them where the cache is; the thread that launches finds them there,
  * so that results and errors are what they are without. */
 #include "device/builds.h"
+#include "base/ending.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "device/bundles.h"
@@ -105,10 +106,12 @@ static bool work(void)
     tern_error_hold hold;
     bool before = tern_unwatched;
     tern_unwatched = true;
+    tern_foreign_enter();
     if (tern_error_hold_begin(&hold) == TERN_OK) {
         j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
         tern_error_hold_end(&hold, NULL, 0);
     }
+    tern_foreign_leave();
     tern_unwatched = before;
     pthread_mutex_lock(&builds.lock);
     builds.running--;
@@ -230,22 +233,20 @@ void tern_builds_finish(void)
     pthread_mutex_unlock(&builds.lock);
 }
 
-void tern_builds_close(void)
+void tern_builds_stop(void)
 {
     if (builds.n_threads == 0 || is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
     builds.closing = true;
     pthread_cond_broadcast(&builds.change);
-    int n = builds.n_threads;
-    builds.n_threads = 0;
     pthread_mutex_unlock(&builds.lock);
-    for (int i = 0; i < n; i++)
-        pthread_join(builds.threads[i], NULL);
 }
 
-/* The library may be unloaded: its threads must be gone by then. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
 __attribute__((destructor)) static void close_at_end(void)
 {
-    tern_builds_close();
+    tern_builds_stop();
+    for (int i = 0; i < builds.n_threads && !is_of_parent() && !tern_is_ending(); i++)
+        pthread_join(builds.threads[i], NULL);
 }

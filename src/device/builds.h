@@ -26,6 +26,6 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
 int tern_builds_waiting(void);
 /* Build, with the other threads, until all is done. */
 void tern_builds_finish(void);
-/* The process ends: wait for compilers that are at work. */
-void tern_builds_close(void);
+/* The process ends: no thread begins another. */
+void tern_builds_stop(void);
 #endif

@@ -1,10 +1,12 @@
 /* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+#include "base/ending.h"
 #include "device/builds.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tern/compile.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,7 +50,11 @@ static void tell(const tern_place *place, const char *title, int64_t begun, int6
 {
     int64_t waiting = tern_builds_waiting();
     pthread_once(&once, read_environment);
-    pthread_mutex_lock(&lock);
+    while (pthread_mutex_trylock(&lock) != 0) { /* its holder may have called exit() */
+        if (tern_is_ending())
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
     progress.begun += begun;
     progress.done += done;
     tern_compile_progress p = {.device = tern_place_text(place),

@@ -157,9 +157,10 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
     TERN_TRY(tern_cl_alive(place));
     pthread_mutex_lock(&state->lock);
     for (int64_t i = 0; i < (batched ? 1 : product->count) && code == 0; i++) {
-        code = tern_cl_gate()        ? CL_OUT_OF_RESOURCES
-               : way == TERN_CL_GEMV ? gemv(state, product, i, beta)
-                                     : gemm(state, product, i, batched, beta);
+        code = tern_cl_gate()
+                   ? CL_OUT_OF_RESOURCES
+                   : tern_cl_code(way == TERN_CL_GEMV ? gemv(state, product, i, beta)
+                                                      : gemm(state, product, i, batched, beta));
         tern_cl_note_enqueued(state);
     }
     pthread_mutex_unlock(&state->lock);
