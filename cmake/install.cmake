@@ -33,18 +33,12 @@ configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/t
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES cmake/Findonednn.cmake cmake/Findjansson.cmake cmake/Findpcre2.cmake cmake/Findutf8proc.cmake
+install(FILES cmake/Findjansson.cmake cmake/Findpcre2.cmake cmake/Findutf8proc.cmake
   ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
 # These files find their prefix from where they lie, so that the tree can be moved.
 set(TERN_PC_LIBS "-ljansson -lpthread -lm -ldl")
-if(OpenMP_C_FOUND)
-  string(APPEND TERN_PC_LIBS " -lgomp")
-endif()
-if(onednn_FOUND)
-  string(APPEND TERN_PC_LIBS " -ldnnl")
-endif()
 file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
 # tern_pc(<name> <description> <requires> <private>): one template for all.
@@ -57,7 +51,11 @@ tern_pc(tern "${PROJECT_DESCRIPTION}" "" "${TERN_PC_LIBS}")
 tern_pc(tern_names "Operations of tern by PyTorch's name" "${this}" "")
 tern_pc(tern_report "Progress, curves and event files of trainings with tern" "${this}" "-lm")
 if(TERN_MODELS)
-  tern_pc(tern_models "Pretrained models and tokenizers for tern" "${this}" "-ljansson -lpcre2-8 -lutf8proc -lm")
+  set(libs "-ljansson -lpcre2-8 -lutf8proc -lm")
+  if(OpenMP_C_FOUND)
+    string(APPEND libs " -lgomp")
+  endif()
+  tern_pc(tern_models "Pretrained models and tokenizers for tern" "${this}" "${libs}")
 endif()
 
 # Examples, to be built where they lie (make -C) or in a copy.

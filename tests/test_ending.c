@@ -23,8 +23,7 @@ static atomic_bool done;
 /* All that a first training step does. A thread that the end of the process overtakes is no failure. */
 static void *train(void *unused)
 {
-    TERN_SCOPE
-    {
+    TERN_SCOPE {
         tern_set_default_device(device);
         tern_module *model = tern_nn_sequential(tern_nn_linear(8, 16, NULL), tern_nn_relu(),
                                                 tern_nn_linear(16, 4, NULL));
@@ -256,12 +255,12 @@ static void a_thread_used_a_device_and_main_returns(void **state)
 {
     (void)state;
     failures = 0;
-    FOR_EACH_DEVICE (on)
-        for (int program = 0; program < PROGRAMS; program++)
-            if (programs[program].run == made_by_a_thread || test_thorough(on)) {
-                end_one(on, program, 0, -1, "cold");
-                forget("cold");
-            }
+    FOR_EACH_DEVICE(on)
+    for (int program = 0; program < PROGRAMS; program++)
+        if (programs[program].run == made_by_a_thread || test_thorough(on)) {
+            end_one(on, program, 0, -1, "cold");
+            forget("cold");
+        }
     assert_int_equal(failures, 0);
 }
 
@@ -277,21 +276,20 @@ static void the_process_ends_at_any_moment(void **state)
 {
     (void)state;
     failures = 0;
-    FOR_EACH_DEVICE (on)
-        for (int warm = 0; warm < 2; warm++) {
-            int moments = getenv("TERN_TEST_ALL") ? 100 : 10;
-            int whole = end_one(on, 0, 0, -1, "warm"); /* the first time cold, then warm */
-            for (int i = 0; i < moments; i++) {
-                int way = i % (WAYS + 3) < WAYS ? i % (WAYS + 3) : 0 + i % 2;
-                int program = (i / (WAYS + 3) + i) % PROGRAMS;
-                end_one(on, program, way, random_below(whole + whole / 8),
-                        warm ? "warm" : "cold");
-                if (!warm)
-                    forget("cold");
-            }
-            if (warm)
-                forget("warm");
+    FOR_EACH_DEVICE(on)
+    for (int warm = 0; warm < 2; warm++) {
+        int moments = getenv("TERN_TEST_ALL") ? 100 : 10;
+        int whole = end_one(on, 0, 0, -1, "warm"); /* the first time cold, then warm */
+        for (int i = 0; i < moments; i++) {
+            int way = i % (WAYS + 3) < WAYS ? i % (WAYS + 3) : 0 + i % 2;
+            int program = (i / (WAYS + 3) + i) % PROGRAMS;
+            end_one(on, program, way, random_below(whole + whole / 8), warm ? "warm" : "cold");
+            if (!warm)
+                forget("cold");
         }
+        if (warm)
+            forget("warm");
+    }
     assert_int_equal(failures, 0);
 }
 

@@ -7,7 +7,7 @@
  * while that runs. */
 #define _GNU_SOURCE /* dladdr1 */
 #include "base/ending.h"
-#include "base/parallel.h"
+#include "base/forks.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -128,6 +128,12 @@ __attribute__((constructor)) static void start(void)
     watch_main();
 }
 
+void tern_foreign_loaded(void)
+{
+    watch_main();
+    atexit(end_process);
+}
+
 void tern_at_ending(tern_ending *ending)
 {
     pthread_mutex_lock(&endings.lock);
@@ -137,8 +143,7 @@ void tern_at_ending(tern_ending *ending)
         endings.first = ending;
     }
     pthread_mutex_unlock(&endings.lock);
-    watch_main();
-    atexit(end_process);
+    tern_foreign_loaded();
 }
 
 /* ---- inside ------------------------------------------------------------------------------------ */
@@ -250,7 +255,7 @@ void tern_foreign_compile_end(void)
     pthread_mutex_lock(&compilers.lock);
     compilers.at_work--;
     pthread_mutex_unlock(&compilers.lock);
-    atexit(end_process);
+    tern_foreign_loaded();
 }
 
 /* The library may be unloaded. */

@@ -13,6 +13,9 @@ void tern_foreign_leave(void);
 void tern_foreign_compile_begin(void);
 void tern_foreign_compile_end(void);
 
+/* A library was opened: its destructors come after what is done here. */
+void tern_foreign_loaded(void);
+
 /* What is done when the process ends, before threads are held: the last that was registered first, each once. */
 typedef struct tern_ending {
     void (*run)(void);

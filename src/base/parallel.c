@@ -38,31 +38,8 @@ static struct {
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-static atomic_int forks;
 static atomic_int limit; /* 0: as many as the machine has */
 static _Thread_local bool inside;
-
-/* ---- forks ------------------------------------------------------------------------------- */
-
-static void in_child(void)
-{
-    atomic_fetch_add(&forks, 1);
-}
-
-__attribute__((constructor)) static void start(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-int tern_forks(void)
-{
-    return atomic_load_explicit(&forks, memory_order_relaxed);
-}
-
-bool tern_is_forked_child(void)
-{
-    return tern_forks() > 0;
-}
 
 /* ---- how many ---------------------------------------------------------------------------- */
 
@@ -267,7 +244,7 @@ static void share(int parts, void (*body)(void *user, int part, int parts), void
 
 void tern_parallel(int parts, void (*body)(void *user, int part, int parts), void *user)
 {
-    bool alone = parts <= 1 || inside || tern_is_forked_child();
+    bool alone = parts <= 1 || inside || tern_is_forked_child() || tern_is_ending();
     if (!alone && pthread_mutex_trylock(&pool.job) == 0) {
         share(parts < MOST ? parts : MOST, body, user);
         pthread_mutex_unlock(&pool.job);

@@ -31,8 +31,8 @@ bool tern_cl_launch_is_first(tern_cl_state *state, tern_cl_kernel *kernel, cl_ui
 static bool has_begun(cl_event event)
 {
     cl_int status = CL_COMPLETE;
-    cl_int code = CL(
-        GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
+    cl_int code =
+        CL(GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL));
     return code != CL_SUCCESS || status <= CL_RUNNING;
 }
 
