@@ -24,15 +24,14 @@ static bool has_other(void)
 static int compute(void)
 {
     tern_on_warning(note, NULL);
-    TERN_SCOPE
-    {
+    TERN_SCOPE {
         tern_tensor *a = tern_ones(TERN_SHAPE(160, 160), TERN_F32, "cpu");
         tern_tensor *x = tern_ones(TERN_SHAPE(2, 32, 16, 16), TERN_F32, "cpu");
         tern_tensor *w = tern_ones(TERN_SHAPE(64, 32, 5, 5), TERN_F32, "cpu");
         double product = tern_item(tern_mean(tern_matmul(a, a)));
         double convolution = tern_item(tern_mean(tern_conv2d(x, w, NULL, NULL)));
-        printf("product %g convolution %g other %d %s", product, convolution,
-               has_other(), tern_last_error());
+        printf("product %g convolution %g other %d %s", product, convolution, has_other(),
+               tern_last_error());
     }
     return 0;
 }
@@ -81,8 +80,8 @@ static void a_program_starts_where_a_library_is_broken(void **state)
 {
     (void)state;
     char path[600];
-    static const char *const names[] = {"libOpenCL.so.1", "libdnnl.so.2", "libdnnl.so.3",
-                                        "libclblast.so.1", "libz.so.1", "libzip.so.4"};
+    static const char *const names[] = {"libOpenCL.so.1",  "libdnnl.so.2", "libdnnl.so.3",
+                                        "libclblast.so.1", "libz.so.1",    "libzip.so.4"};
     unsetenv("TERN_TEST_TORCH");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[64];

@@ -1,4 +1,5 @@
 /* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+#include "base/columns.h"
 #include "base/ending.h"
 #include "device/builds.h"
 #include <pthread.h>

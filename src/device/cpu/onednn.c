@@ -5,6 +5,7 @@
 #include "base/ending.h"
 #include "base/warning.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 
 tern_dnnl_api tern_dnnl;
 static bool there;
+static char reason[256]; /* why it is not */
 
 /* Those of the OpenMP that oneDNN runs on, which need not be the program's; NULL where it runs on another. */
 static int (*most_threads)(void);
@@ -20,14 +22,14 @@ static void (*set_threads)(int n);
 #define TEXT_(X) #X
 #define TEXT(X)  TEXT_(X)
 
-static bool find_functions(void *library, char *reason, size_t bytes)
+static bool find_functions(void *library)
 {
     void *address;
 #define X(NAME)                                                                                    \
     address = tern_dynlib_symbol(library, "dnnl_" #NAME);                                          \
     memcpy(&tern_dnnl.NAME, &address, sizeof address);                                             \
     if (!address) {                                                                                \
-        snprintf(reason, bytes, "it has no dnnl_" #NAME);                                          \
+        snprintf(reason, sizeof reason, "it has no dnnl_" #NAME);                                  \
         return false;                                                                              \
     }
 #include "device/cpu/dnnl.def"
@@ -41,7 +43,7 @@ static bool find_functions(void *library, char *reason, size_t bytes)
     const dnnl_version_t *version = tern_dnnl.version();
     if (version->major == DNNL_VERSION_MAJOR)
         return true;
-    snprintf(reason, bytes, "it is oneDNN %d.%d, and tern was built for %d", version->major,
+    snprintf(reason, sizeof reason, "it is oneDNN %d.%d, and tern was built for %d", version->major,
              version->minor, DNNL_VERSION_MAJOR);
     return false;
 }
@@ -49,21 +51,21 @@ static bool find_functions(void *library, char *reason, size_t bytes)
 static void load(void)
 {
     static const char *const names[] = {"libdnnl.so." TEXT(DNNL_VERSION_MAJOR), NULL};
-    char reason[256];
     tern_foreign_enter();
     void *library = tern_dynlib_open_apart(names, reason, sizeof reason);
-    there = library && find_functions(library, reason, sizeof reason);
+    there = library && find_functions(library);
     tern_foreign_loaded();
     tern_foreign_leave();
-    if (!there)
-        tern_warn("slow", "tern_matmul",
-                  "products and convolutions on cpu are slower without oneDNN: %s", reason);
 }
 
 bool tern_onednn_is_there(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     pthread_once(&once, load);
+    if (!there && !atomic_flag_test_and_set(&warned))
+        tern_warn("slow", "tern_matmul",
+                  "products and convolutions on cpu are slower without oneDNN: %s", reason);
     return there;
 }
 
