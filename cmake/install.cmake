@@ -1,4 +1,4 @@
-# install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, a .pc of each, and a CMake package:
+# install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, two .pc of each (tern, tern_static), and a CMake package:
 # find_package(tern) gives tern::tern, tern::names, tern::report and tern::models, find_package(tern COMPONENTS static)
 # tern::tern_static, tern::names_static and tern::models_static too.
 if(SKBUILD) # a Python wheel: the two libraries beside the package's files, found by $ORIGIN
@@ -43,8 +43,18 @@ file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
 # tern_pc(<name> <description> <requires> <private>): one template for all.
 function(tern_pc name description requires private)
+  set(libs -l${name})
   configure_file(cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  # The archive itself: -l takes the shared library where both lie, also of `pkg-config --static`.
+  set(libs "-l:lib${name}.a ${private}")
+  set(private)
+  string(REGEX REPLACE "^tern " "tern_static " requires "${requires}")
+  set(description "${description}, the archive")
+  set(shared ${name})
+  string(APPEND name _static)
+  configure_file(cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${shared}.pc ${PROJECT_BINARY_DIR}/${name}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 set(this "tern = ${PROJECT_VERSION}")
 tern_pc(tern "${PROJECT_DESCRIPTION}" "" "${TERN_PC_LIBS}")

@@ -9,8 +9,10 @@
 #include "device/bundles.h"
 #include "device/place.h"
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tern/compile.h>
 
 enum { MOST_THREADS = 64, MOST_AT_WORK = 2 * MOST_THREADS, MOST_JOBS = 1024 };
 
@@ -92,13 +94,30 @@ void tern_build_end(const tern_cache_key *key)
     pthread_mutex_unlock(&builds.lock);
 }
 
+/* ---- stopping ------------------------------------------------------------------------------------ */
+
+static atomic_bool stopped;
+
+bool tern_builds_are_stopped(void)
+{
+    return atomic_load(&stopped);
+}
+
+tern_status tern_build_allowed(const tern_place *place, const char *title)
+{
+    if (!tern_builds_are_stopped())
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE, "%s: %s is not compiled: tern_compile_stop was called",
+                     tern_place_text(place), title);
+}
+
 /* ---- jobs ---------------------------------------------------------------------------------------- */
 
 /* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error: who wants the
  * program will build it, and see. */
 static bool work(void)
 {
-    if (builds.next == builds.count || builds.closing)
+    if (builds.next == builds.count || builds.closing || tern_builds_are_stopped())
         return false;
     job j = builds.jobs[builds.next++];
     builds.running++;
@@ -227,9 +246,19 @@ void tern_builds_finish(void)
     if (is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
-    while (builds.next < builds.count || builds.running)
+    while ((builds.next < builds.count && !tern_builds_are_stopped()) || builds.running)
         if (!work())
             pthread_cond_wait(&builds.change, &builds.lock);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+void tern_compile_stop(bool stop)
+{
+    atomic_store(&stopped, stop);
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    pthread_cond_broadcast(&builds.change);
     pthread_mutex_unlock(&builds.lock);
 }
 

@@ -20,21 +20,29 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static tern_compile_handler standard; /* what there is without a handler */
 
-/* One line, which is gone when there is nothing more to do. */
+static int64_t printed; /* of those that began, how many were */
+
+/* On a terminal one line, which is gone when there is nothing more to do; elsewhere a line for each that begins. */
 static void print(const tern_compile_progress *p, void *unused)
 {
+    char line[512];
     (void)unused;
-    if (p->done == p->total)
+    bool begins = progress.begun > printed;
+    printed = progress.begun;
+    snprintf(line, sizeof line, "tern: %s compiles %s (%lld of %lld)", p->device, p->kernel,
+             (long long)p->done + 1, (long long)p->total);
+    if (!isatty(STDERR_FILENO) && begins)
+        fprintf(stderr, "%s\n", line);
+    else if (isatty(STDERR_FILENO) && p->done == p->total)
         fputs("\r\033[K", stderr);
-    else
-        fprintf(stderr, "\rtern: %s compiles %s (%lld of %lld)\033[K", p->device, p->kernel,
-                (long long)p->done + 1, (long long)p->total);
+    else if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%.*s\033[K", tern_columns_cut(line, tern_columns(stderr) - 1), line);
 }
 
 static void read_environment(void)
 {
     const char *wanted = getenv("TERN_PROGRESS");
-    if (wanted && *wanted && strcmp(wanted, "0") != 0 && isatty(STDERR_FILENO))
+    if (wanted && *wanted && strcmp(wanted, "0") != 0)
         progress.call = standard = print;
 }
 

@@ -111,6 +111,7 @@ static tern_status compile(tern_place *place, const tern_cuda_source *source, co
     const char *options[] = {t->option, "--disable-warnings",
                              source->exact ? "--fmad=false" : "-default-device"};
     nvrtcProgram program = NULL;
+    TERN_TRY(tern_build_allowed(place, source->title));
     nvrtcResult code =
         tern_cuda.nvrtcCreateProgram(&program, source->text, source->kernel, 0, NULL, NULL);
     tern_build_compiles(place, source->title);

@@ -41,11 +41,12 @@ void tern_cl_wait_for_code(tern_place *place, const tern_cl_kernel *kernel, cl_e
     char title[160];
     long waited = 0, nap = 10;
     bool reported = false;
-    snprintf(title, sizeof title, "kernel %s", kernel->name);
+    snprintf(title, sizeof title, "kernel %s, for its first launch", kernel->name);
     tern_foreign_enter();
     tern_foreign_compile_begin();
     tern_cl_flush(place);
-    for (; !has_begun(event); nap = nap < LONGEST_NAP_US ? 2 * nap : nap) {
+    for (; !tern_builds_are_stopped() && !has_begun(event);
+         nap = nap < LONGEST_NAP_US ? 2 * nap : nap) {
         nanosleep(&(struct timespec){.tv_nsec = nap * 1000}, NULL);
         waited += nap;
         if (reported || waited < PATIENCE_US)

@@ -151,6 +151,7 @@ static tern_status compile(tern_place *place, const tern_cl_source *source, cl_p
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_int code = CL_SUCCESS;
+    TERN_TRY(tern_build_allowed(place, source->title));
     cl_program made = CL_NEW(
         code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
     TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
