@@ -1,4 +1,4 @@
-# install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, a .pc of each, and a CMake package:
+# install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, two .pc of each (tern, tern_static), and a CMake package:
 # find_package(tern) gives tern::tern, tern::names, tern::report and tern::models, find_package(tern COMPONENTS static)
 # tern::tern_static, tern::names_static and tern::models_static too.
 if(SKBUILD) # a Python wheel: the two libraries beside the package's files, found by $ORIGIN
@@ -33,31 +33,39 @@ configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/t
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES cmake/Findonednn.cmake cmake/Findjansson.cmake cmake/Findpcre2.cmake cmake/Findutf8proc.cmake
+install(FILES cmake/Findjansson.cmake cmake/Findpcre2.cmake cmake/Findutf8proc.cmake
   ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
 # These files find their prefix from where they lie, so that the tree can be moved.
 set(TERN_PC_LIBS "-ljansson -lpthread -lm -ldl")
-if(OpenMP_C_FOUND)
-  string(APPEND TERN_PC_LIBS " -lgomp")
-endif()
-if(onednn_FOUND)
-  string(APPEND TERN_PC_LIBS " -ldnnl")
-endif()
 file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
 # tern_pc(<name> <description> <requires> <private>): one template for all.
 function(tern_pc name description requires private)
+  set(libs -l${name})
   configure_file(cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  # The archive itself: -l takes the shared library where both lie, also of `pkg-config --static`.
+  set(libs "-l:lib${name}.a ${private}")
+  set(private)
+  string(REGEX REPLACE "^tern " "tern_static " requires "${requires}")
+  set(description "${description}, the archive")
+  set(shared ${name})
+  string(APPEND name _static)
+  configure_file(cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${shared}.pc ${PROJECT_BINARY_DIR}/${name}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 set(this "tern = ${PROJECT_VERSION}")
 tern_pc(tern "${PROJECT_DESCRIPTION}" "" "${TERN_PC_LIBS}")
 tern_pc(tern_names "Operations of tern by PyTorch's name" "${this}" "")
 tern_pc(tern_report "Progress, curves and event files of trainings with tern" "${this}" "-lm")
 if(TERN_MODELS)
-  tern_pc(tern_models "Pretrained models and tokenizers for tern" "${this}" "-ljansson -lpcre2-8 -lutf8proc -lm")
+  set(libs "-ljansson -lpcre2-8 -lutf8proc -lm")
+  if(OpenMP_C_FOUND)
+    string(APPEND libs " -lgomp")
+  endif()
+  tern_pc(tern_models "Pretrained models and tokenizers for tern" "${this}" "${libs}")
 endif()
 
 # Examples, to be built where they lie (make -C) or in a copy.

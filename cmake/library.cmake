@@ -175,20 +175,19 @@ target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
 target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
-  $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>
+  $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${TERN_ONEDNN}>:TERN_WITH_ONEDNN>
   $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
 endif()
-foreach(option IN ITEMS TERN_ZLIB TERN_ZIP)
+foreach(option IN ITEMS TERN_ONEDNN TERN_ZLIB TERN_ZIP)
   if(${option})
     target_include_directories(tern_objects PRIVATE ${${option}_INCLUDE})
   endif()
 endforeach()
 set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
                       C_VISIBILITY_PRESET hidden)
-target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson
-  $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
+target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson)
 
 set_source_files_properties(src/device/opencl/doctor.c src/device/opencl/tuning.c PROPERTIES COMPILE_DEFINITIONS TERN_VERSION_TEXT="${PROJECT_VERSION}")
 
@@ -278,8 +277,7 @@ tern_library(tern tern "$<FILTER:$<TARGET_OBJECTS:tern_objects>,EXCLUDE,${regist
 tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects>)
 tern_library(tern_report report $<TARGET_OBJECTS:tern_report_objects>)
 foreach(suffix IN ITEMS shared static)
-  target_link_libraries(tern_${suffix} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} jansson::jansson
-    $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
+  target_link_libraries(tern_${suffix} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} jansson::jansson)
   target_link_libraries(tern_names_${suffix} PUBLIC tern_${suffix})
   target_link_libraries(tern_report_${suffix} PUBLIC tern_${suffix} PRIVATE m)
 endforeach()

@@ -82,7 +82,7 @@ static int told(void)
     tern_item(tern_sum(tern_mul(tern_add(x, x), x)));
     tern_memory_stats stats = {0};
     tern_memory_get_stats("opencl:0", &stats);
-    printf("all %d wrong %d", calls[0] == 2 * calls[2] && calls[2] == (int)stats.programs_built,
+    printf("all %d wrong %d", calls[0] == 2 * calls[2] && calls[2] >= (int)stats.programs_built,
            calls[1]);
     tern_on_compile(NULL, NULL);
     return 0;

@@ -1,7 +1,8 @@
 /* test_snapshot_parts.c -- snapshots that several ranks saved, as one process reads them: parts along any dims, and notes and files
- * that do not fit. tests/dist/parts.c saves them. */
+ * that do not fit (tests/dist/parts.c saves them); snapshots that lack a part of the training. */
 #include "support.h"
 #include "folder.h"
+#include "heard.h"
 
 /* A model with a weight of (3, 4), 0 to 11, in two files that are cut as the rows say. */
 typedef struct way {
@@ -97,8 +98,53 @@ static void parts_are_put_together_or_refused(void **state)
     tern_nn_free(m);
 }
 
+/* A snapshot of a training whose loader shuffles, without that loader: its order comes once more. */
+static void a_loader_that_is_not_in_the_snapshot_is_told(void **state)
+{
+    (void)state;
+    heard h = {0};
+    TERN_SCOPE {
+        tern_tensor *x = tern_arange(0, 8, 1, TERN_I64, "cpu");
+        tern_module *model = tern_nn_linear(2, 2, NULL);
+        tern_optimizer *optimizer = tern_optim_sgd(model, 0.1, NULL);
+        /* As it is wrong; then four ways in which it is right. */
+        for (int kind = 0; kind < 5; kind++) {
+            tern_dataset *data = tern_data_tensor_dataset(x);
+            tern_loader *loader = tern_data_loader(
+                data, &(tern_loader_options){.batch_size = 4, .shuffle = kind != 1, .seed = 5});
+            tern_snapshot *s = tern_snapshot_new();
+            if (kind != 2)
+                assert_ok(tern_snapshot_add_optimizer(s, "optimizer", optimizer));
+            else
+                assert_ok(tern_snapshot_add_module(s, "model", model));
+            if (kind == 3)
+                assert_ok(tern_snapshot_add_loader(s, "loader", loader));
+            assert_ok(tern_snapshot_save(s, in_folder("told"), NULL));
+            if (kind != 4)
+                assert_ok(tern_snapshot_load(s, in_folder("told")));
+            tern_on_warning(hear, &h); /* which tells of each place again */
+            h.count = 0;
+            for (int epoch = 0; epoch < 2; epoch++)
+                TERN_EACH_BATCH(batch, loader)
+                {
+                }
+            assert_int_equal(h.count, kind == 0);
+            if (kind == 0)
+                assert_true(strcmp(h.kind, "order") == 0 &&
+                            strstr(h.text, "tern_snapshot_add_loader"));
+            tern_snapshot_free(s);
+            tern_loader_free(loader);
+            tern_dataset_free(data);
+        }
+        tern_on_warning(NULL, NULL);
+        tern_optim_free(optimizer);
+        tern_nn_free(model);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(parts_are_put_together_or_refused)};
+    const struct CMUnitTest tests[] = {TEST(parts_are_put_together_or_refused),
+                                       TEST(a_loader_that_is_not_in_the_snapshot_is_told)};
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

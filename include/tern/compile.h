@@ -22,9 +22,14 @@ typedef struct tern_compile_progress {
 typedef void (*tern_compile_handler)(const tern_compile_progress *progress, void *user);
 
 /* Call handler when a program begins to be compiled and when it is done, on the thread that compiles, one call at a time.
- * NULL removes it: then TERN_PROGRESS=1 in the environment prints a line to stderr where that is a terminal. One
+ * NULL removes it: then TERN_PROGRESS=1 in the environment prints to stderr, where that is a terminal a line that is written over.
+ * What PoCL compiles when a kernel is first launched is told of, too, where it takes longer than to read a file. One
  * handler per process. */
 TERN_API void tern_on_compile(tern_compile_handler handler, void *user);
+
+/* Stop waiting for compilers, from any thread or a handler of tern_on_compile: the one that is at work comes to its end, and what
+ * needs another fails with TERN_ERR_STATE until this is called with false. What is compiled stays in the cache. */
+TERN_API void tern_compile_stop(bool stop);
 
 /* Between the two nothing that this thread gives the device (NULL: the default one) runs: the programs that it takes are
  * compiled, by all cores, and end waits for that. Results hold no values, and their memory is taken as if they did. What reads values on the host fails as in a capture (tern/graph.h), which can't be

@@ -10,7 +10,7 @@
  *   }
  *   tern_report_close(report);
  *
- * On a terminal a line is written over and over: step, rate, time left, the last value of each name. Elsewhere
+ * On a terminal a line is written over and over, cut to the width of its window: step, rate, time left, the last value of each name. Elsewhere
  * a line of its own from time to time. A report belongs to one thread. */
 #ifndef TERN_REPORT_H
 #define TERN_REPORT_H
@@ -24,8 +24,8 @@ typedef struct tern_report tern_report;
 typedef struct tern_report_options {
     int64_t steps;    /* in all, for the time left; 0: not known */
     const char *unit; /* of what a step works on, "images"; NULL: "items" */
-    bool csv;         /* metrics.csv: a row for each step, a column for each name */
-    bool svg;         /* <name>.svg for each name, when the report is closed */
+    bool csv; /* metrics.csv: a row for each step, a column for each name; see tern_report_new */
+    bool svg; /* <name>.svg for each name, when the report is closed */
     bool tensorboard; /* events.out.tfevents... */
     bool quiet;       /* no lines of progress and no summary */
     double interval;  /* seconds between lines; 0: 0.1 on a terminal, 10 elsewhere */
@@ -37,7 +37,11 @@ TERN_API tern_report_options tern_report_defaults(void);
 
 /* A report whose files lie in a folder, which is made where it is not there (its parent is not); folder may
  * be NULL where no file is wanted. options may be NULL. The caller closes it. NULL after TERN_ERR_IO or
- * TERN_ERR_MEMORY. */
+ * TERN_ERR_MEMORY.
+ *
+ * With csv a training that was resumed goes on: the rows that the folder's metrics.csv has of steps before the first one
+ * of this report stay, its own come behind them, and curves show all. A training from step 1 begins the file anew. A
+ * metrics.csv that is none of a report's is TERN_ERR_ARGUMENT. */
 TERN_API tern_report *tern_report_new(const char *folder, const tern_report_options *options);
 /* A number of a name ("train/loss") at a step. Steps of one name do not fall. Errors: TERN_ERR_IO,
  * TERN_ERR_MEMORY, TERN_ERR_ARGUMENT. */

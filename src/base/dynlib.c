@@ -5,18 +5,35 @@
 #include <stdio.h>
 #include <string.h>
 
-void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
+static void *open_first(const char *const names[], int flags, char *reason, size_t bytes)
 {
     if (bytes)
         reason[0] = '\0';
     for (int i = 0; names[i]; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | flags);
         if (library)
             return library;
         const char *why = dlerror();
-        snprintf(reason, bytes, "%s", why ? why : "unknown reason");
+        if (!bytes || !reason[0] || strstr(reason, "No such file")) /* what is broken tells more */
+            snprintf(reason, bytes, "%s", why ? why : "unknown reason");
     }
     return NULL;
+}
+
+void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
+{
+    return open_first(names, 0, reason, bytes);
+}
+
+void *tern_dynlib_open_apart(const char *const names[], char *reason, size_t bytes)
+{
+    int apart = 0;
+#ifdef RTLD_DEEPBIND
+    /* Sanitizers end a process that does that. */
+    if (!dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace"))
+        apart = RTLD_DEEPBIND;
+#endif
+    return open_first(names, apart, reason, bytes);
 }
 
 bool tern_dynlib_beside(const char *name, char *path, size_t bytes)

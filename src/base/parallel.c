@@ -9,6 +9,7 @@
  * the same cores a training step took up to 20 times as long.) */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
+#include "base/ending.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,30 +38,7 @@ static struct {
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-static atomic_int forks;
 static atomic_int limit; /* 0: as many as the machine has */
-
-/* ---- forks ------------------------------------------------------------------------------- */
-
-static void in_child(void)
-{
-    atomic_fetch_add(&forks, 1);
-}
-
-__attribute__((constructor)) static void start(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-int tern_forks(void)
-{
-    return atomic_load_explicit(&forks, memory_order_relaxed);
-}
-
-bool tern_is_forked_child(void)
-{
-    return tern_forks() > 0;
-}
 
 /* ---- how many ---------------------------------------------------------------------------- */
 
@@ -223,11 +201,11 @@ static void wake_all(void)
     pthread_mutex_unlock(&pool.sleep);
 }
 
-/* The library may be unloaded: its threads must be gone by then. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
 __attribute__((destructor)) static void close_pool(void)
 {
     atomic_store(&pool.closing, true);
-    if (tern_is_forked_child())
+    if (tern_is_forked_child() || tern_is_ending())
         return;
     wake_all();
     for (int i = 0; i < pool.workers; i++)
@@ -265,7 +243,8 @@ static void share(int parts, void (*body)(void *user, int part, int parts), void
 
 void tern_parallel(int parts, void (*body)(void *user, int part, int parts), void *user)
 {
-    bool alone = parts <= 1 || tern_thread.in_parallel || tern_is_forked_child();
+    bool alone =
+        parts <= 1 || tern_thread.in_parallel || tern_is_forked_child() || tern_is_ending();
     if (!alone && pthread_mutex_trylock(&pool.job) == 0) {
         share(parts < MOST ? parts : MOST, body, user);
         pthread_mutex_unlock(&pool.job);

@@ -2,6 +2,7 @@
 #ifndef TERN_BASE_PARALLEL_H
 #define TERN_BASE_PARALLEL_H
 #include "base/error.h"
+#include "base/forks.h"
 #include <pthread.h>
 
 /* Run body(user, part, parts) for part 0..parts-1 on the threads of the pool and the caller's, and
@@ -23,10 +24,5 @@ bool tern_parallel_alone(bool alone);
 /* A mutex that is held for some hundred instructions at most, as that of the caching allocator: who finds it taken
  * looks again for a while before it sleeps, which costs far more. */
 void tern_mutex_init_short(pthread_mutex_t *mutex);
-
-/* True in a child of the process that loaded the library: device drivers do not survive a fork. */
-bool tern_is_forked_child(void);
-/* How many forks there are between the process that loaded the library and this one. */
-int tern_forks(void);
 
 #endif

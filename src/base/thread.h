@@ -219,6 +219,9 @@ typedef struct tern_thread_state {
     struct tern_shard_unit *shard_root; /* the outermost sharded unit that runs (dist/) */
     void *recording_stream;             /* what a CUDA graph is recorded on; NULL: none */
 
+    int foreign_depth; /* calls of drivers and other libraries that the thread is in (ending.c) */
+    bool calls_exit;   /* the thread called exit() */
+
     tern_thread_end *ends; /* what is called at the thread's end, the newest first */
     tern_thread_end scopes_end, headers_end, error_end;
 

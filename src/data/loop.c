@@ -1,5 +1,7 @@
 /* loop.c -- an epoch: jobs are planned ahead, batches are given in order. */
 #include "base/parallel.h"
+#include "base/resumed.h"
+#include "base/warning.h"
 #include "data/loader.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -236,9 +238,23 @@ static tern_status skip_items(tern_loader *l)
     return status;
 }
 
+/* An order that was drawn anew is that of the training before it was stopped. */
+static void warn_of_order(const tern_loader *l)
+{
+    const tern_sampler *s = l->sampler && l->sampler->inner ? l->sampler->inner : l->sampler;
+    if (s && l->epoch == 0 && l->samples == 0 && tern_resumed_without_loader() &&
+        (strstr(s->kind->name, "Random") || strcmp(s->kind->name, "DistributedSampler") == 0))
+        tern_warn(
+            "order", "TERN_EACH_BATCH",
+            "the training was resumed from a snapshot without this loader, which begins again: "
+            "the order of %s is the same as before. Add it by tern_snapshot_add_loader",
+            l->dataset->name);
+}
+
 static tern_status begin_order(tern_loader *l)
 {
     l->total = -1;
+    warn_of_order(l);
     if (tern_dataset_iterates(l->dataset)) {
         if (atomic_exchange(&tern_dataset_root(l->dataset)->iterated, true))
             return tern_fail(TERN_ERR_STATE, "TERN_EACH_BATCH: another loop goes through %s",

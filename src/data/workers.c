@@ -1,6 +1,7 @@
 /* workers.c -- the threads of a loader: those that make batches, and one that copies them to the
  * device, so that a copy that waits for the device holds up nobody. */
 #define _GNU_SOURCE /* pthread_clockjoin_np */
+#include "base/ending.h"
 #include "base/parallel.h"
 #include "data/loader.h"
 #include <signal.h>
@@ -187,7 +188,8 @@ static void close_loaders(void)
 
 static void at_exit(void)
 {
-    atexit(close_loaders);
+    static tern_ending ending = {.run = close_loaders};
+    tern_at_ending(&ending);
 }
 
 static void list(tern_loader *l)

@@ -4,13 +4,16 @@
  * so that results and errors are what they are without. */
 #include "base/env.h"
 #include "device/builds.h"
+#include "base/ending.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "device/bundles.h"
 #include "device/place.h"
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tern/compile.h>
 
 enum { MOST_THREADS = 64, MOST_AT_WORK = 2 * MOST_THREADS, MOST_JOBS = 1024 };
 
@@ -92,13 +95,30 @@ void tern_build_end(const tern_cache_key *key)
     pthread_mutex_unlock(&builds.lock);
 }
 
+/* ---- stopping ------------------------------------------------------------------------------------ */
+
+static atomic_bool stopped;
+
+bool tern_builds_are_stopped(void)
+{
+    return atomic_load(&stopped);
+}
+
+tern_status tern_build_allowed(const tern_place *place, const char *title)
+{
+    if (!tern_builds_are_stopped())
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE, "%s: %s is not compiled: tern_compile_stop was called",
+                     tern_place_text(place), title);
+}
+
 /* ---- jobs ---------------------------------------------------------------------------------------- */
 
 /* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error: who wants the
  * program will build it, and see. */
 static bool work(void)
 {
-    if (builds.next == builds.count || builds.closing)
+    if (builds.next == builds.count || builds.closing || tern_builds_are_stopped())
         return false;
     job j = builds.jobs[builds.next++];
     builds.running++;
@@ -106,10 +126,12 @@ static bool work(void)
     tern_error_hold hold;
     bool before = tern_thread.works_ahead;
     tern_thread.works_ahead = true;
+    tern_foreign_enter();
     if (tern_error_hold_begin(&hold) == TERN_OK) {
         j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
         tern_error_hold_end(&hold, NULL, 0);
     }
+    tern_foreign_leave();
     tern_thread.works_ahead = before;
     pthread_mutex_lock(&builds.lock);
     builds.running--;
@@ -226,28 +248,36 @@ void tern_builds_finish(void)
     if (is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
-    while (builds.next < builds.count || builds.running)
+    while ((builds.next < builds.count && !tern_builds_are_stopped()) || builds.running)
         if (!work())
             pthread_cond_wait(&builds.change, &builds.lock);
     pthread_mutex_unlock(&builds.lock);
 }
 
-void tern_builds_close(void)
+void tern_compile_stop(bool stop)
+{
+    atomic_store(&stopped, stop);
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    pthread_cond_broadcast(&builds.change);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+void tern_builds_stop(void)
 {
     if (builds.n_threads == 0 || is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
     builds.closing = true;
     pthread_cond_broadcast(&builds.change);
-    int n = builds.n_threads;
-    builds.n_threads = 0;
     pthread_mutex_unlock(&builds.lock);
-    for (int i = 0; i < n; i++)
-        pthread_join(builds.threads[i], NULL);
 }
 
-/* The library may be unloaded: its threads must be gone by then. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
 __attribute__((destructor)) static void close_at_end(void)
 {
-    tern_builds_close();
+    tern_builds_stop();
+    for (int i = 0; i < builds.n_threads && !is_of_parent() && !tern_is_ending(); i++)
+        pthread_join(builds.threads[i], NULL);
 }

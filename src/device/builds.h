@@ -14,6 +14,9 @@ void tern_build_end(const tern_cache_key *key);
 /* The compiler's own time: what tern_on_compile tells of. title: "kernel gelu_f32 of elementwise.cl". */
 void tern_build_compiles(const tern_place *place, const char *title);
 void tern_build_compiled(const tern_place *place, const char *title);
+/* TERN_ERR_STATE where tern_compile_stop was called: nothing is compiled. */
+tern_status tern_build_allowed(const tern_place *place, const char *title);
+bool tern_builds_are_stopped(void);
 /* A program was not in the cache: what is expected gets built from now on. */
 void tern_build_is_cold(void);
 
@@ -24,8 +27,8 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 /* How many wait for a thread. */
 int tern_builds_waiting(void);
-/* Build, with the other threads, until all is done. */
+/* Build, with the other threads, until all is done or tern_compile_stop is called. */
 void tern_builds_finish(void);
-/* The process ends: wait for compilers that are at work. */
-void tern_builds_close(void);
+/* The process ends: no thread begins another. */
+void tern_builds_stop(void);
 #endif

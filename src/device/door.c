@@ -6,7 +6,7 @@
 #include "device/registry.h"
 #include <stdio.h>
 
-tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
+static tern_status run(tern_place *place, const tern_work *work, bool *taken)
 {
     const tern_backend *b = place->backend;
     switch (work->kind) {
@@ -33,6 +33,14 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
     default:
         return b->zero(place, work->what.copy.to, work->what.copy.to_at, work->what.copy.bytes);
     }
+}
+
+tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
+{
+    tern_place_enter(place);
+    tern_status status = run(place, work, taken);
+    tern_place_leave(place);
+    return status;
 }
 
 /* "kernel 'gather'", for what an error says. */

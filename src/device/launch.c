@@ -64,6 +64,7 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     size_t slot;
     if (tern_registry_open(place) != TERN_OK)
         return NULL;
+    tern_place_enter(place);
     pthread_mutex_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
     if (r)
@@ -71,6 +72,7 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     else if ((r = make_resolved(place, ref, dtype, narrow)))
         atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
     pthread_mutex_unlock(&place->lock);
+    tern_place_leave(place);
     return r;
 }
 

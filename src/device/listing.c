@@ -23,6 +23,11 @@ tern_status tern_compile_end(void)
     tern_status status = graph->failed ? tern_last_status() : TERN_OK;
     tern_graph_free(graph);
     tern_builds_finish();
+    if (status == TERN_OK && tern_builds_waiting() > 0 && tern_builds_are_stopped())
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_compile_end: tern_compile_stop was called, and %d programs "
+                         "are not compiled",
+                         tern_builds_waiting());
     return status;
 }
 

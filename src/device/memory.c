@@ -175,6 +175,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     tern_block *block = graph ? NULL : tern_kept_take(place, class, bytes);
     if (block)
         return block;
+    tern_place_enter(place);
     pthread_mutex_lock(&place->memory_lock);
     if (graph)
         block = tern_pool_take(graph, class, bytes);
@@ -192,6 +193,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     else
         fail(place, bytes, function);
     pthread_mutex_unlock(&place->memory_lock);
+    tern_place_leave(place);
     return block;
 }
 

@@ -1,4 +1,6 @@
 /* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+#include "base/columns.h"
+#include "base/ending.h"
 #include "base/env.h"
 #include "device/builds.h"
 #include <pthread.h>
@@ -6,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tern/compile.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -18,20 +21,28 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static tern_compile_handler standard; /* what there is without a handler */
 
-/* One line, which is gone when there is nothing more to do. */
+static int64_t printed; /* of those that began, how many were */
+
+/* On a terminal one line, which is gone when there is nothing more to do; elsewhere a line for each that begins. */
 static void print(const tern_compile_progress *p, void *unused)
 {
+    char line[512];
     (void)unused;
-    if (p->done == p->total)
+    bool begins = progress.begun > printed;
+    printed = progress.begun;
+    snprintf(line, sizeof line, "tern: %s compiles %s (%lld of %lld)", p->device, p->kernel,
+             (long long)p->done + 1, (long long)p->total);
+    if (!isatty(STDERR_FILENO) && begins)
+        fprintf(stderr, "%s\n", line);
+    else if (isatty(STDERR_FILENO) && p->done == p->total)
         fputs("\r\033[K", stderr);
-    else
-        fprintf(stderr, "\rtern: %s compiles %s (%lld of %lld)\033[K", p->device, p->kernel,
-                (long long)p->done + 1, (long long)p->total);
+    else if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%.*s\033[K", tern_columns_cut(line, tern_columns(stderr) - 1), line);
 }
 
 static void read_environment(void)
 {
-    if (tern_env_flag(TERN_ENV_PROGRESS, false) && isatty(STDERR_FILENO))
+    if (tern_env_flag(TERN_ENV_PROGRESS, false))
         progress.call = standard = print;
 }
 
@@ -48,7 +59,11 @@ static void tell(const tern_place *place, const char *title, int64_t begun, int6
 {
     int64_t waiting = tern_builds_waiting();
     pthread_once(&once, read_environment);
-    pthread_mutex_lock(&lock);
+    while (pthread_mutex_trylock(&lock) != 0) { /* its holder may have called exit() */
+        if (tern_is_ending())
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
     progress.begun += begun;
     progress.done += done;
     tern_compile_progress p = {.device = tern_place_text(place),

@@ -1,15 +1,11 @@
 /* registry.c -- the list of places: found once per backend, opened at first use. */
-#define _GNU_SOURCE /* syscall */
 #include "device/registry.h"
+#include "base/ending.h"
 #include "base/parallel.h"
 #include "device/builds.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #define X(NAME) extern const tern_backend tern_##NAME##_backend;
 #include "device/backends.def"
@@ -79,48 +75,29 @@ static bool is_of_parent(int b)
     return registry.forks[b] != tern_forks();
 }
 
-static void close_all(void)
+/* No thread is inside a driver any more, and none enters one. What was launched is waited for: a driver's worker may
+ * still be compiling it. */
+static void wait_for_all(void)
 {
-    tern_builds_close();
-    for (int b = 0; b < BACKENDS; b++)
-        for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++) {
-            tern_place *place = registry.places[b][i];
-            if (atomic_exchange(&place->is_open, false))
-                place->backend->close(place);
-        }
-}
-
-/* A driver's compiler registers its tear-down when it first compiles, after close_all was
- * registered and so before it in the order of exit(), while a worker may still be compiling what
- * was launched last. exit() calls the destructors of its thread's variables before all handlers:
- * there is time to wait. C has no such variables, but the C library of C++ has the function beneath
- * them. */
-#ifdef __linux__
-extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso)
-    __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
-static void wait_for_all(void *unused)
-{
-    (void)unused;
-    tern_builds_close();
     for (int b = 0; b < BACKENDS; b++)
         for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++)
             if (atomic_load(&registry.places[b][i]->is_open))
-                registry.places[b][i]->backend->sync(registry.places[b][i]);
+                registry.places[b][i]->backend->close(registry.places[b][i]);
 }
 
-/* The main thread's end is the process's; that of others is none of ours. */
-static void wait_before_exit(void)
+static tern_ending at_ending = {.run = tern_builds_stop},
+                   after_threads = {.run = wait_for_all, .after = true};
+
+/* Drivers are loaded here, with their compilers. */
+static tern_status enumerate(int b, tern_found **found, int *n, tern_text *notes)
 {
-    if (__cxa_thread_atexit_impl && syscall(SYS_gettid) == getpid())
-        __cxa_thread_atexit_impl(wait_for_all, NULL, &__dso_handle);
+    tern_foreign_enter();
+    tern_foreign_compile_begin();
+    tern_status status = backends[b]->enumerate(found, n, notes);
+    tern_foreign_compile_end();
+    tern_foreign_leave();
+    return status;
 }
-#else
-static void wait_before_exit(void)
-{
-}
-#endif
 
 /* Look for a backend's devices, once. */
 static tern_status find(int b)
@@ -131,7 +108,9 @@ static tern_status find(int b)
     int n = 0;
     tern_text notes = {0};
     check_slots(backends[b]);
-    tern_status status = backends[b]->enumerate(&found, &n, &notes);
+    bool is_cpu = strcmp(backends[b]->kind, "cpu") == 0;
+    tern_status status =
+        is_cpu ? backends[b]->enumerate(&found, &n, &notes) : enumerate(b, &found, &n, &notes);
     tern_place **places = status == TERN_OK ? tern_alloc(sizeof *places * (size_t)(n + 1)) : NULL;
     int made = 0;
     while (places && made < n && (places[made] = make_place(backends[b], made, &found[made])))
@@ -149,12 +128,10 @@ static tern_status find(int b)
     registry.notes[b] = notes.data;
     registry.forks[b] = tern_forks();
     registry.found[b] = true;
-    /* Once more for each backend: handlers run last to first, and this one must come before those
-     * of the libraries that the backend opened just now. */
-    if (n > 0)
-        atexit(close_all);
-    if (n > 0 && !places[0]->synchronous)
-        wait_before_exit();
+    if (n > 0 && !is_cpu) {
+        tern_at_ending(&at_ending);
+        tern_at_ending(&after_threads);
+    }
     return TERN_OK;
 }
 
@@ -244,7 +221,9 @@ tern_status tern_registry_open(tern_place *place)
     pthread_mutex_lock(&place->lock);
     tern_status status = TERN_OK;
     if (!atomic_load(&place->is_open)) {
+        tern_foreign_enter();
         status = place->backend->open(place);
+        tern_foreign_leave();
         if (status == TERN_OK)
             atomic_store_explicit(&place->is_open, true, memory_order_release);
     }

@@ -49,9 +49,11 @@ tern_status tern_empty_cache(const char *device)
     if (!place)
         return tern_last_status();
     TERN_TRY(tern_place_sync(place));
+    tern_place_enter(place);
     pthread_mutex_lock(&place->memory_lock);
     tern_cache_empty(place);
     pthread_mutex_unlock(&place->memory_lock);
+    tern_place_leave(place);
     tern_staging_empty(place);
     return TERN_OK;
 }

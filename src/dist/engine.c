@@ -1,5 +1,6 @@
 /* engine.c -- the job's thread, which goes on with all works, and whoever waits and helps it. */
 #define _GNU_SOURCE /* pthread_mutex_timedlock */
+#include "base/ending.h"
 #include "base/parallel.h"
 #include "dist/dist.h"
 #include <sched.h>
@@ -164,7 +165,8 @@ static void at_exit(void)
 
 static void once_at_exit(void)
 {
-    atexit(at_exit);
+    static tern_ending ending = {.run = at_exit};
+    tern_at_ending(&ending);
 }
 
 static bool start_thread(tern_dist_job *job)

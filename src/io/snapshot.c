@@ -1,6 +1,7 @@
 /* snapshot.c -- a whole training in a file. */
 #include "io/snapshot.h"
 #include "base/option.h"
+#include "base/resumed.h"
 #include "io/file.h"
 #include "io/out.h"
 #include "io/save.h"
@@ -328,6 +329,14 @@ static tern_status read_and_check(tern_snapshot *s, const char *path,
     return status == TERN_OK ? load(s, *dict, false) : status;
 }
 
+static bool has_part(const tern_snapshot *s, const io_part_kind *kind)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->parts[i].kind == kind)
+            return true;
+    return false;
+}
+
 tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
 {
     if (!snapshot || !path)
@@ -343,6 +352,9 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
         status = ranks->agree(ranks, status, NULL, 0, "tern_snapshot_load");
     if (status == TERN_OK)
         status = load(snapshot, dict, true);
+    if (status == TERN_OK)
+        tern_resumed_note(has_part(snapshot, &io_part_optimizer) &&
+                          !has_part(snapshot, &io_part_loader));
     tern_state_dict_free(parameters);
     tern_state_dict_free(dict);
     return status;

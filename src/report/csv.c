@@ -1,5 +1,6 @@
-/* csv.c -- a row for each step. A new name is a new column, for which the file is written again. */
+/* csv.c -- a row for each step, behind those of the training that goes on. A new name is a new column, for which the file is written again. */
 #include "report/report.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* The first step that is not in the file yet, over all names; false where there is none before `limit`. */
@@ -34,6 +35,31 @@ static void put_row(tern_report *r, int64_t step, double time)
     putc('\n', r->csv);
 }
 
+/* The file from its first line on, in place of the one that is there once this is whole. */
+static tern_status write_again(tern_report *r, int64_t limit, const char *path)
+{
+    int64_t step = 0;
+    double time = 0;
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return tern_report_io("tern_report_step", path);
+    fclose(r->csv);
+    r->csv = file;
+    fputs("step,time", r->csv);
+    for (int i = 0; i < r->n_series; i++) {
+        r->series[i].written = 0;
+        fprintf(r->csv, ",%s", r->series[i].name);
+    }
+    putc('\n', r->csv);
+    r->columns = r->n_series;
+    while (next_step(r, limit, &step, &time))
+        put_row(r, step, time);
+    if (fflush(r->csv) != 0)
+        return tern_report_io("tern_report_step", path);
+    return rename(path, r->csv_path) == 0 ? TERN_OK
+                                          : tern_report_io("tern_report_step", r->csv_path);
+}
+
 tern_status tern_report_write_rows(tern_report *r, int64_t limit)
 {
     int64_t step = 0;
@@ -41,15 +67,14 @@ tern_status tern_report_write_rows(tern_report *r, int64_t limit)
     if (!next_step(r, limit, &step, &time))
         return TERN_OK;
     if (r->columns != r->n_series) {
-        if (!(r->csv = freopen(r->csv_path, "wb", r->csv)))
-            return tern_report_io("tern_report_step", r->csv_path);
-        fputs("step,time", r->csv);
-        for (int i = 0; i < r->n_series; i++) {
-            r->series[i].written = 0;
-            fprintf(r->csv, ",%s", r->series[i].name);
-        }
-        putc('\n', r->csv);
-        r->columns = r->n_series;
+        size_t room = strlen(r->csv_path) + 5;
+        char *path = malloc(room);
+        if (!path)
+            return tern_fail(TERN_ERR_MEMORY, "tern_report_step: out of memory");
+        snprintf(path, room, "%s.new", r->csv_path);
+        tern_status status = write_again(r, limit, path);
+        free(path);
+        return status;
     }
     while (next_step(r, limit, &step, &time))
         put_row(r, step, time);

@@ -1,5 +1,6 @@
 /* report.c -- reports: values, steps, lines of progress, the summary. */
 #include "report/report.h"
+#include "base/columns.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -73,7 +74,10 @@ static tern_status open_files(tern_report *r)
     if (o->csv) {
         if (!(r->csv_path = join(r->folder, "metrics.csv")))
             return no_memory("tern_report_new");
-        if (!(r->csv = fopen(r->csv_path, "wb")))
+        tern_status status = tern_report_read_rows(r);
+        if (status != TERN_OK)
+            return status;
+        if (!(r->csv = fopen(r->csv_path, "ab"))) /* nothing of it goes before there is a step */
             return tern_report_io("tern_report_new", r->csv_path);
     }
     return o->tensorboard ? tern_report_open_events(r) : TERN_OK;
@@ -106,21 +110,6 @@ tern_report *tern_report_new(const char *folder, const tern_report_options *opti
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static tern_report_series *series_of(tern_report *r, const char *name)
-{
-    for (int i = 0; i < r->n_series; i++)
-        if (strcmp(r->series[i].name, name) == 0)
-            return &r->series[i];
-    tern_report_series *grown = realloc(r->series, sizeof *grown * (size_t)(r->n_series + 1));
-    if (grown)
-        r->series = grown;
-    char *copy = grown ? strdup(name) : NULL;
-    if (!copy)
-        return NULL;
-    r->series[r->n_series] = (tern_report_series){.name = copy};
-    return &r->series[r->n_series++];
-}
-
 tern_status tern_report_value(tern_report *r, const char *name, int64_t step, double value)
 {
     static const char *const function = "tern_report_value";
@@ -130,20 +119,15 @@ tern_status tern_report_value(tern_report *r, const char *name, int64_t step, do
     if (!name || !*name || strpbrk(name, ",\"\n\r"))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: a name without commas, quotes and new lines is expected", function);
-    tern_report_series *s = series_of(r, name);
+    tern_report_begin(r, step);
+    tern_report_series *s = tern_report_series_of(r, name);
     if (s && s->n > 0 && s->points[s->n - 1].step > step)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: step %lld of %s after step %lld", function,
                          (long long)step, name, (long long)s->points[s->n - 1].step);
-    if (s && s->n == s->room) {
-        int64_t room = s->room ? 2 * s->room : 64;
-        tern_report_point *grown = realloc(s->points, sizeof *grown * (size_t)room);
-        s->points = grown ? grown : s->points;
-        s->room = grown ? room : s->room;
-    }
-    if (!s || s->n == s->room)
+    const tern_report_point point = {step, r->time_before + now() - r->begin,
+                                       isnan(value) ? fabs(value) : value};
+    if (!s || !tern_report_add_point(s, point))
         return no_memory(function);
-    s->points[s->n++] =
-        (tern_report_point){step, now() - r->begin, isnan(value) ? fabs(value) : value};
     return r->events ? tern_report_write_event(r, name, step, value) : TERN_OK;
 }
 
@@ -153,7 +137,7 @@ tern_status tern_report_compare(tern_report *r, const char *name, double referen
     tern_status status = given(r, "tern_report_compare");
     if (status != TERN_OK)
         return status;
-    tern_report_series *s = name && *name ? series_of(r, name) : NULL;
+    tern_report_series *s = name && *name ? tern_report_series_of(r, name) : NULL;
     char *copy = s ? strdup(source ? source : "reference") : NULL;
     if (!copy)
         return name && *name ? no_memory("tern_report_compare")
@@ -184,13 +168,12 @@ static const char *clock_text(double seconds, char text[32])
     return text;
 }
 
-static void show(tern_report *r)
+static void put_progress(const tern_report *r, FILE *out)
 {
     char left[32];
-    FILE *out = r->options.stream;
     int64_t steps = r->options.steps;
     double passed = now() - r->begin;
-    fprintf(out, r->terminal ? "\r\033[Kstep %lld" : "step %lld", (long long)r->step);
+    fprintf(out, "step %lld", (long long)r->step);
     if (steps > 0)
         fprintf(out, "/%lld", (long long)steps);
     if (r->items > 0)
@@ -203,8 +186,23 @@ static void show(tern_report *r)
         if (r->series[i].n > 0)
             fprintf(out, "  %s %.4g", r->series[i].name,
                     r->series[i].points[r->series[i].n - 1].value);
-    if (!r->terminal)
-        putc('\n', out);
+}
+
+/* A line that wraps would not be written over by the next one: it is cut to the window as it is now. */
+static void show(tern_report *r)
+{
+    char *line = NULL;
+    size_t bytes;
+    FILE *out = r->options.stream, *memory = open_memstream(&line, &bytes);
+    if (memory) {
+        put_progress(r, memory);
+        fclose(memory);
+    }
+    if (line && r->terminal)
+        fprintf(out, "\r\033[K%.*s", tern_columns_cut(line, tern_columns(out) - 1), line);
+    else if (line)
+        fprintf(out, "%s\n", line);
+    free(line);
     r->line_open = r->terminal;
     fflush(out);
 }
@@ -214,6 +212,7 @@ tern_status tern_report_step(tern_report *r, int64_t step, int64_t items)
     tern_status status = given(r, "tern_report_step");
     if (status != TERN_OK)
         return status;
+    tern_report_begin(r, step);
     if (r->step == 0)
         r->before = step - 1;
     r->step = step;

@@ -30,6 +30,8 @@ struct tern_report {
     double begin, shown;         /* seconds of the clock */
     int64_t step, before, items; /* before: the last step of whom this one goes on after */
     bool terminal, line_open;
+    bool began;         /* a step is known: what the file had from there on is forgotten */
+    double time_before; /* of the training until it went on */
 };
 
 /* Record what errno says of a file. */
@@ -37,6 +39,13 @@ static inline tern_status tern_report_io(const char *function, const char *path)
 {
     return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, path, strerror(errno));
 }
+/* The series of a name, made where there is none; NULL without memory. */
+tern_report_series *tern_report_series_of(tern_report *report, const char *name);
+/* False without memory. */
+bool tern_report_add_point(tern_report_series *series, tern_report_point point);
+/* history.c: the rows of the file that is there; the first step is this one. */
+tern_status tern_report_read_rows(tern_report *report);
+void tern_report_begin(tern_report *report, int64_t step);
 /* Rows of all steps before `step`. */
 tern_status tern_report_write_rows(tern_report *report, int64_t step);
 tern_status tern_report_write_svg(const tern_report *report, const tern_report_series *series);

@@ -45,6 +45,11 @@ static double time_of(void (*work)(bench *b), bench *b)
     return tern_last_status() == TERN_OK ? best : 0;
 }
 
+/* The best that a line of a kind reached of its limit, in percent; 0: none has one. */
+static struct {
+    double rows, products;
+} reached;
+
 static void print_failed(const char *name)
 {
     printf("  %-34s  %s\n", name, tern_last_error());
@@ -53,7 +58,7 @@ static void print_failed(const char *name)
 
 /* A line: time, rate, and how much of the limit that is. */
 static void print_row(const char *name, double seconds, double amount, const char *unit,
-                      double limit)
+                      double limit, double *best)
 {
     double rate = amount / seconds;
     if (seconds == 0) {
@@ -63,6 +68,8 @@ static void print_row(const char *name, double seconds, double amount, const cha
     printf("  %-34s  %10.4g ms  %10.4g %s", name, seconds * 1e3, rate * 1e-9, unit);
     if (limit > 0)
         printf("  %4.0f %%", 100 * rate / limit);
+    if (limit > 0 && best && 100 * rate / limit > *best)
+        *best = 100 * rate / limit;
     putchar('\n');
     fflush(stdout);
 }
@@ -136,10 +143,10 @@ static double print_copies(const char *device, size_t bytes)
         speed = seconds > 0 ? 2 * n / seconds : 0;
         printf("copies of %s\n", tool_bytes(n, text));
         snprintf(name, sizeof name, "on the device (read and written)");
-        print_row(name, seconds, 2 * n, "GB/s", 0);
+        print_row(name, seconds, 2 * n, "GB/s", 0, NULL);
         if (b.host) {
-            print_row("host to device", time_of(to_device, &b), n, "GB/s", 0);
-            print_row("device to host", time_of(to_host, &b), n, "GB/s", 0);
+            print_row("host to device", time_of(to_device, &b), n, "GB/s", 0, NULL);
+            print_row("device to host", time_of(to_host, &b), n, "GB/s", 0, NULL);
         }
     }
     free(b.host);
@@ -188,7 +195,7 @@ static void print_rows(const char *device, double limit)
         b.y = tern_randn(TERN_SHAPE(M, N), TERN_F32, device);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             print_row(rows[i].name, time_of(rows[i].work, &b), 4.0 * rows[i].moved * M * N, "GB/s",
-                      limit);
+                      limit, &reached.rows);
     }
 }
 
@@ -224,7 +231,7 @@ static void print_products(const char *device, double limit)
         double n = rows[i].n;
         snprintf(name, sizeof name, "%s, n = %d", tern_dtype_name(rows[i].dtype), rows[i].n);
         print_row(name, product_of(device, rows[i].n, rows[i].dtype), 2 * n * n * n, "GFLOP/s",
-                  rows[i].dtype == TERN_F32 ? limit : 0);
+                  rows[i].dtype == TERN_F32 ? limit : 0, &reached.products);
     }
 }
 
@@ -258,7 +265,7 @@ static void print_step(const char *device, double limit)
             b.weight = tern_zeros(TERN_SHAPE(1), TERN_F32, device);
             seconds = time_of(step, &b);
             puts("steps");
-            print_row("two linear layers, gelu, AdamW", seconds, flops, "GFLOP/s", limit);
+            print_row("two linear layers, gelu, AdamW", seconds, flops, "GFLOP/s", limit, NULL);
             seconds = time_of(tiny, &b);
             printf("  %-34s  %10.4g us\n", "an addition of one element", seconds * 1e6);
         }
@@ -286,6 +293,33 @@ bench_speed bench_quickly(const char *device)
     return speed;
 }
 
+/* Below these the device is not what holds work up, in percent. */
+enum { ENOUGH_ROWS = 40, ENOUGH_PRODUCTS = 40 };
+
+static void print_verdict(const tern_device_info *d, bool busy)
+{
+    bool slow_products = reached.products > 0 && reached.products < ENOUGH_PRODUCTS;
+    bool slow_rows = reached.rows > 0 && reached.rows < ENOUGH_ROWS;
+    bool opencl = strncmp(d->device, "opencl", 6) == 0;
+    fputs("verdict: ", stdout);
+    if (reached.products > 0)
+        printf("products reach %.0f %% of the arithmetic, ", reached.products);
+    printf("rows reach %.0f %% of the memory: ", reached.rows);
+    if (busy)
+        puts("the machine was busy, measure again when it is idle");
+    else if (!slow_products && !slow_rows)
+        puts("as fast as this device should be");
+    else
+        printf("%s slow%s%s\n",
+               slow_products && slow_rows ? "both are"
+               : slow_products            ? "products are"
+                                          : "rows are",
+               slow_products && opencl                          ? "; `tern tune` finds faster ways"
+               : slow_products && strcmp(d->device, "cpu") == 0 ? "; is oneDNN there?"
+                                                                : "",
+               opencl ? "; `tern doctor` finds what a driver gets wrong" : "");
+}
+
 static int run(const char *const *words, int n)
 {
     const char *device = tern_device_canonical(n ? words[0] : "auto");
@@ -294,6 +328,7 @@ static int run(const char *const *words, int n)
         return tool_fail_with_error("bench");
     if (tenths < 1)
         return tool_fail(TOOL_USAGE, "bench: --tenths is at least 1");
+    bool busy = tool_warn_of_others("and the times are longer for that");
     uint64_t most = d.memory_free / 16;
     size_t bytes = most < 64 << 20 ? (size_t)(most & ~UINT64_C(4095)) : 64 << 20;
     printf("%s: %s (%s, %s), %d compute units\n", d.device, d.name, d.platform, d.driver,
@@ -311,6 +346,7 @@ static int run(const char *const *words, int n)
     print_step(device, arithmetic);
     if (tern_last_status() != TERN_OK)
         return tool_fail_with_error("bench");
+    print_verdict(&d, busy);
     return TOOL_FINE;
 }
 
@@ -323,7 +359,8 @@ const tool_command tool_bench = {
     .summary = "How fast a device is: copies, rows, products, a training step",
     .more =
         "The limits are measured on the device too: a copy for what moves memory, and a kernel of\n"
-        "multiply-adds in registers for what computes. Compare runs on an idle machine.\n",
+        "multiply-adds in registers for what computes. The verdict compares the\n"
+        "best lines with these. Whether others have the processors is looked at first.\n",
     .most = 1,
     .options = options,
     .run = run,

@@ -1,8 +1,10 @@
 /* cache.c -- tern cache: the compiled programs that the library keeps on disk. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "tool/tool.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -107,6 +109,41 @@ static void print_list(const listing *l)
     print_size(l);
 }
 
+/* ---- PoCL's own -------------------------------------------------------------------------------- */
+
+static struct {
+    int kernels;
+    double bytes;
+} pocl;
+
+static int count_kernel(const char *path, const struct stat *s, int kind, struct FTW *unused)
+{
+    size_t n = strlen(path);
+    (void)unused;
+    if (kind == FTW_F)
+        pocl.bytes += (double)s->st_size;
+    pocl.kernels += kind == FTW_F && n > 3 && strcmp(path + n - 3, ".so") == 0;
+    return 0;
+}
+
+/* PoCL keeps machine code by itself, of any program's kernels. */
+static void print_pocl(bool stays)
+{
+    char path[PATH_BYTES], text[32];
+    const char *own = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n = own && *own     ? snprintf(path, PATH_BYTES, "%s", own)
+            : xdg && *xdg   ? snprintf(path, PATH_BYTES, "%s/pocl/kcache", xdg)
+            : home && *home ? snprintf(path, PATH_BYTES, "%s/.cache/pocl/kcache", home)
+                            : -1;
+    if (n <= 0 || n >= PATH_BYTES || nftw(path, count_kernel, 16, FTW_PHYS) != 0)
+        return;
+    printf("PoCL keeps its own%s: %d kernel%s, %s, in %s\n", stays ? ", which stay" : "",
+           pocl.kernels, pocl.kernels == 1 ? "" : "s", tool_bytes(pocl.bytes, text), path);
+}
+
+/* ---- the command ------------------------------------------------------------------------------- */
+
 static int clear(const listing *l)
 {
     char text[32];
@@ -137,6 +174,8 @@ static int run(const char *const *words, int n)
         print_size(&l);
     else if (code == TOOL_FINE)
         code = clear(&l);
+    if (code == TOOL_FINE)
+        print_pocl(!list && !size);
     if (l.folder >= 0)
         close(l.folder);
     free(l.of);
@@ -154,7 +193,9 @@ const tool_command tool_cache = {
     .summary = "Compiled programs on disk: list them, their size, remove them",
     .more =
         "They lie in TERN_CACHE_DIR, XDG_CACHE_HOME/tern or ~/.cache/tern. One that is removed\n"
-        "is compiled again when it is needed next.\n",
+        "is compiled again when it is needed next. PoCL keeps kernels by itself, in "
+        "POCL_CACHE_DIR,\n"
+        "XDG_CACHE_HOME/pocl/kcache or ~/.cache/pocl/kcache: they are counted, and stay.\n",
     .most = 1,
     .options = options,
     .run = run,

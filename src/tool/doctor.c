@@ -238,10 +238,16 @@ static int run(const char *const *words, int n)
     int code = TOOL_FINE;
     if (seconds < 1)
         return tool_fail(TOOL_USAGE, "doctor: --seconds is at least 1");
-    json_t *device = doctor_describe(n ? words[0] : "auto", seconds);
+    json_t *device = doctor_describe(n ? words[0] : NULL, seconds);
     if (!device)
         return TOOL_WRONG;
     const char *name = json_string_value(json_object_get(device, "device"));
+    if (!name) {
+        json_decref(device);
+        puts("there is no device but the cpu, which others are compared with: nothing to compare. "
+             "`tern devices` says why");
+        return TOOL_FINE;
+    }
     if (!path && !doctor_path(device, own, sizeof own))
         code = tool_fail(TOOL_WRONG, "doctor: neither XDG_CONFIG_HOME nor HOME is set");
     if (code == TOOL_FINE && where) {
@@ -282,8 +288,10 @@ const tool_command tool_doctor = {
     .arguments = "[DEVICE]",
     .summary = "Whether a device's driver computes what the cpu does, operation by operation",
     .more =
-        "Each operation that has a name runs forward and backward on DEVICE (\"auto\" unless told) "
-        "and on\n"
+        "Each operation that has a name runs forward and backward on DEVICE (the best that is not "
+        "the "
+        "cpu\n"
+        "unless told) and on\n"
         "the cpu, in processes of their own: a driver that ends or hangs one loses that check "
         "alone.\n"
         "For what fails on an OpenCL device other ways are tried; the profile, a JSON file in\n"

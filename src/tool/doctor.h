@@ -98,7 +98,8 @@ char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), 
 void doctor_find_routes(const doctor_work *work, const char *folder, json_t *routes,
                         json_t *refused);
 
-/* device{} as the profile has it; NULL after an error that was printed. */
+/* device{} as the profile has it; of NULL that of the best device but the cpu, with nothing in it where there is none. NULL after
+ * an error that was printed. */
 json_t *doctor_describe(const char *device, int seconds);
 json_t *doctor_limits(const char *device, int seconds);
 json_t *doctor_speed(const char *device, int seconds);

@@ -9,11 +9,27 @@
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
+/* The device that is compared where none is named: not the cpu, which the others are compared with. NULL: there
+ * is none. */
+static const char *other_device(void)
+{
+    const char *best = tern_device_canonical("auto");
+    if (best && strcmp(best, "cpu") != 0)
+        return best;
+    tern_clear_error();
+    return tern_device_count("cuda") > 0     ? "cuda:0"
+           : tern_device_count("opencl") > 0 ? "opencl:0"
+                                             : NULL;
+}
+
 static void tell_device(FILE *to, const void *user)
 {
     tern_device_info d;
     json_t *j;
-    if (tern_device_get_info(user, &d) != TERN_OK)
+    const char *device = user ? user : other_device();
+    if (!device)
+        j = json_object();
+    else if (tern_device_get_info(device, &d) != TERN_OK)
         j = json_pack("{s:s}", "error", tern_last_error());
     else
         j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:i s:I s:I s:I s:b s:b s:b s:b s:i s:i}",

@@ -41,6 +41,10 @@ const char *tool_shape(tern_shape shape, char text[128]);
 const char *tool_type_name(tern_device_type type);
 /* Those above a file. */
 void tool_make_folders(const char *path);
+/* Which part of the processors others take, 0 to 1, as this program waits. */
+double tool_others(void);
+/* Prints so where it matters to times, and what follows. */
+bool tool_warn_of_others(const char *what);
 /* Seconds of a clock that only grows. */
 double tool_now(void);
 

@@ -103,8 +103,9 @@ static void tell(const tune_trial *t, int done, int all)
 }
 
 /* The lines of a class: what was found, and the route where it is better than what is there without one. NULL where
- * nothing could be measured. */
-static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best)
+ * that was not measured. */
+static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best,
+                      int late)
 {
     char *text = NULL, route[96];
     size_t bytes = 0;
@@ -117,6 +118,8 @@ static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune
             untuned->seconds > 0 ? flops / untuned->seconds : 0,
             gains ? flops / best->seconds : flops / untuned->seconds,
             gains ? best->way : "is the best");
+    if (late)
+        fprintf(to, "# of the ways %d took too long to be measured\n", late);
     if (gains)
         fprintf(to, "route %s %s\n", route_of(c, best->way, route), c->sizes);
     fclose(to);
@@ -126,7 +129,7 @@ static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune
 static char *tune_one(const char *device, const tune_class *c)
 {
     tune_trial untuned = {0}, best = {0};
-    int lost = 0, all = 0;
+    int lost = 0, all = 0, late = 0, others = 0;
     while (way_at(all, best.way))
         all++;
     for (int i = 0; i < all && lost < MOST_LOST; i++) {
@@ -135,6 +138,8 @@ static char *tune_one(const char *device, const tune_class *c)
         tune_try(&t);
         tell(&t, i + 1, all);
         lost = t.lost ? lost + 1 : 0;
+        late += t.late;
+        others += i > 0 && t.seconds > 0;
         if (t.seconds > 0 && (best.seconds <= 0 || t.seconds < best.seconds))
             best = t;
         if (i == 0)
@@ -142,7 +147,14 @@ static char *tune_one(const char *device, const tune_class *c)
     }
     if (lost == MOST_LOST)
         printf("  %-8s  the others are not tried: %d were lost in a row\n", c->name, MOST_LOST);
-    return lines_of(c, &untuned, &best);
+    /* A way that took too long may be the fastest of an idle machine. */
+    if (untuned.late || (late && !others)) {
+        printf("  %-8s  nothing is written: %d of %d ways were not measured within %d seconds%s\n",
+               c->name, late, all, seconds,
+               tool_others() > 0.15 ? ", and other programs have the processors" : "");
+        return NULL;
+    }
+    return lines_of(c, &untuned, &best, late);
 }
 
 static void print_result(const tune_class *c, const char *result, bool kept)
@@ -172,6 +184,7 @@ static int tune_all(const char *device, const tune_key *key, tune_file *file)
     tune_class classes[TUNE_CLASSES];
     bool kept[TUNE_CLASSES] = {false};
     int code = TOOL_FINE;
+    bool written = false;
     make_classes(classes, key->size);
     if (!tune_file_read(file, key, classes, anew))
         return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
@@ -183,13 +196,16 @@ static int tune_all(const char *device, const tune_key *key, tune_file *file)
             file->result[i] = tune_one(device, &classes[i]);
         if (!file->result[i])
             code = TOOL_WRONG;
-        else if (!kept[i] && !tune_file_write(file, key))
+        else if (!kept[i] && !(written = tune_file_write(file, key)))
             return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
     }
     for (int i = 0; i < TUNE_CLASSES; i++)
         if (is_wanted(classes[i].name))
             print_result(&classes[i], file->result[i], kept[i]);
-    printf("written to %s\n", file->path);
+    if (written)
+        printf("written to %s\n", file->path);
+    else
+        puts("nothing was measured that is not written: no file is changed");
     return code;
 }
 
@@ -231,6 +247,8 @@ static int run(const char *const *words, int n)
     printf("%s: %s (driver %s)\n", name, key.name, key.driver);
     fflush(stdout);
     if (code == TOOL_FINE)
+        tool_warn_of_others("and what takes longer for that may look slower");
+    if (code == TOOL_FINE)
         code = tune_all(name, &key, &file);
     tune_file_free(&file);
     json_decref(device);
@@ -253,18 +271,21 @@ const tool_command tool_tune = {
     .name = "tune",
     .arguments = "[DEVICE]",
     .summary = "Find the fastest way of matrix products on an OpenCL device",
-    .more = "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
-            "done on\n"
-            "DEVICE (\"opencl:0\" unless told) by CLBlast and by tern's own kernels in many forms, "
-            "each\n"
-            "trial in a process of its own with a time limit: a driver that ends or hangs one "
-            "loses that\n"
-            "trial alone. What is best, and right, is written to the file that programs read, for "
-            "this\n"
-            "device, driver and tern: $TERN_OPENCL_TUNING, $XDG_CONFIG_HOME/tern/opencl.tuning or\n"
-            "~/.config/tern/opencl.tuning; what else it holds stays. It is written after each "
-            "class: a\n"
-            "run that was ended goes on where it was. Takes minutes; compare on an idle machine.\n",
+    .more =
+        "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
+        "done on\n"
+        "DEVICE (\"opencl:0\" unless told) by CLBlast and by tern's own kernels in many forms, "
+        "each\n"
+        "trial in a process of its own with a time limit: a driver that ends or hangs one "
+        "loses that\n"
+        "trial alone. What is best, and right, is written to the file that programs read, for "
+        "this\n"
+        "device, driver and tern: $TERN_OPENCL_TUNING, $XDG_CONFIG_HOME/tern/opencl.tuning or\n"
+        "~/.config/tern/opencl.tuning; what else it holds stays. It is written after each "
+        "class: a\n"
+        "run that was ended goes on where it was. Takes minutes, on an idle machine: of a class "
+        "whose\n"
+        "ways were not done in their time nothing is written, and it ends with 1.\n",
     .most = 1,
     .options = options,
     .run = run,

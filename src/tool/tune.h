@@ -30,6 +30,7 @@ typedef struct tune_trial {
     bool quick;
     double seconds;
     bool lost; /* the child hung or ended */
+    bool late; /* it was not done in that time */
     char why[200];
 } tune_trial;
 void tune_try(tune_trial *trial);

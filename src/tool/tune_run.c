@@ -107,6 +107,7 @@ void tune_try(tune_trial *t)
 {
     char *text = doctor_ask_why(t->limit, measure, t, t->why);
     t->lost = !text;
+    t->late = !text && strstr(t->why, "not done within");
     t->seconds = text && *text != '!' ? strtod(text, NULL) : 0;
     if (text && t->seconds <= 0)
         snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(text, "\n") - (*text == '!'),

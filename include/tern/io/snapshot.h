@@ -65,7 +65,8 @@ TERN_API tern_status tern_snapshot_add_scaler(tern_snapshot *snapshot, const cha
 /* The averages and how many updates they are of. */
 TERN_API tern_status tern_snapshot_add_averaged_model(tern_snapshot *snapshot, const char *name,
                                                       tern_averaged_model *model);
-/* Its seed, and how far it is in its epoch: the next loop goes on there, without what was given. */
+/* Its seed, and how far it is in its epoch: the next loop goes on there, without what was given. A loader that
+ * shuffles and is not in the snapshot that a training with an optimizer goes on from begins with the order of before, which a warning says. */
 TERN_API tern_status tern_snapshot_add_loader(tern_snapshot *snapshot, const char *name,
                                               tern_loader *loader);
 /* The states that it gathered (tern_metric_each_state). */

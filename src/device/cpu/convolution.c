@@ -70,10 +70,10 @@ static bool describe(dnnl_memory_desc_t *desc, const int64_t *lead, int n_lead,
         dims[n++] = lead[i];
     for (int i = left_out; i < 3; i++)
         dims[n++] = spatial[i];
-    return dnnl_memory_desc_init_by_tag(desc, n, dims, dnnl_f32,
-                                        any    ? dnnl_format_tag_any
-                                        : last ? by_channels[n_lead - 2][n]
-                                               : dense[n]) == dnnl_success;
+    return tern_dnnl.memory_desc_init_by_tag(desc, n, dims, dnnl_f32,
+                                             any    ? dnnl_format_tag_any
+                                             : last ? by_channels[n_lead - 2][n]
+                                                    : dense[n]) == dnnl_success;
 }
 
 static bool describe_tensors(plan *p, int left_out)
@@ -94,8 +94,8 @@ static bool describe_tensors(plan *p, int left_out)
         ok = ok && describe(d[Y], y, 2, s->out, left_out, any && !lies, last);
     }
     dnnl_dims_t channels = {s->o};
-    return ok &&
-           dnnl_memory_desc_init_by_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) == dnnl_success;
+    return ok && tern_dnnl.memory_desc_init_by_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) ==
+                     dnnl_success;
 }
 
 static dnnl_primitive_desc_t describe_run(const plan *p, int left_out)
@@ -113,47 +113,47 @@ static dnnl_primitive_desc_t describe_run(const plan *p, int left_out)
     dnnl_primitive_attr_t attributes;
     dnnl_convolution_desc_t forward, back;
     dnnl_primitive_desc_t hint = NULL, result = NULL;
-    if (dnnl_primitive_attr_create(&attributes) != dnnl_success)
+    if (tern_dnnl.primitive_attr_create(&attributes) != dnnl_success)
         return NULL;
-    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
-    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+    tern_dnnl.primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+    dnnl_status_t status = tern_dnnl.dilated_convolution_forward_desc_init(
         &forward, dnnl_forward_training, dnnl_convolution_direct, x, w,
         p->has_bias ? &p->bias : NULL, y, stride, dilation, left, right);
     if (status == dnnl_success)
-        status =
-            dnnl_primitive_desc_create(&hint, &forward, attributes, tern_onednn_engine(), NULL);
+        status = tern_dnnl.primitive_desc_create(&hint, &forward, attributes, tern_onednn_engine(),
+                                                 NULL);
     if (status == dnnl_success && p->pass != TERN_CONV_Y) {
         status =
             p->pass == TERN_CONV_X
-                ? dnnl_dilated_convolution_backward_data_desc_init(
+                ? tern_dnnl.dilated_convolution_backward_data_desc_init(
                       &back, dnnl_convolution_direct, x, w, y, stride, dilation, left, right)
-                : dnnl_dilated_convolution_backward_weights_desc_init(
+                : tern_dnnl.dilated_convolution_backward_weights_desc_init(
                       &back, dnnl_convolution_direct, x, w, NULL, y, stride, dilation, left, right);
         if (status == dnnl_success)
-            status =
-                dnnl_primitive_desc_create(&result, &back, attributes, tern_onednn_engine(), hint);
-        dnnl_primitive_desc_destroy(hint);
+            status = tern_dnnl.primitive_desc_create(&result, &back, attributes,
+                                                     tern_onednn_engine(), hint);
+        tern_dnnl.primitive_desc_destroy(hint);
     } else if (status == dnnl_success) {
         result = hint;
     }
-    dnnl_primitive_attr_destroy(attributes);
+    tern_dnnl.primitive_attr_destroy(attributes);
     return status == dnnl_success ? result : NULL;
 }
 
 static bool plan_layout(layout *t, dnnl_primitive_desc_t run, dnnl_query_t query, bool result)
 {
-    t->worked = *dnnl_primitive_desc_query_md(run, query, 0);
-    t->bytes = dnnl_memory_desc_get_size(&t->worked);
-    if (dnnl_memory_desc_equal(&t->worked, &t->given))
+    t->worked = *tern_dnnl.primitive_desc_query_md(run, query, 0);
+    t->bytes = tern_dnnl.memory_desc_get_size(&t->worked);
+    if (tern_dnnl.memory_desc_equal(&t->worked, &t->given))
         return true;
     const dnnl_memory_desc_t *from = result ? &t->worked : &t->given;
     const dnnl_memory_desc_t *to = result ? &t->given : &t->worked;
     dnnl_primitive_desc_t change;
-    if (dnnl_reorder_primitive_desc_create(&change, from, tern_onednn_engine(), to,
-                                           tern_onednn_engine(), NULL) != dnnl_success)
+    if (tern_dnnl.reorder_primitive_desc_create(&change, from, tern_onednn_engine(), to,
+                                                tern_onednn_engine(), NULL) != dnnl_success)
         return false;
-    dnnl_status_t status = dnnl_primitive_create(&t->change, change);
-    dnnl_primitive_desc_destroy(change);
+    dnnl_status_t status = tern_dnnl.primitive_create(&t->change, change);
+    tern_dnnl.primitive_desc_destroy(change);
     return status == dnnl_success;
 }
 
@@ -173,12 +173,12 @@ static bool plan_make(plan *p)
     dnnl_primitive_desc_t run = describe_run(p, left_out);
     if (!run)
         return false;
-    bool ok = dnnl_primitive_create(&p->run, run) == dnnl_success;
+    bool ok = tern_dnnl.primitive_create(&p->run, run) == dnnl_success;
     for (int i = 0; i < TENSORS; i++)
         ok = ok && plan_layout(&p->t[i], run, query[p->pass][i], i == result[p->pass]);
-    p->scratch = *dnnl_primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);
-    p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
-    dnnl_primitive_desc_destroy(run);
+    p->scratch = *tern_dnnl.primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);
+    p->scratch_bytes = tern_dnnl.memory_desc_get_size(&p->scratch);
+    tern_dnnl.primitive_desc_destroy(run);
     return ok;
 }
 
@@ -325,7 +325,7 @@ static void run_part(void *user, int part, int parts)
     int64_t from = j->chunks * part / parts, to = j->chunks * (part + 1) / parts;
     dnnl_stream_t stream;
     tern_onednn_threads a = tern_onednn_go_alone();
-    bool ok = dnnl_stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
+    bool ok = tern_dnnl.stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
               dnnl_success;
     if (ok) {
         bool sums = j->c->pass == TERN_CONV_WEIGHT;
@@ -336,7 +336,7 @@ static void run_part(void *user, int part, int parts)
         ok = run_chunks(j, stream, from, to, room, weight);
         if (sums && w->change)
             ok = ok && change(w, stream, true, partial(j, part), weight);
-        dnnl_stream_destroy(stream);
+        tern_dnnl.stream_destroy(stream);
     }
     tern_onednn_end_alone(a);
     if (!ok)
@@ -365,11 +365,11 @@ static bool prepare_weight(job *j)
 {
     dnnl_stream_t stream;
     tern_onednn_threads a = tern_onednn_go_alone();
-    bool ok = dnnl_stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
+    bool ok = tern_dnnl.stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
               dnnl_success;
     if (ok) {
         ok = change(&j->chunk->t[WEIGHT], stream, false, j->given[WEIGHT], j->weight);
-        dnnl_stream_destroy(stream);
+        tern_dnnl.stream_destroy(stream);
     }
     tern_onednn_end_alone(a);
     return ok;
@@ -442,7 +442,7 @@ static bool find_plans(job *j)
     j->chunk = plan_for(j->c, j->images);
     j->rest = rest && j->chunk ? plan_for(j->c, rest) : j->chunk;
     return j->chunk && j->rest &&
-           dnnl_memory_desc_equal(&j->chunk->t[WEIGHT].worked, &j->rest->t[WEIGHT].worked);
+           tern_dnnl.memory_desc_equal(&j->chunk->t[WEIGHT].worked, &j->rest->t[WEIGHT].worked);
 }
 
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
@@ -453,6 +453,8 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
     const uint64_t failures = tern_failures();
     TERN_TRY(tern_cpu_conv_own(place, c, taken));
     if (*taken || c->dtype != TERN_F32 || tern_is_forked_child())
+        return TERN_OK;
+    if (!tern_onednn_engine())
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
     bool found = find_plans(&j);

@@ -38,7 +38,7 @@ void tern_cpu_run_parts(const tern_cpu_kernel *kernel, void *const *args, int pa
  * held against its parameter, for the next call. */
 tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const char *name,
                                  tern_dtype dtype, void *problem, int parts);
-/* oneDNN's convolutions, where it is linked, and attention. */
+/* oneDNN's convolutions, where it is found, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 /* By one of the next three, where it is one of theirs: *taken. Infinite and other numbers that are none are where the sums as

@@ -106,8 +106,9 @@ static bool multiply_f32(const many *t, int64_t m, int64_t n, const float *a, co
     const tern_host_product *p = t->p;
     for (int64_t row = 0; bias && row < m; row++)
         memcpy(c + row * t->c_distance, bias, (size_t)n * sizeof *c);
-    return dnnl_sgemm(t->a, t->b, m, n, p->k, (float)p->alpha, a, t->a_distance, b, t->b_distance,
-                      bias ? 1 : (float)p->beta, c, t->c_distance) == dnnl_success;
+    return tern_dnnl.sgemm(t->a, t->b, m, n, p->k, (float)p->alpha, a, t->a_distance, b,
+                           t->b_distance, bias ? 1 : (float)p->beta, c,
+                           t->c_distance) == dnnl_success;
 }
 
 static bool multiply_bf16(const many *t, int64_t m, int64_t n, const void *a, const void *b,
@@ -304,7 +305,9 @@ static tern_status wide_product(tern_place *place, tern_dtype dtype, const tern_
 static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
 #ifdef TERN_WITH_ONEDNN
-    bool taken = false, large = p->m > 1 && p->n > 1 && p->m * p->n * p->k >= ONEDNN_FROM;
+    bool taken = false;
+    bool large =
+        p->m > 1 && p->n > 1 && p->m * p->n * p->k >= ONEDNN_FROM && tern_onednn_is_there();
     if (large &&
         ((dtype == TERN_F32 && !wants_packing(p)) || (dtype == TERN_BF16 && tern_bf16_is_fast())))
         TERN_TRY(onednn_product(dtype, p, &taken));

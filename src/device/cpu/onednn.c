@@ -1,16 +1,105 @@
-/* onednn.c -- oneDNN's engine, its threads, and a run of one of its primitives. */
+/* onednn.c -- oneDNN, opened at run time: its engine, its threads, and a run of one of its primitives. */
 #include "device/cpu/onednn.h"
+#ifdef TERN_WITH_ONEDNN
+#include "base/dynlib.h"
+#include "base/ending.h"
+#include "base/warning.h"
 #include <pthread.h>
-#ifdef _OPENMP
-#include <omp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the library ------------------------------------------------------------------------------- */
+
+tern_dnnl_api tern_dnnl;
+static bool there;
+static char reason[256]; /* why it is not */
+
+/* Those of the OpenMP that oneDNN runs on, which need not be the program's; NULL where it runs on another. */
+static int (*most_threads)(void);
+static void (*set_threads)(int n);
+
+#define TEXT_(X) #X
+#define TEXT(X)  TEXT_(X)
+
+static bool find_functions(void *library)
+{
+    void *address;
+#define X(NAME)                                                                                    \
+    address = tern_dynlib_symbol(library, "dnnl_" #NAME);                                          \
+    memcpy(&tern_dnnl.NAME, &address, sizeof address);                                             \
+    if (!address) {                                                                                \
+        snprintf(reason, sizeof reason, "it has no dnnl_" #NAME);                                  \
+        return false;                                                                              \
+    }
+#include "device/cpu/dnnl.def"
+#undef X
+    address = tern_dynlib_symbol(library, "omp_get_max_threads");
+    memcpy(&most_threads, &address, sizeof address);
+    address = tern_dynlib_symbol(library, "omp_set_num_threads");
+    memcpy(&set_threads, &address, sizeof address);
+    if (!most_threads || !set_threads)
+        most_threads = NULL;
+    const dnnl_version_t *version = tern_dnnl.version();
+    if (version->major == DNNL_VERSION_MAJOR)
+        return true;
+    snprintf(reason, sizeof reason, "it is oneDNN %d.%d, and tern was built for %d", version->major,
+             version->minor, DNNL_VERSION_MAJOR);
+    return false;
+}
+
+static void load(void)
+{
+    static const char *const names[] = {"libdnnl.so." TEXT(DNNL_VERSION_MAJOR), NULL};
+    tern_foreign_enter();
+    void *library = tern_dynlib_open_apart(names, reason, sizeof reason);
+    there = library && find_functions(library);
+    tern_foreign_loaded();
+    tern_foreign_leave();
+}
+
+bool tern_onednn_is_there(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    pthread_once(&once, load);
+    if (!there && !atomic_flag_test_and_set(&warned))
+        tern_warn("slow", "tern_matmul",
+                  "products and convolutions on cpu are slower without oneDNN: %s", reason);
+    return there;
+}
+
+/* ---- its threads ------------------------------------------------------------------------------- */
+
+tern_onednn_threads tern_onednn_go_alone(void)
+{
+    tern_onednn_threads t = {1};
+    tern_foreign_enter();
+    if (most_threads) {
+        t.before = most_threads();
+        set_threads(1);
+    }
+    return t;
+}
+
+void tern_onednn_end_alone(tern_onednn_threads t)
+{
+    if (most_threads)
+        set_threads(t.before);
+    tern_foreign_leave();
+}
 #endif
+
+/* ---- its engine -------------------------------------------------------------------------------- */
 
 #ifdef TERN_ONEDNN_PRIMITIVES
 static dnnl_engine_t engine;
 static void make_engine(void)
 {
-    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+    tern_foreign_enter();
+    if (!tern_onednn_is_there() || tern_dnnl.engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
+    tern_foreign_leave();
 }
 
 dnnl_engine_t tern_onednn_engine(void)
@@ -19,28 +108,7 @@ dnnl_engine_t tern_onednn_engine(void)
     pthread_once(&once, make_engine);
     return engine;
 }
-#endif
 
-tern_onednn_threads tern_onednn_go_alone(void)
-{
-    tern_onednn_threads t = {1};
-#ifdef _OPENMP
-    t.before = omp_get_max_threads();
-    omp_set_num_threads(1);
-#endif
-    return t;
-}
-
-void tern_onednn_end_alone(tern_onednn_threads t)
-{
-#ifdef _OPENMP
-    omp_set_num_threads(t.before);
-#else
-    (void)t;
-#endif
-}
-
-#ifdef TERN_ONEDNN_PRIMITIVES
 bool tern_onednn_run(dnnl_primitive_t primitive, dnnl_stream_t stream,
                      const tern_onednn_argument *a, int n)
 {
@@ -49,12 +117,12 @@ bool tern_onednn_run(dnnl_primitive_t primitive, dnnl_stream_t stream,
     bool ok = true;
     for (; ok && made < n; made++) {
         args[made].arg = a[made].name;
-        ok = dnnl_memory_create(&args[made].memory, a[made].desc, tern_onednn_engine(),
-                                a[made].data) == dnnl_success;
+        ok = tern_dnnl.memory_create(&args[made].memory, a[made].desc, tern_onednn_engine(),
+                                     a[made].data) == dnnl_success;
     }
-    ok = ok && dnnl_primitive_execute(primitive, stream, n, args) == dnnl_success;
+    ok = ok && tern_dnnl.primitive_execute(primitive, stream, n, args) == dnnl_success;
     for (int i = 0; i < made; i++)
-        dnnl_memory_destroy(args[i].memory);
+        tern_dnnl.memory_destroy(args[i].memory);
     return ok;
 }
 #endif

@@ -1,23 +1,39 @@
-/* onednn.h -- what those share that run primitives of oneDNN 2: the engine, one thread of it, and a run. */
+/* onednn.h -- oneDNN, opened at run time: its functions, and for oneDNN 2 what those share that run its primitives, the
+ * engine, one thread of it, and a run. */
 #ifndef TERN_DEVICE_CPU_ONEDNN_H
 #define TERN_DEVICE_CPU_ONEDNN_H
+#include <stdbool.h>
+
 #ifdef TERN_WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
+#if DNNL_VERSION_MAJOR == 2
+#define TERN_ONEDNN_PRIMITIVES 1
+#define PRIMITIVE(NAME)        X(NAME)
+#else
+#define PRIMITIVE(NAME)
 #endif
+typedef struct tern_dnnl_api {
+#define X(NAME) __typeof__(&dnnl_##NAME) NAME;
+#include "device/cpu/dnnl.def"
+#undef X
+} tern_dnnl_api;
+/* Filled once tern_onednn_is_there. */
+extern tern_dnnl_api tern_dnnl;
+
+/* Whether oneDNN could be opened, which the first call tries, and warns where it could not. */
+bool tern_onednn_is_there(void);
 
 /* oneDNN stays on the thread that calls it, from go_alone to end_alone: its own threads would be a second
- * pool. */
+ * pool. The process does not end within (base/ending.h). */
 typedef struct tern_onednn_threads {
     int before;
 } tern_onednn_threads;
 tern_onednn_threads tern_onednn_go_alone(void);
 void tern_onednn_end_alone(tern_onednn_threads t);
+#endif
 
-#if defined(TERN_WITH_ONEDNN) && DNNL_VERSION_MAJOR == 2
-#define TERN_ONEDNN_PRIMITIVES 1
-#include <stdbool.h>
-
-/* The engine of this process; NULL where oneDNN makes none. */
+#ifdef TERN_ONEDNN_PRIMITIVES
+/* The engine of this process; NULL where oneDNN makes none, or is not there. */
 dnnl_engine_t tern_onednn_engine(void);
 
 typedef struct tern_onednn_argument {

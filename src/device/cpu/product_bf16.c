@@ -26,8 +26,8 @@ static struct {
 static bool describe(dnnl_memory_desc_t *d, int64_t rows, int64_t columns, int64_t row,
                      int64_t column)
 {
-    return dnnl_memory_desc_init_by_strides(d, 2, (dnnl_dims_t){rows, columns}, dnnl_bf16,
-                                            (dnnl_dims_t){row, column}) == dnnl_success;
+    return tern_dnnl.memory_desc_init_by_strides(d, 2, (dnnl_dims_t){rows, columns}, dnnl_bf16,
+                                                 (dnnl_dims_t){row, column}) == dnnl_success;
 }
 
 static void plan_make(plan *p)
@@ -40,23 +40,24 @@ static void plan_make(plan *p)
         !describe(&p->b, s->k, s->n, s->b_row, s->b_col) ||
         !describe(&p->c, s->m, s->n, s->c_row, 1) || !describe(&p->bias, 1, s->n, s->n, 1))
         return;
-    if (dnnl_matmul_desc_init(&desc, &p->a, &p->b, s->has_bias ? &p->bias : NULL, &p->c) !=
+    if (tern_dnnl.matmul_desc_init(&desc, &p->a, &p->b, s->has_bias ? &p->bias : NULL, &p->c) !=
             dnnl_success ||
-        dnnl_primitive_attr_create(&attributes) != dnnl_success)
+        tern_dnnl.primitive_attr_create(&attributes) != dnnl_success)
         return;
-    bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) ==
+    bool ok = tern_dnnl.primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) ==
               dnnl_success;
     const float alpha = (float)s->alpha;
     if (alpha != 1)
-        ok = ok && dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &alpha) == dnnl_success;
-    if (ok && dnnl_primitive_desc_create(&run, &desc, attributes, tern_onednn_engine(), NULL) ==
-                  dnnl_success) {
-        p->scratch = *dnnl_primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);
-        if (dnnl_primitive_create(&p->run, run) != dnnl_success)
+        ok = ok &&
+             tern_dnnl.primitive_attr_set_output_scales(attributes, 1, 0, &alpha) == dnnl_success;
+    if (ok && tern_dnnl.primitive_desc_create(&run, &desc, attributes, tern_onednn_engine(),
+                                              NULL) == dnnl_success) {
+        p->scratch = *tern_dnnl.primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);
+        if (tern_dnnl.primitive_create(&p->run, run) != dnnl_success)
             p->run = NULL;
-        dnnl_primitive_desc_destroy(run);
+        tern_dnnl.primitive_desc_destroy(run);
     }
-    dnnl_primitive_attr_destroy(attributes);
+    tern_dnnl.primitive_attr_destroy(attributes);
 }
 
 /* With the lock held. */
@@ -65,7 +66,7 @@ static void let_go(plan *p)
     if (!p || --p->references > 0)
         return;
     if (p->run)
-        dnnl_primitive_destroy(p->run);
+        tern_dnnl.primitive_destroy(p->run);
     tern_free(p);
 }
 
@@ -108,10 +109,10 @@ bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *
     dnnl_stream_t stream;
     void *from[3], *room = NULL;
     memcpy(from, (const void *[]){a, b, bias}, sizeof from);
-    bool ok = p->run && dnnl_stream_create(&stream, tern_onednn_engine(),
-                                           dnnl_stream_default_flags) == dnnl_success;
+    bool ok = p->run && tern_dnnl.stream_create(&stream, tern_onednn_engine(),
+                                                dnnl_stream_default_flags) == dnnl_success;
     if (ok) {
-        size_t bytes = dnnl_memory_desc_get_size(&p->scratch);
+        size_t bytes = tern_dnnl.memory_desc_get_size(&p->scratch);
         if (bytes)
             ok = (room = tern_alloc_aligned(bytes));
         const tern_onednn_argument arguments[] = {
@@ -120,7 +121,7 @@ bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *
             {DNNL_ARG_BIAS, &p->bias, from[2]},
         };
         ok = ok && tern_onednn_run(p->run, stream, arguments, shape->has_bias ? 5 : 4);
-        dnnl_stream_destroy(stream);
+        tern_dnnl.stream_destroy(stream);
         tern_free(room);
     }
     pthread_mutex_lock(&cache.lock);
@@ -135,8 +136,8 @@ static void ask(void)
 #ifdef __x86_64__
     const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
     const char *level = tern_cpu_level();
-    fast = level && strcmp(level, "x86-64-v4") == 0 &&
-           ((unsigned)dnnl_get_effective_cpu_isa() & wanted) == wanted;
+    fast = level && strcmp(level, "x86-64-v4") == 0 && tern_onednn_is_there() &&
+           ((unsigned)tern_dnnl.get_effective_cpu_isa() & wanted) == wanted;
 #endif
 }
 

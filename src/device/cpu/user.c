@@ -4,6 +4,7 @@
 #include "base/dynlib.h"
 #include "device/cache.h"
 #include "device/cpu/cpu.h"
+#include "device/builds.h"
 #include "device/cpu/user.h"
 #include "device/sources.h"
 #include <errno.h>
@@ -171,8 +172,13 @@ static tern_status make_library(tern_place *place, const workshop *w, const char
     if (!write_file(w->source, text->data, text->length))
         return tern_fail(TERN_ERR_IO, "tern_kernel_compile: can't write %s: %s", w->source,
                          strerror(errno));
+    char title[160];
+    snprintf(title, sizeof title, "kernel %s of the program's own", name);
+    TERN_TRY(compiler(0) ? tern_build_allowed(place, title) : TERN_OK);
     for (int i = 0; compiler(i); i++) {
+        tern_build_compiles(place, title);
         int code = run_compiler(compiler(i), w);
+        tern_build_compiled(place, title);
         if (code > 0)
             return refused(name, w);
         if (code == 0) {

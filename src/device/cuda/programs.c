@@ -3,6 +3,7 @@
  * One program is one kernel: NVRTC needs a tenth of a second for one and seconds for a family, of
  * which a model uses a dozen. The others are still in the text, as functions that nobody calls. */
 #include "base/dtype.h"
+#include "base/ending.h"
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
 #include "device/packs.h"
@@ -110,11 +111,14 @@ static tern_status compile(tern_place *place, const tern_cuda_source *source, co
     const char *options[] = {t->option, "--disable-warnings",
                              source->exact ? "--fmad=false" : "-default-device"};
     nvrtcProgram program = NULL;
+    TERN_TRY(tern_build_allowed(place, source->title));
     nvrtcResult code =
         tern_cuda.nvrtcCreateProgram(&program, source->text, source->kernel, 0, NULL, NULL);
     tern_build_compiles(place, source->title);
+    tern_foreign_compile_begin();
     if (code == 0)
         code = tern_cuda.nvrtcCompileProgram(program, 3, options);
+    tern_foreign_compile_end();
     tern_build_compiled(place, source->title);
     if (code == 0)
         code = take_image(program, t->ptx, image, bytes);

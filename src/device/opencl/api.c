@@ -31,10 +31,25 @@ bool tern_cl_load(char *reason, size_t bytes)
 
 bool tern_cl_gate(void)
 {
-    if (atomic_load_explicit(&failing, memory_order_relaxed) == 0 || tern_thread.works_ahead)
-        return false;
-    uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
-    return call == atomic_load_explicit(&failing, memory_order_relaxed);
+    if (atomic_load_explicit(&failing, memory_order_relaxed) != 0 && !tern_thread.works_ahead) {
+        uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
+        if (call == atomic_load_explicit(&failing, memory_order_relaxed))
+            return true;
+    }
+    tern_foreign_enter();
+    return false;
+}
+
+cl_int tern_cl_code(cl_int code)
+{
+    tern_foreign_leave();
+    return code;
+}
+
+void *tern_cl_object(void *object)
+{
+    tern_foreign_leave();
+    return object;
 }
 
 uint64_t tern_opencl_fail_at(uint64_t n)

@@ -23,7 +23,7 @@ static tern_status open_device(tern_place *place)
         s->queue ? s->queue : CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
     if (code != CL_SUCCESS) {
         if (!s->context)
-            tern_cl.ReleaseContext(context);
+            CL_END(ReleaseContext(context));
         tern_free(tuning.routes);
         return tern_cl_check(place, code, "CreateCommandQueue");
     }
@@ -42,9 +42,9 @@ static void close_device(tern_place *place)
     tern_cl_state *s = tern_cl_state_of(place);
     bool idle = atomic_load(&s->enqueued) == atomic_load(&s->finished);
     if (!idle && !atomic_load(&s->lost)) /* waiting for a dead device may take for ever */
-        tern_cl.Finish(s->queue);
+        CL_END(Finish(s->queue));
     if (s->copies && !atomic_load(&s->lost))
-        tern_cl.Finish(s->copies);
+        CL_END(Finish(s->copies));
 }
 
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
@@ -109,7 +109,7 @@ static void event_free(tern_place *place, void *event)
     point *p = event;
     (void)place;
     if (p->event)
-        tern_cl.ReleaseEvent(p->event);
+        CL_END(ReleaseEvent(p->event));
     tern_free(p);
 }
 
@@ -124,7 +124,7 @@ static tern_status profile(tern_place *place, bool on)
         code, CreateCommandQueue(s->context, s->device, on ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
     if (code != CL_SUCCESS)
         return tern_cl_check(place, code, "CreateCommandQueue");
-    tern_cl.ReleaseCommandQueue(s->queue);
+    CL_END(ReleaseCommandQueue(s->queue));
     s->queue = queue;
     s->takes_times = on;
     return TERN_OK;

@@ -14,7 +14,7 @@ static cl_program from_binary(tern_cl_state *s, const tern_cl_source *source, co
         CL(BuildProgram(program, 1, &s->device, source->options, NULL, NULL)) == CL_SUCCESS)
         return program;
     if (program)
-        tern_cl.ReleaseProgram(program);
+        CL_END(ReleaseProgram(program));
     return NULL;
 }
 
@@ -91,7 +91,7 @@ void tern_cl_keep_programs(tern_place *place)
         if (!tern_cache_has(&later->key))
             tern_cl_binary_store(&later->key, later->program);
         tern_cache_let_go(claim, &later->key);
-        tern_cl.ReleaseProgram(later->program);
+        CL_END(ReleaseProgram(later->program));
         free(later);
         later = next;
     }

@@ -1,6 +1,8 @@
 /* clblast.c -- matrix products by CLBlast, opened at run time. */
 #include "base/dynlib.h"
+#include "device/builds.h"
 #include "device/opencl/gemm.h"
+#include <stdio.h>
 #include <string.h>
 
 static struct {
@@ -143,6 +145,19 @@ static int gemv(tern_cl_state *state, const tern_cl_product *p, int64_t i, doubl
 #undef GEMV
 }
 
+static const char *way_name(tern_cl_way way)
+{
+    return way == TERN_CL_GEMV ? "gemv" : way == TERN_CL_BATCHED ? "gemmStridedBatched" : "gemm";
+}
+
+/* CLBlast compiles a routine when it is first called for a type. */
+static bool is_first(tern_cl_way way, tern_dtype dtype)
+{
+    static atomic_uint called[TERN_DTYPE_END];
+    unsigned bit = 1u << way;
+    return !(atomic_fetch_or(&called[dtype], bit) & bit);
+}
+
 tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_cl_product *product,
                                  double beta)
 {
@@ -154,15 +169,25 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
         TERN_TRY(tern_cl_zero(place, product->of->c.buffer,
                               s(product->at[2] + i * product->stride[2]) * each,
                               s(product->of->m * product->of->n) * each));
+    char title[64];
+    bool first = is_first(way, product->of->dtype);
+    snprintf(title, sizeof title, "kernel %s of CLBlast", way_name(way));
     TERN_TRY(tern_cl_alive(place));
+    if (first) {
+        TERN_TRY(tern_build_allowed(place, title));
+        tern_build_compiles(place, title);
+    }
     pthread_mutex_lock(&state->lock);
     for (int64_t i = 0; i < (batched ? 1 : product->count) && code == 0; i++) {
-        code = tern_cl_gate()        ? CL_OUT_OF_RESOURCES
-               : way == TERN_CL_GEMV ? gemv(state, product, i, beta)
-                                     : gemm(state, product, i, batched, beta);
+        code = tern_cl_gate()
+                   ? CL_OUT_OF_RESOURCES
+                   : tern_cl_code(way == TERN_CL_GEMV ? gemv(state, product, i, beta)
+                                                      : gemm(state, product, i, batched, beta));
         tern_cl_note_enqueued(state);
     }
     pthread_mutex_unlock(&state->lock);
+    if (first)
+        tern_build_compiled(place, title);
     if (code > -100) /* OpenCL's codes; below -1000 are CLBlast's own */
         return tern_cl_check(place, code, "CLBlast gemm");
     return tern_fail(TERN_ERR_DEVICE, "%s: CLBlast's gem%c (%lldx%lldx%lld) gave %d",

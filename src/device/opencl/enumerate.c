@@ -317,10 +317,9 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     can_svm = can_svm && s->cpu_form;
     s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
-    s->is_lazy =
-        s->cpu_form && info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no
-     * launch takes. */
+    s->compiles_late = info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
+    s->is_lazy = s->cpu_form && s->compiles_late;
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no launch takes. */
     s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;

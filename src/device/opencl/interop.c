@@ -31,7 +31,7 @@ tern_status tern_cl_borrow(tern_place *place, void *memory, tern_buffer *buffer)
 void tern_cl_unborrow(tern_place *place, tern_buffer *buffer)
 {
     (void)place;
-    tern_cl.ReleaseMemObject(buffer->handle);
+    CL_END(ReleaseMemObject(buffer->handle));
 }
 
 void tern_cl_handles(tern_place *place, tern_device_handles *handles)
@@ -108,7 +108,7 @@ tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *ha
     if (handles->queue) {
         CL_TRY(place, RetainCommandQueue(handles->queue));
         if (s->queue)
-            tern_cl.ReleaseCommandQueue(s->queue);
+            CL_END(ReleaseCommandQueue(s->queue));
         s->queue = handles->queue;
         s->shares_queue = true;
     }

@@ -54,17 +54,24 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
     TERN_TRY(tern_cl_alive(place));
     cl_int code = CL_SUCCESS;
     cl_uint index = 0;
+    cl_event event = NULL;
     const char *call = "SetKernelArg";
+    bool first = false;
     pthread_mutex_lock(&s->lock);
+    first = tern_cl_launch_is_first(s, kernel, dims, global, local);
+    if (first)
+        (void)CL(Finish(s->queue)); /* what is waited for then is the compiler alone */
     for (int i = 0; i < n && code == CL_SUCCESS; i++)
         code = set_argument(kernel, &index, &args[i], with_offsets);
     if (code == CL_SUCCESS) {
         call = "EnqueueNDRangeKernel";
         code = CL(EnqueueNDRangeKernel(s->queue, kernel->kernel, dims, NULL, global, local, 0, NULL,
-                                       NULL));
+                                       first ? &event : NULL));
         tern_cl_note_enqueued(s);
     }
     pthread_mutex_unlock(&s->lock);
+    if (event)
+        tern_cl_wait_for_code(place, kernel, event);
     if (code == CL_SUCCESS)
         return tern_cl_queued(s) < MOST_QUEUED ? TERN_OK : tern_cl_settle(place);
     if (!with_offsets && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||

@@ -124,7 +124,7 @@ static void *svm_alloc(const tern_cl_state *s, size_t bytes)
     cl_svm_mem_flags flags = CL_MEM_READ_WRITE;
     if (s->svm_fine)
         flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
-    return tern_cl_gate() ? NULL : tern_cl.SVMAlloc(s->context, flags, bytes, 64);
+    return tern_cl_gate() ? NULL : tern_cl_object(tern_cl.SVMAlloc(s->context, flags, bytes, 64));
 }
 
 tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer)
@@ -158,8 +158,8 @@ void tern_cl_free(tern_place *place, tern_buffer *buffer)
     /* Queued commands hold a buffer, but not the shared memory under it. */
     bool shared = buffer->address != 0;
     if (shared && !tern_cl_is_idle(s) && !atomic_load(&s->lost))
-        tern_cl.Finish(s->queue);
-    tern_cl.ReleaseMemObject(buffer->handle);
+        CL_END(Finish(s->queue));
+    CL_END(ReleaseMemObject(buffer->handle));
     if (shared)
         tern_cl.SVMFree(s->context, (void *)(uintptr_t)buffer->address);
     atomic_fetch_sub(&s->live, buffer->bytes);

@@ -4,6 +4,7 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "base/dtype.h"
+#include "base/ending.h"
 #include "device/backend.h"
 #include <CL/cl.h>
 #include <pthread.h>
@@ -24,8 +25,14 @@ bool tern_cl_load(char *reason, size_t bytes);
 /* Every call goes through CL(...), so that tests can make the n-th one fail: it then answers
  * CL_OUT_OF_RESOURCES without being made. CL_NEW is for those that return an object. */
 bool tern_cl_gate(void);
-#define CL(CALL)           (tern_cl_gate() ? CL_OUT_OF_RESOURCES : tern_cl.CALL)
-#define CL_NEW(CODE, CALL) (tern_cl_gate() ? ((CODE) = CL_OUT_OF_RESOURCES, NULL) : tern_cl.CALL)
+/* Where the gate let a call through, the thread is inside the driver until this gives the call's result. */
+cl_int tern_cl_code(cl_int code);
+void *tern_cl_object(void *object);
+#define CL(CALL) (tern_cl_gate() ? CL_OUT_OF_RESOURCES : tern_cl_code(tern_cl.CALL))
+#define CL_NEW(CODE, CALL)                                                                         \
+    (tern_cl_gate() ? ((CODE) = CL_OUT_OF_RESOURCES, NULL) : tern_cl_object(tern_cl.CALL))
+/* Of those that give something back, which never fail. */
+#define CL_END(CALL) (tern_foreign_enter(), (void)tern_cl_code(tern_cl.CALL))
 /* Test hook: the n-th call from now fails, later ones succeed again; 0 disarms. Returns how many
  * calls were made since the last arming. */
 uint64_t tern_opencl_fail_at(uint64_t n);
@@ -63,6 +70,7 @@ typedef struct tern_cl_state {
     bool cpu_form;      /* kernels in the host's expansion: a work-item takes a chunk */
     bool svm, svm_fine; /* buffers have an address; the host sees it without mapping */
     bool is_lazy;       /* PoCL: machine code is made when a kernel is first launched */
+    bool compiles_late; /* the same in any form (first_launch.c) */
     bool atomics64;
     tern_cl_keep keep;     /* of programs, in the cache on disk */
     const char *options;   /* for building any program of the library's */
@@ -104,7 +112,7 @@ typedef struct tern_cl_set {
     size_t bytes; /* 0: not known */
 } tern_cl_set;
 
-enum { TERN_CL_SETS = 40 };
+enum { TERN_CL_SETS = 40, TERN_CL_FORMS = 8 };
 
 /* A kernel of the library or of the user. */
 struct tern_cl_kernel {
@@ -118,6 +126,8 @@ struct tern_cl_kernel {
     cl_ulong own_local; /* bytes of local memory in its text */
     size_t group;       /* work-group size of the library's kernels */
     char name[128];
+    int n_forms; /* sizes of groups that it was launched with */
+    uint64_t forms[TERN_CL_FORMS];
     tern_cl_set set[TERN_CL_SETS]; /* of the first arguments, those that are numbers */
 };
 
@@ -208,6 +218,11 @@ tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *gri
 tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint dims,
                             const size_t *global, const size_t *local, const tern_arg *args, int n,
                             bool with_offsets);
+/* first_launch.c: whether a launch has PoCL compile, which is noted, with the state's lock held; until its event says
+ * that this is done. */
+bool tern_cl_launch_is_first(tern_cl_state *state, tern_cl_kernel *kernel, cl_uint dims,
+                             const size_t *global, const size_t *local);
+void tern_cl_wait_for_code(tern_place *place, const tern_cl_kernel *kernel, cl_event event);
 tern_status tern_cl_gemm(tern_place *place, const tern_gemm *gemm);
 extern const tern_vendor tern_cl_vendor; /* of convolution.c */
 tern_status tern_cl_user_compile(tern_place *place, const char *source, const char *name,

@@ -151,11 +151,14 @@ static tern_status compile(tern_place *place, const tern_cl_source *source, cl_p
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_int code = CL_SUCCESS;
+    TERN_TRY(tern_build_allowed(place, source->title));
     cl_program made = CL_NEW(
         code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
     TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
     tern_build_compiles(place, source->title);
+    tern_foreign_compile_begin();
     code = CL(BuildProgram(made, 1, &s->device, source->options, NULL, NULL));
+    tern_foreign_compile_end();
     tern_build_compiled(place, source->title);
     if (code == CL_SUCCESS) {
         tern_place_count_program(place, true);
@@ -165,7 +168,7 @@ static tern_status compile(tern_place *place, const tern_cl_source *source, cl_p
     tern_status status = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
                              ? tern_cl_check(place, code, "BuildProgram")
                              : build_failed(place, source, made, code);
-    tern_cl.ReleaseProgram(made);
+    CL_END(ReleaseProgram(made));
     return status;
 }
 
@@ -212,7 +215,7 @@ void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source)
         source->keep == TERN_CL_KEEP)
         tern_cl_binary_store(&key, program);
     if (program)
-        tern_cl.ReleaseProgram(program);
+        CL_END(ReleaseProgram(program));
     tern_cache_let_go(claim, &key);
     tern_build_end(&key);
 }
@@ -225,7 +228,7 @@ tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const cha
     cl_int code = CL_SUCCESS;
     tern_cl_kernel *k = tern_alloc(sizeof *k);
     if (!k) {
-        tern_cl.ReleaseProgram(program);
+        CL_END(ReleaseProgram(program));
         return TERN_ERR_MEMORY;
     }
     k->program = program;
@@ -261,8 +264,8 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
     if (!kernel)
         return;
     if (kernel->kernel)
-        tern_cl.ReleaseKernel(kernel->kernel);
-    tern_cl.ReleaseProgram(kernel->program);
+        CL_END(ReleaseKernel(kernel->kernel));
+    CL_END(ReleaseProgram(kernel->program));
     tern_free(kernel);
 }
 

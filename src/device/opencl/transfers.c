@@ -27,7 +27,7 @@ static tern_status host_alloc(tern_place *place, tern_buffer *buffer)
     buffer->host = CL_NEW(code, EnqueueMapBuffer(queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
                                                  0, buffer->bytes, 0, NULL, NULL, &code));
     if (code != CL_SUCCESS) {
-        tern_cl.ReleaseMemObject(memory);
+        CL_END(ReleaseMemObject(memory));
         return tern_cl_check(place, code, "EnqueueMapBuffer");
     }
     buffer->handle = memory;
@@ -39,8 +39,8 @@ static void host_free(tern_place *place, tern_buffer *buffer)
     tern_cl_state *s = tern_cl_state_of(place);
     if (atomic_load(&s->lost))
         return;
-    tern_cl.EnqueueUnmapMemObject(s->copies, buffer->handle, buffer->host, 0, NULL, NULL);
-    tern_cl.ReleaseMemObject(buffer->handle);
+    CL_END(EnqueueUnmapMemObject(s->copies, buffer->handle, buffer->host, 0, NULL, NULL));
+    CL_END(ReleaseMemObject(buffer->handle));
 }
 
 static tern_status write_later(tern_place *place, const tern_buffer *to, size_t at,
@@ -117,14 +117,14 @@ static tern_status await(tern_place *place, void *point)
 static void unmark(tern_place *place, void *point)
 {
     (void)place;
-    tern_cl.ReleaseEvent(point);
+    CL_END(ReleaseEvent(point));
 }
 
 static void drain(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     if (!atomic_load(&s->lost))
-        tern_cl.Finish(s->copies);
+        CL_END(Finish(s->copies));
 }
 
 const tern_transfers tern_cl_transfers = {

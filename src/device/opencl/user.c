@@ -107,6 +107,6 @@ tern_status tern_cl_user_launch(tern_place *place, void *kernel, const tern_kern
 void tern_cl_user_free(tern_place *place, void *kernel)
 {
     if (tern_cl_alive(place) == TERN_OK)
-        tern_cl.Finish(tern_cl_state_of(place)->queue);
+        CL_END(Finish(tern_cl_state_of(place)->queue));
     tern_cl_kernel_free(kernel);
 }

@@ -1,0 +1,26 @@
+/* forks.c -- children of the process that loaded the library. */
+#include "base/forks.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+static atomic_int forks;
+
+static void in_child(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+int tern_forks(void)
+{
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+bool tern_is_forked_child(void)
+{
+    return tern_forks() > 0;
+}

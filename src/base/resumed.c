@@ -1,0 +1,15 @@
+/* resumed.c -- what loaders are told of the snapshot that a training goes on from. */
+#include "base/resumed.h"
+#include <stdatomic.h>
+
+static atomic_bool without;
+
+void tern_resumed_note(bool without_loader)
+{
+    atomic_store(&without, without_loader);
+}
+
+bool tern_resumed_without_loader(void)
+{
+    return atomic_load(&without);
+}
