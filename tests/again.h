@@ -18,7 +18,7 @@ static inline void again(const char *scenario, const char *name, const char *val
     assert_true(child >= 0);
     if (child == 0) {
         setenv(name, value, 1);
-        alarm(100);
+        test_limit(100);
         execl(again_self, again_self, scenario, (char *)NULL);
         _exit(127);
     }

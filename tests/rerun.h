@@ -35,7 +35,7 @@ static inline const char *run(const char *scenario, const char *const *variables
         if (getenv("TERN_WARN"))
             dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
-        alarm(100);
+        test_limit(100);
         execl(self, self, scenario, (char *)NULL);
         _exit(127);
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +42,12 @@ bool test_gpu_form(const char *device)
 bool test_pocl_gpu_form(const char *device)
 {
     return test_gpu_form(device) && strstr(tern_device_name(device), "pthread");
+}
+
+bool test_affords(const char *device, int64_t products)
+{
+    enum { MOST = 32000000 };
+    return products <= MOST || test_thorough(device) || !test_pocl_gpu_form(device);
 }
 
 bool test_has(const char *device, tern_dtype dtype)
@@ -413,13 +420,35 @@ tern_tensor *test_expand(tern_tensor *x, tern_shape shape)
     return test_view(x, shape, stride, 0);
 }
 
+static void limit_processor_time(rlim_t seconds)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur > seconds) {
+        limit.rlim_cur = seconds;
+        setrlimit(RLIMIT_CPU, &limit);
+    }
+}
+
+void test_limit(unsigned seconds)
+{
+    limit_processor_time(seconds);
+    alarm(20 * seconds);
+}
+
+__attribute__((constructor)) static void take_limit(void)
+{
+    const char *seconds = getenv("TERN_TEST_SECONDS");
+    if (seconds && atoi(seconds) > 0)
+        limit_processor_time((rlim_t)atoi(seconds));
+}
+
 int test_child_begin(void)
 {
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(60);
+        test_limit(60);
         return 1;
     }
     int status = 0;

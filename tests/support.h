@@ -29,6 +29,10 @@ const char *test_device(int i);
 /* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set.
  * Elsewhere each kernel costs its compilation. */
 bool test_thorough(const char *device);
+/* Whether the device is to compute so many products of numbers for one row of a table. PoCL in the form for GPUs, whose
+ * kernels are not optimized in tests, takes a second for 100 million: there only small rows are computed, unless everything
+ * is to be tried. */
+bool test_affords(const char *device, int64_t products);
 /* Whether the device is OpenCL's and its kernels are in the form for GPUs. */
 bool test_gpu_form(const char *device);
 /* The same on PoCL, whose compiler gets lu_factor wrong there (3.1). */
@@ -126,8 +130,14 @@ void test_golden_compare(test_golden *golden, const char *name, const char *suff
 tern_tensor *test_golden_weight(const tern_tensor *y);
 void test_golden_close(test_golden *golden);
 
+/* ---- limits of time ----------------------------------------------------------------------
+ * The process and what it executes end by a signal after so many seconds of processor time, which a busy machine does not
+ * use up, and after twenty times as many seconds, should it sleep for ever. ctest gives each test a limit in TERN_TEST_SECONDS,
+ * which every program of these files takes when it begins. */
+void test_limit(unsigned seconds);
+
 /* ---- a block in a child process ---------------------------------------------------------- */
-/* IN_CHILD { ... }: the test fails when the child does not reach the block's end within a minute.
+/* IN_CHILD { ... }: the test fails when the child does not reach the block's end within a minute (test_limit).
  * Forks: on a device with a driver nothing works in there. */
 #define IN_CHILD for (int child_ = test_child_begin(); child_; child_ = test_child_end())
 int test_child_begin(void);

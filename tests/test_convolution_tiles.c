@@ -192,7 +192,7 @@ static void random_shapes_agree_with_the_cpu(void **state)
     (void)state;
     static const char *const ways[] = {NULL, "tiles:8x4x4x4x8x4", "tiles:4x8x2x1x8x1"};
     FOR_EACH_DEVICE(device)
-    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 120 : 40); seed++)
+    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 120 : 24); seed++)
         TERN_SCOPE {
             const char *way =
                 test_gpu_form(device) || test_thorough(device) ? ways[seed % 3] : NULL;
@@ -240,8 +240,7 @@ static void edges_agree_with_the_cpu(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 600 : 200);
-         seed++)
+    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 600 : 80); seed++)
         TERN_SCOPE {
             const conv_case c = edge_case(seed, seed % 4 < 2    ? NEAR
                                                 : seed % 4 == 2 ? FAR_STRIDES
@@ -256,7 +255,7 @@ static void infinite_numbers_are_where_they_are_seen(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 120 : 40); seed++)
+    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 120 : 24); seed++)
         TERN_SCOPE {
             conv_case c = seed % 2 ? random_case(seed) : edge_case(seed, NEAR);
             tern_tensor *expected[4], *got[4];

@@ -104,7 +104,7 @@ static void in_child(const char *device, const source *s)
     if (child == 0) {
         for (int i = SIGSEGV; i; i = i == SIGSEGV ? SIGABRT : i == SIGABRT ? SIGFPE : 0)
             signal(i, SIG_DFL); /* cmocka's would go on in here */
-        alarm(100);
+        test_limit(100);
         if (s)
             first_try(device, s);
         else

@@ -141,6 +141,14 @@ static void check_gemm(const char *device, tern_dtype dtype, size_t i, bool port
     free(vd);
 }
 
+/* In each dtype, by up to four ways. */
+static int64_t cost_of(size_t i)
+{
+    const int64_t ways = 4 * (int64_t)(sizeof dtypes / sizeof *dtypes);
+    return products[i].m * products[i].n * products[i].k * products[i].count[0] *
+           products[i].count[1] * ways;
+}
+
 static bool has_ways(const char *device)
 {
     return strncmp(device, "opencl", 6) == 0 && (test_gpu_form(device) || test_thorough(device));
@@ -158,9 +166,10 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (size_t i = 0; i < sizeof products / sizeof *products; i++)
                 for (int portable = 0; portable < (way ? 1 : 2); portable++)
-                    TERN_SCOPE {
-                        check_gemm(device, dtypes[d], i, portable);
-                    }
+                    if (test_affords(device, cost_of(i)))
+                        TERN_SCOPE {
+                            check_gemm(device, dtypes[d], i, portable);
+                        }
         set_variable("TERN_OPENCL_GEMM", NULL);
     }
 }

@@ -61,7 +61,7 @@ static int forked(void)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        alarm(30);
+        test_limit(30);
         tern_tensor *z = tern_add(x, y);
         bool refused = !z && tern_last_status() == TERN_ERR_DEVICE;
         printf("refused %d: %s", refused, tern_last_error());
@@ -86,7 +86,7 @@ static int fresh(void)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        test_limit(60);
         tern_tensor *y = tern_to(x, "opencl:0");
         printf("sum %g %s", tern_item(tern_sum(tern_add(y, y))), tern_last_error());
         exit(0);

@@ -414,6 +414,8 @@ static void a_kill_leaves_a_snapshot_that_loads(void **state)
                 ;
             _exit(1);
         }
+        while (i == 0 && !tern_snapshot_latest(runs) && waitpid(child, NULL, WNOHANG) == 0)
+            usleep(1000); /* there is one to be found from here on */
         usleep((useconds_t)(20000 + (i * 7919) % 20000));
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);

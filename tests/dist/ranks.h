@@ -43,13 +43,13 @@ static inline void leave_pid(void)
               result_path);                                                                        \
     } while (0)
 
-/* Until all but one have written, at most ten seconds: the first that leaves may end the job. */
+/* Until all but one have written, at most two minutes: the first that leaves may end the job. */
 static inline void await_results(int ranks, int but)
 {
     char path[64];
     for (int r = 0, turns = 0; r < ranks; r++) {
         snprintf(path, sizeof path, "result.%d", r);
-        for (; r != but && turns < 1000 && access(path, F_OK) != 0; turns++)
+        for (; r != but && turns < 12000 && access(path, F_OK) != 0; turns++)
             usleep(10000);
     }
 }

@@ -140,7 +140,7 @@ static void start_timers(int seconds)
 {
     static pid_t process; /* a child has none of its parent's */
     struct itimerval used = {{seconds, 0}, {seconds, 0}},
-                     real = {{seconds * 6, 0}, {seconds * 6, 0}};
+                     real = {{seconds * 20, 0}, {seconds * 20, 0}};
     if (process == getpid())
         return;
     process = getpid();
