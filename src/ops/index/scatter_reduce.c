@@ -230,7 +230,7 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
     if (!tern_scatter_check(x, dim, &index, &src, &at.dim, function))
         return NULL;
     if (index->numel == 0)
-        return tern_clone(x);
+        return tern_scatter_nothing(x, src, false);
     tern_tensor *y = tern_atleast_1d(x);
     if (reduce == TERN_REDUCE_SUM)
         y = into(tern_scatter_scalar(y, at.dim, index, tern_scalar_int(0), TERN_REDUCE_NONE), &at,
