@@ -23,16 +23,17 @@ static bool has_gradient(const char *what, tern_tensor *x, bool zeros)
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
-#define NET(...) tern_nn_sequential(tern_nn_linear(4, 4, NULL), __VA_ARGS__, tern_nn_linear(4, 4, NULL))
+#define NET(...)                                                                                   \
+    tern_nn_sequential(tern_nn_linear(4, 4, NULL), __VA_ARGS__, tern_nn_linear(4, 4, NULL))
 #define MODULES                                                                                    \
     MODULE(NET(tern_nn_layer_norm(TERN_SHAPE(4), NULL)), 0, 4)                                     \
     MODULE(NET(tern_nn_rms_norm(TERN_SHAPE(4), NULL)), 0, 4)                                       \
     MODULE(NET(tern_nn_group_norm(2, 4, NULL)), 0, 4)                                              \
     MODULE(NET(tern_nn_batch_norm1d(4, NULL)), 0, 4)                                               \
     MODULE(NET(tern_nn_prelu(NULL)), 0, 4)                                                         \
-    MODULE(NET(tern_nn_dropout(NULL)), 0, 4)                                                        \
+    MODULE(NET(tern_nn_dropout(NULL)), 0, 4)                                                       \
     MODULE(NET(tern_nn_softmax(-1)), 0, 4)                                                         \
-    MODULE(NET(tern_nn_gelu(NULL)), 0, 4)                                                              \
+    MODULE(NET(tern_nn_gelu(NULL)), 0, 4)                                                          \
     MODULE(NET(tern_nn_layer_norm(TERN_SHAPE(4), NULL)), 2, 0, 4)                                  \
     MODULE(tern_nn_conv1d(4, 2, TERN_DIMS(3), NULL), 0, 4, 5)                                      \
     MODULE(tern_nn_conv2d(4, 2, TERN_DIMS(3, 3), NULL), 0, 4, 5, 5)                                \
@@ -42,8 +43,11 @@ static bool has_gradient(const char *what, tern_tensor *x, bool zeros)
     MODULE(tern_nn_group_norm(2, 4, NULL), 0, 4, 5, 5)                                             \
     MODULE(tern_nn_instance_norm2d(4, &(tern_instance_norm_options){.affine = true}), 0, 4, 5, 5)  \
     MODULE(tern_nn_transformer_encoder_layer(4, 2, NULL), 3, 0, 4)                                 \
-    MODULE(tern_nn_transformer_encoder_layer(4, 2, &(tern_transformer_layer_options){.norm_first = true}), 3, 0, 4) \
-    MODULE(tern_nn_transformer_encoder(tern_nn_transformer_encoder_layer(4, 2, NULL), 2, NULL), 3, 0, 4) \
+    MODULE(tern_nn_transformer_encoder_layer(                                                      \
+               4, 2, &(tern_transformer_layer_options){.norm_first = true}),                       \
+           3, 0, 4)                                                                                \
+    MODULE(tern_nn_transformer_encoder(tern_nn_transformer_encoder_layer(4, 2, NULL), 2, NULL), 3, \
+           0, 4)                                                                                   \
     MODULE(tern_nn_rnn(4, 3, NULL), 3, 0, 4)                                                       \
     MODULE(tern_nn_lstm(4, 3, NULL), 3, 0, 4)                                                      \
     MODULE(tern_nn_gru(4, 3, NULL), 3, 0, 4)
@@ -58,11 +62,9 @@ static void modules_of_an_empty_batch_pass_gradients_on(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_DEVICE(device)
-    {
+    TERN_DEVICE (device) {
 #define MODULE(CONSTRUCTOR, ...)                                                                   \
-    TERN_SCOPE                                                                                     \
-    {                                                                                              \
+    TERN_SCOPE {                                                                                   \
         int missing = 0;                                                                           \
         tern_module *m = CONSTRUCTOR;                                                              \
         assert_non_null(m);                                                                        \
@@ -153,8 +155,7 @@ static void functions_of_nothing_have_gradients(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
-        TERN_SCOPE
-        {
+        TERN_SCOPE {
             tern_tensor *in[2] = {NULL};
             for (int i = 0; i < functions[k].n; i++)
                 in[i] = leaf(device, functions[k].shape[i]);
@@ -204,8 +205,7 @@ static void writes_at_no_index_pass_zeros_to_the_source(void **state)
     FOR_EACH_DEVICE(device)
     {
 #define WRITE(CALL)                                                                                \
-    TERN_SCOPE                                                                                     \
-    {                                                                                              \
+    TERN_SCOPE {                                                                                   \
         tern_tensor *own = leaf(device, TERN_SHAPE(3, 4)), *from = leaf(device, TERN_SHAPE(0, 4)); \
         written w = {.x = tern_add_scalar(own, TERN_SCALAR(1)),                                    \
                      .source = tern_add_scalar(from, TERN_SCALAR(1)),                              \
@@ -232,8 +232,7 @@ static void scatters_at_no_index_leave_the_rest_of_src_alone(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     for (int k = 0; k < 3; k++)
-        TERN_SCOPE
-        {
+        TERN_SCOPE {
             tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(3, 4), -1, 1, 1);
             tern_tensor *src = leaf(device, TERN_SHAPE(2, 4));
             tern_tensor *index = tern_zeros(TERN_SHAPE(0, 4), TERN_I64, device);
@@ -246,8 +245,8 @@ static void scatters_at_no_index_leave_the_rest_of_src_alone(void **state)
         }
 }
 
-static const struct CMUnitTest tests[] = {
-    TEST(modules_of_an_empty_batch_pass_gradients_on), TEST(functions_of_nothing_have_gradients),
-    TEST(writes_at_no_index_pass_zeros_to_the_source),
-    TEST(scatters_at_no_index_leave_the_rest_of_src_alone)};
+static const struct CMUnitTest tests[] = {TEST(modules_of_an_empty_batch_pass_gradients_on),
+                                          TEST(functions_of_nothing_have_gradients),
+                                          TEST(writes_at_no_index_pass_zeros_to_the_source),
+                                          TEST(scatters_at_no_index_leave_the_rest_of_src_alone)};
 TEST_MAIN(tests)

@@ -282,6 +282,13 @@ tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern
                               "%s: index_reduce_(): Number of indices (%lld) should be equal to "
                               "source.size(dim) of %s",
                               function, (long long)index->numel, TERN_SHAPE_TEXT(&each));
+    for (int d = 0; d < line.ndim; d++)
+        if (d != at && each.dims[d] != x->shape[d])
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "%s: index_reduce_(): source tensor shape must match self tensor "
+                                  "shape, excluding the specified dimension. Got self.shape = %s "
+                                  "source.shape = %s",
+                                  function, TERN_TENSOR_TEXT(x), TERN_SHAPE_TEXT(&each));
     index = tern_expand(tern_reshape(index, line), each);
     return tern_scatter_reduce(x, dim, index, source, reduce, include_self);
 }

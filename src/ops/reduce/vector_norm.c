@@ -7,7 +7,8 @@ typedef struct norm_attributes {
     double p;
     tern_shape shape; /* of the result */
     uint32_t mask;
-    bool keepdim;
+    bool keepdim,
+        of_points; /* a distance of two points, whose gradient at ties and NaN is cdist's */
 } norm_attributes;
 
 static tern_shape dims_of(uint32_t mask)
@@ -91,13 +92,16 @@ static tern_status norm_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* To those that are as large as the norm, evenly. */
+/* To those that are as large as the norm: evenly, or to each of a distance. */
 static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
 {
     tern_tensor *size = tern_abs(g->in[0]),
                 *y = tern_expand_masked(g->out[0], &g->in_shape[0], at->mask);
     tern_tensor *tie =
         tern_logical_or(tern_eq(size, y), tern_logical_and(tern_isnan(size), tern_isnan(y)));
+    if (at->of_points)
+        return tern_mul(tern_mul(tern_sign(g->in[0]), tie),
+                        tern_expand_masked(g->dout[0], &g->in_shape[0], at->mask));
     tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
     tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
     share = share ? tern_expand_masked(share, &g->in_shape[0], at->mask) : NULL;
@@ -114,6 +118,9 @@ static tern_status norm_backward(tern_gradient *g)
         return TERN_OK;
     if (isinf(p)) {
         g->din[0] = to_the_largest(g, at);
+        if (at->of_points)
+            g->din[0] = tern_masked_fill(
+                g->din[0], tern_isnan(tern_expand_masked(y, &g->in_shape[0], at->mask)), real(NAN));
         return g->din[0] ? TERN_OK : tern_last_status();
     }
     if (p == 2)
@@ -129,6 +136,8 @@ static tern_status norm_backward(tern_gradient *g)
     if (p != 1) {
         scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
         scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
+    } else if (at->of_points) {
+        part = tern_masked_fill(part, tern_isnan(x), real(NAN));
     }
     g->din[0] = tern_mul(part, scale ? tern_expand_masked(scale, &g->in_shape[0], at->mask) : NULL);
     return g->din[0] ? TERN_OK : tern_last_status();
@@ -156,6 +165,15 @@ static tern_tensor *norm(const tern_op *op, tern_tensor *x, double p, const tern
     if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
         return NULL;
     return tern_apply(op, &x, 1, &at, sizeof at);
+}
+
+tern_tensor *tern_norm_of_points(tern_tensor *difference, double p)
+{
+    norm_attributes at = {.p = p, .of_points = true};
+    tern_shape last = TERN_DIMS(-1);
+    if (tern_reduction_of(difference, &last, false, &at.mask, &at.shape, "tern_cdist") != TERN_OK)
+        return NULL;
+    return tern_apply(&norm_op, &difference, 1, &at, sizeof at);
 }
 
 tern_tensor *tern_norm(tern_tensor *x, double p)
