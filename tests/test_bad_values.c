@@ -19,8 +19,7 @@ static void integers_are_not_divided_by_zero(void **state)
     static const tern_dtype dtypes[] = {TERN_I32, TERN_I64, TERN_U8};
     FOR_EACH_DEVICE(device)
     for (int k = 0; k < 3; k++)
-        TERN_SCOPE
-        {
+        TERN_SCOPE {
             tern_tensor *x = TENSOR(device, dtypes[k], TERN_SHAPE(2, 3), 7, 8, 9, 10, 11, 12);
             tern_tensor *y = TENSOR(device, dtypes[k], TERN_SHAPE(3), 2, 0, 3);
             tern_tensor *one = TENSOR(device, dtypes[k], TERN_SHAPE_SCALAR, 0);
@@ -30,7 +29,9 @@ static void integers_are_not_divided_by_zero(void **state)
             divides_by_zero(device, tern_trunc_divide(x, y));
             divides_by_zero(device, tern_remainder(x, y));
             divides_by_zero(device, tern_fmod(x, y));
-            divides_by_zero(device, tern_remainder(x, tern_transpose(tern_expand(one, TERN_SHAPE(3, 2)), 0, 1)));
+            divides_by_zero(
+                device,
+                tern_remainder(x, tern_transpose(tern_expand(one, TERN_SHAPE(3, 2)), 0, 1)));
             divides_by_zero(device, tern_floor_divide_scalar(x, TERN_SCALAR(0)));
             divides_by_zero(device, tern_remainder_scalar(x, TERN_SCALAR(0)));
             divides_by_zero(device, tern_remainder_(x, y));
@@ -103,13 +104,15 @@ static void nothing_is_repeated_of_an_empty_dim(void **state)
 {
     (void)state;
     static const tern_pad_mode modes[] = {TERN_PAD_REFLECT, TERN_PAD_REPLICATE};
-    static const tern_shape shapes[] = {{3, {0, 3, 0}}, {3, {2, 0, 3}}, {3, {2, 3, 0}}, {2, {0, 4}},
-                                        {4, {2, 3, 0, 4}}, {4, {2, 3, 4, 0}}, {4, {2, 0, 4, 4}}};
+    static const tern_shape shapes[] = {{3, {0, 3, 0}},   {3, {2, 0, 3}},    {3, {2, 3, 0}},
+                                        {2, {0, 4}},      {4, {2, 3, 0, 4}}, {4, {2, 3, 4, 0}},
+                                        {4, {2, 0, 4, 4}}};
     FOR_EACH_DEVICE(device)
     for (int m = 0; m < 2; m++) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             for (int64_t by = 0; by < 2; by++) {
-                tern_shape pad = shapes[i].ndim == 4 ? TERN_SHAPE(by, by, by, by) : TERN_SHAPE(by, by);
+                tern_shape pad =
+                    shapes[i].ndim == 4 ? TERN_SHAPE(by, by, by, by) : TERN_SHAPE(by, by);
                 assert_null(tern_pad(tern_zeros(shapes[i], TERN_F32, device), pad,
                                      &(tern_pad_options){.mode = modes[m]}));
                 assert_error(TERN_ERR_SHAPE, "non-zero dimensions");
@@ -142,11 +145,11 @@ static void grid_sample_at_nan_is_nan(void **state)
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int corners = 0; corners < 2; corners++) {
-            tern_tensor *image = tern_view(tern_arange(9, 0, -1, TERN_F32, device), TERN_SHAPE(1, 1, 3, 3));
+            tern_tensor *image =
+                tern_view(tern_arange(9, 0, -1, TERN_F32, device), TERN_SHAPE(1, 1, 3, 3));
             tern_tensor *grid = TENSOR(device, TERN_F32, TERN_SHAPE(1, 1, 1, 2), rows[i].at, 0);
-            tern_grid_sample_options o = {.mode = rows[i].mode,
-                                          .padding_mode = rows[i].padding,
-                                          .align_corners = corners};
+            tern_grid_sample_options o = {
+                .mode = rows[i].mode, .padding_mode = rows[i].padding, .align_corners = corners};
             assert_values(tern_grid_sample(image, grid, &o), rows[i].value);
         }
 }
@@ -157,8 +160,8 @@ static void distances_have_the_gradient_of_pytorch_at_ties(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     {
-        tern_tensor *x = tern_requires_grad_(
-            TENSOR(device, TERN_F32, TERN_SHAPE(1, 4), 1, -2, 2, 0), true);
+        tern_tensor *x =
+            tern_requires_grad_(TENSOR(device, TERN_F32, TERN_SHAPE(1, 4), 1, -2, 2, 0), true);
         tern_tensor *zero = tern_zeros(TERN_SHAPE(1, 4), TERN_F32, device);
         assert_ok(tern_backward(tern_sum(tern_cdist(x, zero, INFINITY))));
         assert_values(tern_grad(x), 0, -1, 1, 0);

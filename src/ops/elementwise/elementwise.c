@@ -38,8 +38,7 @@ static tern_status check_bounds(const tern_call *call)
     const tern_row *row = call->op->data;
     const tern_row_attributes *at = attributes_of(call);
     const tern_dtype dtype = call->in[0]->dtype;
-    const bool one = call->op == row->scalar_op;
-    for (int i = 0; i < (one ? 1 : 2); i++) {
+    for (int i = 0; i < (call->op == row->scalar_op ? 1 : 2); i++) {
         double bound = tern_scalar_to_real(i ? at->b : at->a);
         if (isinf(bound) || !(fabs(bound) > tern_dtype_rows[dtype].greatest))
             continue;
@@ -63,11 +62,10 @@ static bool has_bounds(const tern_call *call)
 static tern_status check_divisors(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"index_scatter", "divisors"};
-    tern_tensor *y = call->in[1];
     tern_arg fault;
     tern_status status = TERN_OK;
     TERN_SCOPE {
-        y = tern_contiguous(tern_detach(y));
+        tern_tensor *y = tern_contiguous(tern_detach(call->in[1]));
         status = y ? tern_fault_arg(call->place, &fault) : tern_last_status();
         if (status == TERN_OK)
             status =
