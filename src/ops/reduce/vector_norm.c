@@ -56,13 +56,32 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The root of the sum of squares, which is made again of scaled numbers where squares are beyond the type. */
+static tern_tensor *norm_of_squares(tern_tensor *x, const norm_attributes *at)
+{
+    static const tern_kernel_ref kernel = {"reduce", "norm_root"};
+    tern_tensor *sums = tern_sum_masked(tern_square(x), at->mask, &at->shape);
+    tern_tensor *y = sums ? tern_empty_like(sums) : NULL;
+    tern_reduction_view r;
+    if (!y || x->numel == 0)
+        return sums ? tern_sqrt(sums) : NULL;
+    if (tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
+        return NULL;
+    tern_status status =
+        TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
+                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
+                    tern_arg_i64(r.n), tern_arg_i64(r.inner));
+    tern_reduction_end(&r);
+    return status == TERN_OK ? y : NULL;
+}
+
 /* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1 and 2 need
  * no powers. */
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;
     if (p == 2)
-        return tern_sqrt(tern_sum_masked(tern_square(x), at->mask, &at->shape));
+        return norm_of_squares(x, at);
     if (p == 0)
         return tern_sum_masked(tern_ne_scalar(x, real(0)), at->mask, &at->shape);
     x = tern_abs(x);
