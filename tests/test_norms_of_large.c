@@ -60,13 +60,18 @@ static const struct {
     const char *name;
     tern_tensor *(*f)(tern_tensor *x);
     bool small; /* of numbers whose squares vanish, too */
-} functions[] = {{"layer_norm", layer_norm, false}, {"layer_norm eps 0", layer_norm_sure, true},
-                 {"rms_norm", rms_norm, false}, {"rms_norm eps 0", rms_norm_sure, true},
-                 {"group_norm", group_norm, false}, {"instance_norm", instance_norm, false},
+} functions[] = {{"layer_norm", layer_norm, false},
+                 {"layer_norm eps 0", layer_norm_sure, true},
+                 {"rms_norm", rms_norm, false},
+                 {"rms_norm eps 0", rms_norm_sure, true},
+                 {"group_norm", group_norm, false},
+                 {"instance_norm", instance_norm, false},
                  {"batch_norm of rows", batch_norm, false},
                  {"batch_norm of lines", batch_norm_lines, false},
-                 {"normalize", normalize, false}, {"norm", norm, true},
-                 {"norm down columns", norm_down, true}, {"vector_norm", vector_norm, true},
+                 {"normalize", normalize, false},
+                 {"norm", norm, true},
+                 {"norm down columns", norm_down, true},
+                 {"vector_norm", vector_norm, true},
                  {"cdist", distance, true}};
 
 /* Rows: one of the size, then ordinary ones. */
@@ -119,7 +124,9 @@ static tern_tensor *gradient(tern_tensor *(*f)(tern_tensor *), tern_tensor *x)
 {
     x = tern_requires_grad_(tern_clone(x), true);
     tern_tensor *y = f(x), *g = NULL;
-    tern_tensor *w = tern_reshape(tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y)), tern_shape_of(y));
+    tern_tensor *w =
+        tern_reshape(tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y)),
+                     tern_shape_of(y));
     tern_tensor *sum = tern_sum(tern_mul(y, w));
     assert_ok(tern_autograd_grad(&sum, 1, &x, 1, &g, NULL));
     return tern_to_dtype(tern_to(g, "cpu"), TERN_F64);
@@ -130,11 +137,11 @@ static void gradients_of_large_numbers_are_those_of_float64(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        TERN_SCOPE
-        {
+        TERN_SCOPE {
             tern_tensor *x = rows_of(device, 1e20, 6);
             tern_tensor *got = gradient(functions[i].f, x);
-            tern_tensor *want = gradient(functions[i].f, tern_to_dtype(tern_to(x, "cpu"), TERN_F64));
+            tern_tensor *want =
+                gradient(functions[i].f, tern_to_dtype(tern_to(x, "cpu"), TERN_F64));
             /* each row beside its own largest */
             tern_tensor *most = tern_amax(tern_abs(want), TERN_DIMS(-1), true);
             double off = tern_item(tern_max(tern_abs(tern_div(tern_sub(got, want), most))));
@@ -148,7 +155,8 @@ static void what_is_infinite_or_nan_stays_so(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     {
-        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(4, 2), NAN, 1e30, INFINITY, 1, 0, 0, 3, 4);
+        tern_tensor *x =
+            TENSOR(device, TERN_F32, TERN_SHAPE(4, 2), NAN, 1e30, INFINITY, 1, 0, 0, 3, 4);
         assert_values(norm(x), NAN, INFINITY, 0, 5);
         assert_values(rms_norm_sure(tern_narrow(x, 0, 0, 1)), NAN, NAN);
         assert_values(tern_isnan(rms_norm(tern_narrow(x, 0, 1, 1))), 1, 0);

@@ -41,7 +41,8 @@ static void arrays_that_are_not_there_are_refused(void **state)
     tern_tensor *flat = tern_ones(TERN_SHAPE(2), TERN_F32, NULL);
     tern_tensor *sequence = tern_ones(TERN_SHAPE(3, 2, 2), TERN_F32, NULL);
     tern_module *linear = tern_nn_linear(2, 2, NULL);
-    tern_module *sequential = tern_nn_sequential(tern_nn_linear(2, 2, NULL), tern_nn_linear(2, 2, NULL));
+    tern_module *sequential =
+        tern_nn_sequential(tern_nn_linear(2, 2, NULL), tern_nn_linear(2, 2, NULL));
     tern_optimizer *optimizer = tern_optim_sgd(linear, 0.1, NULL);
     tern_dataset *dataset = tern_data_tensor_dataset_of(list, 2), *parts[2];
     tern_packed_sequence packed;
