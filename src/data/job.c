@@ -17,6 +17,11 @@ tern_job *tern_job_new(int64_t n)
     return NULL;
 }
 
+bool tern_loader_refills(const tern_loader *l)
+{
+    return l->o.skip_errors && !l->sampler->type.batch;
+}
+
 static void free_items(tern_job *job, int count)
 {
     for (int64_t i = 0; job->items && i < job->size * count; i++)

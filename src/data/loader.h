@@ -115,12 +115,12 @@ void tern_job_move(tern_loader *l, tern_job *job);
 /* Forget the jobs that are not in hand; with the lock held. */
 void tern_jobs_drop(tern_loader *l);
 
+/* Whether batches are filled up for items that are left out (refill.c): the items are kept then. */
+bool tern_loader_refills(const tern_loader *l);
 /* The batch that the collate function makes of job->size items, where the loop wants it. */
 tern_status tern_job_collate(tern_loader *l, tern_job *job, tern_tensor *const *items);
 
 /* ---- refill.c ---------------------------------------------------------------------------- */
-/* Whether batches are filled up for items that are left out. */
-bool tern_loader_refills(const tern_loader *l);
 /* *job, made or NULL at the end, becomes the batch to give; NULL: there is none yet, or none any more. */
 tern_status tern_loader_refill(tern_loader *l, tern_job **job);
 void tern_rest_drop(tern_loader *l);

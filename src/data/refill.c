@@ -6,11 +6,6 @@
  * this, or rows of batches. */
 #include "data/loader.h"
 
-bool tern_loader_refills(const tern_loader *l)
-{
-    return l->o.skip_errors && !l->sampler->type.batch;
-}
-
 void tern_rest_drop(tern_loader *l)
 {
     tern_rest *rest = &l->rest;
@@ -95,8 +90,7 @@ static tern_status take(tern_loader *l, int64_t n, tern_job **taken)
         job->indices[i] = rest->indices[i];
     tern_item_state state;
     tern_item_state_enter(&state);
-    tern_status status =
-        l->o.collate ? tern_job_collate(l, job, rest->items) : stack(l, job);
+    tern_status status = l->o.collate ? tern_job_collate(l, job, rest->items) : stack(l, job);
     tern_item_state_leave(&state);
     for (int64_t i = 0; i < n * count; i++)
         tern_release(rest->items[i]);
