@@ -2,6 +2,7 @@
  * both sum in one order. */
 #ifndef TERN_BATCH_NORM_H
 #define TERN_BATCH_NORM_H
+#include "norm_again.h"
 #define NORM_WEIGHT           1
 #define NORM_BIAS             2
 #define NORM_RUNNING_MEAN     4 /* to be brought up to date */
@@ -221,7 +222,7 @@
  * with others, and DYS is that of element e of unit u. Means are taken relative to the channel's first element, so that one that
  * is large beside the deviations loses nothing. Each lane has its own mean and squares, by Welford's way; then the group's mean
  * is theirs, and the squares are about it. */
-#define BATCH_NORM_(aligned, STORE, STORES)                                                        \
+#define BATCH_NORM_(AGAIN, aligned, STORE, STORES)                                                  \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && (aligned))                                                         \
     GROUPS(g, channels *NORM_PARTS)                                                                     \
@@ -249,6 +250,8 @@
             pieces[2 * g + 1] = squares;                                                           \
         }                                                                                          \
         ACC rstd = 1 / sqrt(squares / (ACC)all + eps);                                             \
+        if (NORM_LOST_(rstd) && ends)                                                              \
+            AGAIN(xs, NORM_FIRST, all, (idx)size, NORM_GAP, 1, eps, &mean, &rstd);                 \
         ACC w = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;                                   \
         ACC b = (what & NORM_BIAS) != 0 ? bs[c] : 0;                                               \
         if (LID == 0 && ends && from == 0) {                                                       \

@@ -138,6 +138,7 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     LAYER_NORM_GRADIENT_(1, LD, ST, TERN_T, , )
 }
 
+NORM_AGAIN_FUNCTION(K(norm_again), STO, LD)
 #define ADD_NORM_IN(X)       X(a, TERN_T, as + at) X(h, TERN_T, hs + at)
 #define ADD_NORM_IN_MIXED(X) X(a, f32, as + at) X(h, TERN_T, hs + at)
 #define ADD_NORM_MAKE_(IN, PUT4, PUT)                                                              \
@@ -160,7 +161,7 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
+    LAYER_NORM_(K(norm_again), ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
                 PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys), ADD_NORM_MAKE_(ADD_NORM_IN, STORE4, ST),
                 STORE4(ys + at + head, q, v4);)
 }
@@ -171,6 +172,7 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
 #if IS_HALF
 #define IN_F32(p, i)     (p)[i]
 #define TO_F32(p, i, v)  (p)[i] = (v)
+NORM_AGAIN_FUNCTION(K(norm_again_f32), f32, IN_F32)
 /* Layer norm of float32, whose result is noted in half precision too; what 32: in that alone. */
 #define MIXED_PUT_                                                                                 \
     ST(halves, at + j, v);                                                                         \
@@ -190,7 +192,7 @@ KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, mea
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(, IN_F32, MIXED_PUT_, f32, NORM_IN_F32, PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
+    LAYER_NORM_(K(norm_again_f32), , IN_F32, MIXED_PUT_, f32, NORM_IN_F32, PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
 }
 
 #undef TERN_BLOCKS
@@ -209,7 +211,7 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
+    LAYER_NORM_(K(norm_again_f32), xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
                 PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves),
                 ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, STORE4_f32, TO_F32), MIXED_PUT4_)
 }
@@ -434,7 +436,7 @@ KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), 
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v);
+    BATCH_NORM_(K(norm_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v);
                 , NORM_STORE_(ys, v4) EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e]; NORM_STORE_(zs, v4))
 }
 

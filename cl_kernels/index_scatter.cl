@@ -81,6 +81,20 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
 }
 #undef SCATTER_ATOMIC_
 
+#if !IS_FLOAT
+/* Whether a divisor is 0. */
+KERNEL4(K(divisors), (IN, STO, ys), (OUT, i64, fault), (ARG, i64, n), (ARG, i32, code))
+{
+    BASE(ys);
+    BASE(fault);
+    ITEMS(i, n)
+    {
+        if (LD(ys, i) == 0)
+            FAULT(fault, code, i, n);
+    }
+}
+#endif
+
 #if IS_I64
 /* ys = ys size + index, for one more dim of an index of several tensors. */
 KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (ARG, tern_walk, w),

@@ -2,7 +2,8 @@
 #ifndef TERN_LAYER_NORM_H
 #define TERN_LAYER_NORM_H
 #include "float4.h"
-/* LDX loads what has x's type, BEGIN may make x's element at + j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
+#include "norm_again.h"
+/* AGAIN is NORM_AGAIN_FUNCTION for x. LDX loads what has x's type, BEGIN may make x's element at + j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
  * rounding shows in the deviations from it, and is put right by their mean, `off`. */
 #define LAYER_NORM_PUT_(V, PUT)                                                                    \
     SIMD TEAM_LANES(j, n)                                                                          \
@@ -10,7 +11,7 @@
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_0(BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                     \
+#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                    \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -46,6 +47,8 @@
         off = (what & 4) != 0 ? 0 : TEAM_SUM(off, scratch) / (ACC)n;                               \
         rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n - off * off + eps);                       \
         mean += off;                                                                               \
+        if (NORM_LOST_(rstd))                                                                      \
+            AGAIN(xs, at, (idx)n, (idx)n, 0, (what & 4) == 0, eps, &mean, &rstd);                  \
         if (TEAM_LEADER) {                                                                         \
             means[r] = mean;                                                                       \
             rstds[r] = rstd;                                                                       \
@@ -63,7 +66,7 @@
 /* By fours, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE makes x, PUT4 puts v4 to four q. */
 #define NORM_IN(X)     X(x, TERN_T, xs + at)
 #define NORM_IN_F32(X) X(x, f32, xs + at)
-#define LAYER_NORM_1(BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                     \
+#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                    \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -83,6 +86,8 @@
             off = 0;                                                                               \
         rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n - off * off + eps);                       \
         mean += off;                                                                               \
+        if (NORM_LOST_(rstd))                                                                      \
+            AGAIN(xs, at, (idx)n, (idx)n, 0, (what & 4) == 0, eps, &mean, &rstd);                  \
         if (TEAM_LEADER) {                                                                         \
             means[r] = mean;                                                                       \
             rstds[r] = rstd;                                                                       \

@@ -4,6 +4,7 @@
 #define TERN_BLOCKS 2
 #if IS_FLOAT
 #include "batch_norm.h"
+NORM_AGAIN_FUNCTION(K(batch_norm_again), STO, LD)
 
 /* y = (x - mean) / sqrt(var + eps) w + b over each channel; mean and 1 / sqrt(...) are kept. */
 KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
@@ -21,7 +22,7 @@ KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(ALIGNED4(ys), ST(ys, at, v);, NORM_STORE_(ys, v4))
+    BATCH_NORM_(K(batch_norm_again), ALIGNED4(ys), ST(ys, at, v);, NORM_STORE_(ys, v4))
 }
 
 /* With h = (x - mean) rstd: dw = sum dy h, db = sum dy, and
@@ -125,6 +126,8 @@ KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
         {
             idx c = left + j;
             ACC mean = origin[j] + middle[j], squares = w[j], rstd = 1 / sqrt(squares / (ACC)n + eps);
+            if (NORM_LOST_(rstd) && ends)
+                K(batch_norm_again)(xs, c, (idx)n, 1, (idx)channels - 1, 1, eps, &mean, &rstd);
             if (!ends) {
                 pieces[FLAT_PIECE_(part)] = middle[j];
                 pieces[FLAT_PIECE_(part) + 1] = squares;

@@ -12,10 +12,11 @@
 #define TERN_BLOCKS 3
 #if IS_FLOAT
 #include "batch_norm.h"
+NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 
 #if TERN_CHUNKS
 #define COLUMN_NORM_()                                                                             \
-    BATCH_NORM_(1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                                   \
+    BATCH_NORM_(K(columns_again), 1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                                   \
         v = LD(ys, at);                                                                            \
         ST(zs, at, v < 0 ? 0 : v);                                                                 \
     }, )
@@ -203,7 +204,9 @@
             }                                                                                      \
             m = given ? running_means[c] : LD(xs, c) + m;                                          \
             const ACC root = sqrt((given ? running_variances[c] : s / (ACC)n) + eps);              \
-            const ACC rstd = 1 / root, weight = (what & NORM_WEIGHT) != 0 ? ws[c] : 1;             \
+            ACC rstd = 1 / root, weight = (what & NORM_WEIGHT) != 0 ? ws[c] : 1;                   \
+            if (NORM_LOST_(rstd) && ends && !given)                                                \
+                K(columns_again)(xs, c, (idx)n, 1, (idx)channels - 1, 1, eps, &m, &rstd);          \
             if (ends && part == 0) {                                                               \
                 means[c] = m;                                                                      \
                 rstds[c] = rstd;                                                                   \

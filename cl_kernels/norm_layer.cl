@@ -4,6 +4,7 @@
 #define TERN_BLOCKS 3
 #if IS_FLOAT
 #include "layer_norm.h"
+NORM_AGAIN_FUNCTION(K(layer_norm_again), STO, LD)
 
 /* y = (x - mean) / sqrt(var + eps) w + b; mean and 1 / sqrt(...) are kept. what: 1 there is w, 2 b,
  * 4 the mean counts as 0 (RMS norm). */
@@ -17,7 +18,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(, LD, ST(ys, at + j, v);, TERN_T, NORM_IN, PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
+    LAYER_NORM_(K(layer_norm_again), , LD, ST(ys, at + j, v);, TERN_T, NORM_IN, PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as

@@ -277,3 +277,42 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
         BARRIER();
     }
 }
+
+#if IS_FLOAT && !IS_HALF
+/* ys = sqrt(sums), those of the squares of xs (outer, n, inner). Squares beyond the type, or so small that they lost digits, are
+ * summed again, scaled; NaN and infinity stay. Collectives stand outside of conditions. */
+#define VANISHED_0 1e-30f
+#define VANISHED_1 1e-290
+KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner))
+{
+    BASE(ys);
+    BASE(sums);
+    BASE(xs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    TEAMS(r, outer *inner, n)
+    {
+        const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
+        const ACC s = sums[r];
+        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
+        idx count = lost != 0 ? (idx)n : 0;
+        ACC most = 0, again = 0;
+        TEAM_LANES(j, count)
+        {
+            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
+            most = v > most ? v : most;
+        }
+        most = TEAM_MAX(most, scratch);
+        count = most > 0 && most - most == 0 ? count : 0;
+        TEAM_LANES(j, count)
+        {
+            const ACC q = xs[at + j * (idx)inner] / most;
+            again += q * q;
+        }
+        again = TEAM_SUM(again, scratch);
+        if (TEAM_LEADER)
+            ys[r] = count > 0 ? most * sqrt(again) : sqrt(s);
+    }
+}
+#undef VANISHED_0
+#undef VANISHED_1
+#endif

@@ -30,9 +30,10 @@ KERNEL6(K(sort_keys), (OUT, KEY, keys), (IN, STO, xs), (ARG, i64, outer), (ARG, 
 }
 
 /* How many of the sorted bounds come before each value, or (right) up to and with its equals. A row of
- * n bounds for m values, or one row for all of them (shared). */
-KERNEL8(K(sort_search), (OUT, i64, ys), (IN, STO, bounds), (IN, STO, values), (ARG, i64, total),
-        (ARG, i64, n), (ARG, i64, m), (ARG, i32, shared), (ARG, i32, right))
+ * n bounds for m values, or one row for all of them (shared). Beside NaN no bound counts as beyond the value, as in PyTorch;
+ * ordered: NaN is the largest number. */
+KERNEL9(K(sort_search), (OUT, i64, ys), (IN, STO, bounds), (IN, STO, values), (ARG, i64, total),
+        (ARG, i64, n), (ARG, i64, m), (ARG, i32, shared), (ARG, i32, right), (ARG, i32, ordered))
 {
     BASE(ys);
     BASE(bounds);
@@ -40,14 +41,20 @@ KERNEL8(K(sort_search), (OUT, i64, ys), (IN, STO, bounds), (IN, STO, values), (A
     ITEMS(e, total)
     {
         idx row = shared != 0 ? 0 : e / (idx)m * (idx)n, low = 0, high = (idx)n;
-        KEY value = FN(tern_order)(LD(values, e), 0);
+        const REAL value = LD(values, e);
+        const KEY sought = FN(tern_order)(value, 0);
         while (low < high) {
             idx middle = (low + high) / 2;
-            KEY key = FN(tern_order)(LD(bounds, row + middle), 0);
-            if (key < value || (right != 0 && key == value))
-                low = middle + 1;
-            else
+            const REAL bound = LD(bounds, row + middle);
+            i32 beyond = bound > value || (right == 0 && bound == value);
+            if (ordered != 0) {
+                const KEY key = FN(tern_order)(bound, 0);
+                beyond = key > sought || (right == 0 && key == sought);
+            }
+            if (beyond)
                 high = middle;
+            else
+                low = middle + 1;
         }
         ys[e] = low;
     }

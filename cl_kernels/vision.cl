@@ -206,18 +206,27 @@ FUNCTION REAL K(inside)(i32 padding, i32 align, REAL v, idx n, REAL *slope)
     return v > 0 ? v < last ? v : last : 0;
 }
 
+/* NaN where place v is, or where an infinite one has no weights, else 0: what goes into a sum over the taps, of which there may
+ * be none. As PyTorch's, the nearest element is a number anyway, and so is the border's beside infinity. */
+FUNCTION REAL K(lost)(i32 mode, i32 padding, REAL v)
+{
+    const i32 bounded = mode == SAMPLE_LINEAR && padding == SAMPLE_BORDER && v == v;
+    return mode == SAMPLE_NEAREST || bounded ? 0 : v * 0;
+}
+
 /* The taps of place v in -1..1 along a dim of n elements, -1 for one outside; what they weigh, and how
  * that changes with v. */
 FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx *at, REAL *w, REAL *dw)
 {
     REAL scale = align != 0 ? (REAL)(n - 1) / 2 : (REAL)n / 2, slope, ignored;
     REAL far = (REAL)n + 100;
+    const REAL lost = v * 0;
     v = align != 0 ? (v + 1) / 2 * (REAL)(n - 1) : ((v + 1) * (REAL)n - 1) / 2;
     v = v > -far ? v < far ? v : far : -far; /* NaN too: no integer is made of what does not fit */
     if (mode == SAMPLE_CUBIC) {
         REAL below = K(below)(v);
-        K(cubic)(v - below, w);
-        K(cubic_slope)(v - below, dw);
+        K(cubic)(v - below + lost, w);
+        K(cubic_slope)(v - below + lost, dw);
         for (i32 t = 0; t < 4; ++t) {
             idx i = (idx)K(inside)(padding, align, below + (REAL)(t - 1), n, &ignored);
             at[t] = i >= 0 && i < n ? i : -1;
@@ -241,6 +250,7 @@ FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx 
 #define GRID_TAPS(i)                                                                               \
     idx ax[4], ay[4], az[4];                                                                       \
     REAL wx[4], wy[4], wz[4], dx[4], dy[4], dz[4];                                                 \
+    REAL lost_x, lost_y, lost_z = 0;                                                               \
     i32 deep = s.ndim > 2 ? TAPS_OF(mode) : 1, taps = TAPS_OF(mode);                               \
     const GLOBAL STO *place = grid + (i) * (idx)s.ndim;                                            \
     az[0] = 0;                                                                                     \
@@ -248,8 +258,13 @@ FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx 
     dz[0] = 0;                                                                                     \
     K(grid_taps)(mode, padding, align, LD(place, 0), (idx)s.in[2], ax, wx, dx);                    \
     K(grid_taps)(mode, padding, align, LD(place, 1), (idx)s.in[1], ay, wy, dy);                    \
-    if (s.ndim > 2)                                                                                \
-        K(grid_taps)(mode, padding, align, LD(place, 2), (idx)s.in[0], az, wz, dz)
+    lost_x = K(lost)(mode, padding, LD(place, 0));                                                 \
+    lost_y = K(lost)(mode, padding, LD(place, 1));                                                 \
+    if (s.ndim > 2) {                                                                              \
+        K(grid_taps)(mode, padding, align, LD(place, 2), (idx)s.in[0], az, wz, dz);                \
+        lost_z = K(lost)(mode, padding, LD(place, 2));                                             \
+    }                                                                                              \
+    (void)lost_x, (void)lost_y, (void)lost_z
 #define EACH_TAP(e)                                                                                \
     ROLLED for (i32 a = 0; a < deep; ++a)                                                          \
         for (i32 b = 0; b < taps; ++b)                                                             \
@@ -276,7 +291,7 @@ KERNEL7(K(grid_sample), (OUT, STO, ys), (IN, STO, xs), (IN, STO, grid), (ARG, te
         GRID_TAPS(i);
         for (idx channel = 0; channel < (idx)s.c; ++channel) {
             idx p = i / outs * (idx)s.c + channel;
-            REAL sum = 0;
+            REAL sum = lost_x + lost_y + lost_z;
             EACH_TAP(e) sum += wz[a] * wy[b] * wx[c] * LD(xs, p * ins + e);
             ST(ys, p * outs + i % outs, sum);
         }
@@ -318,7 +333,8 @@ KERNEL8(K(grid_sample_dgrid), (OUT, STO, dgrid), (IN, STO, ys), (IN, STO, xs), (
     ITEMS(i, (idx)s.n * outs)
     {
         GRID_TAPS(i);
-        REAL sum_x = 0, sum_y = 0, sum_z = 0;
+        const REAL own = mode == SAMPLE_CUBIC ? lost_x + lost_y + lost_z : 0;
+        REAL sum_x = own + lost_y + lost_z, sum_y = own + lost_x + lost_z, sum_z = own + lost_x + lost_y;
         for (idx channel = 0; channel < (idx)s.c; ++channel) {
             idx p = i / outs * (idx)s.c + channel;
             REAL v = LD(ys, p * outs + i % outs);

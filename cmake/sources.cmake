@@ -136,6 +136,7 @@ set(TERN_EMBEDDED_FILES
   foreach_forms.h
   index_check.h
   layer_norm.h
+  norm_again.h
   math.cl
   math64.cl
   math64_special.cl

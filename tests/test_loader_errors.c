@@ -1,6 +1,7 @@
 /* test_loader_errors.c -- items that fail, that hang, that do not fit, and options that do not. */
 #include "loaders.h"
 #include "base/memory.h"
+#include <stdlib.h>
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
@@ -54,6 +55,157 @@ static void items_that_fail_are_left_out(void **state)
             tern_loader_free(loader);
         }
     assert_error(TERN_ERR_DEVICE, "an error that was there before");
+    tern_dataset_free(d);
+}
+
+/* ---- batches are filled up ----------------------------------------------------------------------- */
+
+enum { HALF = 23 };
+
+/* Item i is i; those of which a bit is set in *user fail. */
+static tern_status numbered(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    const uint32_t *fails = tern_dataset_data(self);
+    if (*fails >> i & 1)
+        return tern_fail(TERN_ERR_IO, "no item %d", (int)i);
+    item[0] = tern_tensor_scalar(TERN_SCALAR(i), TERN_I64, NULL);
+    return TERN_OK;
+}
+
+static int64_t next_of_stream;
+
+static tern_status from_the_beginning(tern_dataset *self, int64_t epoch)
+{
+    (void)self;
+    (void)epoch;
+    next_of_stream = 0;
+    return TERN_OK;
+}
+
+static tern_status next_number(tern_dataset *self, tern_tensor **item, bool *end)
+{
+    (void)self;
+    *end = next_of_stream == HALF;
+    item[0] = *end ? NULL : tern_tensor_scalar(TERN_SCALAR(next_of_stream), TERN_I64, NULL);
+    next_of_stream += !*end;
+    return TERN_OK;
+}
+
+static tern_status twice(tern_tensor *const *items, int64_t n, int count, tern_tensor **batch,
+                         void *user)
+{
+    (void)user;
+    TERN_SCOPE {
+        tern_data_default_collate(items, n, count, batch, NULL);
+        batch[0] = tern_escape(tern_mul(batch[0], 2));
+    }
+    return batch[0] ? TERN_OK : tern_last_status();
+}
+
+/* Every batch but the last is full; the items are those that do not fail, in order. */
+static void expect_full(tern_loader *loader, uint32_t fails, int64_t size, bool drops, int times)
+{
+    int64_t next = 0, good = 0, batches = 0, given = 0;
+    for (int64_t i = 0; i < HALF; i++)
+        good += !(fails >> i & 1);
+    TERN_EACH_BATCH(batch, loader)
+    {
+        const int64_t wanted = good - given < size ? good - given : size;
+        assert_int_equal(batch.size, wanted);
+        assert_int_equal(tern_size(batch.tensors[0], 0), wanted);
+        double *x = test_read(batch.tensors[0]);
+        for (int64_t i = 0; i < batch.size; i++, next++) {
+            while (fails >> next & 1)
+                next++;
+            assert_int_equal(batch.indices[i], next);
+            assert_true(x[i] == times * (double)next);
+        }
+        free(x);
+        given += batch.size;
+        batches++;
+    }
+    assert_no_error();
+    assert_int_equal(batches, drops ? good / size : (good + size - 1) / size);
+}
+
+static void batches_are_filled_up(void **state)
+{
+    (void)state;
+    static const uint32_t patterns[] = {0, 1, 0x12, 0xf, 0x7ff0, 0x400000, 0x555555, 0x7fffff};
+    const int64_t live = tern_live_tensors();
+    FOR_EACH_DEVICE(device)
+    for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++)
+        for (int workers = 0; workers < 3; workers++)
+            for (int64_t size = 1; size < 9; size += 3)
+                for (int drops = 0; drops < 2; drops++)
+                    for (int own = 0; own < 2; own++) {
+                        uint32_t fails = patterns[p];
+                        tern_dataset *d = tern_data_dataset("Numbers", HALF, 1, numbered, &fails);
+                        tern_loader *loader = tern_data_loader(
+                            d, &(tern_loader_options){.batch_size = size,
+                                                      .num_workers = workers,
+                                                      .drop_last = drops,
+                                                      .device = own ? device : NULL,
+                                                      .collate = own ? twice : NULL,
+                                                      .skip_errors = true});
+                        for (int epoch = 0; epoch < 2; epoch++)
+                            TERN_SCOPE
+                                expect_full(loader, fails, size, drops, own + 1);
+                        tern_loader_free(loader);
+                        tern_dataset_free(d);
+                    }
+    assert_int_equal(tern_live_tensors(), live);
+}
+
+static void streams_are_given_whole(void **state)
+{
+    (void)state;
+    for (int64_t size = 1; size < 9; size += 3)
+        for (int drops = 0; drops < 2; drops++) {
+            tern_dataset *d =
+                tern_data_iterable_dataset("Numbers", 1, from_the_beginning, next_number, NULL);
+            tern_loader *loader = tern_data_loader(d, &(tern_loader_options){.batch_size = size,
+                                                                             .drop_last = drops,
+                                                                             .skip_errors = true});
+            TERN_SCOPE
+                expect_full(loader, 0, size, drops, 1);
+            tern_loader_free(loader);
+            tern_dataset_free(d);
+        }
+}
+
+/* A state that was taken after batch k goes on with the items behind it. */
+static void an_epoch_goes_on_behind_what_was_given(void **state)
+{
+    (void)state;
+    uint32_t fails = 0x1112;
+    tern_dataset *d = tern_data_dataset("Numbers", HALF, 1, numbered, &fails);
+    for (int stop = 0; stop < 5; stop++) {
+        tern_loader_options o = {.batch_size = 4, .skip_errors = true, .seed = 3};
+        tern_loader *first = tern_data_loader(d, &o), *second = tern_data_loader(d, &o);
+        tern_loader_state where;
+        int64_t last = -1, next = -1;
+        TERN_EACH_BATCH(batch, first)
+        {
+            last = batch.indices[batch.size - 1];
+            if (batch.index == stop) {
+                assert_ok(tern_loader_get_state(first, &where));
+                break;
+            }
+        }
+        assert_ok(tern_loader_set_state(second, &where));
+        TERN_EACH_BATCH(batch, second)
+        {
+            next = batch.indices[0];
+            break;
+        }
+        do
+            last++;
+        while (fails >> last & 1);
+        assert_int_equal(next, last < HALF ? last : -1);
+        tern_loader_free(first);
+        tern_loader_free(second);
+    }
     tern_dataset_free(d);
 }
 
@@ -291,6 +443,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_error_comes_with_its_batch),
         TEST(items_that_fail_are_left_out),
+        TEST(batches_are_filled_up),
+        TEST(streams_are_given_whole),
+        TEST(an_epoch_goes_on_behind_what_was_given),
         TEST(a_hanging_item_is_named),
         TEST(batches_are_collated),
         TEST(the_default_collate_stacks),

@@ -54,7 +54,7 @@ typedef struct tern_shape {
 } tern_shape;
 
 /* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that
- * every function refuses. */
+ * every function refuses, and so does dims NULL with ndim above 0, which is an error. */
 TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
 
 /* The shape () of a scalar, or "no dims". */

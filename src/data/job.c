@@ -10,11 +10,25 @@ tern_job *tern_job_new(int64_t n)
     tern_job *job = tern_alloc(sizeof *job);
     if (!job)
         return NULL;
-    job->indices = tern_alloc(tern_size_bytes(n, sizeof *job->indices));
+    job->indices = tern_alloc(tern_size_bytes(tern_size_mul(2, n), sizeof *job->indices));
+    job->places = job->indices + n;
     if (job->indices)
         return job;
     tern_free(job);
     return NULL;
+}
+
+bool tern_loader_refills(const tern_loader *l)
+{
+    return l->o.skip_errors && !l->sampler->type.batch;
+}
+
+static void free_items(tern_job *job, int count)
+{
+    for (int64_t i = 0; job->items && i < job->size * count; i++)
+        tern_release(job->items[i]);
+    tern_free(job->items);
+    job->items = NULL;
 }
 
 static void free_raw(tern_job *job, int count)
@@ -38,6 +52,7 @@ void tern_job_free(tern_job *job, int count)
     if (!job)
         return;
     free_raw(job, count);
+    free_items(job, count);
     drop_tensors(job);
     tern_free(job->indices);
     tern_free(job);
@@ -108,6 +123,7 @@ static tern_status make_items(making *m, tern_stack_up *s, tern_tensor **items)
     for (int64_t i = 0; i < m->job->n; i++) {
         tern_status status = make_item(m, i, s, items);
         if (status == TERN_OK) {
+            m->job->places[m->job->size] = m->job->places[i];
             m->job->indices[m->job->size++] = m->job->indices[i];
             continue;
         }
@@ -151,6 +167,10 @@ static tern_status make_collated(making *m)
     tern_status status = make_items(m, NULL, items);
     if (status == TERN_OK && m->job->size)
         status = collated(m, items, m->job->size);
+    if (status == TERN_OK && tern_loader_refills(m->l)) {
+        m->job->items = items;
+        return TERN_OK;
+    }
     for (int64_t i = 0; i < n; i++)
         tern_release(items[i]);
     tern_free(items);
@@ -301,6 +321,14 @@ void tern_job_make(tern_loader *l, tern_job *job, atomic_llong *item, int worker
     free_raw(job, l->dataset->count);
     note(job, &hold, status, l->dataset->name, m.at, worker);
     atomic_store_explicit(item, -1, memory_order_relaxed);
+}
+
+tern_status tern_job_collate(tern_loader *l, tern_job *job, tern_tensor *const *items)
+{
+    making m = {.l = l, .job = job, .d = l->dataset};
+    TERN_TRY(collated(&m, items, job->size));
+    TERN_TRY(pin(l, job));
+    return bring(l, job);
 }
 
 void tern_job_move(tern_loader *l, tern_job *job)

@@ -25,9 +25,12 @@ typedef struct tern_job {
     int64_t number;
     uint64_t seed; /* the loader's then */
     int64_t epoch;
-    int64_t n, *indices;   /* what it is to hold */
-    tern_tensor **raw;     /* of an iterable data set: n * count */
-    bool last;             /* there is nothing behind it */
+    int64_t n, *indices; /* what it is to hold */
+    int64_t *places;     /* of these: positions in the order of the loop */
+    tern_tensor **raw;   /* of an iterable data set: n * count */
+    tern_tensor *
+        *items; /* that the collate function got, where a batch may be filled up: size * count */
+    bool last;  /* there is nothing behind it */
     int64_t size, skipped; /* what it holds; items left out */
     tern_tensor *tensors[TERN_MAX_ITEM];
     tern_status status; /* why it could not be made */
@@ -44,6 +47,12 @@ typedef struct tern_data_worker {
     tern_status status; /* of worker_init, and its message: those of all that it would make */
     char message[MESSAGE_BYTES - 160];
 } tern_data_worker;
+
+/* Items that were made and not yet given (refill.c). */
+typedef struct tern_rest {
+    int64_t n, *indices, *places;
+    tern_tensor **items; /* n * count */
+} tern_rest;
 
 struct tern_loader {
     tern_handle handle;
@@ -68,8 +77,10 @@ struct tern_loader {
     int64_t total, planned; /* positions of this rank; of these, in jobs; total -1: not known */
     int64_t jobs, given;    /* batches */
     int fresh;              /* jobs for which no worker was called yet */
+    int64_t taken;          /* positions of the jobs that the loop took */
     int64_t positions;      /* given */
     tern_job *hand;         /* the batch that the body has */
+    tern_rest rest;         /* of batches that were filled up */
     struct timespec began;
     double waited;
 
@@ -103,6 +114,16 @@ void tern_job_make(tern_loader *l, tern_job *job, atomic_llong *item, int worker
 void tern_job_move(tern_loader *l, tern_job *job);
 /* Forget the jobs that are not in hand; with the lock held. */
 void tern_jobs_drop(tern_loader *l);
+
+/* Whether batches are filled up for items that are left out (refill.c): the items are kept then. */
+bool tern_loader_refills(const tern_loader *l);
+/* The batch that the collate function makes of job->size items, where the loop wants it. */
+tern_status tern_job_collate(tern_loader *l, tern_job *job, tern_tensor *const *items);
+
+/* ---- refill.c ---------------------------------------------------------------------------- */
+/* *job, made or NULL at the end, becomes the batch to give; NULL: there is none yet, or none any more. */
+tern_status tern_loader_refill(tern_loader *l, tern_job **job);
+void tern_rest_drop(tern_loader *l);
 
 /* ---- workers.c --------------------------------------------------------------------------- */
 /* Start them, if they are not running. */

@@ -12,6 +12,7 @@ void tern_loader_end(tern_loader *l)
 {
     tern_job_free(l->hand, l->dataset->count);
     tern_jobs_drop(l);
+    tern_rest_drop(l);
     if (l->looping && tern_dataset_iterates(l->dataset))
         atomic_store(&tern_dataset_root(l->dataset)->iterated, false);
     tern_dataset_free(l->dataset);

@@ -54,7 +54,9 @@ static int64_t batch_size(const tern_loader *l, int64_t *asked)
         *asked = size;
         return 0;
     }
-    return size < left ? size : l->o.drop_last && size > left ? 0 : left;
+    /* Of a last part that is not full some may be needed to fill others up. */
+    const bool drops = l->o.drop_last && !tern_loader_refills(l);
+    return size < left ? size : drops && size > left ? 0 : left;
 }
 
 /* Another job, *job = NULL where there is none to plan. */
@@ -78,8 +80,10 @@ static tern_status plan(tern_loader *l, tern_job **planned)
     job->number = l->jobs++;
     job->seed = l->seed;
     job->epoch = l->epoch;
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        job->places[i] = l->planned + i;
         job->indices[i] = l->total < 0 ? l->start + l->planned + i : item_at(l, l->planned + i);
+    }
     l->planned += n;
     *planned = job;
     return TERN_OK;
@@ -280,7 +284,7 @@ static tern_status begin(tern_loader *l)
         l->over = false;
     }
     l->start = l->samples;
-    l->planned = l->jobs = l->given = l->positions = 0;
+    l->planned = l->jobs = l->given = l->positions = l->taken = 0;
     l->waited = 0;
     l->ended = false;
     clock_gettime(CLOCK_MONOTONIC, &l->began);
@@ -337,6 +341,7 @@ static void end(tern_loader *l, bool whole)
     pthread_mutex_lock(&l->lock);
     tern_jobs_drop(l);
     pthread_mutex_unlock(&l->lock);
+    tern_rest_drop(l);
     l->looping = false;
     l->over = !whole;
     if (!whole)
@@ -356,22 +361,36 @@ static void give(tern_loader *l, tern_batch *batch, tern_job *job)
     batch->scope_ = tern_scope_enter();
 }
 
+/* Where the loop stands: before the first item that was made and not given. */
+static void note_position(tern_loader *l)
+{
+    l->positions = l->rest.n ? l->rest.places[0] : l->taken;
+    l->samples = l->start + l->positions * (l->total < 0 ? 1 : l->sampler->world);
+}
+
 /* The next batch that has something in it, NULL at the end. */
 static tern_status next_job(tern_loader *l, tern_job **job)
 {
     for (;;) {
         TERN_TRY(l->o.num_workers ? take_first(l, job) : make_here(l, job));
         if (!*job)
-            return TERN_OK;
+            return tern_loader_refills(l) ? tern_loader_refill(l, job) : TERN_OK;
         tern_status status = (*job)->status;
         if (status != TERN_OK) {
             tern_fail(status, "%s", (*job)->message);
             tern_job_free(*job, l->dataset->count);
             return status;
         }
-        l->positions += (*job)->n;
-        l->samples += (*job)->n * (l->total < 0 ? 1 : l->sampler->world);
+        l->taken += (*job)->n;
         l->skipped += (*job)->skipped;
+        if (tern_loader_refills(l)) {
+            TERN_TRY(tern_loader_refill(l, job));
+            note_position(l);
+            if (*job)
+                return TERN_OK;
+            continue;
+        }
+        note_position(l);
         if ((*job)->size && !(l->total < 0 && l->o.drop_last && (*job)->n < l->o.batch_size))
             return TERN_OK;
         tern_job_free(*job, l->dataset->count);

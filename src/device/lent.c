@@ -59,8 +59,8 @@ void tern_block_end(tern_block *block)
 {
     tern_place *place = block->place;
     tern_lent *lent = block->lent;
-    if (!place->synchronous && atomic_load(&place->is_open))
-        place->backend->sync(place);
+    if (lent->deleter && !place->synchronous && atomic_load(&place->is_open))
+        place->backend->sync(place); /* what the deleter ends may be in use until then */
     if (lent->borrowed)
         place->backend->unborrow(place, &block->buffer);
     if (lent->deleter) {

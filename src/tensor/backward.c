@@ -87,13 +87,30 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
     return TERN_OK;
 }
 
+/* The gradient of input i is zeros where the operation's backward left it out, so that hooks, weight decay and what is
+ * before it hear of it, as in PyTorch. */
+static tern_tensor *left_out(const tern_node *node, int i)
+{
+    const tern_edge *edge = &node->edge[i];
+    tern_dtype dtype = edge->leaf ? edge->leaf->dtype : edge->node->output[edge->output].dtype;
+    return tern_zeros(node->in_shape[i], dtype, tern_place_text(node->place));
+}
+
+/* A program's function may leave a gradient out on purpose; one that was added is where it belongs. */
+static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i)
+{
+    return node->op->release || (i == 0 && tern_is_accumulated(g));
+}
+
 /* The gradients of the inputs, to where they came from. */
 static tern_status pass_on(tern_walk *w, const tern_node *node, const tern_gradient *g)
 {
     tern_tensor **din = g->din;
     for (int i = 0; i < node->n_in; i++) {
-        if (!g->needs[i] || !din[i])
+        if (!g->needs[i] || (!din[i] && may_be_left_out(node, g, i)))
             continue;
+        if (!din[i] && !(din[i] = left_out(node, i)))
+            return tern_last_status();
         tern_shape shape;
         tern_read_shape(din[i], &shape);
         if (!tern_shape_equal(&shape, &node->in_shape[i]))

@@ -6,6 +6,10 @@
 tern_shape tern_shape_from(int ndim, const int64_t *dims)
 {
     tern_shape shape;
+    if (ndim > 0 && !dims) {
+        tern_fail_argument_null("tern_shape_from", "dims");
+        return (tern_shape){.ndim = TERN_MAX_DIMS + 1}; /* which every function refuses */
+    }
     shape.ndim = ndim;
     for (int i = 0; i < ndim && i < TERN_MAX_DIMS; i++)
         shape.dims[i] = dims[i];

@@ -3,8 +3,7 @@
 #include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 
-/* Bytes of x's storage; of memory that is lent all that there are. */
-static size_t bytes_of(const tern_storage *storage)
+size_t tern_storage_bytes(const tern_storage *storage)
 {
     const tern_block *block = storage->block;
     return !block ? storage->emptied : block->lent ? block->buffer.bytes : block->used;
@@ -94,7 +93,7 @@ tern_tensor *tern_storage_view(tern_tensor *x, tern_shape shape, const int64_t *
     for (int d = 0; d < shape.ndim; d++)
         fits = fits && strides[d] >= 0;
     size_t size = tern_dtype_size(x->dtype);
-    size_t bytes = bytes_of(x->storage);
+    size_t bytes = tern_storage_bytes(x->storage);
     fits = fits && !__builtin_add_overflow(x->offset + offset, span, &end) &&
            (span == 0 || (size_t)end <= bytes / size);
     if (!fits)

@@ -75,7 +75,8 @@ typedef enum parity_layout {
     PARITY_PERMUTED,
     PARITY_SPACED,
     PARITY_ROWS,
-    PARITY_INCOMING
+    PARITY_INCOMING,
+    PARITY_LENT
 } parity_layout;
 
 /* The tensor on the device in this layout; with dtype TERN_F64 all of floating point become that. Owned by the

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""fresh.py [--seed N] [--times K] [--out FOLDER] [--names FILE] [NAME ...] -- writes FOLDER/<operation>.gz: fresh samples of the
+"""fresh.py [--edges] [--seed N] [--times K] [--out FOLDER] [--names FILE] [NAME ...] -- writes FOLDER/<operation>.gz: fresh samples of the
 operations, made of PyTorch's own by variants.py, what PyTorch makes of them, gradients and second derivatives, forms in place
 and refusals.
 
 The committed files in fresh/ are those of PyTorch 2.15 (PyPI), --seed 1 --times 1, with the names that build/tests/coverage_names
-prints. A child process an operation: the same PyTorch writes the same files, in any order."""
+prints; those in edges/ the same with --edges, which makes samples of other kinds. A child process an operation: the same PyTorch writes the same files, in any order."""
 import argparse
 import os
 import pathlib
@@ -185,14 +185,14 @@ def base_samples(op, dtype, rng):
     return found
 
 
-def write_dtype(file, op, dtype, rng, times, tame):
+def write_dtype(file, op, dtype, rng, options, times, tame):
     try:
         found = base_samples(op, dtype, rng)
     except ERRORS as why:
         print("{} {}: no samples: {}".format(op.name, dtype, text_of(why)[:80]))
         return
     limit = max([2 * ELEMENTS, *(2 * generate.size_of(tree) for tree in found[:1])])
-    for kind, variant, of_float, of_other in variants.VARIANTS:
+    for kind, variant, of_float, of_other in variants.EDGES if options.edges else variants.VARIANTS:
         if tame and kind not in ("plain", "strides", "ties", "zeros"):
             continue
         wanted = (of_float if dtype == torch.float32 or torch.float32 not in op.dtypes else of_other) * times
@@ -210,7 +210,13 @@ def attempt(file, op, dtype, kind, tree):
     """The case; nothing of it where it can't be written."""
     lines, data, seen = len(file.lines), len(file.data), dict(file.known)
     try:
-        return write_case(file, op, dtype, kind, tree)
+        write_case(file, op, dtype, kind, tree)
+        case = "\n".join(file.lines[lines:])
+        if not file.only_new or case not in file.written:
+            file.written.add(case)
+            return
+        reason = "written before"
+        file.cases -= 1
     except Unwritable as why:
         reason = str(why)
     except ERRORS as why:
@@ -227,17 +233,18 @@ def write_known(file, name):
             attempt(file, known.Call(name, function), dtype, "known", [[], arguments])
 
 
-def write_op(file, op, seed, times, tame):
+def write_op(file, op, seed, options, times, tame):
     rng = random.Random(seed)
     for dtype in ALL:
         if dtype in op.dtypes:
-            write_dtype(file, op, dtype, rng, times, tame)
-    generate.write_errors(file, op, "refused")
+            write_dtype(file, op, dtype, rng, options, times, tame)
+    if not options.edges:
+        generate.write_errors(file, op, "refused")
 
 
 def one_name(name, ops, options, tame):
     file = File(name)
-    file.unsound, file.left = 0, {}
+    file.unsound, file.left, file.written, file.only_new = 0, {}, set(), options.edges
     tolerance = {}
     for op in ops:
         for dtype, pair in generate.tolerances(op).items():
@@ -247,8 +254,9 @@ def one_name(name, ops, options, tame):
     seed = zlib.crc32("{} {}".format(name, options.seed).encode()) & 0x7FFFFFFF
     all_sizes(random.Random(seed))
     for i, op in enumerate(ops):
-        write_op(file, op, seed + i, options.times / len(ops) ** 0.5, tame)
-    write_known(file, name)
+        write_op(file, op, seed + i, options, options.times / len(ops) ** 0.5, tame)
+    if not options.edges:
+        write_known(file, name)
     if file.cases:
         file.write(pathlib.Path(options.out) / (name + ".gz"))
     print("{}: {} cases, {} where PyTorch disagrees with itself{}".format(
@@ -288,6 +296,7 @@ def run_all(ops, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--edges", action="store_true")
     parser.add_argument("--times", type=float, default=1)
     parser.add_argument("--out", default=str(FOLDER))
     parser.add_argument("--names")

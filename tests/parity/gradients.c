@@ -26,9 +26,12 @@ static tern_tensor *weights_for(tern_tensor *x, int k)
     return how.dense ? tern_clone(w) : how.repeats ? w : parity_lay_out(w, how.layout);
 }
 
-/* Gradients of the sum of root[i] * weight[i] by the tensors wanted; those of none are zero. */
+typedef enum order { FIRST, FIRST_OF_TWO, SECOND } order;
+
+/* Gradients of the sum of root[i] * weight[i] by the tensors wanted, each of which has one. Of second derivatives those
+ * that are not there are zero. */
 static bool differentiate(tern_tensor **root, int n, tern_tensor **wanted, int n_wanted,
-                          tern_tensor **grad, bool again, char *text, size_t size)
+                          tern_tensor **grad, order which, char *text, size_t size)
 {
     tern_tensor *weight[OUTS], *differs[OUTS];
     int roots = 0;
@@ -39,15 +42,19 @@ static bool differentiate(tern_tensor **root, int n, tern_tensor **wanted, int n
         differs[roots++] = root[k];
     }
     tern_autograd_grad_options options = {
-        .gradients = weight, .allow_unused = true, .create_graph = again};
+        .gradients = weight, .allow_unused = true, .create_graph = which == FIRST_OF_TWO};
     if (roots == 0 ||
         tern_autograd_grad(differs, roots, wanted, n_wanted, grad, &options) != TERN_OK) {
         snprintf(text, size, "no gradient: %s", roots ? tern_last_error() : "nothing is recorded");
         return false;
     }
     for (int i = 0; i < n_wanted; i++)
-        if (!grad[i])
+        if (!grad[i] && which == SECOND) {
             grad[i] = tern_zeros_like(wanted[i]);
+        } else if (!grad[i]) {
+            snprintf(text, size, "gradient %d of those wanted is not there", i);
+            return false;
+        }
     return true;
 }
 
@@ -77,7 +84,8 @@ static bool derivative(const parity_file *file, const parity_case *c, bool secon
     for (int i = 0; i < c->n_grads; i++)
         wanted[i] = tern_requires_grad_(argument_of(values, &c->grad[i]), true);
     if (!parity_call(file, values, n, out, &n_out, text, size) ||
-        !differentiate(out, n_out, wanted, c->n_grads, grad, second, text, size))
+        !differentiate(out, n_out, wanted, c->n_grads, grad, second ? FIRST_OF_TWO : FIRST, text,
+                       size))
         return false;
     if (!second)
         return check_gradients(file, "gradient of argument", c->grad, c->n_grads, grad, text, size);
@@ -89,7 +97,7 @@ static bool derivative(const parity_file *file, const parity_case *c, bool secon
     for (int i = 0; i < c->n_grads; i++)
         depends |= tern_requires_grad(grad[i]);
     return (!depends ||
-            differentiate(grad, c->n_grads, wanted, c->n_grads2, grad2, false, text, size)) &&
+            differentiate(grad, c->n_grads, wanted, c->n_grads2, grad2, SECOND, text, size)) &&
            check_gradients(file, "second derivative of argument", c->grad2, c->n_grads2, grad2,
                            text, size);
 }
@@ -124,7 +132,7 @@ static bool same_as_dense(const parity_file *file, const parity_case *c, char *t
             wanted[i] = tern_requires_grad_(argument_of(values, &c->grad[i]), true);
         how.dense = dense;
         if (!parity_call(file, values, n, out, &n_out, text, size) ||
-            !differentiate(out, n_out, wanted, c->n_grads, grad[dense], false, text, size))
+            !differentiate(out, n_out, wanted, c->n_grads, grad[dense], FIRST, text, size))
             return false;
     }
     for (int i = 0; i < c->n_grads; i++)

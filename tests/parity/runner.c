@@ -8,7 +8,7 @@
  * forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
  * earlier error is recorded, which must not change a result. --layout transposed, permuted,
  * spaced or rows lays inputs and incoming gradients out otherwise in memory, which must not either; --layout incoming
- * incoming gradients alone, in each of these ways, and repeated ones. */
+ * incoming gradients alone, in each of these ways, and repeated ones; --layout lent the inputs on memory that is not tern's. */
 #include "runner.h"
 #include <stdlib.h>
 #include <string.h>
@@ -283,7 +283,7 @@ static void run_op(const char *name)
         snprintf(folder, sizeof folder, "%s", run.set);
     else
         snprintf(folder, sizeof folder, "%s/%s", run.folder, run.set ? run.set : "cases");
-    if (run.layout != PARITY_AS_STORED && is_about_layout(name))
+    if (run.layout != PARITY_AS_STORED && run.layout != PARITY_LENT && is_about_layout(name))
         return;
     if (!parity_open(&file, folder, name))
         return;
@@ -298,9 +298,9 @@ static void run_op(const char *name)
 
 static parity_layout layout_named(const char *name)
 {
-    static const char *const names[] = {"stored", "transposed", "permuted",
-                                        "spaced", "rows",       "incoming"};
-    for (int i = 0; i < 6; i++)
+    static const char *const names[] = {"stored", "transposed", "permuted", "spaced",
+                                        "rows",   "incoming",   "lent"};
+    for (int i = 0; i < 7; i++)
         if (strcmp(name, names[i]) == 0)
             return (parity_layout)i;
     fprintf(stderr, "parity: there is no layout %s\n", name);

@@ -70,12 +70,30 @@ static unsigned char *laid_out(unsigned char *data, const stored_tensor *stored,
     return out;
 }
 
+/* A tensor of this data, on memory of the program's where the layout asks for that. */
+static tern_tensor *made(const void *data, tern_shape shape, tern_dtype dtype, const char *device,
+                         parity_layout layout)
+{
+    size_t bytes = tern_dtype_size(dtype);
+    for (int d = 0; d < shape.ndim; d++)
+        bytes *= (size_t)shape.dims[d];
+    if (layout != PARITY_LENT || strcmp(device, "cpu") != 0 || bytes == 0)
+        return tern_from_data(data, shape, dtype, device);
+    void *own = malloc(bytes);
+    if (!own)
+        abort();
+    memcpy(own, data, bytes);
+    return tern_from_blob(own, shape, dtype,
+                          &(tern_from_blob_options){.deleter = free, .user = own});
+}
+
 tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device,
                            parity_layout layout)
 {
     unsigned char *data = woven(stored);
     bool dense = is_dense(stored), moves = dense && layout != PARITY_AS_STORED &&
-                                           layout != PARITY_INCOMING && stored->count > 0;
+                                           layout != PARITY_INCOMING && layout != PARITY_LENT &&
+                                           stored->count > 0;
     tern_shape stride = stored->stride;
     int64_t offset = stored->offset, count = stored->count;
     tern_tensor *x = NULL;
@@ -83,8 +101,8 @@ tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const 
         data = laid_out(data, stored, layout, &stride, &offset, &count);
     dense = dense && !moves;
     TERN_NO_GRAD {
-        x = tern_from_data((const void *)data, dense ? stored->shape : TERN_SHAPE(count),
-                           stored->dtype, device);
+        x = made((const void *)data, dense ? stored->shape : TERN_SHAPE(count), stored->dtype,
+                 device, layout);
         if (dtype == TERN_F64 && tern_dtype_is_floating_point(stored->dtype))
             x = tern_to_dtype(x, dtype);
         if (!dense && count == 0)
@@ -101,7 +119,7 @@ tern_tensor *parity_lay_out(tern_tensor *x, parity_layout layout)
     const tern_shape shape = tern_shape_of(x);
     const int64_t offset = layout == PARITY_SPACED ? 3 : 0;
     tern_shape stride;
-    if (layout == PARITY_AS_STORED || tern_numel(x) == 0)
+    if (layout == PARITY_AS_STORED || layout == PARITY_LENT || tern_numel(x) == 0)
         return x;
     const int64_t count = offset + strides_of(layout, &shape, &stride);
     tern_tensor *room =

@@ -87,6 +87,17 @@ def special(tree, rng, largest):
     return values_of(tree, rng, any(x.is_floating_point() for x in tensors(tree)), choose)
 
 
+def lone(tree, rng, _):
+    """One element is NaN or infinite."""
+    found = [x for x in tensors(tree) if x.numel() and x.is_floating_point()]
+    if not found:
+        return None
+    x = rng.choice(found)
+    values = x.detach().clone(memory_format=torch.contiguous_format)
+    values.view(-1)[rng.randrange(values.numel())] = rng.choice((nan, nan, inf, -inf))
+    return replaced(tree, x, kept(x, values))
+
+
 def ties(tree, rng):
     """Many equal elements, and those at which functions have kinks."""
     small = (-1.0, 0.0, 0.0, 1.0, 0.5, 3.0)
@@ -142,6 +153,30 @@ def sizes(tree, new):
 
 
 empty = sizes(None, (0,))
+
+
+def no_index(tree, rng):
+    """Indices of nothing: those of a dim of size 0, with or without the same size of what else is given; or masks without
+    a True."""
+    found = tensors(tree)
+    first, indices = found[0] if found else None, [x for x in found[1:] if not x.is_floating_point()]
+    if not indices:
+        return None
+    if all(x.dtype == torch.bool for x in indices):
+        return pytree.tree_map(lambda x: torch.zeros_like(x) if any(x is y for y in indices) else x, tree)
+    shapes = [x.shape for x in indices if x.dim() and x.dtype != torch.bool]
+    if not shapes:
+        return None
+    shape = rng.choice(shapes)
+    dim, others = rng.randrange(len(shape)), rng.random() < 0.5
+
+    def one(x):
+        if not isinstance(x, torch.Tensor) or x is first or x.dim() == 0 or x.dtype == torch.bool:
+            return x
+        index = any(x is y for y in indices)
+        to = [0 if (i == dim or not index) and size == shape[dim] else size for i, size in enumerate(x.shape)]
+        return resized(x, to) if index or others else x
+    return pytree.tree_map(one, tree)
 other_sizes = sizes(None, SIZES)
 
 
@@ -207,3 +242,5 @@ VARIANTS = [
     ("empty", empty, 2, 0.4), ("sizes", other_sizes, 3, 0.4), ("broadcast", broadcast, 2, 0.4), ("dims", without_dims, 2, 0.4),
     ("scalars", all_without_dims, 1, 0.4), ("mixed", other_dtype, 2, 0.4), ("numbers", numbers, 4, 0.5),
 ]
+# The same of the set edges/: dims of size 0, indices of nothing, and one NaN or infinity alone.
+EDGES = [("empty", empty, 4, 0.3), ("noindex", no_index, 4, 0.3), ("special", lone, 4, 0.3)]

@@ -54,8 +54,10 @@ typedef struct tern_loader_options {
      * of the batch's first item. */
     tern_transform *device_transform;
     int device_transform_which;
-    bool skip_errors; /* leave out items that fail, and count them */
-    double timeout;   /* seconds that the loop waits for workers; 0: for ever */
+    /* Leave out items that fail, and count them. The items that come next fill the batch up, so that only the last one may
+     * be short (not with a batch_sampler of one's own). */
+    bool skip_errors;
+    double timeout; /* seconds that the loop waits for workers; 0: for ever */
     /* Called on each worker's thread when it starts. What it fails with ends the loop that takes a
      * batch of that worker. */
     tern_status (*worker_init)(int worker, void *user);

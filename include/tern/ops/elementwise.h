@@ -39,8 +39,8 @@ TERN_API tern_tensor *tern_div_scalar(tern_tensor *x, tern_scalar y);  /* y a nu
 TERN_API tern_tensor *tern_div_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_div_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* x / y rounded down (torch.div with rounding_mode="floor"); integers stay integers: by a
- * number 0 refused, by a tensor's 0 they are 0. No gradient. */
+/* x / y rounded down (torch.div with rounding_mode="floor"); integers stay integers, and
+ * by 0 they are refused: a tensor's 0 on devices at the next synchronisation. No gradient. */
 TERN_API tern_tensor *tern_floor_divide(tern_tensor *x, tern_tensor *y);
 /* y a number */
 TERN_API tern_tensor *tern_floor_divide_scalar(tern_tensor *x, tern_scalar y);

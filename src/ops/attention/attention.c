@@ -131,7 +131,7 @@ static tern_tensor *repeat_heads(tern_tensor *x, const tern_tensor *query)
                               "query is %s and key or value is %s",
                               name, TERN_TENSOR_TEXT(query), TERN_TENSOR_TEXT(x));
     int64_t wanted = query->shape[query->ndim - 3], heads = x->shape[x->ndim - 3];
-    if (heads == 0 || wanted % heads != 0)
+    if (heads != wanted && (heads == 0 || wanted % heads != 0))
         return tern_fail_null(
             TERN_ERR_SHAPE,
             "%s: Number of heads in key and value must divide the number of heads "

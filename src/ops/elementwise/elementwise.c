@@ -34,6 +34,49 @@ static tern_status check_number(const tern_call *call)
                              : "Integers to negative integer powers are not allowed.");
 }
 
+/* Bounds that a narrower floating type would make infinite; infinite ones are none. */
+static tern_status check_bounds(const tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    const tern_row_attributes *at = attributes_of(call);
+    const tern_dtype dtype = call->in[0]->dtype;
+    for (int i = 0; i < (call->op == row->scalar_op ? 1 : 2); i++) {
+        double bound = tern_scalar_to_real(i ? at->b : at->a);
+        if (isinf(bound) || !(fabs(bound) > tern_dtype_rows[dtype].greatest))
+            continue;
+        char function[TERN_FUNCTION_ROOM];
+        tern_call_name(call, function);
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: value cannot be converted to type %s without overflow: %g", function,
+                         tern_dtype_name(dtype), bound);
+    }
+    return TERN_OK;
+}
+
+static bool has_bounds(const tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    return row->rule == TERN_RULE_BOUNDS || row->rule == TERN_RULE_ORDERED ||
+           (call->op == row->scalar_op && strncmp(row->name, "clamp_", 6) == 0);
+}
+
+/* Integer divisors of 0 are found before anything is written. */
+static tern_status check_divisors(const tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"index_scatter", "divisors"};
+    tern_arg fault;
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        tern_tensor *y = tern_contiguous(tern_detach(call->in[1]));
+        status = y ? tern_fault_arg(call->place, &fault) : tern_last_status();
+        if (status == TERN_OK)
+            status =
+                TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items(y->numel), tern_arg_in(y),
+                            fault, tern_arg_i64(y->numel), tern_arg_i32(TERN_FAULT_DIVISION));
+    }
+    return status == TERN_OK ? tern_fault_check(call->place) : status;
+}
+
 /* Numbers a and b that a function of one tensor can't take. */
 static tern_status check_numbers(const tern_call *call)
 {
@@ -73,6 +116,8 @@ static tern_status row_infer(tern_call *call)
         TERN_TRY(check_number(call));
     if (row->rule >= TERN_RULE_ORDERED && row->rule <= TERN_RULE_SIZE)
         TERN_TRY(check_numbers(call));
+    if (has_bounds(call) && tern_dtype_is_floating_point(x->dtype))
+        TERN_TRY(check_bounds(call));
     for (int i = 1; i < call->n_in; i++) {
         if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
             break;
@@ -153,6 +198,8 @@ static tern_status row_forward(tern_call *call)
         return TERN_OK;
     if (call->n_in == 2 && t[1]->dtype != t[2]->dtype)
         return add_mixed(call);
+    if (row->rule == TERN_RULE_DIVISION && call->n_in == 2 && !tern_dtype_is_floating_point(dtype))
+        TERN_TRY(check_divisors(call));
     tern_shape shape;
     tern_tensor *strided;
     tern_read_shape(call->out[0], &shape);

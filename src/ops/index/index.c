@@ -310,7 +310,7 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
                             .fault = TERN_FAULT_ALONG(p.parts[0].dim),
                             .wrap = true,
                             .in_place = through};
-    if (merged && p.count > 0)
+    if (merged)
         merged = tern_scatter_rows(merged, p.flat, values, &way);
     if (!merged || through)
         return merged ? x : NULL;

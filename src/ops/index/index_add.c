@@ -59,8 +59,6 @@ static tern_tensor *write_rows(tern_tensor *x, tern_tensor *index, tern_tensor *
     source = tern_atleast_1d(source);
     if (!index || !to || !source)
         return NULL;
-    if (index->numel == 0 || source->numel == 0)
-        return way.in_place ? x : tern_clone(x);
     tern_tensor *y = tern_scatter_rows(to, index, source, &way);
     return !y ? NULL : way.in_place ? x : tern_reshape(y, tern_shape_of(x));
 }

@@ -67,8 +67,7 @@ tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor 
     source = tern_narrow(tern_flatten(source, 0, -1), 0, 0, places->numel);
     if (!source)
         return NULL;
-    tern_tensor *y =
-        places->numel ? tern_scatter_rows(flat, places, source, &way) : tern_clone(flat);
+    tern_tensor *y = tern_scatter_rows(flat, places, source, &way);
     return y ? tern_view(y, shape) : NULL;
 }
 

@@ -103,6 +103,10 @@ static tern_status scatter_backward(tern_gradient *g)
         tern_tensor *below = tern_lt_scalar(index, tern_scalar_int(0));
         wrapped = tern_where(below, tern_add_scalar(index, tern_scalar_int(size)), index);
     }
+    if (tern_shape_numel(&g->in_shape[2], "tern_scatter") == 0) { /* nothing was written */
+        g->din[0] = g->needs[0] ? dy : NULL;
+        return TERN_OK; /* the backward pass makes the zeros of src */
+    }
     if (g->needs[2])
         g->din[2] =
             at->rows ? tern_index_select(dy, at->dim, wrapped) : tern_gather(dy, at->dim, wrapped);
@@ -153,6 +157,15 @@ tern_tensor *tern_scatter_rows(tern_tensor *x, tern_tensor *index, tern_tensor *
                                const tern_scatter_way *way)
 {
     return x && index && src ? apply(x, index, src, way, true) : NULL;
+}
+
+tern_tensor *tern_scatter_nothing(tern_tensor *x, tern_tensor *src, bool in_place)
+{
+    tern_scatter_way way = {.in_place = in_place};
+    if (!tern_is_grad_enabled() || !(x->requires_grad || src->requires_grad))
+        return in_place ? x : tern_clone(x);
+    return tern_scatter_rows(x, tern_zeros(TERN_SHAPE(0), TERN_I64, tern_device(x)),
+                             tern_narrow(tern_flatten(src, 0, -1), 0, 0, 0), &way);
 }
 
 tern_tensor *tern_index_tensor(tern_tensor *index, const char *function)
@@ -224,7 +237,7 @@ tern_tensor *tern_scatter_as(tern_tensor *x, int dim, tern_tensor *index, tern_t
         return NULL;
     way.fault = TERN_FAULT_ALONG(way.dim);
     if (index->numel == 0)
-        return in_place ? x : tern_clone(x);
+        return tern_scatter_nothing(x, src, in_place);
     if (x->ndim > 0)
         return tern_scatter_into(x, index, src, &way);
     tern_tensor *y = tern_scatter_into(tern_unsqueeze(x, 0), index, src, &way);

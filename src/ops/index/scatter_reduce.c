@@ -233,7 +233,7 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
     if (!tern_scatter_check(x, dim, &index, &src, &at.dim, function))
         return NULL;
     if (index->numel == 0)
-        return tern_clone(x);
+        return tern_scatter_nothing(x, src, false);
     tern_tensor *y = tern_atleast_1d(x);
     if (reduce == TERN_REDUCE_SUM)
         y = into(tern_scatter_scalar(y, at.dim, index, tern_scalar_int(0), TERN_REDUCE_NONE), &at,
@@ -285,6 +285,13 @@ tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern
                               "%s: index_reduce_(): Number of indices (%lld) should be equal to "
                               "source.size(dim) of %s",
                               function, (long long)index->numel, TERN_SHAPE_TEXT(&each));
+    for (int d = 0; d < line.ndim; d++)
+        if (d != at && each.dims[d] != x->shape[d])
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "%s: index_reduce_(): source tensor shape must match self tensor "
+                                  "shape, excluding the specified dimension. Got self.shape = %s "
+                                  "source.shape = %s",
+                                  function, TERN_TENSOR_TEXT(x), TERN_SHAPE_TEXT(&each));
     index = tern_expand(tern_reshape(index, line), each);
     return tern_scatter_reduce(x, dim, index, source, reduce, include_self);
 }

@@ -47,9 +47,7 @@ static tern_tensor *put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
     tern_tensor *flat = tern_flatten(x, 0, -1);
     bool through = in_place && flat && flat->storage == x->storage; /* else a copy, then back */
     way.in_place = through;
-    if (index->numel > 0)
-        flat =
-            tern_scatter_rows(flat, tern_flatten(index, 0, -1), tern_flatten(source, 0, -1), &way);
+    flat = tern_scatter_rows(flat, tern_flatten(index, 0, -1), tern_flatten(source, 0, -1), &way);
     if (!flat)
         return NULL;
     if (through)

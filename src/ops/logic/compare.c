@@ -1,4 +1,5 @@
 /* compare.c -- tensors compared as a whole, and bits; the rest are rows of logic.def. */
+#include "ops/sort/sort.h"
 #include "tensor/op.h"
 #include <tern/autograd.h>
 #include <tern/ops.h>
@@ -78,7 +79,7 @@ tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
         if (x && y && y->numel == 0)
             found = tern_zeros(tern_shape_of(x), TERN_BOOL, tern_device(x));
         else if (x && y && tern_sort(y, 0, false, &sorted) == TERN_OK) {
-            tern_tensor *at = tern_searchsorted(sorted.values, x, TERN_SIDE_LEFT);
+            tern_tensor *at = tern_search_sorted_values(sorted.values, x);
             at = tern_clamp(at, 0, (double)(y->numel - 1));
             found = tern_eq(tern_take(sorted.values, at), x);
         }

@@ -1,6 +1,7 @@
 /* distance.c -- cosine_similarity, and distances of pairs: pairwise_distance, cdist, pdist. */
 #include "base/checked.h"
 #include "ops/loss/loss.h"
+#include "ops/reduce/reduction.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -37,6 +38,9 @@ tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, d
                               "tern_cosine_similarity: expected common dtype to be floating point, "
                               "yet common dtype is %s",
                               tern_dtype_name(common));
+    if (!(eps >= 0))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_cosine_similarity: eps must be non-negative, got: %g", eps);
     tern_shape a = tern_shape_of(x1), b = tern_shape_of(x2), shape;
     if (tern_shape_broadcast(&a, &b, &shape, "tern_cosine_similarity") != TERN_OK)
         return NULL;
@@ -116,8 +120,8 @@ tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
     if (p == 2 && many && width > 0)
         y = euclidean(a, b);
     else
-        y = tern_norm_dim(tern_sub(tern_unsqueeze(a, -2), tern_unsqueeze(b, -3)), width ? p : 1,
-                          TERN_DIMS(-1), false);
+        y = tern_norm_of_points(tern_sub(tern_unsqueeze(a, -2), tern_unsqueeze(b, -3)),
+                                width ? p : 1);
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }
 
@@ -155,6 +159,6 @@ tern_tensor *tern_pdist(tern_tensor *x, double p)
     tern_tensor *wide = tern_loss_wide(x);
     tern_tensor *first = tern_index(wide, pair_indices(x, false));
     tern_tensor *difference = tern_sub(first, tern_index(wide, pair_indices(x, true)));
-    difference = tern_norm_dim(difference, x->shape[1] ? p : 1, TERN_DIMS(-1), false);
+    difference = tern_norm_of_points(difference, x->shape[1] ? p : 1);
     return tern_loss_reduce(difference, TERN_REDUCTION_NONE, x, x);
 }

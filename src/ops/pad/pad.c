@@ -257,6 +257,14 @@ static tern_status edge_sum_backward(tern_gradient *g)
  * around at most once. Nothing can be repeated of an empty dim. */
 static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern_pad_mode mode)
 {
+    const int dims = pad->ndim / 2;
+    for (int d = x->ndim - dims - 1; d < x->ndim && mode != TERN_PAD_CIRCULAR; d++)
+        if (x->shape[d] == 0)
+            return tern_fail(
+                TERN_ERR_SHAPE,
+                "tern_pad: Expected %dD or %dD (batch mode) tensor with possibly 0 batch "
+                "size and other non-zero dimensions for input, but got: %s",
+                dims + 1, dims + 2, TERN_TENSOR_TEXT(x));
     for (int i = 0; i < pad->ndim / 2; i++) {
         int d = x->ndim - 1 - i;
         int64_t n = x->shape[d], before = pad->dims[2 * i], after = pad->dims[2 * i + 1];

@@ -187,16 +187,14 @@ static tern_status pool(tern_tensor *x, tern_shape window,
         *(d < x->ndim - ndim ? &f.planes : &plane) *= x->shape[d];
     for (int d = 0; d < ndim; d++)
         shape.dims[x->ndim - ndim + d] = f.axes[3 - ndim + d].out;
-    if (f.planes == 0) { /* an empty batch */
-        *out = (tern_values_indices){tern_new_zeros(x, shape),
-                                     tern_zeros(shape, TERN_I64, tern_device(x))};
-        return out->values && out->indices ? TERN_OK : tern_last_status();
-    }
     tern_tensor *planes = tern_reshape(x, TERN_SHAPE(f.planes, plane)), *places = NULL;
-    TERN_NO_GRAD {
-        tern_tensor *samples = samples_for(&f, x, o->random_samples);
-        places = samples ? argmax_windows(&f, tern_detach(planes), samples) : NULL;
-    }
+    if (f.planes == 0) /* an empty batch */
+        places = tern_zeros(TERN_SHAPE(0, 1), TERN_I64, tern_device(x));
+    else
+        TERN_NO_GRAD {
+            tern_tensor *samples = samples_for(&f, x, o->random_samples);
+            places = samples ? argmax_windows(&f, tern_detach(planes), samples) : NULL;
+        }
     tern_tensor *values = places ? tern_gather(planes, 1, places) : NULL;
     tern_values_indices both = {values ? tern_reshape(values, shape) : NULL,
                                 values ? tern_reshape(places, shape) : NULL};

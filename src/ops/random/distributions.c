@@ -56,6 +56,20 @@ static bool any_of(tern_tensor *bools)
     return bools && tern_item_int(tern_any(bools)) != 0;
 }
 
+/* Without replacement a row needs as many weights above 0 as are drawn of it. */
+static tern_status check_draws(tern_tensor *p, int64_t n)
+{
+    const uint64_t failures = tern_failures();
+    tern_tensor *there = tern_sum_dim(tern_gt_scalar(p, tern_scalar_int(0)), TERN_DIMS(-1), false);
+    int64_t least = there ? tern_item_int(tern_min(there)) : 0;
+    TERN_TRY(tern_failed_since(failures));
+    return least >= n ? TERN_OK
+                      : tern_fail(TERN_ERR_ARGUMENT,
+                                  "tern_multinomial: cannot draw %lld samples without replacement "
+                                  "from a row with %lld non-zero weights",
+                                  (long long)n, (long long)least);
+}
+
 /* Each row must be a distribution up to a factor: nothing negative, infinite or NaN in it, and
  * not only zeros. This reads a result on the host. */
 static tern_status check_weights(tern_tensor *p)
@@ -139,7 +153,8 @@ tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacem
     tern_tensor *drawn = NULL;
     TERN_NO_GRAD {
         tern_tensor *p = numbers_of(x);
-        if (p && check_weights(p) == TERN_OK)
+        if (p && check_weights(p) == TERN_OK &&
+            (replacement || num_samples == 1 || check_draws(p, num_samples) == TERN_OK))
             drawn = replacement && num_samples > 1 ? draw_by_inversion(p, num_samples)
                                                    : draw_largest(p, num_samples);
     }

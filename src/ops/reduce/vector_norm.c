@@ -9,7 +9,8 @@ typedef struct norm_attributes {
     double p;
     tern_shape shape; /* of the result */
     uint32_t mask;
-    bool keepdim;
+    bool keepdim,
+        of_points; /* a distance of two points, whose gradient at ties and NaN is cdist's */
 } norm_attributes;
 
 static tern_shape dims_of(uint32_t mask)
@@ -57,13 +58,32 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The root of the sum of squares, which is made again of scaled numbers where squares are beyond the type. */
+static tern_tensor *norm_of_squares(tern_tensor *x, const norm_attributes *at)
+{
+    static const tern_kernel_ref kernel = {"reduce", "norm_root"};
+    tern_tensor *sums = tern_sum_masked(tern_square(x), at->mask, &at->shape);
+    tern_tensor *y = sums ? tern_empty_like(sums) : NULL;
+    tern_reduction_view r;
+    if (!y || x->numel == 0)
+        return sums ? tern_sqrt(sums) : NULL;
+    if (tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
+        return NULL;
+    tern_status status =
+        TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
+                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
+                    tern_arg_i64(r.n), tern_arg_i64(r.inner));
+    tern_reduction_end(&r);
+    return status == TERN_OK ? y : NULL;
+}
+
 /* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1 and 2 need
  * no powers. */
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;
     if (p == 2)
-        return tern_sqrt(tern_sum_masked(tern_square(x), at->mask, &at->shape));
+        return norm_of_squares(x, at);
     if (p == 0)
         return tern_sum_masked(tern_ne_scalar(x, real(0)), at->mask, &at->shape);
     x = tern_abs(x);
@@ -93,13 +113,16 @@ static tern_status norm_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* To those that are as large as the norm, evenly. */
+/* To those that are as large as the norm: evenly, or to each of a distance. */
 static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
 {
     tern_tensor *size = tern_abs(g->in[0]),
                 *y = tern_expand_masked(g->out[0], &g->in_shape[0], at->mask);
     tern_tensor *tie =
         tern_logical_or(tern_eq(size, y), tern_logical_and(tern_isnan(size), tern_isnan(y)));
+    if (at->of_points)
+        return tern_mul(tern_mul(tern_sign(g->in[0]), tie),
+                        tern_expand_masked(g->dout[0], &g->in_shape[0], at->mask));
     tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
     tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
     share = share ? tern_expand_masked(share, &g->in_shape[0], at->mask) : NULL;
@@ -116,6 +139,9 @@ static tern_status norm_backward(tern_gradient *g)
         return TERN_OK;
     if (isinf(p)) {
         g->din[0] = to_the_largest(g, at);
+        if (at->of_points)
+            g->din[0] = tern_masked_fill(
+                g->din[0], tern_isnan(tern_expand_masked(y, &g->in_shape[0], at->mask)), real(NAN));
         return g->din[0] ? TERN_OK : tern_last_status();
     }
     if (p == 2)
@@ -131,6 +157,8 @@ static tern_status norm_backward(tern_gradient *g)
     if (p != 1) {
         scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
         scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
+    } else if (at->of_points) {
+        part = tern_masked_fill(part, tern_isnan(x), real(NAN));
     }
     g->din[0] = tern_mul(part, scale ? tern_expand_masked(scale, &g->in_shape[0], at->mask) : NULL);
     return g->din[0] ? TERN_OK : tern_last_status();
@@ -158,6 +186,15 @@ static tern_tensor *norm(const tern_op *op, tern_tensor *x, double p, const tern
     if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
         return NULL;
     return tern_apply(op, &x, 1, &at, sizeof at);
+}
+
+tern_tensor *tern_norm_of_points(tern_tensor *difference, double p)
+{
+    norm_attributes at = {.p = p, .of_points = true};
+    tern_shape last = TERN_DIMS(-1);
+    if (tern_reduction_of(difference, &last, false, &at.mask, &at.shape, "tern_cdist") != TERN_OK)
+        return NULL;
+    return tern_apply(&norm_op, &difference, 1, &at, sizeof at);
 }
 
 tern_tensor *tern_norm(tern_tensor *x, double p)

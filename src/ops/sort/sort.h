@@ -13,5 +13,7 @@ typedef struct tern_sorted {
 tern_status tern_sort_rows(tern_sorted *s, const tern_tensor *x, const tern_sides *sides,
                            int32_t flip);
 void tern_sorted_free(tern_sorted *s);
+/* searchsorted, from the left, in what tern_sort gave, where NaN is the largest number. */
+tern_tensor *tern_search_sorted_values(tern_tensor *sorted, tern_tensor *values);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * unique: neighbours of the sorted elements that differ begin a run; the running sum of those changes is each
  * element's run, and a search for the run's number where the run begins and ends. */
+#include "ops/sort/sort.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -11,7 +12,7 @@
 /* ---- searchsorted: inputs bounds (n) or (*, n), values ----------------------------------- */
 
 typedef struct search_attributes {
-    bool right;
+    bool right, ordered; /* ordered: NaN is the largest number */
 } search_attributes;
 
 static tern_status search_infer(tern_call *call)
@@ -48,11 +49,11 @@ static tern_status search_forward(tern_call *call)
     int64_t m = values->ndim ? values->shape[values->ndim - 1] : 1;
     if (y->numel == 0)
         return TERN_OK;
-    return TERN_LAUNCH(call->place, &kernel, values->dtype, tern_items_of(y->numel, 16),
-                       tern_arg_out(y),
-                       bounds->numel ? tern_arg_in(bounds) : tern_arg_unused(values),
-                       tern_arg_in(values), tern_arg_i64(y->numel), tern_arg_i64(n),
-                       tern_arg_i64(m), tern_arg_i32(bounds->ndim == 1), tern_arg_i32(at->right));
+    return TERN_LAUNCH(
+        call->place, &kernel, values->dtype, tern_items_of(y->numel, 16), tern_arg_out(y),
+        bounds->numel ? tern_arg_in(bounds) : tern_arg_unused(values), tern_arg_in(values),
+        tern_arg_i64(y->numel), tern_arg_i64(n), tern_arg_i64(m), tern_arg_i32(bounds->ndim == 1),
+        tern_arg_i32(at->right), tern_arg_i32(at->ordered));
 }
 
 static const tern_op search_op = {.name = "searchsorted",
@@ -61,9 +62,16 @@ static const tern_op search_op = {.name = "searchsorted",
                                   .infer = search_infer,
                                   .forward = search_forward};
 
+tern_tensor *tern_search_sorted_values(tern_tensor *sorted, tern_tensor *values)
+{
+    search_attributes at = {.ordered = true};
+    return tern_apply(&search_op, (tern_tensor *[]){sorted, tern_contiguous(values)}, 2, &at,
+                      sizeof at);
+}
+
 tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, tern_side side)
 {
-    search_attributes at = {side == TERN_SIDE_RIGHT};
+    search_attributes at = {.right = side == TERN_SIDE_RIGHT};
     if (!boundaries || !values) {
         tern_fail_argument_null("tern_searchsorted", boundaries ? "values" : "boundaries");
         return NULL;

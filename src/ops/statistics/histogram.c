@@ -98,6 +98,21 @@ static tern_status histc_range(tern_tensor *x, double *low, double *high)
     return TERN_OK;
 }
 
+/* Of integers, whose bounds are cut to integers, in integers: the quotient is exact. */
+static tern_tensor *places_of_integers(tern_tensor *x, int64_t bins, double low, double high)
+{
+    if (fabs(low) > 0x1p53 || fabs(high) > 0x1p53 || (high - low) * (double)bins > 0x1p62)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_histc: a range of %g to %g in %lld bins is too large for "
+                              "integers",
+                              low, high, (long long)bins);
+    tern_scalar from = tern_scalar_int((int64_t)low),
+                width = tern_scalar_int((int64_t)(high - low));
+    tern_tensor *beyond = tern_clamp(x, low, high); /* what is outside is left out afterwards */
+    return tern_floor_divide_scalar(
+        tern_mul_scalar(tern_sub_scalar(beyond, from), tern_scalar_int(bins)), width);
+}
+
 /* The bin of x is floor((x - low) / (high - low) bins), the last one including high; others are -1. */
 static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
 {
@@ -106,15 +121,22 @@ static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
         return NULL;
     if (x->numel == 0)
         return tern_new_zeros(x, TERN_SHAPE(bins));
-    x = tern_reshape(x, flat);
+    tern_dtype dtype = x->dtype;
+    bool whole = !tern_dtype_is_floating_point(dtype);
+    x = tern_reshape(whole ? tern_to_dtype(x, TERN_I64) : x, flat);
     tern_tensor *inside = tern_logical_and(tern_ge_scalar(x, tern_scalar_real(low)),
                                            tern_le_scalar(x, tern_scalar_real(high)));
-    tern_tensor *at =
-        tern_div_scalar(tern_sub_scalar(x, tern_scalar_real(low)), tern_scalar_real(high - low));
-    at = tern_to_dtype(tern_mul_scalar(at, tern_scalar_int(bins)), TERN_I64);
+    tern_tensor *at;
+    if (whole) {
+        at = places_of_integers(x, bins, low, high);
+    } else {
+        at = tern_div_scalar(tern_sub_scalar(x, tern_scalar_real(low)),
+                             tern_scalar_real(high - low));
+        at = tern_to_dtype(tern_mul_scalar(at, tern_scalar_int(bins)), TERN_I64);
+    }
     at = tern_clamp(at, -INFINITY, (double)(bins - 1)); /* the last one has its upper end */
     at = tern_masked_fill(at, tern_logical_not(inside), tern_scalar_int(-1));
-    return at ? tern_to_dtype(counts_of(at, bins), x->dtype) : NULL;
+    return at ? tern_to_dtype(counts_of(at, bins), dtype) : NULL;
 }
 
 tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
@@ -124,8 +146,14 @@ tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
         tern_fail_argument_null("tern_histc", "x");
         return NULL;
     }
-    if (tern_check_floating("tern_histc", x->dtype) != TERN_OK)
+    if (x->dtype == TERN_BOOL || tern_dtype_is_stored(x->dtype)) {
+        tern_fail_dtype("tern_histc", x->dtype);
         return NULL;
+    }
+    if (!tern_dtype_is_floating_point(x->dtype)) {
+        min = trunc(min);
+        max = trunc(max);
+    }
     if (bins <= 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_histc: bins must be > 0, but got %lld",
                               (long long)bins);

@@ -198,8 +198,7 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
                               (long long)offset);
     if (x->storage->zero_padded[1] != 0)
         x->storage->zero_padded[1] = 0; /* what is there can be written from here on */
-    const tern_block *block = x->storage->block;
-    int64_t room = block ? (int64_t)(block->used / tern_dtype_size(x->dtype)) : 0;
+    int64_t room = (int64_t)(tern_storage_bytes(x->storage) / tern_dtype_size(x->dtype));
     if (needed(&view, start) > room)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_as_strided: sizes %s, strides %s, storage offset %lld are out "

@@ -148,6 +148,17 @@ static tern_tensor *sum_of_taps(const tern_grid_attributes *at, tern_tensor *pla
     return sum;
 }
 
+/* 0, or NaN where the kernel's `lost` is: at places c (N, Q), for all channels. */
+static tern_tensor *lost(const tern_grid_attributes *at, tern_tensor *c)
+{
+    tern_tensor *nothing = times(tern_detach(c), 0);
+    if (at->mode == TERN_SAMPLE_NEAREST)
+        return tern_unsqueeze(tern_zeros_like(c), 1);
+    if (at->mode == TERN_SAMPLE_LINEAR && at->padding == TERN_GRID_SAMPLE_BORDER)
+        nothing = tern_masked_fill(nothing, tern_isinf(tern_detach(c)), tern_scalar_int(0));
+    return tern_unsqueeze(nothing, 1);
+}
+
 tern_status tern_grid_sample_compose(const tern_gradient *g, tern_tensor *const *in,
                                      tern_tensor **out)
 {
@@ -165,6 +176,8 @@ tern_status tern_grid_sample_compose(const tern_gradient *g, tern_tensor *const 
     for (int d = 3 - ndim; d < 3; d++)
         t[d] = taps_of(at, tern_select(grid, -1, 2 - d), size[d]);
     tern_tensor *y = sum_of_taps(at, planes, t);
+    for (int d = 0; d < ndim; d++)
+        y = tern_add(y, lost(at, tern_select(grid, -1, d)));
     tern_shape shape = {2 + ndim, {at->shape.n, at->shape.c}};
     for (int d = 0; d < ndim; d++)
         shape.dims[2 + d] = at->shape.out[3 - ndim + d];

@@ -1,0 +1,171 @@
+/* test_norms_of_large.c -- norms of float32 numbers whose squares are beyond the type, or vanish: what float64 gives, and
+ * gradients likewise; rows beside them, ordinary, of NaN and of infinity, are as ever. */
+#include "support.h"
+#include <math.h>
+
+static tern_tensor *layer_norm(tern_tensor *x)
+{
+    return tern_layer_norm(x, TERN_SHAPE(tern_size(x, -1)), NULL, NULL, 1e-5);
+}
+static tern_tensor *layer_norm_sure(tern_tensor *x)
+{
+    return tern_layer_norm(x, TERN_SHAPE(tern_size(x, -1)), NULL, NULL, 0);
+}
+static tern_tensor *rms_norm(tern_tensor *x)
+{
+    return tern_rms_norm(x, TERN_SHAPE(tern_size(x, -1)), NULL, 1e-5);
+}
+static tern_tensor *rms_norm_sure(tern_tensor *x)
+{
+    return tern_rms_norm(x, TERN_SHAPE(tern_size(x, -1)), NULL, 0);
+}
+static tern_tensor *group_norm(tern_tensor *x)
+{
+    return tern_group_norm(tern_unsqueeze(x, 1), 1, NULL, NULL, 1e-5);
+}
+static tern_tensor *instance_norm(tern_tensor *x)
+{
+    return tern_instance_norm(tern_unsqueeze(x, 0), NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+}
+static tern_tensor *batch_norm(tern_tensor *x)
+{
+    return tern_batch_norm(tern_t(x), NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+}
+static tern_tensor *batch_norm_lines(tern_tensor *x)
+{
+    return tern_batch_norm(tern_unsqueeze(x, 0), NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+}
+static tern_tensor *normalize(tern_tensor *x)
+{
+    return tern_normalize(x, 2, -1, 1e-12);
+}
+static tern_tensor *norm(tern_tensor *x)
+{
+    return tern_norm_dim(x, 2, TERN_DIMS(-1), false);
+}
+static tern_tensor *norm_down(tern_tensor *x)
+{
+    return tern_norm_dim(tern_t(x), 2, TERN_DIMS(0), true);
+}
+static tern_tensor *vector_norm(tern_tensor *x)
+{
+    return tern_linalg_vector_norm(x, 2, TERN_DIMS(1), false);
+}
+static tern_tensor *distance(tern_tensor *x)
+{
+    return tern_cdist(tern_unsqueeze(x, 1), tern_zeros_like(tern_unsqueeze(x, 1)), 2);
+}
+
+static const struct {
+    const char *name;
+    tern_tensor *(*f)(tern_tensor *x);
+    bool small; /* of numbers whose squares vanish, too */
+} functions[] = {{"layer_norm", layer_norm, false},
+                 {"layer_norm eps 0", layer_norm_sure, true},
+                 {"rms_norm", rms_norm, false},
+                 {"rms_norm eps 0", rms_norm_sure, true},
+                 {"group_norm", group_norm, false},
+                 {"instance_norm", instance_norm, false},
+                 {"batch_norm of rows", batch_norm, false},
+                 {"batch_norm of lines", batch_norm_lines, false},
+                 {"normalize", normalize, false},
+                 {"norm", norm, true},
+                 {"norm down columns", norm_down, true},
+                 {"vector_norm", vector_norm, true},
+                 {"cdist", distance, true}};
+
+/* Rows: one of the size, then ordinary ones. */
+static tern_tensor *rows_of(const char *device, double size, int64_t n)
+{
+    tern_tensor *x = test_uniform("cpu", TERN_F64, TERN_SHAPE(3, n), -2, 2, 5);
+    tern_tensor *scale = TENSOR("cpu", TERN_F64, TERN_SHAPE(3, 1), size, 1, size);
+    return tern_to(tern_to_dtype(tern_mul(x, scale), TERN_F32), device);
+}
+
+static void compare(const char *name, tern_tensor *(*f)(tern_tensor *), tern_tensor *x)
+{
+    tern_tensor *wide = tern_to_dtype(tern_to(x, "cpu"), TERN_F64);
+    tern_tensor *want = f(wide), *got = f(x);
+    if (!got)
+        fail_msg("%s: %s", name, tern_last_error());
+    /* What is of the numbers' own size is compared as a ratio. */
+    tern_tensor *ratio = tern_div(tern_to_dtype(tern_to(got, "cpu"), TERN_F64), want);
+    tern_tensor *off = tern_max(tern_abs(tern_sub_scalar(ratio, TERN_SCALAR(1))));
+    if (!(tern_item(off) < 2e-4))
+        fail_msg("%s: off by %g of float64's value", name, tern_item(off));
+}
+
+static void norms_of_large_numbers_are_those_of_float64(void **state)
+{
+    (void)state;
+    static const double sizes[] = {1e30, 1e20, 1e36};
+    static const int64_t lengths[] = {4, 7, 100, 1000, 5000};
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int s = 0; s < (test_thorough(device) ? 3 : 1); s++)
+            for (int k = 0; k < 5; k++)
+                TERN_SCOPE
+                    compare(functions[i].name, functions[i].f,
+                            rows_of(device, sizes[s], lengths[k]));
+}
+
+static void norms_of_small_numbers_are_those_of_float64(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int64_t n = 4; functions[i].small && n < 2000; n *= 19)
+            TERN_SCOPE
+                compare(functions[i].name, functions[i].f, rows_of(device, 1e-30, n));
+}
+
+/* The gradient of a sum of weighted results, against float64's. */
+static tern_tensor *gradient(tern_tensor *(*f)(tern_tensor *), tern_tensor *x)
+{
+    x = tern_requires_grad_(tern_clone(x), true);
+    tern_tensor *y = f(x), *g = NULL;
+    tern_tensor *w =
+        tern_reshape(tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y)),
+                     tern_shape_of(y));
+    tern_tensor *sum = tern_sum(tern_mul(y, w));
+    assert_ok(tern_autograd_grad(&sum, 1, &x, 1, &g, NULL));
+    return tern_to_dtype(tern_to(g, "cpu"), TERN_F64);
+}
+
+static void gradients_of_large_numbers_are_those_of_float64(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        TERN_SCOPE {
+            tern_tensor *x = rows_of(device, 1e20, 6);
+            tern_tensor *got = gradient(functions[i].f, x);
+            tern_tensor *want =
+                gradient(functions[i].f, tern_to_dtype(tern_to(x, "cpu"), TERN_F64));
+            /* each row beside its own largest */
+            tern_tensor *most = tern_amax(tern_abs(want), TERN_DIMS(-1), true);
+            double off = tern_item(tern_max(tern_abs(tern_div(tern_sub(got, want), most))));
+            if (!(off < 1e-3))
+                fail_msg("%s: the gradient is off by %g of float64's", functions[i].name, off);
+        }
+}
+
+static void what_is_infinite_or_nan_stays_so(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x =
+            TENSOR(device, TERN_F32, TERN_SHAPE(4, 2), NAN, 1e30, INFINITY, 1, 0, 0, 3, 4);
+        assert_values(norm(x), NAN, INFINITY, 0, 5);
+        assert_values(rms_norm_sure(tern_narrow(x, 0, 0, 1)), NAN, NAN);
+        assert_values(tern_isnan(rms_norm(tern_narrow(x, 0, 1, 1))), 1, 0);
+        assert_values(layer_norm(tern_narrow(x, 0, 2, 1)), 0, 0);
+    }
+}
+
+static const struct CMUnitTest tests[] = {TEST(norms_of_large_numbers_are_those_of_float64),
+                                          TEST(norms_of_small_numbers_are_those_of_float64),
+                                          TEST(gradients_of_large_numbers_are_those_of_float64),
+                                          TEST(what_is_infinite_or_nan_stays_so)};
+TEST_MAIN(tests)
