@@ -1,5 +1,6 @@
 /* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run time. */
 #include "base/dynlib.h"
+#include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
 #include <stdio.h>
@@ -266,8 +267,8 @@ tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_opt
         return decode_png(at, n, &o);
     if (n >= 3 && memcmp(at, "\xff\xd8\xff", 3) == 0)
         return decode_jpeg(at, n, &o);
-    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes",
-                          function, n);
+    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes%s",
+                          function, n, tern_magic_say(bytes, n).text);
 }
 
 tern_tensor *tern_image_read(const char *path, const tern_image_options *options)

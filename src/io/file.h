@@ -77,8 +77,9 @@ tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape)
 void io_map_release(void *map);
 
 /* ---- what they use --------------------------------------------------------------------------- */
-/* Open a file of any kind, for function; or of one. */
+/* Open a file of any kind, or what a folder has, for function; a file alone; one of one kind. */
 tern_file *io_open(const char *function, const char *path);
+tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
 /* Take over the first part of another file; its number there. -1 after an error. */
 int io_take_part(tern_file *file, tern_file *from);

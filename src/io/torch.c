@@ -315,10 +315,20 @@ tern_status io_archive_open(tern_file *file)
     return io_npz_open(file);
 }
 
-tern_status io_refuse_old(const tern_file *file, const char *kind)
+static tern_status refuse_old(const tern_file *file, const char *kind)
 {
     return io_bad(file, 0,
                   "it is %s, which is not read: load it with PyTorch and save it again, "
                   "torch.save(model.state_dict(), ...)",
                   kind);
+}
+
+tern_status io_torch_stream_open(tern_file *file)
+{
+    return refuse_old(file, "of the form that PyTorch wrote before 1.6");
+}
+
+tern_status io_torch_tar_open(tern_file *file)
+{
+    return refuse_old(file, "a tar, which PyTorch wrote before 0.1.10");
 }

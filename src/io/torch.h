@@ -7,7 +7,8 @@
 tern_status io_archive_open(tern_file *file);
 /* The archive, which is open, is PyTorch's. */
 tern_status io_torch_open(tern_file *file);
-/* TERN_ERR_IO for a form that is no longer written. */
-tern_status io_refuse_old(const tern_file *file, const char *kind);
+/* A stream of pickles, which PyTorch wrote before 1.6, and a tar, which it wrote before 0.1.10. */
+tern_status io_torch_stream_open(tern_file *file);
+tern_status io_torch_tar_open(tern_file *file);
 
 #endif
