@@ -42,18 +42,7 @@ tern_status io_bad(const tern_file *file, int part, const char *format, ...)
                      part < file->n_parts ? file->parts[part].path : file->path, message);
 }
 
-/* ---- parts ------------------------------------------------------------------------------- */
-
-int io_take_part(tern_file *file, tern_file *from)
-{
-    io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
-    if (!parts)
-        return -1;
-    file->parts = parts;
-    parts[file->n_parts] = from->parts[0];
-    from->n_parts = 0;
-    return file->n_parts++;
-}
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what)
@@ -110,12 +99,28 @@ io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, c
     return e;
 }
 
+tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
+                              const char *advice)
+{
+    if (e->refused)
+        return tern_fail(TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is %s%s", function, file->path,
+                         IO_SHOW(e->name), e->refused, advice);
+    if (!e->type || !e->type->dtype)
+        return tern_fail(
+            TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is of type %s, which tern does not have%s",
+            function, file->path, IO_SHOW(e->name), e->type ? e->type->name : e->foreign, advice);
+    return TERN_OK;
+}
+
 void tern_file_free(tern_file *file)
 {
     if (!file)
         return;
     if (file->reader && file->reader->close)
         file->reader->close(file);
+    for (int i = 0; i < file->n_shards; i++)
+        tern_file_free(file->shards[i]);
+    tern_free(file->shards);
     for (int i = 0; i < file->n_parts; i++) {
         if (file->parts[i].fd >= 0)
             close(file->parts[i].fd);
