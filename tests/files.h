@@ -49,6 +49,26 @@ static inline const char *test_text(const char *name, const char *text)
 {
     return test_file(name, text, strlen(text));
 }
+/* The bytes, at most 65535 of them, packed by gzip, which stores them. */
+static inline const char *test_gzip(const char *name, const void *bytes, size_t n)
+{
+    static unsigned char packed[1 << 17] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1};
+    uint32_t crc = 0xffffffffu;
+    assert_true(n < 1 << 16);
+    packed[11] = (unsigned char)n, packed[12] = (unsigned char)(n >> 8);
+    packed[13] = (unsigned char)~packed[11], packed[14] = (unsigned char)~packed[12];
+    memcpy(packed + 15, bytes, n);
+    for (size_t i = 0; i < n; i++) {
+        crc ^= packed[15 + i];
+        for (int k = 0; k < 8; k++)
+            crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
+    }
+    for (int i = 0; i < 4; i++) {
+        packed[15 + n + (size_t)i] = (unsigned char)(~crc >> 8 * i);
+        packed[19 + n + (size_t)i] = (unsigned char)(n >> 8 * i);
+    }
+    return test_file(name, packed, n + 23);
+}
 static inline void test_make_folder(const char *name)
 {
     assert_int_equal(mkdir(test_path(name), 0755), 0);

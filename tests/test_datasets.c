@@ -206,6 +206,62 @@ static void tables_are_read(void **state)
     }
 }
 
+/* What pandas.read_csv gives with the options of these names. */
+static void tables_are_read_by_the_options_of_pandas(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"-", "-999"};
+    const struct {
+        const char *content;
+        tern_csv_options options;
+        float first, last;
+    } rows[] = {
+        {"a,b\r1,2\r3,4\r", {0}, 1, 4},
+        {"a,b\r1,2\r\n3,4\n", {0}, 1, 4},
+        {"a,b\rNA,2\r3,null", {.empty_is_nan = true}, NAN, NAN},
+        {"a,b\n N/A ,2\n3,#N/A", {.empty_is_nan = true}, NAN, NAN},
+        {"a,b\n-,2\n3,-999\n", {.na_values = words, .n_na_values = 2}, NAN, NAN},
+        {"a,b\n\"1,000\",2\n3,\"-12,345,678.5\"\n", {.thousands = ','}, 1000, -12345678.5f},
+        {"a;b\n1.000,5;2\n3;4,25\n",
+         {.separator = ';', .thousands = '.', .decimal = ','},
+         1000.5f,
+         4.25f},
+        {"# of 2020\na,b # names\n1,2\n  # more\n3,4# end", {.comment = '#'}, 1, 4},
+        {"a report\n\nof 2020\na,b\n1,2\n3,4\n", {.skiprows = 3}, 1, 4},
+        {"x\r\ry\r1,2\r3,4", {.skiprows = 3, .no_header = true}, 1, 4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        TERN_SCOPE {
+            tern_tensor *item[2];
+            tern_dataset *d = csv(rows[i].content, &rows[i].options);
+            if (!d)
+                fail_msg("number %zu: %s", i, tern_last_error());
+            assert_int_equal(tern_dataset_length(d), 2);
+            for (int k = 0; k < 2; k++) {
+                assert_ok(tern_dataset_item(d, k, item));
+                float got = (float)tern_item(tern_select(item[0], 0, k));
+                float wanted = k ? rows[i].last : rows[i].first;
+                if (isnan(wanted) ? !isnan(got) : got != wanted)
+                    fail_msg("number %zu: %g, %g is wanted", i, (double)got, (double)wanted);
+            }
+            tern_dataset_free(d);
+        }
+    const char text[] = "a,b\n1,2\n3,4\n";
+    tern_dataset *gz = tern_datasets_csv(test_gzip("t.csv.gz", text, sizeof text - 1), NULL);
+    if (!gz && tern_last_status() == TERN_ERR_UNSUPPORTED) {
+        print_message("SKIP: there is no zlib\n");
+        tern_clear_error();
+    } else
+        assert_int_equal(tern_dataset_length(gz), 2);
+    tern_dataset_free(gz);
+    const tern_csv_options wrong[] = {
+        {.skiprows = -1}, {.comment = ','}, {.thousands = '.'}, {.thousands = ',', .decimal = ','}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_null(csv("a\n1\n", &wrong[i]));
+        assert_error(TERN_ERR_ARGUMENT, "tern_datasets_csv");
+    }
+}
+
 static void hostile_tables_are_refused(void **state)
 {
     (void)state;
@@ -221,7 +277,10 @@ static void hostile_tables_are_refused(void **state)
         {"a\n\"1\n", "a quote is not closed"},
         {"a\n\"1\"2\n", "text behind a quoted field"},
         {"a\n1\"2\"\n", "a quote within a field"},
-        {"a\n1\r2\n", "a carriage return without a line feed"},
+        {"a\nNA\n", "'NA' is not a number; with .empty_is_nan"},
+        {"a\n\"1,000\"\n", "'1,000' is not a number"},
+        {"a\r1\rx\r", "line 3, column 0: 'x' is not a number"},
+        {"a\r\n\"1\r\n\r\n\"\r\nx", "line 2"},
         {"\"a\n\nb\"\nz\n", "line 4"},
         {"", "has no column of values"},
     };
@@ -303,6 +362,7 @@ int main(void)
         TEST(hostile_idx_files_are_refused),
         TEST(cifar_is_read),
         TEST(tables_are_read),
+        TEST(tables_are_read_by_the_options_of_pandas),
         TEST(hostile_tables_are_refused),
         TEST(lines_are_items),
         TEST(tokens_are_windows),

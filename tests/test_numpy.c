@@ -249,7 +249,7 @@ static const struct {
     [NO_NAME] = {"a member without a name", "no name"},
     [NOT_NUMPY] = {"a member that is no array", "header of array"},
     [FEW_BYTES] = {"an array that is too short", "has 20 bytes"},
-    [EMPTY] = {"an archive of nothing", NULL},
+    [EMPTY] = {"an archive of nothing", "without NumPy's arrays"},
 };
 
 static size_t broken_archive(int kind, archive *a)

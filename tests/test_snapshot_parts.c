@@ -1,5 +1,6 @@
 /* test_snapshot_parts.c -- snapshots that several ranks saved, as one process reads them: parts along any dims, and notes and files
- * that do not fit (tests/dist/parts.c saves them); snapshots that lack a part of the training. */
+ * that do not fit (tests/dist/parts.c saves them); whole snapshots given in place of a model; snapshots that lack a part of the
+ * training. */
 #include "support.h"
 #include "folder.h"
 #include "heard.h"
@@ -98,6 +99,51 @@ static void parts_are_put_together_or_refused(void **state)
     tern_nn_free(m);
 }
 
+/* A whole snapshot, or a model within another one, in place of a model: the message says which prefix would do, and it does. */
+static void the_prefix_that_would_do_is_named(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {"model.", "module.model.", "ema_model.", "0."};
+    TERN_SCOPE {
+        tern_module *m = tern_nn_sequential(tern_nn_linear(2, 3, NULL), tern_nn_linear(3, 2, NULL)),
+                    *n = tern_nn_copy(m);
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+            tern_state_dict *dict = tern_nn_state_dict(m), *all = tern_state_dict_new();
+            char name[100], says[100];
+            assert_ok(tern_state_dict_set(all, "optimizer.0.weight",
+                                          tern_zeros(TERN_SHAPE(3, 2), TERN_F32, "cpu")));
+            for (int k = 0; k < tern_state_dict_count(dict); k++) {
+                snprintf(name, sizeof name, "%s%s", prefixes[i], tern_state_dict_key_at(dict, k));
+                assert_ok(tern_state_dict_set(all, name, tern_state_dict_at(dict, k)));
+            }
+            assert_ok(tern_save(all, in_folder("all.safetensors"), NULL));
+            snprintf(says, sizeof says, "under the prefix \"%s\"", prefixes[i]);
+            assert_int_equal(tern_nn_load(n, in_folder("all.safetensors"), NULL), TERN_ERR_STATE);
+            assert_error(TERN_ERR_STATE, says);
+            assert_int_equal(tern_nn_load_state_dict(n, all, NULL), TERN_ERR_STATE);
+            assert_error(TERN_ERR_STATE, says);
+            tern_load_state_dict_options o = {.prefix = "modle."};
+            assert_int_equal(tern_nn_load(n, in_folder("all.safetensors"), &o), TERN_ERR_STATE);
+            assert_error(TERN_ERR_STATE, "names begin with ");
+            o.prefix = prefixes[i];
+            assert_ok(tern_nn_load(n, in_folder("all.safetensors"), &o));
+            assert_same(tern_nn_parameter(m, "1.weight"), tern_nn_parameter(n, "1.weight"));
+            tern_state_dict_free(dict), tern_state_dict_free(all);
+        }
+        tern_snapshot *s = tern_snapshot_new();
+        tern_optimizer *optimizer = tern_optim_adam(m, 0.1, NULL);
+        tern_snapshot_add_module(s, "net", m);
+        tern_snapshot_add_optimizer(s, "optimizer", optimizer);
+        assert_ok(tern_snapshot_save(s, in_folder("runs"), &(tern_snapshot_options){.step = 3}));
+        tern_snapshot_free(s);
+        tern_optim_free(optimizer);
+        assert_int_equal(tern_nn_load(n, in_folder("runs/step-3.safetensors"), NULL),
+                         TERN_ERR_STATE);
+        assert_error(TERN_ERR_STATE, "under the prefix \"net.\"");
+        tern_nn_free(m), tern_nn_free(n);
+    }
+}
+
 /* A snapshot of a training whose loader shuffles, without that loader: its order comes once more. */
 static void a_loader_that_is_not_in_the_snapshot_is_told(void **state)
 {
@@ -145,6 +191,7 @@ static void a_loader_that_is_not_in_the_snapshot_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(parts_are_put_together_or_refused),
+                                       TEST(the_prefix_that_would_do_is_named),
                                        TEST(a_loader_that_is_not_in_the_snapshot_is_told)};
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

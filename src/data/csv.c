@@ -1,5 +1,6 @@
 /* csv.c -- tables of numbers and names. One pass counts rows and fields, one reads them. */
 #define _GNU_SOURCE /* strtod_l */
+#include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
 #include "data/names.h"
@@ -16,8 +17,8 @@ static const char function[] = "tern_datasets_csv";
 typedef struct reader {
     const char *path;
     const unsigned char *at, *end;
-    char separator;
-    int64_t line; /* of the field, from 1 on */
+    char separator, comment; /* the latter '\0': there are none */
+    int64_t line;            /* of the field, from 1 on */
     int64_t next_line;
     char *field; /* LONGEST_FIELD + 1 */
     size_t length;
@@ -35,7 +36,7 @@ static tern_status put(reader *r, unsigned char c)
 {
     if (r->length == LONGEST_FIELD)
         return wrong(r, "a field of more than 1 MiB");
-    r->next_line += c == '\n';
+    r->next_line += c == '\n' || (c == '\r' && (r->at + 1 == r->end || r->at[1] != '\n'));
     r->field[r->length++] = (char)c;
     return TERN_OK;
 }
@@ -53,6 +54,25 @@ static tern_status quoted_part(reader *r)
     return wrong(r, "a quote is not closed");
 }
 
+/* How many bytes the end of a line has that stands there: LF, CR LF or a CR alone; 0: there is none. */
+static int line_end(const reader *r)
+{
+    if (r->at == r->end || (*r->at != '\n' && *r->at != '\r'))
+        return 0;
+    return *r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n' ? 2 : 1;
+}
+
+static bool is_comment(const reader *r, unsigned char c)
+{
+    return r->comment && c == (unsigned char)r->comment;
+}
+
+static void skip_to_line_end(reader *r)
+{
+    while (r->at < r->end && !line_end(r))
+        r->at++;
+}
+
 /* The next field; the end of the text ends a row. */
 static tern_status next_field(reader *r)
 {
@@ -61,8 +81,8 @@ static tern_status next_field(reader *r)
     r->quoted = r->at < r->end && *r->at == '"';
     if (r->quoted)
         TERN_TRY(quoted_part(r));
-    while (r->at < r->end && *r->at != (unsigned char)r->separator && *r->at != '\n' &&
-           *r->at != '\r') {
+    while (r->at < r->end && *r->at != (unsigned char)r->separator && !line_end(r) &&
+           !is_comment(r, *r->at)) {
         if (r->quoted || *r->at == '"')
             return wrong(r, r->quoted ? "text behind a quoted field"
                                       : "a quote within a field that does not begin with one");
@@ -72,32 +92,46 @@ static tern_status next_field(reader *r)
     if (strlen(r->field) != r->length)
         return wrong(r, "a NUL in a field");
     r->row_ends = r->at == r->end || *r->at != (unsigned char)r->separator;
-    if (r->at < r->end && *r->at == '\r' && (r->at + 1 == r->end || r->at[1] != '\n'))
-        return wrong(r, "a carriage return without a line feed");
-    if (r->row_ends && r->at < r->end)
-        r->at += *r->at == '\r' ? 2 : 1, r->next_line++;
-    else if (r->at < r->end)
+    if (!r->row_ends) {
         r->at++;
+        return TERN_OK;
+    }
+    skip_to_line_end(r); /* a comment */
+    r->next_line += line_end(r) > 0;
+    r->at += line_end(r);
     return TERN_OK;
 }
 
-/* Lines without a character are none. */
+/* Lines without a character, or with a comment alone, are none. */
 static bool more_rows(reader *r)
 {
-    while (r->at < r->end &&
-           (*r->at == '\n' || (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n'))) {
-        r->at += *r->at == '\r' ? 2 : 1;
-        r->next_line++;
+    while (r->at < r->end) {
+        const unsigned char *begin = r->at;
+        while (r->comment && r->at < r->end && (*r->at == ' ' || *r->at == '\t'))
+            r->at++;
+        bool comment = r->at < r->end && is_comment(r, *r->at);
+        if (!comment && (r->at != begin || !line_end(r))) {
+            r->at = begin;
+            return true;
+        }
+        skip_to_line_end(r);
+        r->next_line += line_end(r) > 0;
+        r->at += line_end(r);
     }
-    return r->at < r->end;
+    return false;
 }
 
-static void rewind_to(reader *r, const unsigned char *text, int64_t size)
+/* The beginning of the text, behind the lines that are to be skipped. */
+static void rewind_to(reader *r, const unsigned char *text, int64_t size, int64_t skip)
 {
     bool bom = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
     r->at = text + (bom ? 3 : 0);
     r->end = text + size;
     r->line = r->next_line = 1;
+    for (; skip > 0 && r->at < r->end; skip--, r->next_line++) {
+        skip_to_line_end(r);
+        r->at += line_end(r);
+    }
 }
 
 /* ---- what is wanted ---------------------------------------------------------------------- */
@@ -202,14 +236,70 @@ static bool to_number(const char *text, double *x)
     return !*end;
 }
 
-static tern_status value(const reader *r, int field, bool empty_is_nan, float *to)
+/* Whether the field, without blanks around, is one of n words. */
+static bool is_word(const reader *r, const char *const *words, int n)
 {
-    double x;
-    if (r->length == 0 && empty_is_nan)
+    if (!words || n <= 0)
+        return false;
+    const char *begin = r->field, *end = r->field + r->length;
+    while (begin < end && (*begin == ' ' || *begin == '\t'))
+        begin++;
+    while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    for (int i = 0; i < n; i++)
+        if (strlen(words[i]) == (size_t)(end - begin) &&
+            memcmp(words[i], begin, (size_t)(end - begin)) == 0)
+            return true;
+    return false;
+}
+
+/* pandas's own. */
+static const char *const absent[] = {
+    "",     "#N/A", "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A",  "NA",       "NULL", "NaN",     "None",     "n/a",  "nan",  "null"};
+enum { ABSENT = sizeof absent / sizeof *absent };
+
+/* The field as strtod takes it: without separators of thousands, and with a decimal point. */
+static void normalize(reader *r, const tern_csv_options *o)
+{
+    char *to = r->field;
+    bool digit = false, whole = true;
+    for (const char *at = r->field; *at; at++) {
+        bool next = at[1] >= '0' && at[1] <= '9';
+        if (whole && o->thousands && *at == o->thousands && digit && next)
+            continue;
+        digit = *at >= '0' && *at <= '9';
+        *to = *at;
+        if (o->decimal && *at == o->decimal) {
+            *to = '.';
+            whole = false;
+        } else if (*at == '.' && o->decimal && o->decimal != '.')
+            *to = 'x'; /* no number then */
+        else if (*at == '.')
+            whole = false;
+        to++;
+    }
+    *to = '\0';
+}
+
+static tern_status value(reader *r, int field, const tern_csv_options *o, float *to)
+{
+    double x = NAN;
+    char shown[41] = "";
+    if (o->thousands || o->decimal) {
+        snprintf(shown, sizeof shown, "%.40s", r->field);
+        if (!is_word(r, o->na_values, o->n_na_values))
+            normalize(r, o);
+    }
+    if (!is_word(r, o->na_values, o->n_na_values) && !to_number(r->field, &x)) {
+        bool word = is_word(r, absent, ABSENT);
+        if (!word || !o->empty_is_nan)
+            return tern_fail(TERN_ERR_IO, "%s: %s, line %lld, column %d: '%.40s' is not a number%s",
+                             function, r->path, (long long)r->line, field,
+                             *shown ? shown : r->field,
+                             word ? "; with .empty_is_nan such words are NaN" : "");
         x = NAN;
-    else if (!to_number(r->field, &x))
-        return tern_fail(TERN_ERR_IO, "%s: %s, line %lld, column %d: '%.40s' is not a number",
-                         function, r->path, (long long)r->line, field, r->field);
+    }
     *to = (float)x;
     return TERN_OK;
 }
@@ -224,7 +314,7 @@ static tern_status read_rows(reader *r, table *t, const tern_csv_options *o)
             if (t->to[i] == -2)
                 TERN_TRY(tern_names_add(&t->labels, r->field));
             else
-                TERN_TRY(value(r, i, o->empty_is_nan, t->values + row * t->columns + t->to[i]));
+                TERN_TRY(value(r, i, o, t->values + row * t->columns + t->to[i]));
         }
     return TERN_OK;
 }
@@ -280,28 +370,67 @@ static tern_dataset *data_set(reader *r, table *t, const tern_csv_options *o)
     return d;
 }
 
+/* Characters that mean two things, and words that are NULL. */
+static tern_status check(const tern_csv_options *o)
+{
+    const char separator = o->separator ? o->separator : ',';
+    for (int i = 0; o->na_values && i < o->n_na_values; i++)
+        if (!o->na_values[i])
+            return tern_fail_argument_null(function, "a word of na_values");
+    if (o->skiprows < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: skiprows is %lld", function,
+                         (long long)o->skiprows);
+    if (o->comment && (o->comment == separator || o->comment == '"'))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: comment is '%c', as the separator or the quote",
+                         function, o->comment);
+    if (o->thousands && o->thousands == (o->decimal ? o->decimal : '.'))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: thousands is '%c', as the decimal point", function,
+                         o->thousands);
+    return TERN_OK;
+}
+
+/* Two passes over the text: rows and fields are counted, then read. */
+static tern_dataset *read_text(reader *r, const unsigned char *text, int64_t size,
+                               const tern_csv_options *o)
+{
+    table t = {.rows = 0};
+    tern_dataset *d = NULL;
+    rewind_to(r, text, size, o->skiprows);
+    if (count(r, &t, !o->no_header) == TERN_OK && choose(r, &t, o) == TERN_OK) {
+        rewind_to(r, text, size, o->skiprows);
+        d = data_set(r, &t, o);
+    }
+    tern_free(t.to);
+    tern_names_free(&t.header);
+    tern_names_free(&t.labels);
+    return d;
+}
+
+/* What the file is in place of a text: it has a NUL, or is the page of a download that failed. */
+static const tern_magic *other_kind(const unsigned char *text, int64_t size)
+{
+    const int64_t n = size < TERN_MAGIC_BYTES ? size : TERN_MAGIC_BYTES;
+    bool binary = memchr(text, '\0', (size_t)n) || *text == '<';
+    return binary ? tern_magic_of(text, (size_t)n) : NULL;
+}
+
 tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options)
 {
     const tern_csv_options o = tern_read_csv(options);
     tern_data_file file;
-    table t = {.rows = 0};
     tern_dataset *d = NULL;
-    if (tern_data_file_open(&file, path, function) != TERN_OK)
+    int64_t size = 0;
+    if (check(&o) != TERN_OK || tern_data_file_open(&file, path, function) != TERN_OK)
         return NULL;
-    unsigned char *text = tern_data_file_all(&file, INT64_C(1) << 40, function);
-    reader r = {.path = path, .separator = o.separator ? o.separator : ','};
+    unsigned char *text = tern_data_file_unpacked(&file, &size, function);
+    reader r = {.path = path, .separator = o.separator ? o.separator : ',', .comment = o.comment};
     r.field = text ? tern_alloc(LONGEST_FIELD + 1) : NULL;
-    if (r.field) {
-        rewind_to(&r, text, file.size);
-        if (count(&r, &t, !o.no_header) == TERN_OK && choose(&r, &t, &o) == TERN_OK) {
-            rewind_to(&r, text, file.size);
-            d = data_set(&r, &t, &o);
-        }
-    }
+    const tern_magic *kind = r.field ? other_kind(text, size) : NULL;
+    if (kind)
+        tern_fail(TERN_ERR_IO, "%s: %s is no table but %s", function, path, kind->name);
+    else if (r.field)
+        d = read_text(&r, text, size, &o);
     tern_free(r.field);
-    tern_free(t.to);
-    tern_names_free(&t.header);
-    tern_names_free(&t.labels);
     tern_free(text);
     tern_data_file_close(&file);
     return d;

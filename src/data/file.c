@@ -1,9 +1,11 @@
 /* file.c -- files read whole or in parts, out of gzip by zlib. */
+#define _GNU_SOURCE /* memfd_create */
 #include "data/file.h"
 #include "base/zlib.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,5 +132,81 @@ tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int6
         }
         *got += m;
     }
+    return TERN_OK;
+}
+
+unsigned char *tern_data_file_unpacked(const tern_data_file *f, int64_t *n, const char *function)
+{
+    tern_data_stream s;
+    int64_t size = 0, capacity = tern_data_is_gzip(f) ? 4 * f->size : f->size, got = 0;
+    unsigned char *bytes = tern_grow(NULL, tern_size_bytes(capacity + 1, 1));
+    tern_status status = bytes ? tern_data_stream_open(&s, f, function) : TERN_ERR_MEMORY;
+    if (status == TERN_OK) {
+        do {
+            if (size == capacity) {
+                capacity += capacity / 2 + 4096;
+                unsigned char *grown = tern_grow(bytes, tern_size_bytes(capacity + 1, 1));
+                status = grown ? TERN_OK : TERN_ERR_MEMORY;
+                bytes = grown ? grown : bytes;
+            }
+            if (status == TERN_OK)
+                status = tern_data_stream_read(&s, bytes + size, capacity - size, &got, function);
+            size += got;
+        } while (status == TERN_OK && size == capacity);
+        tern_data_stream_close(&s);
+    }
+    if (status != TERN_OK) {
+        tern_free(bytes);
+        return NULL;
+    }
+    bytes[size] = '\0';
+    *n = size;
+    return bytes;
+}
+
+static tern_status write_all(const tern_data_file *f, int fd, const char *bytes, int64_t n,
+                             const char *function)
+{
+    while (n > 0) {
+        ssize_t wrote = write(fd, bytes, (size_t)n);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return tern_fail(TERN_ERR_MEMORY, "%s: %s: no memory to inflate it: %s", function,
+                             f->path, strerror(errno));
+        bytes += wrote;
+        n -= wrote;
+    }
+    return TERN_OK;
+}
+
+tern_status tern_data_file_inflate(tern_data_file *f, const char *function)
+{
+    enum { PIECE = 1 << 16 };
+    tern_data_stream s;
+    int64_t size = 0, got = PIECE;
+    char *piece = tern_alloc(PIECE);
+    int fd = piece ? memfd_create("tern", MFD_CLOEXEC) : -1;
+    tern_status status = fd >= 0 ? tern_data_stream_open(&s, f, function) : TERN_ERR_MEMORY;
+    if (piece && fd < 0)
+        status = tern_fail(TERN_ERR_MEMORY, "%s: %s: no memory to inflate it: %s", function,
+                           f->path, strerror(errno));
+    if (status == TERN_OK) {
+        for (; status == TERN_OK && got == PIECE; size += got) {
+            status = tern_data_stream_read(&s, piece, PIECE, &got, function);
+            if (status == TERN_OK)
+                status = write_all(f, fd, piece, got, function);
+        }
+        tern_data_stream_close(&s);
+    }
+    tern_free(piece);
+    if (status != TERN_OK) {
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    close(f->fd);
+    f->fd = fd;
+    f->size = size;
     return TERN_OK;
 }

@@ -1,4 +1,5 @@
 /* idx.c -- IDX files (MNIST's), and CIFAR's batches. */
+#include "base/magic.h"
 #include "data/file.h"
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +44,9 @@ static const idx_type *read_header(tern_data_stream *s, tern_shape *shape, int64
     if (head[0] || head[1] || !type || head[3] < 1 || head[3] > 8)
         return tern_fail_null(
             TERN_ERR_IO,
-            "%s: %s begins with %02x %02x %02x %02x: not an IDX file of a type and 1 to 8 sizes",
-            read_function, s->file->path, head[0], head[1], head[2], head[3]);
+            "%s: %s begins with %02x %02x %02x %02x: not an IDX file of a type and 1 to 8 sizes%s",
+            read_function, s->file->path, head[0], head[1], head[2], head[3],
+            tern_magic_say(head, sizeof head).text);
     *shape = (tern_shape){.ndim = head[3]};
     *bytes = type->bytes;
     for (int i = 0; i < shape->ndim; i++) {

@@ -1,5 +1,6 @@
 /* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run time. */
 #include "base/dynlib.h"
+#include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
 #include <stdio.h>
@@ -98,7 +99,7 @@ static struct {
     int (*error_code)(void *handle);
 } jpeg = {.once = PTHREAD_ONCE_INIT};
 
-enum { TJ_RGB = 0, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
+enum { TJ_RGB = 0, TJ_PIXELS_CMYK = 11, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
 
 #ifdef TERN_WITH_IMAGES
 static void find_all(const char *const names[], const char *const symbols[], void *const to[],
@@ -146,6 +147,22 @@ static int scale_of(int64_t w, int64_t h, int64_t min_edge)
     return by;
 }
 
+/* a * b / 255, rounded as Pillow does. */
+static unsigned char scaled(unsigned a, unsigned b)
+{
+    unsigned x = a * b + 128;
+    return (unsigned char)(((x >> 8) + x) >> 8);
+}
+
+/* n pixels of inks, whose numbers are inverted in JPEGs (Adobe's convention, which Pillow takes to hold for all), become
+ * colours where they are, in the first three bytes: what black leaves, less the part that the ink takes. */
+static void inks_to_colours(unsigned char *pixels, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++, pixels += 4)
+        for (int c = 0; c < 3; c++)
+            pixels[c] = (unsigned char)(pixels[3] - scaled(255u - pixels[c], pixels[3]));
+}
+
 static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t n,
                                 const tern_image_options *o)
 {
@@ -154,21 +171,24 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
         return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
     if (!fits(w, h, o, "JPEG"))
         return NULL;
-    if (colours == TJ_CMYK || colours == TJ_YCCK)
-        return tern_fail_null(TERN_ERR_IO, "%s: a JPEG of CMYK colours", function);
+    const bool inks = colours == TJ_CMYK || colours == TJ_YCCK;
+    const int channels = inks ? 4 : 3;
     int by = scale_of(w, h, o->min_edge);
     w = (w + by - 1) / by;
     h = (h + by - 1) / by;
     unsigned char *pixels =
-        tern_alloc_aligned(tern_size_bytes(tern_size_mul(3 * (int64_t)w, h), 1));
+        tern_alloc_aligned(tern_size_bytes(tern_size_mul(channels * (int64_t)w, h), 1));
     if (!pixels)
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %d x %d pixels", function, w, h);
     tern_tensor *x = NULL;
     /* a warning is data that is damaged: an error here, where torchvision gives grey */
-    if (jpeg.decode(handle, bytes, n, pixels, w, 0, h, TJ_RGB, 0) != 0)
+    if (jpeg.decode(handle, bytes, n, pixels, w, 0, h, inks ? TJ_PIXELS_CMYK : TJ_RGB, 0) != 0)
         tern_fail(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
-    else
-        x = planes(pixels, w, h, 3);
+    else {
+        if (inks)
+            inks_to_colours(pixels, (int64_t)w * h);
+        x = planes(pixels, w, h, channels);
+    }
     tern_free(pixels);
     return x;
 }
@@ -266,8 +286,8 @@ tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_opt
         return decode_png(at, n, &o);
     if (n >= 3 && memcmp(at, "\xff\xd8\xff", 3) == 0)
         return decode_jpeg(at, n, &o);
-    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes",
-                          function, n);
+    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes%s",
+                          function, n, tern_magic_say(bytes, n).text);
 }
 
 tern_tensor *tern_image_read(const char *path, const tern_image_options *options)

@@ -1,6 +1,7 @@
 /* tar.c -- tar archives of samples (webdataset): indexed when opened, read where they lie.
  *
  * ustar, with the long names of GNU and pax. Names are keys and never paths. */
+#include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
 #include <stdio.h>
@@ -191,8 +192,11 @@ static tern_status read_member(walker *w, const unsigned char *header, int64_t *
 {
     const char kind = (char)header[156];
     const tern_data_file *f = &w->s->file[w->archive];
-    if (!sum_fits(header))
+    if (!sum_fits(header) && w->at)
         return wrong(w, "not a tar header (its checksum does not fit)");
+    if (!sum_fits(header))
+        return tern_fail(TERN_ERR_IO, "%s: %s is no tar archive (a checksum does not fit)%s",
+                         function, f->path, tern_magic_say(header, BLOCK).text);
     if (!number(header + 124, 12, size))
         return wrong(w, "a size that is no number");
     if (w->longer_size >= 0 && kind != 'x' && kind != 'L')
@@ -222,7 +226,11 @@ static tern_status read_archive(walker *w)
     const tern_data_file *f = &w->s->file[w->archive];
     w->key[0] = w->longer[0] = '\0';
     w->longer_size = -1;
-    for (w->at = 0; w->at < f->size;) {
+    w->at = 0;
+    if (f->size < BLOCK)
+        return tern_fail(TERN_ERR_IO, "%s: %s has %lld bytes and is no tar archive", function,
+                         f->path, (long long)f->size);
+    while (w->at < f->size) {
         int64_t size;
         TERN_TRY(tern_data_file_read(f, w->at, header, BLOCK, function));
         if (memcmp(header, zeros, BLOCK) == 0)
@@ -298,6 +306,8 @@ static tern_status fill(shards *s, const char *const *paths, int n, const char *
         s->n += status == TERN_OK;
         w->s = s;
         w->archive = i;
+        if (status == TERN_OK && tern_data_is_gzip(&s->file[i]))
+            status = tern_data_file_inflate(&s->file[i], function);
         if (status == TERN_OK)
             status = read_archive(w);
     }

@@ -1,16 +1,11 @@
-/* file.c -- files that are open for reading: their kinds, and what is told of them. */
+/* file.c -- files that are open for reading: their entries, and what a program asks of them. */
 #define _GNU_SOURCE
 #include "io/file.h"
-#include "io/numpy.h"
-#include "io/torch.h"
 #include "io/out.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- errors ------------------------------------------------------------------------------ */
@@ -58,29 +53,6 @@ int io_take_part(tern_file *file, tern_file *from)
     parts[file->n_parts] = from->parts[0];
     from->n_parts = 0;
     return file->n_parts++;
-}
-
-/* The file itself, as its first part. */
-static tern_status open_part(tern_file *file)
-{
-    file->parts = tern_alloc(sizeof *file->parts);
-    char *path = tern_copy_text(file->path);
-    if (!file->parts || !path) {
-        tern_free(path);
-        return TERN_ERR_MEMORY;
-    }
-    file->parts[file->n_parts++] = (io_part){.path = path, .fd = -1};
-    io_part *part = &file->parts[0];
-    struct stat facts;
-    do { /* nothing waits for whoever may write into a pipe */
-        part->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    } while (part->fd < 0 && errno == EINTR);
-    if (part->fd < 0 || fstat(part->fd, &facts) != 0)
-        return io_fail_system(file->function, path, "");
-    if (!S_ISREG(facts.st_mode))
-        return io_bad(file, 0, "no regular file");
-    part->size = (uint64_t)facts.st_size;
-    return TERN_OK;
 }
 
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
@@ -138,12 +110,28 @@ io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, c
     return e;
 }
 
+tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
+                              const char *advice)
+{
+    if (e->refused)
+        return tern_fail(TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is %s%s", function, file->path,
+                         IO_SHOW(e->name), e->refused, advice);
+    if (!e->type || !e->type->dtype)
+        return tern_fail(
+            TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is of type %s, which tern does not have%s",
+            function, file->path, IO_SHOW(e->name), e->type ? e->type->name : e->foreign, advice);
+    return TERN_OK;
+}
+
 void tern_file_free(tern_file *file)
 {
     if (!file)
         return;
     if (file->reader && file->reader->close)
         file->reader->close(file);
+    for (int i = 0; i < file->n_shards; i++)
+        tern_file_free(file->shards[i]);
+    tern_free(file->shards);
     for (int i = 0; i < file->n_parts; i++) {
         if (file->parts[i].fd >= 0)
             close(file->parts[i].fd);
@@ -160,93 +148,12 @@ void tern_file_free(tern_file *file)
     tern_free(file);
 }
 
-/* ---- kinds ------------------------------------------------------------------------------- */
-
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
-/* By the first bytes; a name tells only where a JSON text may stand. */
-static tern_status open_any(tern_file *file)
-{
-    static const char legacy[] = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
-    char head[264] = {0};
-    uint64_t size = file->parts[0].size;
-    TERN_TRY(io_read_at(file, 0, 0, head, size < sizeof head ? (size_t)size : sizeof head,
-                        "the first bytes"));
-    if (strchr("{ \t\r\n", head[0]) && head[0] && ends(file->path, ".json"))
-        return io_index_open(file);
-    if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0)
-        return io_archive_open(file);
-    if (memcmp(head, "\x93NUMPY", 6) == 0)
-        return io_npy_open(file);
-    if (memcmp(head, legacy, sizeof legacy - 1) == 0)
-        return io_refuse_old(file, "of the form that PyTorch wrote before 1.6");
-    if (memcmp(head + 257, "ustar", 5) == 0)
-        return io_refuse_old(file, "a tar, which PyTorch wrote before 0.1.10");
-    if (head[0] == '\x80' && head[1] <= 5 && head[1] > 0 && head[7])
-        return io_refuse_old(file, "a pickle alone");
-    return io_safetensors_open(file);
-}
-
-tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *))
-{
-    tern_file *file = tern_alloc(sizeof *file);
-    if (!file)
-        return NULL;
-    file->function = function;
-    file->reader = &io_plain_reader;
-    file->path = tern_copy_text(path);
-    file->notes = tern_state_dict_new();
-    tern_status status = file->path && file->notes ? open_part(file) : TERN_ERR_MEMORY;
-    if (status == TERN_OK)
-        status = open(file);
-    if (status == TERN_OK)
-        return file;
-    tern_file_free(file);
-    return NULL;
-}
-
-/* What is loaded of a folder: its index, else its only file. */
-static char *inside(const char *folder)
-{
-    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
-    tern_text path = {0};
-    for (int i = 0; i < 2; i++) {
-        tern_text_free(&path);
-        tern_text_add(&path, "%s/%s", folder, names[i]);
-        if (!path.failed && access(path.data, F_OK) == 0)
-            break;
-    }
-    if (!path.failed)
-        return path.data;
-    tern_text_free(&path);
-    return NULL;
-}
-
-tern_file *io_open(const char *function, const char *path)
-{
-    struct stat facts;
-    if (!path) {
-        tern_fail_argument_null(function, "path");
-        return NULL;
-    }
-    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        return io_open_as(function, path, open_any);
-    char *model = inside(path);
-    tern_file *file = model ? io_open_as(function, model, open_any) : NULL;
-    tern_free(model);
-    return file;
-}
+/* ---- looking ----------------------------------------------------------------------------- */
 
 tern_file *tern_safe_open(const char *path)
 {
     return io_open("tern_safe_open", path);
 }
-
-/* ---- looking ----------------------------------------------------------------------------- */
 
 int tern_file_count(const tern_file *file)
 {

@@ -16,6 +16,8 @@ typedef struct io_entry {
     int ndim;
     int part;
     bool is_strided, is_swapped; /* its bytes stand in the other order */
+    bool is_negated;             /* the elements are the negatives of those in the file */
+    const char *refused;         /* why it can't be read, behind "tensor `x` is"; NULL: it can */
 } io_entry;
 
 /* Bytes of an entry that come in one after the other. */
@@ -55,6 +57,9 @@ struct tern_file {
     io_part *parts;
     int n_parts;
     bool is_mapped; /* tensors lie in its pages where they can */
+    /* Files that have its tensors, where it is an index: an entry's part is the number of one, `at` the entry there. */
+    tern_file **shards;
+    int n_shards;
     io_entry *entries;
     int count, capacity;
     tern_keys keys;         /* of the entries */
@@ -77,11 +82,15 @@ tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape)
 void io_map_release(void *map);
 
 /* ---- what they use --------------------------------------------------------------------------- */
-/* Open a file of any kind, for function; or of one. */
+/* Open a file of any kind, or what a folder has, for function; a file alone; one of one kind. */
 tern_file *io_open(const char *function, const char *path);
+tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
 /* Take over the first part of another file; its number there. -1 after an error. */
 int io_take_part(tern_file *file, tern_file *from);
+/* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is added. */
+tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
+                              const char *advice);
 /* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
 io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
                        int ndim, bool is_strided);

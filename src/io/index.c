@@ -1,4 +1,4 @@
-/* index.c -- several files of safetensors that are one model, by their index:
+/* index.c -- several files, of safetensors or of torch.save, that are one model, by their index:
  *
  *   {"metadata": ..., "weight_map": {"tensor": "file"}, ...}
  *
@@ -14,9 +14,7 @@ typedef struct weight_map {
     const char *text;
     const io_json *json;
     bool is_there;
-    tern_file **shards; /* in the order in which they are named first */
-    int n_shards;
-    tern_keys shard_keys;
+    tern_keys shard_keys; /* of the file's shards, in the order in which they are named first */
 } weight_map;
 
 static tern_status bad_json(void *user, size_t at, const char *what)
@@ -40,24 +38,28 @@ static char *beside(const char *path, const char *name)
 
 static tern_status add_shard(weight_map *map, const char *name, int *shard)
 {
-    tern_file **shards = tern_grow(map->shards, sizeof *shards * (size_t)(map->n_shards + 1));
+    tern_file *whole = map->file;
+    tern_file **shards = tern_grow(whole->shards, sizeof *shards * (size_t)(whole->n_shards + 1));
     if (!shards)
         return TERN_ERR_MEMORY;
-    map->shards = shards;
-    char *path = beside(map->file->path, name);
-    tern_file *file = path ? io_open_as(map->file->function, path, io_safetensors_open) : NULL;
+    whole->shards = shards;
+    char *path = beside(whole->path, name);
+    tern_file *file = path ? io_open_path(whole->function, path) : NULL;
     tern_free(path);
     if (!file)
         return tern_last_status();
-    *shard = map->n_shards;
-    shards[map->n_shards++] = file;
+    *shard = whole->n_shards;
+    shards[whole->n_shards++] = file;
     const char *stays = strrchr(file->path, '/');
     return tern_keys_add(&map->shard_keys, stays ? stays + 1 : file->path, *shard);
 }
 
+/* A shard is no index itself. */
 static bool is_plain(const char *name)
 {
-    return *name && *name != '.' && !strchr(name, '/') && strlen(name) <= MOST_NAME;
+    size_t n = strlen(name);
+    return *name && *name != '.' && !strchr(name, '/') && n <= MOST_NAME &&
+           (n < 5 || strcmp(name + n - 5, ".json") != 0);
 }
 
 /* A tensor of the map, in the file that has it. */
@@ -70,7 +72,7 @@ static tern_status take_tensor(weight_map *map, const char *name, const char *in
     int shard = tern_keys_find(&map->shard_keys, in);
     if (shard < 0)
         TERN_TRY(add_shard(map, in, &shard));
-    const tern_file *file = map->shards[shard];
+    const tern_file *file = map->file->shards[shard];
     int i = tern_keys_find(&file->keys, name);
     if (i < 0)
         return io_bad(map->file, 0, "weight_map: there is no tensor `%s` in \"%s\"", IO_SHOW(name),
@@ -79,9 +81,11 @@ static tern_status take_tensor(weight_map *map, const char *name, const char *in
     io_entry *e = io_add_entry(map->file, name, from->type, from->dims, from->ndim, false);
     if (!e)
         return tern_last_status();
-    e->at = from->at;
+    memcpy(e->foreign, from->foreign, sizeof e->foreign);
+    e->refused = from->refused;
     e->bytes = from->bytes;
-    e->part = shard + 1; /* the index itself is the first */
+    e->part = shard;
+    e->at = (uint64_t)i;
     return TERN_OK;
 }
 
@@ -119,11 +123,11 @@ static tern_status take_member(void *user, const io_member *m)
     return status;
 }
 
-/* The parts of the shards, and the texts beside their tensors. */
-static tern_status take_shards(weight_map *map)
+/* The texts beside the shards' tensors. */
+static tern_status take_notes(weight_map *map)
 {
-    for (int i = 0; i < map->n_shards; i++) {
-        const tern_state_dict *notes = map->shards[i]->notes;
+    for (int i = 0; i < map->file->n_shards; i++) {
+        const tern_state_dict *notes = map->file->shards[i]->notes;
         for (int k = 0; k < tern_state_dict_metadata_count(notes); k++) {
             const char *key = tern_state_dict_metadata_key_at(notes, k);
             if (!tern_state_dict_metadata(map->file->notes, key))
@@ -131,9 +135,6 @@ static tern_status take_shards(weight_map *map)
                                                       tern_state_dict_metadata(notes, key)));
         }
     }
-    for (int i = 0; i < map->n_shards; i++)
-        if (io_take_part(map->file, map->shards[i]) < 0)
-            return tern_last_status();
     return TERN_OK;
 }
 
@@ -154,11 +155,8 @@ tern_status io_index_open(tern_file *file)
     if (status == TERN_OK && !map.is_there)
         status = io_bad(file, 0, "it has no weight_map and is no index");
     if (status == TERN_OK)
-        status = take_shards(&map);
-    for (int i = 0; i < map.n_shards; i++)
-        tern_file_free(map.shards[i]);
+        status = take_notes(&map);
     tern_keys_free(&map.shard_keys);
-    tern_free(map.shards);
     tern_free(text);
     return status;
 }

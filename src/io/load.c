@@ -21,8 +21,8 @@ static tern_status check_only(const tern_file *file, const tern_load_options *o,
         if (!o->only || !o->only[i])
             return tern_fail_argument_null("tern_load", "only");
         if (tern_keys_find(&file->keys, o->only[i]) < 0)
-            return tern_fail(TERN_ERR_ARGUMENT, "tern_load: \"%s\": there is no tensor `%s`",
-                             file->path, IO_SHOW(o->only[i]));
+            return tern_fail(TERN_ERR_ARGUMENT, "%s: \"%s\": there is no tensor `%s`",
+                             file->function, file->path, IO_SHOW(o->only[i]));
         if (tern_keys_find(only, o->only[i]) < 0)
             TERN_TRY(tern_keys_add(only, o->only[i], i));
     }
@@ -36,11 +36,9 @@ static tern_status check_types(const tern_file *file, const tern_load_options *o
     const char *name;
     for (int i = 0; i < file->count; i++) {
         const io_entry *e = &file->entries[i];
-        if (wanted(o, only, e, &name) && (!e->type || !e->type->dtype))
-            return tern_fail(TERN_ERR_DTYPE,
-                             "tern_load: \"%s\": tensor `%s` is of type %s, which tern does not "
-                             "have; with .only the others can be loaded",
-                             file->path, IO_SHOW(e->name), e->type ? e->type->name : e->foreign);
+        if (wanted(o, only, e, &name))
+            TERN_TRY(io_check_readable(file, e, file->function,
+                                       "; with .only the others can be loaded"));
     }
     return TERN_OK;
 }
@@ -70,6 +68,8 @@ tern_state_dict *io_load(tern_file *file, const tern_load_options *options)
 {
     tern_load_options o = tern_read_load(options);
     file->is_mapped = o.mmap;
+    for (int i = 0; i < file->n_shards; i++)
+        file->shards[i]->is_mapped = o.mmap;
     tern_keys only = {0};
     tern_state_dict *dict = tern_state_dict_new();
     tern_status status = dict ? check_only(file, &o, &only) : TERN_ERR_MEMORY;

@@ -47,8 +47,8 @@ static io_map *map_of(tern_file *file, int n)
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device)
 {
     return file->is_mapped && file->reader == &io_plain_reader && !strcmp(device, "cpu") &&
-           e->bytes && !e->is_strided && !e->is_swapped && e->type->dtype != TERN_BOOL &&
-           e->at % tern_dtype_size(e->type->dtype) == 0;
+           e->bytes && !e->is_strided && !e->is_swapped && !e->is_negated &&
+           e->type->dtype != TERN_BOOL && e->at % tern_dtype_size(e->type->dtype) == 0;
 }
 
 tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape)

@@ -4,6 +4,7 @@
 #include "io/save.h"
 #include "nn/module.h"
 #include "nn/state_dict.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,35 @@ static tern_status note_device(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
+/* TERN_ERR_STATE where no name begins with the prefix; what the names begin with is listed. */
+static tern_status check_prefix(const tern_file *file, const char *prefix)
+{
+    enum { MOST_LISTED = 6 };
+    tern_text begins = {0};
+    char last[64] = "";
+    for (int i = 0, listed = 0; i < file->count; i++) {
+        const char *name = file->entries[i].name;
+        const size_t n = strcspn(name, ".");
+        if (strncmp(name, prefix, strlen(prefix)) == 0) {
+            tern_text_free(&begins);
+            return TERN_OK;
+        }
+        if (n >= sizeof last || (strncmp(last, name, n) == 0 && !last[n]))
+            continue;
+        snprintf(last, sizeof last, "%.*s", (int)n, name);
+        if (listed++ < MOST_LISTED)
+            tern_text_add(&begins, "%s%s%s", begins.length ? ", " : "", IO_SHOW(last),
+                          name[n] ? "." : "");
+    }
+    tern_status status =
+        tern_fail(TERN_ERR_STATE,
+                  "%s: \"%s\": no tensor's name begins with the prefix \"%s\"; names begin with %s",
+                  file->function, file->path, IO_SHOW(prefix),
+                  begins.data ? begins.data : "nothing: there is no tensor");
+    tern_text_free(&begins);
+    return status;
+}
+
 tern_status tern_nn_load(tern_module *m, const char *path,
                          const tern_load_state_dict_options *options)
 {
@@ -100,8 +130,9 @@ tern_status tern_nn_load(tern_module *m, const char *path,
     TERN_TRY(tern_nn_each_state(m, note_device, &device));
     tern_load_state_dict_options o = tern_read_load_state_dict(options);
     tern_file *file = io_open("tern_nn_load", path);
+    bool fits = file && (!o.prefix || check_prefix(file, o.prefix) == TERN_OK);
     tern_state_dict *dict =
-        file ? io_load(file, &(tern_load_options){.map_location = device, .prefix = o.prefix})
+        fits ? io_load(file, &(tern_load_options){.map_location = device, .prefix = o.prefix})
              : NULL;
     tern_file_free(file);
     o.prefix = NULL; /* nothing else was loaded, and these without it */

@@ -166,10 +166,12 @@ static tern_tensor *read_all(io_stream *s, const tern_shape *shape, uint64_t ski
 tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
                      const char *device, const char *function)
 {
-    if (!e->type || !e->type->dtype)
-        return tern_fail_null(
-            TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is of type %s, which tern does not have",
-            function, file->path, IO_SHOW(e->name), e->type ? e->type->name : e->foreign);
+    if (file->n_shards) {
+        tern_file *shard = file->shards[e->part];
+        return io_read(shard, &shard->entries[e->at], start, end, device, function);
+    }
+    if (io_check_readable(file, e, function, "") != TERN_OK)
+        return NULL;
     device = device ? tern_device_canonical(device) : tern_default_device();
     if (!device)
         return NULL;
@@ -190,6 +192,8 @@ tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t 
                                                           : read_all(&s, &shape, skip, device);
             if (x && start >= 0 && !part)
                 x = tern_clone(tern_narrow(x, 0, start, end - start));
+            if (x && e->is_negated)
+                x = tern_neg(x);
             if (x)
                 x = tern_escape(x);
         }

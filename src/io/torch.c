@@ -1,35 +1,28 @@
-/* torch.c -- files of torch.save: an archive of a pickle and the bytes of storages. */
+/* torch.c -- archives of torch.save and torch.jit.save, which are a pickle and the bytes of storages; and whose an archive is. */
 #include "io/torch.h"
-#include "io/libzip.h"
-#include "io/pickle.h"
-#include "io/save.h"
-#include <math.h>
+#include "io/npz.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PICKLE = 256 << 20, MOST_DEPTH = 64 };
+/* ---- members --------------------------------------------------------------------------------- */
 
-typedef struct checkpoint {
+/* An archive: its members by their names, and what the names begin with. */
+typedef struct archive {
     tern_file *file;
-    io_pickle pickle;
-    tern_text stem;    /* "archive/" */
-    tern_keys members; /* of the archive, by their names */
-    int64_t visits;    /* of values so far: shared ones can be a tree of any size */
-} checkpoint;
+    tern_keys members;
+    tern_text stem; /* "archive/" */
+} archive;
 
-/* ---- the archive ----------------------------------------------------------------------------- */
-
-/* The member "<stem><name>"; false where there is none. */
-static tern_status find_member(const checkpoint *c, const char *name, io_member_facts *facts,
-                               bool *found)
+tern_status io_torch_member(const tern_file *file, const tern_keys *members, const char *stem,
+                            const char *name, io_member_facts *facts, bool *found)
 {
     tern_text path = {0};
-    tern_text_add(&path, "%s%s", c->stem.data, name);
-    int i = path.failed ? -1 : tern_keys_find(&c->members, path.data);
+    tern_text_add(&path, "%s%s", stem, name);
+    int i = path.failed ? -1 : tern_keys_find(members, path.data);
     tern_status status = path.failed ? TERN_ERR_MEMORY : TERN_OK;
     *found = i >= 0;
     if (i >= 0)
-        status = io_zip_member(c->file, i, facts);
+        status = io_zip_member(file, i, facts);
     tern_text_free(&path);
     return status;
 }
@@ -40,286 +33,161 @@ static bool ends(const char *text, const char *with)
     return n >= k && strcmp(text + n - k, with) == 0;
 }
 
-static tern_status list_members(checkpoint *c)
+/* The first member whose name ends so, and the stem before that end. */
+static tern_status find_stem(archive *a, const char *end, bool *found)
 {
-    for (int i = 0; i < io_zip_count(c->file); i++) {
+    *found = false;
+    for (int i = 0; i < io_zip_count(a->file) && !*found; i++) {
         io_member_facts facts;
-        TERN_TRY(io_zip_member(c->file, i, &facts));
-        if (tern_keys_find(&c->members, facts.name) >= 0)
-            return io_bad(c->file, 0, "`%s` is twice in the archive", IO_SHOW(facts.name));
-        TERN_TRY(tern_keys_add(&c->members, facts.name, i));
-        if (ends(facts.name, "/data.pkl") && !c->stem.length) {
-            tern_text_add(&c->stem, "%.*s", (int)(strlen(facts.name) - strlen("data.pkl")),
+        TERN_TRY(io_zip_member(a->file, i, &facts));
+        *found = ends(facts.name, end);
+        if (*found)
+            tern_text_add(&a->stem, "%.*s", (int)(strlen(facts.name) - strlen(end) + 1),
                           facts.name);
-            if (c->stem.failed)
-                return TERN_ERR_MEMORY;
-        }
     }
-    return c->stem.length ? TERN_OK : io_bad(c->file, 0, "the archive has no data.pkl");
+    return a->stem.failed ? TERN_ERR_MEMORY : TERN_OK;
 }
 
-/* What is in the archive beside tensors. */
-static tern_status check_kind(const checkpoint *c)
+static tern_status list_members(archive *a)
+{
+    for (int i = 0; i < io_zip_count(a->file); i++) {
+        io_member_facts facts;
+        TERN_TRY(io_zip_member(a->file, i, &facts));
+        if (tern_keys_find(&a->members, facts.name) >= 0)
+            return io_bad(a->file, 0, "`%s` is twice in the archive", IO_SHOW(facts.name));
+        TERN_TRY(tern_keys_add(&a->members, facts.name, i));
+    }
+    return TERN_OK;
+}
+
+static tern_status check_byte_order(const archive *a)
 {
     io_member_facts facts;
     bool found;
     char order[8] = "";
     size_t n;
-    TERN_TRY(find_member(c, "constants.pkl", &facts, &found));
+    TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "byteorder", &facts, &found));
     if (found)
-        return io_bad(c->file, 0,
-                      "it is a TorchScript program, which is not run: save its tensors, "
-                      "torch.save(model.state_dict(), ...)");
-    TERN_TRY(find_member(c, "byteorder", &facts, &found));
-    if (found)
-        TERN_TRY(io_zip_read(c->file, &facts, order, sizeof order - 1, &n, false));
-    if (found && strcmp(order, "little") != 0)
-        return io_bad(c->file, 0, "its byte order is \"%s\", little is read", IO_SHOW(order));
-    return TERN_OK;
+        TERN_TRY(io_zip_read(a->file, &facts, order, sizeof order - 1, &n, false));
+    if (!found || strcmp(order, "little") == 0)
+        return TERN_OK;
+    return io_bad(a->file, 0, "%sits byte order is \"%s\", and only little-endian files are read",
+                  strcmp(order, "big") == 0 ? "the file is big-endian: " : "", IO_SHOW(order));
 }
 
-static tern_status read_pickle(checkpoint *c)
-{
-    io_member_facts facts;
-    bool found;
-    TERN_TRY(find_member(c, "data.pkl", &facts, &found));
-    if (facts.size > MOST_PICKLE)
-        return io_bad(c->file, 0, "data.pkl is too large: %llu bytes",
-                      (unsigned long long)facts.size);
-    unsigned char *bytes = tern_grow(NULL, (size_t)facts.size + 1);
-    if (!bytes)
-        return TERN_ERR_MEMORY;
-    c->pickle = (io_pickle){.file = c->file, .bytes = bytes};
-    return io_zip_read(c->file, &facts, bytes, (size_t)facts.size, &c->pickle.n, true);
-}
+/* ---- torch.save and torch.jit.save -------------------------------------------------------------- */
 
-/* ---- tensors --------------------------------------------------------------------------------- */
-
-static tern_status bad_tensor(const checkpoint *c, const char *name, const char *what)
-{
-    return io_bad(c->file, 0, "tensor `%s`: %s", IO_SHOW(name), what);
-}
+typedef struct checkpoint {
+    io_checkpoint c;
+    const archive *a;
+} checkpoint;
 
 /* The record of a storage, whose bytes must be those that the pickle says. */
-static tern_status find_record(const checkpoint *c, const char *name, const io_value *storage,
-                               io_member_facts *facts)
+static tern_status find_record(io_checkpoint *c, const char *name, const io_value *storage,
+                               io_place *place)
 {
+    const archive *a = ((checkpoint *)c)->a;
     const io_value *key = &c->pickle.values[storage->is.storage.key];
-    uint64_t bytes = storage->is.storage.type ? (uint64_t)storage->is.storage.type->bytes : 1;
+    const io_torch_type *type = io_torch_type_at(storage->is.storage.type);
+    uint64_t bytes = type ? (uint64_t)type->bytes : 1;
+    io_member_facts facts;
     char path[128];
     bool found;
-    if (key->count > 100 || memchr(key->is.text, '/', (size_t)key->count))
-        return bad_tensor(c, name, "its storage has no plain name");
-    snprintf(path, sizeof path, "data/%.*s", key->count, key->is.text);
-    TERN_TRY(find_member(c, path, facts, &found));
+    if (key->count > 100 || memchr(io_text_of(&c->pickle, key), '/', (size_t)key->count))
+        return io_torch_bad_tensor(c->file, name, "its storage has no plain name");
+    snprintf(path, sizeof path, "data/%.*s", key->count, io_text_of(&c->pickle, key));
+    TERN_TRY(io_torch_member(c->file, &a->members, a->stem.data, path, &facts, &found));
     if (!found)
-        return bad_tensor(c, name, "its storage is not in the archive");
+        return io_torch_bad_tensor(c->file, name, "its storage is not in the archive");
     if (__builtin_mul_overflow(bytes, (uint64_t)storage->is.storage.count, &bytes) ||
-        bytes != facts->size)
-        return bad_tensor(c, name, "its storage is not as long as the pickle says");
+        bytes != facts.size)
+        return io_torch_bad_tensor(c->file, name, "its storage is not as long as the pickle says");
+    *place = (io_place){(int)facts.index, 0, bytes};
     return TERN_OK;
 }
 
-/* Sizes or strides of a tensor; how many, -1 after an error. */
-static int take_numbers(const checkpoint *c, const char *name, int tuple, int64_t *to)
+static tern_status read_pickle(checkpoint *k)
 {
-    const io_value *v = &c->pickle.values[tuple];
-    for (int i = 0; i < v->count && v->count <= TERN_MAX_DIMS; i++) {
-        const io_value *number = &c->pickle.values[v->is.items[i]];
-        to[i] = number->kind == IO_INT ? number->is.integer : -1;
-        if (to[i] < 0) {
-            bad_tensor(c, name, "a size or stride that is negative, or no whole number");
-            return -1;
-        }
-    }
-    if (v->count <= TERN_MAX_DIMS)
-        return v->count;
-    bad_tensor(c, name, "it has more than 12 dims");
-    return -1;
-}
-
-typedef struct geometry {
-    int64_t numbers[2 * TERN_MAX_DIMS]; /* sizes, strides */
-    int ndim;
-    uint64_t numel, span; /* elements, and those from the first to the last */
-    bool is_dense;
-} geometry;
-
-/* Elements must lie in a storage of n from the offset on, and be no more than it has: a stride of 0
- * would make terabytes of four bytes. */
-static bool measure(geometry *g, uint64_t offset, uint64_t n)
-{
-    uint64_t row = 1;
-    g->numel = g->span = 1;
-    g->is_dense = true;
-    for (int i = g->ndim - 1; i >= 0; i--) {
-        uint64_t size = (uint64_t)g->numbers[i], stride = (uint64_t)g->numbers[g->ndim + i], reach;
-        if (__builtin_mul_overflow(g->numel, size, &g->numel))
-            return false;
-        if (size > 1 && (__builtin_mul_overflow(size - 1, stride, &reach) ||
-                         __builtin_add_overflow(g->span, reach, &g->span)))
-            return false;
-        g->is_dense = g->is_dense && (size <= 1 || stride == row);
-        if (size && __builtin_mul_overflow(row, size, &row))
-            return false;
-    }
-    if (!g->numel) {
-        g->span = 0;
-        g->is_dense = true;
-    }
-    return g->numel <= n && g->span <= n && offset <= n - g->span;
-}
-
-static tern_status add_tensor(checkpoint *c, const char *name, const io_value *tensor)
-{
-    geometry g;
+    io_pickle *p = &k->c.pickle;
     io_member_facts facts;
-    const io_torch_type *type = tensor->is.tensor.type;
-    const io_value *storage = &c->pickle.values[tensor->is.tensor.storage];
-    if (!*name || !io_is_utf8(name) || tern_keys_find(&c->file->keys, name) >= 0)
-        return bad_tensor(c, name, "it is there twice, or has no name");
-    TERN_TRY(find_record(c, name, storage, &facts));
-    g.ndim = take_numbers(c, name, tensor->is.tensor.size, g.numbers);
-    if (g.ndim < 0)
-        return tern_last_status();
-    int strides = take_numbers(c, name, tensor->is.tensor.stride, g.numbers + g.ndim);
-    if (strides != g.ndim)
-        return strides < 0 ? tern_last_status()
-                           : bad_tensor(c, name, "it has not as many strides as sizes");
-    uint64_t size = (uint64_t)type->bytes, offset = (uint64_t)tensor->is.tensor.offset;
-    if (!measure(&g, offset, facts.size / size))
-        return bad_tensor(c, name, "sizes, strides and offset do not fit into its storage");
-    io_entry *e =
-        io_add_entry(c->file, name, io_type_named(type->type), g.numbers, g.ndim, !g.is_dense);
-    if (!e)
-        return tern_last_status();
-    e->part = (int)facts.index;
-    e->at = offset * size;
-    e->bytes = g.span * size;
-    snprintf(e->foreign, sizeof e->foreign, "%s", type->dtype);
-    return TERN_OK;
+    bool found;
+    const archive *a = k->a;
+    TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "constants.pkl", &facts, &found));
+    k->c.is_script = found;
+    TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "data.pkl", &facts, &found));
+    if (facts.size > IO_TORCH_MOST_PICKLE ||
+        facts.size > (16 << 20) + 64 * a->file->parts[0].size) /* packed: less than 1% of it */
+        return io_bad(a->file, 0, "data.pkl is too large: %llu bytes",
+                      (unsigned long long)facts.size);
+    p->bytes = tern_grow(NULL, (size_t)facts.size + 1);
+    if (!p->bytes)
+        return TERN_ERR_MEMORY;
+    return io_zip_read(a->file, &facts, p->bytes, (size_t)facts.size, &p->n, true);
 }
 
-/* ---- what the pickle holds ------------------------------------------------------------------- */
-
-static tern_status add_value(checkpoint *c, const char *name, int value, int depth);
-
-/* "<name>.<key>" and the value there. */
-static tern_status add_named(checkpoint *c, const char *name, const char *key, int n, int value,
-                             int depth)
-{
-    tern_text path = {0};
-    tern_text_add(&path, "%s%s%.*s", name, *name ? "." : "", n, key);
-    tern_status status = path.failed ? TERN_ERR_MEMORY : add_value(c, path.data, value, depth + 1);
-    tern_text_free(&path);
-    return status;
-}
-
-static tern_status add_pair(checkpoint *c, const char *name, int key, int value, int depth)
-{
-    const io_value *k = &c->pickle.values[key];
-    char text[32];
-    if (k->kind == IO_TEXT && !memchr(k->is.text, '\0', (size_t)k->count))
-        return add_named(c, name, k->is.text, k->count, value, depth);
-    if (k->kind != IO_INT)
-        return bad_tensor(c, name, "a key that is neither text nor whole number");
-    int n = snprintf(text, sizeof text, "%lld", (long long)k->is.integer);
-    return add_named(c, name, text, n, value, depth);
-}
-
-static tern_status add_items(checkpoint *c, const char *name, const io_value *v, int depth)
-{
-    if (depth > MOST_DEPTH)
-        return bad_tensor(c, name, "it is too deep in lists and dicts");
-    bool pairs = v->kind == IO_DICT;
-    for (int i = 0; i < v->count; i += pairs ? 2 : 1) {
-        char text[32];
-        int n = snprintf(text, sizeof text, "%d", i);
-        TERN_TRY(pairs ? add_pair(c, name, v->is.items[i], v->is.items[i + 1], depth)
-                       : add_named(c, name, text, n, v->is.items[i], depth));
-    }
-    return TERN_OK;
-}
-
-static tern_status add_value(checkpoint *c, const char *name, int value, int depth)
-{
-    const io_value *v = &c->pickle.values[value];
-    char text[40];
-    if (++c->visits > (int64_t)c->pickle.n)
-        return bad_tensor(c, name,
-                          "values are shared until they are more than the pickle has bytes");
-    switch ((io_value_kind)v->kind) {
-    case IO_TENSOR:
-        return add_tensor(c, name, v);
-    case IO_TUPLE:
-    case IO_LIST:
-    case IO_DICT:
-        return add_items(c, name, v, depth);
-    case IO_TEXT:
-        if (memchr(v->is.text, '\0', (size_t)v->count) || v->count > 1 << 20)
-            return TERN_OK;
-        {
-            tern_text note = {0};
-            tern_text_add(&note, "%.*s", v->count, v->is.text);
-            tern_status status =
-                note.failed ? TERN_ERR_MEMORY
-                            : tern_state_dict_set_metadata(c->file->notes, name, note.data);
-            tern_text_free(&note);
-            return status;
-        }
-    case IO_BOOL:
-        return tern_state_dict_set_metadata(c->file->notes, name, v->is.integer ? "True" : "False");
-    case IO_INT:
-        snprintf(text, sizeof text, "%lld", (long long)v->is.integer);
-        return tern_state_dict_set_metadata(c->file->notes, name, text);
-    case IO_REAL:
-        snprintf(text, sizeof text, "%.17g", isnan(v->is.real) ? fabs(v->is.real) : v->is.real);
-        return tern_state_dict_set_metadata(c->file->notes, name, text);
-    default:
-        return TERN_OK; /* None, and what is of no use */
-    }
-}
-
-static tern_status open_checkpoint(checkpoint *c)
+static tern_status open_checkpoint(archive *a)
 {
     int root;
-    TERN_TRY(list_members(c));
-    TERN_TRY(check_kind(c));
-    TERN_TRY(read_pickle(c));
-    TERN_TRY(io_pickle_run(&c->pickle, &root));
-    bool alone = c->pickle.values[root].kind == IO_TENSOR; /* torch.save(x, ...) */
-    return add_value(c, alone ? "tensor" : "", root, 0);
-}
-
-tern_status io_torch_open(tern_file *file)
-{
-    checkpoint c = {.file = file};
-    tern_status status = open_checkpoint(&c);
-    tern_free((void *)(uintptr_t)c.pickle.bytes);
-    io_pickle_free(&c.pickle);
-    tern_keys_free(&c.members);
-    tern_text_free(&c.stem);
+    checkpoint k = {.c = {.file = a->file, .find = find_record}, .a = a};
+    k.c.pickle = (io_pickle){.file = a->file, .what = "data.pkl", .persistent = io_pickle_storage};
+    tern_status status = read_pickle(&k);
+    if (status == TERN_OK)
+        status = io_pickle_run(&k.c.pickle, &root);
+    if (status == TERN_OK)
+        status = io_torch_entries(&k.c, root);
+    io_torch_free(&k.c);
     return status;
 }
 
-/* ---- which archive, and what is none --------------------------------------------------------- */
+/* ---- whose it is ------------------------------------------------------------------------------- */
 
-tern_status io_archive_open(tern_file *file)
+/* An archive that has neither PyTorch's files nor arrays: what it is, by a member's name. */
+static tern_status refuse(const tern_file *file)
 {
-    TERN_TRY(io_zip_open(file));
+    static const char *const known[][2] = {
+        {".dist-info/WHEEL", "a wheel of Python's"},
+        {"serialized_exported_program.json", "a .pt2 as PyTorch 2.1 to 2.7 wrote them: save the "
+                                             "program's state_dict() with torch.save"},
+        {"model.weights.h5", "a Keras model: save its weights as .npz or safetensors"},
+        {"META-INF/MANIFEST.MF", "a Java archive"},
+        {"xl/workbook.xml", "an Excel workbook: save it as CSV, which tern_datasets_csv reads"},
+        {"word/document.xml", "a Word document"},
+    };
     for (int i = 0; i < io_zip_count(file); i++) {
         io_member_facts facts;
         TERN_TRY(io_zip_member(file, i, &facts));
-        if (ends(facts.name, "/data.pkl"))
-            return io_torch_open(file);
+        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+            if (ends(facts.name, known[k][0]))
+                return io_bad(file, 0, "it is %s", known[k][1]);
     }
-    return io_npz_open(file);
+    return io_bad(file, 0, "it is a zip without a file of PyTorch's and without NumPy's arrays");
 }
 
-tern_status io_refuse_old(const tern_file *file, const char *kind)
+static tern_status open_one(archive *a, bool *found)
 {
-    return io_bad(file, 0,
-                  "it is %s, which is not read: load it with PyTorch and save it again, "
-                  "torch.save(model.state_dict(), ...)",
-                  kind);
+    static const char *const ends_with[] = {"/data.pkl", "/archive_format"};
+    tern_status (*const opens[])(archive *) = {open_checkpoint, NULL};
+    for (int i = 0; i < 2; i++) {
+        TERN_TRY(find_stem(a, ends_with[i], found));
+        if (!*found)
+            continue;
+        TERN_TRY(list_members(a));
+        TERN_TRY(check_byte_order(a));
+        return opens[i] ? opens[i](a) : io_torch_export_open(a->file, &a->members, a->stem.data);
+    }
+    return TERN_OK;
+}
+
+tern_status io_archive_open(tern_file *file)
+{
+    archive a = {.file = file};
+    bool found;
+    TERN_TRY(io_zip_open(file));
+    tern_status status = open_one(&a, &found);
+    tern_keys_free(&a.members);
+    tern_text_free(&a.stem);
+    if (status != TERN_OK || found)
+        return status;
+    TERN_TRY(io_npz_open(file));
+    return file->count ? TERN_OK : refuse(file);
 }

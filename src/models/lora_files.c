@@ -1,4 +1,4 @@
-/* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors. */
+/* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors, or .bin in older ones. */
 #include "models/lora.h"
 #include <errno.h>
 #include <stdio.h>
@@ -168,8 +168,15 @@ static tern_status take(const entry *e, void *user)
 
 static tern_status load_weights(const char *function, models_model *m, const char *directory)
 {
+    static const char *const files[] = {"adapter_model.safetensors", "adapter_model.bin"};
     char path[4096];
-    snprintf(path, sizeof path, "%s/adapter_model.safetensors", directory);
+    struct stat about;
+    snprintf(path, sizeof path, "%s/%s", directory, files[0]);
+    if (stat(path, &about) != 0)
+        snprintf(path, sizeof path, "%s/%s", directory, files[1]);
+    if (stat(path, &about) != 0)
+        return tern_fail(TERN_ERR_IO, "%s: \"%s\": the directory has neither %s nor %s", function,
+                         directory, files[0], files[1]);
     loading l = {function, tern_load(path, &(tern_load_options){.map_location = "cpu"}),
                  tern_state_dict_new()};
     tern_status status = l.file && l.own ? each_entry(m, take, &l) : tern_last_status();

@@ -316,18 +316,6 @@ static tern_status count_one(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-static tern_file *open_files(const char *directory)
-{
-    char path[4096];
-    struct stat about;
-    static const char *const files[] = {"model.safetensors", "model.safetensors.index.json"};
-    int i = 0;
-    snprintf(path, sizeof path, "%s/%s", directory, files[0]);
-    for (; i < 2 && stat(path, &about) != 0; i++)
-        snprintf(path, sizeof path, "%s/%s", directory, files[i]);
-    return tern_safe_open(path);
-}
-
 /* Which library's names a file of timm's architectures has: config.json's "names", where that does not say it. */
 static tern_status find_names(json_t *json, const char *directory)
 {
@@ -335,7 +323,7 @@ static tern_status find_names(json_t *json, const char *directory)
     if (!name || json_object_get(json, "names") ||
         (strncmp(name, "mobilenet", 9) != 0 && strncmp(name, "efficientnet", 12) != 0))
         return TERN_OK;
-    tern_file *file = open_files(directory);
+    tern_file *file = tern_safe_open(directory);
     if (!file)
         return TERN_ERR_IO;
     bool torchvision = tern_file_has(file, "features.0.0.weight");
@@ -348,7 +336,7 @@ static tern_status find_names(json_t *json, const char *directory)
 static tern_status fill_from(models_model *m, const char *directory,
                              const tern_pretrained_options *o)
 {
-    filling f = {.m = m, .o = o, .file = open_files(directory)};
+    filling f = {.m = m, .o = o, .file = tern_safe_open(directory)};
     const quantize_source source = {f.file, mark_used, &f, o->device};
     tern_status status = f.file ? TERN_OK : tern_last_status();
     if (f.file && !(f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used)))

@@ -124,8 +124,71 @@ static void check_unexpected(load *l)
     }
 }
 
+/* ---- the prefix that would do: a whole checkpoint was given in place of a model ----------------- */
+
+typedef struct prefix_search {
+    const load *l;
+    tern_text name; /* first a name of the module's that is missing, then prefixes and names */
+    size_t length;  /* of the prefix */
+    int present, absent;
+} prefix_search;
+
+static tern_status find_missing(const char *path, tern_tensor *x, void *user)
+{
+    prefix_search *s = user;
+    (void)x;
+    if (!s->name.length && tern_keys_find(&s->l->keys, path) < 0)
+        tern_text_add(&s->name, "%s", path);
+    return TERN_OK;
+}
+
+static tern_status count_with_prefix(const char *path, tern_tensor *x, void *user)
+{
+    prefix_search *s = user;
+    (void)x;
+    s->name.length = s->length;
+    tern_text_add(&s->name, "%s", path);
+    bool there = !s->name.failed && tern_keys_find(&s->l->dict->keys, s->name.data) >= 0;
+    s->present += there;
+    s->absent += !there;
+    return TERN_OK;
+}
+
+/* What all names of the module's have before them in the dict, to be freed; NULL: there is none. Of tied tensors one name is
+ * enough. */
+static char *find_prefix(const load *l, tern_module *m)
+{
+    enum { MOST_TRIED = 8 };
+    prefix_search s = {.l = l};
+    char *prefix = NULL;
+    if (tern_nn_each_state(m, find_missing, &s) != TERN_OK || !s.name.length)
+        return tern_text_free(&s.name), NULL;
+    char *missing = s.name.data;
+    const size_t n = s.name.length;
+    s.name = (tern_text){0};
+    for (int i = 0, tried = 0; i < l->dict->count && tried < MOST_TRIED && !prefix; i++) {
+        const char *key = l->dict->entries[i].key;
+        const size_t k = strlen(key);
+        if (k <= n || strcmp(key + k - n, missing) != 0)
+            continue;
+        tried++;
+        s.present = s.absent = 0;
+        tern_text_free(&s.name);
+        tern_text_add(&s.name, "%.*s", (int)(k - n), key);
+        s.length = k - n;
+        if (tern_nn_each_state(m, count_with_prefix, &s) == TERN_OK && !s.name.failed &&
+            (!s.absent || (l->tied && s.absent < s.present))) {
+            s.name.data[s.length] = '\0';
+            prefix = tern_copy_text(s.name.data);
+        }
+    }
+    tern_free(missing);
+    tern_text_free(&s.name);
+    return prefix;
+}
+
 /* One error for all that was found, in PyTorch's words. */
-static tern_status report(const load *l, const tern_module *m, const char *function)
+static tern_status report(const load *l, tern_module *m, const char *function)
 {
     bool keys = !l->options->no_strict && (l->missing.length || l->unexpected.length);
     if (l->missing.failed || l->unexpected.failed || l->sizes.failed)
@@ -133,12 +196,17 @@ static tern_status report(const load *l, const tern_module *m, const char *funct
     if (!keys && !l->sizes.length)
         return TERN_OK;
     bool missing = keys && l->missing.length, unexpected = keys && l->unexpected.length;
-    return tern_fail(TERN_ERR_STATE, "%s: Error(s) in loading state_dict for %s:%s%s%s%s%s%s%s",
-                     function, m->name, missing ? "\n\tMissing key(s) in state_dict: " : "",
-                     missing ? l->missing.data : "", missing ? ". " : "",
-                     unexpected ? "\n\tUnexpected key(s) in state_dict: " : "",
-                     unexpected ? l->unexpected.data : "", unexpected ? ". " : "",
-                     l->sizes.length ? l->sizes.data : "");
+    char *prefix = missing ? find_prefix(l, m) : NULL;
+    tern_status status = tern_fail(
+        TERN_ERR_STATE, "%s: Error(s) in loading state_dict for %s:%s%s%s%s%s%s%s%s%s%s", function,
+        m->name, prefix ? "\n\tAll that is missing is there under the prefix \"" : "",
+        prefix ? prefix : "", prefix ? "\": the option .prefix takes it away." : "",
+        missing ? "\n\tMissing key(s) in state_dict: " : "", missing ? l->missing.data : "",
+        missing ? ". " : "", unexpected ? "\n\tUnexpected key(s) in state_dict: " : "",
+        unexpected ? l->unexpected.data : "", unexpected ? ". " : "",
+        l->sizes.length ? l->sizes.data : "");
+    tern_free(prefix);
+    return status;
 }
 
 static tern_status count_one(const char *path, tern_tensor *x, void *user)

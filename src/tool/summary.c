@@ -153,9 +153,10 @@ const tool_command tool_summary = {
     .name = "summary",
     .arguments = "FILE",
     .summary = "Names, types and shapes of what is in a file",
-    .more = "FILE is a .safetensors, a .npy or .npz, a .pt of PyTorch's, the index of several "
-            "files or\n"
-            "their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
+    .more =
+        "FILE is a .safetensors, a .npy or .npz, a .pt of PyTorch's of any time, the index of "
+        "several\n"
+        "files or their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
     .most = 1,
     .options = options,
     .run = run,

@@ -31,6 +31,17 @@ static tern_dataset *csv_bare(const char *path)
 {
     return tern_datasets_csv(path, &(tern_csv_options){.no_header = true, .separator = ';'});
 }
+static tern_dataset *csv_options(const char *path)
+{
+    static const char *const words[] = {"-", "NA"};
+    return tern_datasets_csv(path, &(tern_csv_options){.separator = ';',
+                                                       .na_values = words,
+                                                       .n_na_values = 2,
+                                                       .comment = '#',
+                                                       .thousands = '.',
+                                                       .decimal = ',',
+                                                       .skiprows = 1});
+}
 static tern_dataset *lines(const char *path)
 {
     return tern_datasets_text_lines(path);
@@ -54,7 +65,7 @@ static const struct {
     const char *name;
     tern_dataset *(*read)(const char *path);
 } readers[] = {{"idx", idx},     {"csv", csv},       {"csv", csv_bare}, {"lines", lines},
-               {"image", image}, {"tokens", tokens}, {"tar", tar}};
+               {"image", image}, {"tokens", tokens}, {"tar", tar},      {"csv", csv_options}};
 enum { READERS = sizeof readers / sizeof *readers };
 
 /* Whether the input is for the one reader that is wanted, or for any. */

@@ -3,10 +3,11 @@
  *   fuzz_files [--seed S] [--first R] [--runs N | --seconds T] [--catch FOLDER]
  *   fuzz_files FILE|FOLDER...
  *
- * TERN_FUZZ_READER=plain|header|index|array|pickle tries one kind alone.
+ * TERN_FUZZ_READER=plain|header|index|array|pickle|stream tries one kind alone.
  * The first byte of an input says what the rest is: a file as it is, a header of safetensors or an
- * index beside it, an array or a pickle in an archive whose checksums are right. Inputs of a seed are
- * the files of tests/hostile_safetensors.c and a few that are right, with some bytes changed. */
+ * index beside it, an array or a pickle in an archive whose checksums are right, what stands behind the first three pickles of a
+ * file from before 1.6. Inputs of a seed are the files of tests/hostile_safetensors.c, PyTorch's of tests/golden/torch and a few
+ * that are right, with some bytes changed. */
 #define _GNU_SOURCE
 #include "../archive.h"
 #include "../hostile.h"
@@ -21,8 +22,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { PLAIN, HEADER, INDEX, ARRAY, PICKLE, FORMS };
-static const char *const forms[FORMS] = {"plain", "header", "index", "array", "pickle"};
+enum { PLAIN, HEADER, INDEX, ARRAY, PICKLE, STREAM, FORMS };
+static const char *const forms[FORMS] = {"plain", "header", "index", "array", "pickle", "stream"};
 
 /* Whether the form is the one that TERN_FUZZ_READER names, or there is no such name. */
 static bool is_wanted(int form)
@@ -75,6 +76,20 @@ static int header_of(const uint8_t *bytes, size_t size, char path[64])
     return fd;
 }
 
+/* The pickles that every stream begins with, and the input. */
+static int stream_of(const uint8_t *bytes, size_t size, char path[64])
+{
+    static const char begin[] = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
+                                "\x80\2M\xe9\3.\x80\2}X\x0d\0\0\0little_endian\x88s.";
+    uint8_t *file = malloc(sizeof begin - 1 + size);
+    memcpy(file, begin, sizeof begin - 1);
+    if (size)
+        memcpy(file + sizeof begin - 1, bytes, size);
+    int fd = file_of(file, sizeof begin - 1 + size, path);
+    free(file);
+    return fd;
+}
+
 static int input_file(const uint8_t *bytes, size_t size, char path[64])
 {
     int form = size ? bytes[0] % FORMS : PLAIN;
@@ -83,6 +98,7 @@ static int input_file(const uint8_t *bytes, size_t size, char path[64])
     return form == HEADER   ? header_of(bytes, size, path)
            : form == ARRAY  ? archive_of("x.npy", bytes, size, path)
            : form == PICKLE ? archive_of("a/data.pkl", bytes, size, path)
+           : form == STREAM ? stream_of(bytes, size, path)
                             : file_of(bytes, size, path);
 }
 
@@ -161,9 +177,36 @@ static void add_archive(const char *name, const char *bytes, size_t size)
     close(fd);
 }
 
+/* Files of PyTorch's own, whole; of streams also what stands behind the third pickle. */
+static void add_golden(void)
+{
+    DIR *folder = opendir(TEST_FOLDER "/golden/torch");
+    for (struct dirent *e; folder && (e = readdir(folder));) {
+        char path[4096];
+        static uint8_t bytes[1 << 14];
+        if (!strstr(e->d_name, ".pt") || strstr(e->d_name, ".safetensors") ||
+            strstr(e->d_name, "bomb"))
+            continue;
+        snprintf(path, sizeof path, "%s/golden/torch/%s", TEST_FOLDER, e->d_name);
+        FILE *file = fopen(path, "rb");
+        size_t n = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+        if (file)
+            fclose(file);
+        add(PLAIN, bytes, n);
+        for (size_t i = 0, stops = 0; strstr(e->d_name, "stream") && i + 1 < n && stops < 3; i++) {
+            stops += bytes[i] == '.' && bytes[i + 1] == 0x80;
+            if (stops == 3)
+                add(STREAM, bytes + i + 1, n - i - 1);
+        }
+    }
+    if (folder)
+        closedir(folder);
+}
+
 static void make_seeds(void)
 {
     hostile_file file;
+    add_golden();
     for (int i = 0; hostile_safetensors(i, &file); i++) {
         add(PLAIN, file.bytes, file.size);
         if (file.size > 8)
@@ -188,6 +231,10 @@ static void make_seeds(void)
                 "X\1\0\0\0"
                 "0X\3\0\0\0cpuK\6tQK\0K\2K\3\x86K\3K\1\x86\x89"
                 "ccollections\nOrderedDict\n)RtRs.");
+    ADD(PICKLE,
+        "\x80\4\x95\x40\0\0\0\0\0\0\0}\x94(\x8c\1a\x8c\2os\x8c\6system\x93\x8c\1x\x85R\x8c\1b"
+        "c__main__\nNet\n)\x81}\x8c\x0b_parameters}s\x8c\1xK\1sb\x8f(K\1\x90u.");
+    ADD(PICKLE, "(dp0\nS'a'\nI12\nsVb\n(lp1\nL7L\naF0.5\na(i__main__\nOld\nas.");
     ADD(PICKLE, "\x80\2ccollections\nOrderedDict\n)Rq\1(X\1\0\0\0aK\7X\1\0\0\0b]("
                 "G\x3f\xd0\0\0\0\0\0\0NJ\1\0\0\0"
                 "\x88\x89\x8a\1\5M\1\1X\1\0\0\0ce}(K\1h\1u)U\1xu}X\x9\0\0\0_metadata"
@@ -209,14 +256,28 @@ enum { ROOM = 1 << 18 };
 /* One change of the bytes; the new size. */
 static size_t change(uint8_t *bytes, size_t size, uint64_t *state)
 {
-    static const char *const words[] = {"0",       "9223372036854775807",
-                                        "-1",      "{}",
-                                        "[]",      "\"",
-                                        "\\u0000", ",",
-                                        "1e9",     "\xff\xff\xff\xff",
-                                        "]]]]]]",  "18446744073709551616",
-                                        "(",       "s",
-                                        "\x85",    "h"};
+    static const char *const words[] = {"0",
+                                        "9223372036854775807",
+                                        "-1",
+                                        "{}",
+                                        "[]",
+                                        "\"",
+                                        "\\u0000",
+                                        ",",
+                                        "1e9",
+                                        "\xff\xff\xff\xff",
+                                        "]]]]]]",
+                                        "18446744073709551616",
+                                        "(",
+                                        "s",
+                                        "\x85",
+                                        "h",
+                                        "R",
+                                        "b",
+                                        "\x81",
+                                        "\x94",
+                                        "cos\nsystem\n",
+                                        "Q"};
     size_t at = size ? next_random(state) % size : 0, other = size ? next_random(state) % size : 0;
     size_t n = size - (at > other ? at : other);
     n = n ? next_random(state) % (n < 40 ? n : 40) : 0;

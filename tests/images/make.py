@@ -1,4 +1,4 @@
-"""make.py -- small images of every kind, and what torchvision reads in them: python3 make.py > ../golden/decoded.txt"""
+"""make.py -- small images of every kind, and what torchvision reads in them, Pillow in those of CMYK: python3 make.py > ../golden/decoded.txt"""
 import os
 
 import numpy as np
@@ -25,6 +25,10 @@ save("deep.png", Image.fromarray(rng.integers(0, 65536, (3, 4)).astype(np.uint16
 save("colour.jpg", Image.fromarray(smooth), quality=85)
 save("grey.jpg", Image.fromarray(smooth[..., 0]), quality=85)
 save("cmyk.jpg", Image.fromarray(smooth).convert("CMYK"))
+data = open(os.path.join(here, "cmyk.jpg"), "rb").read()
+with open(os.path.join(here, "ycck.jpg"), "wb") as f:  # the same numbers, said to be of YCCK
+    at = data.index(b"Adobe") + 11
+    f.write(data[:at] + b"\2" + data[at + 1:])
 save("large.jpg", Image.fromarray(np.kron(smooth, np.ones((4, 4, 1))).astype(np.uint8)), quality=85)
 for name in ["colour.png", "grey.png", "palette.png", "colour.jpg", "grey.jpg", "large.jpg"]:
     z = decode_image(read_file(os.path.join(here, name)), mode=ImageReadMode.RGB)
@@ -37,3 +41,7 @@ deep = torch.from_numpy(np.asarray(Image.open(os.path.join(here, "deep.png"))).a
 z = torch.round(deep.double() / 257).long().expand(3, -1, -1)
 print("deep.png uint8 3", *z.shape)
 print(*z.contiguous().flatten().tolist())
+for name in ["cmyk.jpg", "ycck.jpg"]:  # which torchvision does not read
+    z = torch.from_numpy(np.asarray(Image.open(os.path.join(here, name)).convert("RGB"))).permute(2, 0, 1)
+    print(name, "uint8 3", *z.shape)
+    print(*z.contiguous().flatten().tolist())

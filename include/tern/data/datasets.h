@@ -40,12 +40,20 @@ typedef struct tern_csv_options {
         *columns; /* names of those that are values, in this order; NULL: all but label */
     int n_columns;
     const char *label; /* the column of the second tensor; NULL: there is none */
+    /* Words that are NaN in a column of values, as pandas's na_values; with empty_is_nan also those that pandas has
+     * by itself (NA, N/A, null, None, ...). */
+    const char *const *na_values;
+    int n_na_values;
+    char comment;   /* what stands behind it in a line is left out; '\0': nothing */
+    char thousands; /* within a number's digits it is left out, as ',' in "1,000"; '\0': nothing */
+    char decimal;   /* default '.' */
+    int64_t skiprows; /* lines at the beginning of the file that are passed over */
     uint64_t reserved[4];
 } tern_csv_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_csv_options tern_csv_defaults(void);
-/* A table of numbers (RFC 4180): values (columns) float32, and the label int64: its number where all
- * are whole numbers, else the number of its text among all, sorted. */
+/* A table of numbers (RFC 4180), also packed by gzip: values (columns) float32, and the label int64: its number where all
+ * are whole numbers, else the number of its text among all, sorted. Lines end with LF, CR LF or CR (pandas.read_csv). */
 TERN_API tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options);
 /* A line each: its bytes (n), uint8, without the end of line. */
 TERN_API tern_dataset *tern_datasets_text_lines(const char *path);
@@ -65,7 +73,8 @@ typedef struct tern_image_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_options tern_image_defaults(void);
 /* A PNG or JPEG of n bytes as RGB (3, H, W), uint8, on the cpu (torchvision.io.decode_image):
- * palettes and greys become colours, 16 bits 8, alpha is dropped, EXIF's orientation ignored. */
+ * palettes, greys and a JPEG's CMYK (as Pillow's convert("RGB")) become colours, 16 bits 8, alpha is dropped, EXIF's
+ * orientation ignored. */
 TERN_API tern_tensor *tern_image_decode(const void *bytes, size_t n,
                                         const tern_image_options *options);
 /* The same of a file (torchvision.io.read_image). */
@@ -88,7 +97,8 @@ TERN_API tern_dataset *tern_datasets_image_folder(const char *root,
 /* Samples of paths[n_paths]: files whose names agree up to the first point are one sample. Tensor k
  * of an item is the file that ends in one of fields[k], "jpg;jpeg;png": images (3, H, W) uint8; cls,
  * a number: int64; all others their bytes, uint8. A sample without one of them is left out. The
- * archives are indexed when they are opened, and items are read where they lie. */
+ * archives are indexed when they are opened, and items are read where they lie; one that is packed by gzip is unpacked into
+ * memory. */
 TERN_API tern_dataset *tern_datasets_tar(const char *const *paths, int n_paths,
                                          const char *const *fields, int n_fields,
                                          const tern_image_options *options);

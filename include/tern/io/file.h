@@ -4,10 +4,10 @@
  *   tern_state_dict *back = tern_load("model.safetensors", NULL);
  *
  * What is loaded: safetensors, one file or several with their index; NumPy's arrays (.npy, .npz);
- * PyTorch's state dicts and checkpoints (.pt, .pth), their tensors under names joined by dots and
+ * PyTorch's files of all times (.pt, .pth, .bin, TorchScript, .pt2), their tensors under names joined by dots and
  * their numbers and texts as metadata. A file's kind is read from its first bytes, never from its
- * name. Nothing in a file is run, no size in it is believed before it was compared with the file's,
- * and one that is damaged is TERN_ERR_IO with the tensor and the place in the message.
+ * name; a kind that is not read is refused by its name. Nothing in a file is run, no size in it is believed before it was
+ * compared with the file's, and one that is damaged is TERN_ERR_IO with the tensor and the place in the message.
  *
  * What is saved is complete or not there: a file is written under no name, brought to the disk
  * (fsync), and then takes the place of the old one (rename). A failure or the end of the process
@@ -58,9 +58,11 @@ typedef struct tern_load_options {
 TERN_API tern_load_options tern_load_defaults(void);
 
 /* All that is in a file, to be freed with tern_state_dict_free: of several files the index
- * ("model.safetensors.index.json") or their folder. Needs memory for the tensors, and 16 MiB where
- * they go to a device. Errors: TERN_ERR_IO; TERN_ERR_DTYPE for types that tern does not have, unless
- * only leaves them out; TERN_ERR_ARGUMENT where a name of only is not there; TERN_ERR_UNSUPPORTED
+ * ("model.safetensors.index.json") or their folder, in which model.safetensors, its index, pytorch_model.bin, its index and
+ * adapter_model are looked for in this order. Needs memory for the tensors, and 16 MiB where
+ * they go to a device. What a pickle has besides tensors, numbers and texts is an object that is not understood: metadata lists
+ * the names of such classes and functions under "__opaque__". Errors: TERN_ERR_IO; TERN_ERR_DTYPE for types that tern does not
+ * have, and tensors that are quantized, sparse, conjugated or without data, unless only leaves them out; TERN_ERR_ARGUMENT where a name of only is not there; TERN_ERR_UNSUPPORTED
  * for an archive without libzip. */
 TERN_API tern_state_dict *tern_load(const char *path, const tern_load_options *options);
 
@@ -85,7 +87,7 @@ TERN_API bool tern_file_has(const tern_file *file, const char *name);
 TERN_API tern_shape tern_file_shape(const tern_file *file, const char *name);
 /* Its type; TERN_DTYPE_DEFAULT for one that tern does not have, and after an error. */
 TERN_API tern_dtype tern_file_dtype(const tern_file *file, const char *name);
-/* Its type as safetensors calls it ("BF16", "F4"), borrowed; NULL after an error. */
+/* Its type as safetensors calls it ("BF16", "F4"), "?" for a tensor that can't be read at all, borrowed; NULL after an error. */
 TERN_API const char *tern_file_dtype_name(const tern_file *file, const char *name);
 /* A tensor, onto device. It belongs to the innermost scope. */
 TERN_API tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device);

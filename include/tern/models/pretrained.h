@@ -16,7 +16,7 @@
 
 TERN_BEGIN_DECLS
 
-/* ---- a directory: config.json, model.safetensors or its shards -------------------------------- */
+/* ---- a directory: config.json; model.safetensors, its shards, or pytorch_model.bin ------------- */
 
 typedef struct tern_pretrained_options {
     const char *device; /* NULL: the default device */
@@ -33,7 +33,7 @@ typedef struct tern_pretrained_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_pretrained_options tern_pretrained_defaults(void);
 
-/* The model that config.json describes with the weights of model.safetensors or of its shards
+/* The model that config.json describes with the weights of model.safetensors, pytorch_model.bin or of shards
  * (AutoModel.from_pretrained, timm.create_model), in the mode of evaluation; tern_nn_free frees it. Which model:
  * architectures[0], else timm's architecture; with num_labels the one that classifies, of that
  * model_type. Weights are read one after the other into their places. Errors: TERN_ERR_IO, TERN_ERR_UNSUPPORTED for

@@ -1,6 +1,7 @@
 /* protobuf.c -- ONNX's messages, read with protobuf-c within limits, and written. */
 #include "io/onnx/protobuf.h"
 #include "base/dynlib.h"
+#include "base/magic.h"
 #include "base/memory.h"
 #include <pthread.h>
 #include <stddef.h>
@@ -200,8 +201,8 @@ Onnx__ModelProto *onnx_unpack_model(onnx_budget *budget, const uint8_t *bytes, s
         return NULL;
     const char *why = refusal(bytes, n);
     if (why)
-        return tern_fail_null(TERN_ERR_IO, "tern_onnx_load: %s is not an ONNX model: %s", path,
-                              why);
+        return tern_fail_null(TERN_ERR_IO, "tern_onnx_load: %s is not an ONNX model: %s%s", path,
+                              why, tern_magic_say(bytes, n).text);
     *budget = (onnx_budget){.allocator = {budget_alloc, budget_free, budget},
                             .left = 16 * n + ((size_t)1 << 20)};
     uint64_t failures = tern_failures();
@@ -210,8 +211,8 @@ Onnx__ModelProto *onnx_unpack_model(onnx_budget *budget, const uint8_t *bytes, s
         tern_fail(
             TERN_ERR_IO,
             "tern_onnx_load: %s is not an ONNX model: protobuf-c can't read it in %zu bytes of "
-            "memory",
-            path, 16 * n + ((size_t)1 << 20));
+            "memory%s",
+            path, 16 * n + ((size_t)1 << 20), tern_magic_say(bytes, n).text);
     return model;
 }
 

@@ -37,18 +37,17 @@ char *tk_read_file(const char *function, const char *path, bool may_lack, size_t
     return bytes;
 }
 
-/* NULL after an error. */
-static json_t *parse(const char *function, const char *what, const char *bytes, size_t n)
+/* NULL after an error. where: the function, and the file behind it. */
+static json_t *parse(const char *where, const char *bytes, size_t n)
 {
     json_error_t error;
     json_t *json = json_loadb(bytes, n, JSON_ALLOW_NUL, &error);
     if (json && json_is_object(json))
         return json;
     if (json)
-        tern_fail(TERN_ERR_IO, "%s: %s is not a JSON object", function, what);
+        tern_fail(TERN_ERR_IO, "%s: it is not a JSON object", where);
     else
-        tern_fail(TERN_ERR_IO, "%s: %s is not JSON: %s at line %d", function, what, error.text,
-                  error.line);
+        tern_fail(TERN_ERR_IO, "%s: it is not JSON: %s at line %d", where, error.text, error.line);
     json_decref(json);
     return NULL;
 }
@@ -91,7 +90,7 @@ tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_
     tern_status status;
     json_t *json = tk_lists_read(&t->model, bytes, n, &status);
     if (!json && status == TERN_OK)
-        json = parse(function, "tokenizer.json", bytes, n);
+        json = parse(function, bytes, n);
     t->pad_id = t->bos_id = t->eos_id = -1;
     t->n_json = n;
     t->json = json ? tk_copy(bytes, n) : NULL;
@@ -138,7 +137,9 @@ static tern_status read_config(tern_tokenizer *t, const char *function, const ch
     char *bytes = tk_read_file(function, path, true, &n);
     if (!bytes)
         return n ? TERN_ERR_IO : TERN_OK;
-    json_t *json = parse(function, "tokenizer_config.json", bytes, n);
+    char where[5000];
+    snprintf(where, sizeof where, "%s: %s", function, path);
+    json_t *json = parse(where, bytes, n);
     free(bytes);
     if (!json)
         return TERN_ERR_IO;
@@ -168,7 +169,9 @@ static tern_tokenizer *read_at(const char *function, const char *path, const cha
     size_t n;
     uint64_t wrong = 0;
     char *bytes = tk_read_file(function, path, false, &n);
-    tern_tokenizer *t = bytes ? tk_tokenizer_read(function, bytes, n) : NULL;
+    char where[5000]; /* what every message about the file begins with */
+    snprintf(where, sizeof where, "%s: %s", function, path);
+    tern_tokenizer *t = bytes ? tk_tokenizer_read(where, bytes, n) : NULL;
     free(bytes);
     if (t && config)
         wrong = read_config(t, function, config) != TERN_OK;
