@@ -1,6 +1,7 @@
 /* file.c -- files that are open for reading: their kinds, and what is told of them. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "io/gguf.h"
 #include "io/numpy.h"
 #include "io/torch.h"
 #include "io/out.h"
@@ -153,6 +154,7 @@ void tern_file_free(tern_file *file)
     for (int i = 0; i < file->count; i++)
         tern_free(file->entries[i].dims); /* names with them */
     tern_keys_free(&file->keys);
+    io_gguf_free(file->gguf);
     tern_state_dict_free(file->notes);
     tern_free(file->entries);
     tern_free(file->parts);
@@ -182,6 +184,8 @@ static tern_status open_any(tern_file *file)
         return io_archive_open(file);
     if (memcmp(head, "\x93NUMPY", 6) == 0)
         return io_npy_open(file);
+    if (io_gguf_is_head(head))
+        return io_gguf_open(file);
     if (memcmp(head, legacy, sizeof legacy - 1) == 0)
         return io_refuse_old(file, "of the form that PyTorch wrote before 1.6");
     if (memcmp(head + 257, "ustar", 5) == 0)
@@ -295,7 +299,7 @@ tern_dtype tern_file_dtype(const tern_file *file, const char *name)
 const char *tern_file_dtype_name(const tern_file *file, const char *name)
 {
     const io_entry *e = find(file, name, "tern_file_dtype_name");
-    return !e ? NULL : e->type ? e->type->name : e->foreign;
+    return !e ? NULL : e->block ? e->block->name : e->type ? e->type->name : e->foreign;
 }
 
 tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device)

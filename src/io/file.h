@@ -3,6 +3,7 @@
 #define TERN_IO_FILE_INSIDE_H
 #include "base/keys.h"
 #include "base/text.h"
+#include "io/block.h"
 #include "io/types.h"
 #include <tern/io/file.h>
 
@@ -16,6 +17,8 @@ typedef struct io_entry {
     int ndim;
     int part;
     bool is_strided, is_swapped; /* its bytes stand in the other order */
+    /* Its bytes in the file are blocks, and those of `bytes` what they are decoded to; NULL: they are elements. */
+    const io_block *block;
 } io_entry;
 
 /* Bytes of an entry that come in one after the other. */
@@ -59,6 +62,7 @@ struct tern_file {
     int count, capacity;
     tern_keys keys;         /* of the entries */
     tern_state_dict *notes; /* metadata */
+    struct io_gguf *gguf;   /* that of a GGUF with its types; NULL: it is none (gguf.h) */
 };
 
 /* ---- kinds of files: each fills a file whose first part is open ---------------------------------- */
@@ -73,6 +77,8 @@ extern const io_reader io_plain_reader;
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device);
 /* It is; of the innermost scope. */
 tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape);
+/* All bytes of a part, which are read when they are first touched; they live as long as the part. NULL after an error. */
+const unsigned char *io_map_bytes(tern_file *file, int part);
 /* NULL is fine. */
 void io_map_release(void *map);
 

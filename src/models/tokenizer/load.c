@@ -1,4 +1,5 @@
 /* load.c -- a tokenizer from tokenizer.json, and what tokenizer_config.json beside it says. */
+#include "models/gguf/gguf.h"
 #include "models/tokenizer/tokenizer.h"
 #include <errno.h>
 #include <stdio.h>
@@ -180,12 +181,29 @@ static tern_tokenizer *read_at(const char *function, const char *path, const cha
     return NULL;
 }
 
+/* That of a GGUF file, before which a tokenizer.json beside it goes. */
+static tern_tokenizer *of_gguf(const char *function, const char *file)
+{
+    char path[2][4096];
+    const char *slash = strrchr(file, '/');
+    int n = slash ? (int)(slash - file) + 1 : 0;
+    struct stat about;
+    if (snprintf(path[0], sizeof path[0], "%.*stokenizer.json", n, file) < (int)sizeof path[0] &&
+        snprintf(path[1], sizeof path[1], "%.*stokenizer_config.json", n, file) <
+            (int)sizeof path[1] &&
+        stat(path[0], &about) == 0)
+        return read_at(function, path[0], path[1]);
+    return gguf_tokenizer(function, file);
+}
+
 tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
 {
     static const char function[] = "tern_tokenizer_from_pretrained";
     char path[2][4096];
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
+    if (gguf_is_file(directory))
+        return of_gguf(function, directory);
     if (snprintf(path[0], sizeof path[0], "%s/tokenizer.json", directory) >= (int)sizeof path[0] ||
         snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
             (int)sizeof path[1])
@@ -198,6 +216,8 @@ tern_tokenizer *tern_tokenizer_from_file(const char *path)
     static const char function[] = "tern_tokenizer_from_file";
     if (!path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
+    if (gguf_is_file(path))
+        return gguf_tokenizer(function, path);
     return read_at(function, path, NULL);
 }
 
