@@ -198,6 +198,8 @@ static void tokenizers_give_the_ids_of_tokenizer_json(void **state)
         tern_tokenizer *a = open_tokenizer(GOLDEN "gguf/tokenizer_%s.gguf", tokenizers[i].name);
         tern_tokenizer *b = open_tokenizer(GOLDEN "tokenizers/%s.json", tokenizers[i].name);
         assert_int_equal(tern_tokenizer_vocab_size(a), tern_tokenizer_vocab_size(b));
+        assert_string_equal(tern_tokenizer_chat_template(a), "{{ messages }}");
+        assert_null(tern_tokenizer_chat_template(b));
         for (int k = 0; k < TEXTS; k++) {
             if (k == tokenizers[i].but)
                 continue;

@@ -139,6 +139,17 @@ io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, c
     return e;
 }
 
+uint64_t io_entry_bytes(const io_entry *e)
+{
+    const io_block *b = e->block;
+    uint64_t n = e->is_strided ? (uint64_t)e->type->bits / 8 : 0;
+    for (int i = 0; i < e->ndim && e->is_strided; i++)
+        n *= (uint64_t)e->dims[i]; /* at most what the file has */
+    if (e->is_strided)
+        return n;
+    return b ? e->bytes / sizeof(float) / (uint64_t)b->elements * (uint64_t)b->bytes : e->bytes;
+}
+
 void tern_file_free(tern_file *file)
 {
     if (!file)
@@ -300,6 +311,12 @@ const char *tern_file_dtype_name(const tern_file *file, const char *name)
 {
     const io_entry *e = find(file, name, "tern_file_dtype_name");
     return !e ? NULL : e->block ? e->block->name : e->type ? e->type->name : e->foreign;
+}
+
+uint64_t tern_file_nbytes(const tern_file *file, const char *name)
+{
+    const io_entry *e = find(file, name, "tern_file_nbytes");
+    return e ? io_entry_bytes(e) : 0;
 }
 
 tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device)

@@ -91,6 +91,8 @@ int io_take_part(tern_file *file, tern_file *from);
 /* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
 io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
                        int ndim, bool is_strided);
+/* How many bytes an entry's elements take in the file. */
+uint64_t io_entry_bytes(const io_entry *e);
 /* Bytes of a part, all or an error. */
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what);

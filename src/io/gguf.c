@@ -271,17 +271,12 @@ static tern_status take_record(reader *r)
 
 /* ---- where they are ---------------------------------------------------------------------- */
 
-static uint64_t bytes_of(const io_entry *e)
-{
-    return e->block ? e->bytes / 4 / (uint64_t)e->block->elements * (uint64_t)e->block->bytes
-                    : e->bytes;
-}
-
 static int by_place(const void *a, const void *b)
 {
     const io_entry *x = *(io_entry *const *)a, *y = *(io_entry *const *)b;
-    return x->at != y->at ? (x->at > y->at ? 1 : -1)
-                          : (bytes_of(x) > bytes_of(y)) - (bytes_of(x) < bytes_of(y));
+    return x->at != y->at
+               ? (x->at > y->at ? 1 : -1)
+               : (io_entry_bytes(x) > io_entry_bytes(y)) - (io_entry_bytes(x) < io_entry_bytes(y));
 }
 
 /* One behind the other, each where the padding of the last one ends; offsets become places in the file. */
@@ -290,7 +285,7 @@ static tern_status check_order(const reader *r, io_entry **sorted, size_t n)
     uint64_t at = 0, left = (uint64_t)(r->end - r->begin) - r->data;
     for (size_t i = 0; i < n; i++) {
         io_entry *e = sorted[i];
-        uint64_t bytes = bytes_of(e);
+        uint64_t bytes = io_entry_bytes(e);
         if (e->at != at)
             return BAD(r,
                        "tensor `%s` is at offset %llu of the data, and %llu is expected, where the "

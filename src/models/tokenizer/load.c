@@ -152,7 +152,11 @@ static tern_status read_config(tern_tokenizer *t, const char *function, const ch
     t->pad_id = named(t, json, "pad_token", t->pad_id);
     t->bos_id = named(t, json, "bos_token", t->bos_id);
     t->eos_id = named(t, json, "eos_token", t->eos_id);
+    const char *chat = json_string_value(json_object_get(json, "chat_template"));
+    t->chat_template = chat ? tk_copy(chat, strlen(chat)) : NULL;
     json_decref(json);
+    if (chat && !t->chat_template)
+        return TERN_ERR_MEMORY;
     return TERN_OK;
 }
 
@@ -219,6 +223,11 @@ tern_tokenizer *tern_tokenizer_from_file(const char *path)
     if (gguf_is_file(path))
         return gguf_tokenizer(function, path);
     return read_at(function, path, NULL);
+}
+
+const char *tern_tokenizer_chat_template(const tern_tokenizer *t)
+{
+    return t ? t->chat_template : NULL;
 }
 
 tern_status tern_tokenizer_save(const tern_tokenizer *t, const char *path)
