@@ -216,3 +216,11 @@ const io_block *io_block_of(uint32_t id)
             return &blocks[i];
     return NULL;
 }
+
+const io_block *io_block_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (strcmp(blocks[i].name, name) == 0)
+            return &blocks[i];
+    return NULL;
+}

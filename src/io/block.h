@@ -1,6 +1,7 @@
 /* block.h -- element types of GGUF: blocks of elements that share their scales, decoded to float32. */
 #ifndef TERN_IO_BLOCK_H
 #define TERN_IO_BLOCK_H
+#include "base/error.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +15,8 @@ typedef struct io_block {
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
 
-enum { IO_MOST_BLOCK = 292 };
-
-/* The row of a type's number; NULL: there is none. */
+/* The row of a type's number, or of its name; NULL: there is none. */
 const io_block *io_block_of(uint32_t id);
+TERN_PRIVATE const io_block *io_block_named(const char *name);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef TERN_IO_GGUF_H
 #define TERN_IO_GGUF_H
 #include "base/error.h"
+#include "io/block.h"
 #include <tern/io/file.h>
 
 typedef enum io_gguf_kind {
@@ -32,6 +33,9 @@ typedef struct io_gguf_value {
 /* False: the file is no GGUF, or has no such key; *value is zeroed then. */
 TERN_PRIVATE bool io_gguf_find(const tern_file *file, const char *key, io_gguf_value *value);
 TERN_PRIVATE bool io_gguf_is(const tern_file *file);
+/* The blocks of a matrix as they lie, (rows, bytes of a row) of u8, onto device; of the innermost scope. NULL after an error, and where
+ * the tensor is none of blocks that are decoded. */
+TERN_PRIVATE tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *device);
 /* Bytes of a number of that kind; 0 of texts and arrays. */
 TERN_PRIVATE size_t io_gguf_size(io_gguf_kind kind);
 /* A number that is whole, by value; false for others. */

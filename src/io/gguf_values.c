@@ -28,6 +28,22 @@ bool io_gguf_find(const tern_file *file, const char *key, io_gguf_value *value)
     return i >= 0;
 }
 
+tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *device)
+{
+    int i = tern_keys_find(&file->keys, name);
+    const io_entry *from = i < 0 ? NULL : &file->entries[i];
+    if (!from || !from->block || from->ndim != 2)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: \"%s\": `%s` is no matrix of blocks",
+                              file->function, file->path, IO_SHOW(name));
+    int64_t dims[2] = {from->dims[0], from->dims[1] / from->block->elements * from->block->bytes};
+    io_entry e = *from;
+    e.dims = dims;
+    e.type = io_type_named("U8");
+    e.bytes = io_entry_bytes(from);
+    e.block = NULL;
+    return io_read(file, &e, -1, -1, device, file->function);
+}
+
 size_t io_gguf_size(io_gguf_kind kind)
 {
     return (size_t)kinds[kind].bytes;

@@ -1,5 +1,6 @@
 /* pretrained.c -- models of directories: made by config.json, filled from files. */
 #include "models/gguf/gguf.h"
+#include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"
 #include <fnmatch.h>
@@ -244,8 +245,9 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
                          (long long)(shape.ndim ? shape.dims[0] : 0));
     tern_tensor *values = tern_file_get(f->file, name, f->o->device);
     values = values && is_gguf ? gguf_values(f->m, path, values) : values;
-    if (values && f->o->dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
-        values = tern_to_dtype(values, f->o->dtype);
+    tern_dtype dtype = is_gguf && !f->o->dtype ? TERN_F32 : f->o->dtype;
+    if (values && dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
+        values = tern_to_dtype(values, dtype);
     if (values && tern_dtype_is_floating_point(tern_dtype_of(x)) &&
         !tern_dtype_is_floating_point(tern_dtype_of(values)))
         return tern_fail(TERN_ERR_STATE, "%s: %s is of %s in the file, and no quantized layer's",
@@ -361,7 +363,8 @@ static tern_status fill_from(models_model *m, tern_file *file, const tern_pretra
     if (f.file && !(f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used)))
         status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
     if (status == TERN_OK)
-        status = quantize_read_layers(m, &source);
+        status = io_gguf_is(file) && !o->dtype ? gguf_read_layers(m, file, o->device, mark_used, &f)
+                                               : quantize_read_layers(m, &source);
     if (status == TERN_OK)
         status = tern_nn_each_state(m->module, count_one, &f.capacity);
     if (status == TERN_OK) {
@@ -431,16 +434,13 @@ static models_model *make_from(json_t *json, tern_file *file, const char *path, 
 static models_model *from_gguf(const char *path, const tern_pretrained_options *o)
 {
     gguf_file g;
-    tern_pretrained_options in_f32 = *o;
     tern_file *file = tern_safe_open(path);
     json_t *json = NULL;
-    if (!o->dtype)
-        in_f32.dtype = TERN_F32;
     if (file && gguf_begin(&g, file, from_pretrained, path) == TERN_OK &&
         gguf_check_vocabulary(&g) == TERN_OK)
         json = gguf_config(&g);
     if (json)
-        return make_from(json, file, path, false, &in_f32);
+        return make_from(json, file, path, false, o);
     tern_file_free(file);
     return NULL;
 }
