@@ -158,6 +158,51 @@ static void blocks_stay_blocks(void **state)
     }
 }
 
+static void a_tied_head_shares_the_embeddings_blocks(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = load(GOLDEN "gguf/gpt2.gguf", "cpu");
+        tern_tensor *ids = tern_from_data((int64_t[]){1, 2, 3}, TERN_SHAPE(1, 3), TERN_I64, "cpu");
+        tern_tensor *before = result(m, ids);
+        assert_non_null(tern_nn_to(m, device));
+        assert_near(result(m, tern_to(ids, device)), before, 1e-5, 0);
+        assert_ptr_equal(tern_nn_buffer(tern_nn_child(m, "lm_head"), "weight"),
+                         tern_nn_buffer(tern_nn_child(m, "transformer.wte"), "weight"));
+        tern_nn_free(m);
+    }
+}
+
+static void losses_need_no_logits(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        int64_t labels[2][4] = {{1, 2, -100, 4}, {5, 47, 0, -100}};
+        tern_module *m = load(GOLDEN "gguf/llama.gguf", device);
+        tern_tensor *ids =
+            tern_from_data((int64_t[]){1, 2, 3, 4, 5, 6, 7, 8}, TERN_SHAPE(2, 4), TERN_I64, device);
+        tern_model_inputs in = {.input_ids = ids,
+                                .labels =
+                                    tern_from_data(*labels, TERN_SHAPE(2, 4), TERN_I64, device)};
+        tern_model_outputs out;
+        assert_ok(tern_models_call(m, &in, &out));
+        assert_near(tern_models_loss(m, &in), out.loss, 1e-6, 0);
+        labels[0][1] = 48;
+        in.labels = tern_from_data(*labels, TERN_SHAPE(2, 4), TERN_I64, device);
+        tern_tensor *loss = tern_models_loss(m, &in);
+        if (strcmp(device, "cpu") == 0)
+            assert_error(TERN_ERR_ARGUMENT, "label 48 is out of range: 0 to 47");
+        else {
+            double *value = test_read(loss);
+            assert_true(isnan(*value));
+            free(value);
+        }
+        tern_nn_free(m);
+    }
+}
+
 /* Of every type, on rows that are tiles of their own, too: x W^T and the gradient of x. */
 static void products_over_blocks_are_those_of_numbers(void **state)
 {
@@ -389,6 +434,8 @@ int main(void)
         TEST(every_parameter_is_the_hubs),
         TEST(blocks_are_saved_as_numbers),
         TEST(blocks_stay_blocks),
+        TEST(a_tied_head_shares_the_embeddings_blocks),
+        TEST(losses_need_no_logits),
         TEST(products_over_blocks_are_those_of_numbers),
         TEST(halves_are_what_the_caller_asks_for),
         TEST(logits_and_tokens_are_pytorchs),

@@ -408,9 +408,11 @@ static models_model *make_from(json_t *json, tern_file *file, const char *path, 
                                const tern_pretrained_options *o)
 {
     models_model *m = NULL;
+    models_hollow = io_gguf_is(file);
     TERN_SCOPE
         TERN_SKIP_INIT
     m = make(json, o->num_labels, from_pretrained);
+    models_hollow = false;
     if (!m) {
         tern_file_free(file);
         return NULL;

@@ -1,5 +1,6 @@
 /* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads, elsewhere by a kernel, element by
  * element. Both give the same bits (io/block.c says why). */
+#include "models/gguf/fast.h"
 #include "models/gguf/layer.h"
 #include <pthread.h>
 #include <string.h>
@@ -136,12 +137,13 @@ static void decode_here(const gguf_layer *l, float *w, const unsigned char *bloc
                         int64_t n)
 {
     const io_block *b = l->block;
+    const gguf_decoder decode = gguf_decoder_of(b);
     const int threads = tern_get_num_threads();
     (void)threads;
 #pragma omp parallel for num_threads(threads) if (n * l->columns >= 1 << 15)
     for (int64_t r = 0; r < n; r++)
         for (int64_t k = 0; k < bytes / b->bytes; k++)
-            b->decode(blocks + r * bytes + k * b->bytes, w + r * l->columns + k * b->elements);
+            decode(blocks + r * bytes + k * b->bytes, w + r * l->columns + k * b->elements);
 }
 
 tern_tensor *gguf_decode(const gguf_layer *l, tern_tensor *blocks, int64_t from, int64_t n)
@@ -164,4 +166,30 @@ tern_tensor *gguf_decode(const gguf_layer *l, tern_tensor *blocks, int64_t from,
     else if (decode_there(l, w, blocks, from, n) != TERN_OK)
         return NULL;
     return w;
+}
+
+tern_tensor *gguf_multiply_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
+{
+    tern_shape shape = tern_shape_of(x);
+    const int64_t n = l->columns ? tern_numel(x) / l->columns : 0, bytes = tern_size(blocks, 1);
+    shape.dims[shape.ndim - 1] = l->rows;
+    tern_tensor *given = tern_contiguous(x), *y = tern_empty(shape, TERN_F32, "cpu");
+    if (!given || !y)
+        return NULL;
+    const float *from = tern_data(given);
+    const unsigned char *row = tern_data(blocks);
+    float *to = tern_data(y);
+    const int threads = tern_get_num_threads();
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (l->rows * l->columns >= 1 << 15)
+    for (int64_t r = 0; r < l->rows; r++)
+        gguf_dot(l->block, row + r * bytes, l->columns, from, (int)n, to + r, l->rows);
+    return y;
+}
+
+bool gguf_is_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
+{
+    return strcmp(tern_device(blocks), "cpu") == 0 && strcmp(tern_device(x), "cpu") == 0 &&
+           tern_dtype_of(x) == TERN_F32 && tern_numel(x) > 0 && tern_is_contiguous(blocks) &&
+           tern_numel(x) <= GGUF_FEW * l->columns && !tern_is_capturing();
 }

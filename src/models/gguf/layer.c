@@ -32,7 +32,7 @@ tern_tensor *gguf_weight(tern_module *m)
 
 /* ---- products ------------------------------------------------------------------------------ */
 
-static int64_t rows_of_tile(const gguf_layer *l)
+int64_t gguf_rows_of_tile(const gguf_layer *l)
 {
     int64_t n = TILE / (l->columns ? l->columns : 1);
     n = n < 1 ? 1 : n;
@@ -43,12 +43,14 @@ static int64_t rows_of_tile(const gguf_layer *l)
 static tern_tensor *multiply(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
 {
     tern_shape shape = tern_shape_of(x);
-    const int64_t once = rows_of_tile(l);
+    const int64_t once = gguf_rows_of_tile(l);
     tern_tensor *given = tern_to_dtype(x, TERN_F32), *y = NULL;
     if (shape.ndim < 1 || shape.dims[shape.ndim - 1] != l->columns)
         return tern_fail_null(
             TERN_ERR_SHAPE, "%s: x ends in %lld, and %lld inputs are expected", linear_name,
             (long long)(shape.ndim ? shape.dims[shape.ndim - 1] : -1), (long long)l->columns);
+    if (gguf_is_few(l, x, blocks))
+        return gguf_multiply_few(l, x, blocks);
     shape.dims[shape.ndim - 1] = l->rows;
     if (once == l->rows) {
         tern_tensor *w = gguf_decode(l, blocks, 0, l->rows);
@@ -70,7 +72,7 @@ static tern_tensor *multiply(const gguf_layer *l, tern_tensor *x, tern_tensor *b
 /* dy W, in float32. */
 static tern_tensor *multiply_back(const gguf_layer *l, tern_tensor *dy, tern_tensor *blocks)
 {
-    const int64_t once = rows_of_tile(l);
+    const int64_t once = gguf_rows_of_tile(l);
     tern_tensor *given = tern_to_dtype(dy, TERN_F32), *dx = NULL;
     tern_status status = given ? TERN_OK : tern_last_status();
     for (int64_t at = 0, n; at < l->rows && status == TERN_OK; at += n)

@@ -21,6 +21,15 @@ tern_tensor *gguf_weight(tern_module *m);
 /* Rows from .. from + n of blocks as float32 (decode.c). */
 tern_tensor *gguf_decode(const gguf_layer *l, tern_tensor *blocks, int64_t from, int64_t n);
 
+/* Whether x is a few rows on the cpu, as tokens that are generated are; x W^T of them reads blocks as they lie. */
+bool gguf_is_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
+tern_tensor *gguf_multiply_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
+
+/* How many rows are decoded at a time. */
+int64_t gguf_rows_of_tile(const gguf_layer *l);
+/* The mean cross entropy of labels (M) behind the head, of x (..., columns) of M rows, without logits (loss.c). */
+tern_tensor *gguf_cross_entropy(tern_module *head, tern_tensor *x, tern_tensor *labels);
+
 /* ---- of a file (layers.c) ---------------------------------------------------------------------- */
 
 /* Linear layers and embeddings of m whose matrices are blocks in the file become layers over them, on device; `used` hears of the
