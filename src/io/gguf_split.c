@@ -40,8 +40,20 @@ static tern_status check_key(const tern_file *file, const char *key, int64_t exp
     bool is_there = io_gguf_find(file, key, &v);
     if (is_there && !v.is_array && io_gguf_integer(v.kind, v.bytes, &x) && x == expected)
         return TERN_OK;
-    return io_bad(file, 0, "`%s` is %s, and %lld is expected by the file's name", key,
+    return io_bad(file, 0, "`%s` is %s, and %lld is expected of these files", key,
                   is_there ? tern_file_metadata(file, key) : "not there", (long long)expected);
+}
+
+/* The first part of another file becomes the next one of this. */
+static tern_status adopt(tern_file *file, tern_file *from)
+{
+    io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
+    if (!parts)
+        return TERN_ERR_MEMORY;
+    file->parts = parts;
+    parts[file->n_parts++] = from->parts[0];
+    from->n_parts = 0;
+    return TERN_OK;
 }
 
 /* The entries of a part, whose file goes over to the whole. */
@@ -68,7 +80,7 @@ static tern_status take_part(tern_file *file, tern_file *from)
         file->gguf = from->gguf;
         from->gguf = NULL;
     }
-    return io_take_part(file, from) < 0 ? tern_last_status() : TERN_OK;
+    return adopt(file, from);
 }
 
 static tern_status open_part(tern_file *file, int stem, int i, int count)

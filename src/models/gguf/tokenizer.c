@@ -1,5 +1,6 @@
 /* tokenizer.c -- the tokenizer of a GGUF: its arrays are written as the tokenizer.json of the same tokenizer, which is read as any is. */
 #include "models/gguf/maker.h"
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -44,10 +45,12 @@ tern_tokenizer *gguf_tokenizer(const char *function, const char *path)
     gguf_file g;
     gguf_maker m = {.g = &g};
     tern_tokenizer *t = NULL;
+    char where[5000]; /* what every message about the file begins with */
+    snprintf(where, sizeof where, "%s: \"%s\"", function, path);
     tern_file *file = tern_safe_open(path);
     if (file && gguf_begin(&g, file, function, path) == TERN_OK &&
         gguf_read_vocabulary(&g, &m.v) == TERN_OK && write_model(&m) == TERN_OK)
-        t = tk_tokenizer_read(function, m.o.text, m.o.n);
+        t = tk_tokenizer_read(where, m.o.text, m.o.n);
     if (t && complete(&m, t) != TERN_OK) {
         tern_tokenizer_free(t);
         t = NULL;
