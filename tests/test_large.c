@@ -39,13 +39,12 @@ static tern_tensor *bytes_of(const char *device, int64_t n)
 
 static void reads(const char *device, int64_t n)
 {
-    TERN_SCOPE
-    {
+    TERN_SCOPE {
         tern_tensor *x = bytes_of(device, n);
         if (!x)
             return;
-        tern_tensor *ends = tern_from_data((const int64_t[]){n - 2, n - 1, 0}, TERN_SHAPE(3),
-                                           TERN_I64, device);
+        tern_tensor *ends =
+            tern_from_data((const int64_t[]){n - 2, n - 1, 0}, TERN_SHAPE(3), TERN_I64, device);
         assert_values(tern_narrow(x, 0, n - 3, 3), 0, 7, 9);
         assert_values(tern_slice(x, 0, n - 1, n, 1), 9);
         assert_values(tern_select(x, 0, n - 1), 9);
@@ -71,8 +70,7 @@ static void reads(const char *device, int64_t n)
 
 static void writes(const char *device, int64_t n)
 {
-    TERN_SCOPE
-    {
+    TERN_SCOPE {
         tern_tensor *x = bytes_of(device, n);
         if (!x)
             return;
@@ -95,7 +93,8 @@ static void writes(const char *device, int64_t n)
         assert_non_null(tern_add_(x, 1)); /* all of them */
         assert_values(last, 9, 10);
         assert_values(tern_narrow(x, 0, n / 2, 1), 1);
-        assert_non_null(tern_copy_(tern_narrow(x, 0, 1, n - 1), tern_expand(tern_narrow(values, 0, 1, 1), TERN_SHAPE(n - 1))));
+        assert_non_null(tern_copy_(tern_narrow(x, 0, 1, n - 1),
+                                   tern_expand(tern_narrow(values, 0, 1, 1), TERN_SHAPE(n - 1))));
         assert_values(tern_narrow(x, 0, n - 2, 2), 4, 4);
         assert_values(tern_narrow(x, 0, 0, 2), 1, 4);
     }
@@ -104,14 +103,12 @@ static void writes(const char *device, int64_t n)
 /* Two of them: results as large as operands. */
 static void makes(const char *device, int64_t n)
 {
-    TERN_SCOPE
-    {
+    TERN_SCOPE {
         tern_tensor *x = bytes_of(device, n);
         if (!x || !has_memory(n))
             return;
 #define ENDS(CALL, ...)                                                                            \
-    TERN_SCOPE                                                                                     \
-    {                                                                                              \
+    TERN_SCOPE {                                                                                   \
         tern_tensor *y = CALL;                                                                     \
         if (!y)                                                                                    \
             fail_msg("%s: %s", #CALL, tern_last_error());                                          \
@@ -124,11 +121,20 @@ static void makes(const char *device, int64_t n)
         ENDS(tern_flip(x, TERN_DIMS(0)), 0, 0)
         ENDS(tern_roll(x, TERN_SHAPE(1), TERN_DIMS(0)), 0, 7)
         ENDS(tern_where(tern_ne(tern_narrow(x, 0, n - 2, 2), 7), 1.0, 2.0), 2, 1)
-        ENDS(tern_masked_fill(x, tern_expand(tern_ones(TERN_SHAPE(1), TERN_BOOL, device), TERN_SHAPE(n)), TERN_SCALAR(6)), 6, 6)
-        ENDS(tern_cat((tern_tensor *[]){tern_narrow(x, 0, 5, n - 5), tern_narrow(x, 0, n - 2, 2)}, 2, 0), 7, 9)
-        ENDS(tern_pad(tern_narrow(x, 0, 4, n - 4), TERN_SHAPE(1, 1), &(tern_pad_options){.value = 8}), 9, 8)
+        ENDS(tern_masked_fill(
+                 x, tern_expand(tern_ones(TERN_SHAPE(1), TERN_BOOL, device), TERN_SHAPE(n)),
+                 TERN_SCALAR(6)),
+             6, 6)
+        ENDS(tern_cat((tern_tensor *[]){tern_narrow(x, 0, 5, n - 5), tern_narrow(x, 0, n - 2, 2)},
+                      2, 0),
+             7, 9)
+        ENDS(tern_pad(tern_narrow(x, 0, 4, n - 4), TERN_SHAPE(1, 1),
+                      &(tern_pad_options){.value = 8}),
+             9, 8)
         ENDS(tern_repeat(tern_narrow(x, 0, n - 2, 2), TERN_SHAPE(n / 2)), 7, 9)
-        ENDS(tern_contiguous(tern_transpose(tern_view(tern_narrow(x, 0, 0, n / 2 * 2), TERN_SHAPE(2, n / 2)), 0, 1)), 0, n % 2 ? 0 : 7, 0, n % 2 ? 7 : 9)
+        ENDS(tern_contiguous(tern_transpose(
+                 tern_view(tern_narrow(x, 0, 0, n / 2 * 2), TERN_SHAPE(2, n / 2)), 0, 1)),
+             0, n % 2 ? 0 : 7, 0, n % 2 ? 7 : 9)
     }
 }
 
@@ -164,20 +170,21 @@ static void bytes_beyond_2_to_the_32_are_where_they_are(void **state)
 
 static tern_tensor *chain(const char *device, int64_t n, bool empties)
 {
-    tern_tensor *x = tern_requires_grad_(
-        test_uniform(device, TERN_F32, TERN_SHAPE(1, 4, n, n), -1, 1, 3), true);
+    tern_tensor *x =
+        tern_requires_grad_(test_uniform(device, TERN_F32, TERN_SHAPE(1, 4, n, n), -1, 1, 3), true);
     tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(4, 4, 3, 3), -1, 1, 4);
     tern_tensor *y = x;
     for (int i = 0; i < 4; i++)
-        TERN_SCOPE
-        {
-            tern_tensor *z = tern_conv2d(y, w, NULL, &(tern_conv_function_options){.padding = TERN_SHAPE(1, 1)});
+        TERN_SCOPE {
+            tern_tensor *z =
+                tern_conv2d(y, w, NULL, &(tern_conv_function_options){.padding = TERN_SHAPE(1, 1)});
             if (empties)
                 assert_ok(tern_empty_cache(device));
             z = tern_matmul(tern_relu(z), tern_softmax(y, -1));
             if (empties)
                 assert_ok(tern_empty_cache(device));
-            z = tern_layer_norm(tern_add(z, tern_sum_dim(z, TERN_DIMS(-1), true)), TERN_SHAPE(n), NULL, NULL, 1e-5);
+            z = tern_layer_norm(tern_add(z, tern_sum_dim(z, TERN_DIMS(-1), true)), TERN_SHAPE(n),
+                                NULL, NULL, 1e-5);
             if (empties)
                 assert_ok(tern_empty_cache(device));
             y = tern_escape(tern_add(z, tern_cumsum(y, -1)));
@@ -185,7 +192,8 @@ static tern_tensor *chain(const char *device, int64_t n, bool empties)
     assert_ok(tern_backward(tern_sum(tern_square(y))));
     if (empties)
         assert_ok(tern_empty_cache(device));
-    return tern_cat((tern_tensor *[]){tern_flatten(y, 0, -1), tern_flatten(tern_grad(x), 0, -1)}, 2, 0);
+    return tern_cat((tern_tensor *[]){tern_flatten(y, 0, -1), tern_flatten(tern_grad(x), 0, -1)}, 2,
+                    0);
 }
 
 static void chains_with_emptied_caches_give_the_same(void **state)
@@ -193,8 +201,7 @@ static void chains_with_emptied_caches_give_the_same(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     for (int64_t n = 16; n < 65; n *= 4)
-        TERN_SCOPE
-        {
+        TERN_SCOPE {
             tern_tensor *want = chain(device, n, false);
             for (int times = 0; times < 3; times++)
                 TERN_SCOPE
@@ -229,7 +236,9 @@ static void sizes_by_expand_are_refused_where_they_overflow(void **state)
         REFUSED(tern_expand(wide, TERN_SHAPE(8, INT64_C(1) << 29, INT64_C(1) << 29)));
         REFUSED(tern_matmul(tall, tern_transpose(tall, 0, 1)));
         REFUSED(tern_index_select(wide, 0, index));
-        REFUSED(tern_gather(wide, 0, tern_expand(tern_zeros(TERN_SHAPE(1, 1), TERN_I64, device), TERN_SHAPE(INT64_C(1) << 29, INT64_C(1) << 29))));
+        REFUSED(tern_gather(wide, 0,
+                            tern_expand(tern_zeros(TERN_SHAPE(1, 1), TERN_I64, device),
+                                        TERN_SHAPE(INT64_C(1) << 29, INT64_C(1) << 29))));
         REFUSED(tern_one_hot(index, INT64_C(1) << 60));
         REFUSED(tern_pad(one, TERN_SHAPE(INT64_C(1) << 61, INT64_C(1) << 61), NULL));
         REFUSED(tern_zeros(TERN_SHAPE(INT64_C(1) << 32, INT64_C(1) << 32), TERN_U8, device));
@@ -240,7 +249,9 @@ static void sizes_by_expand_are_refused_where_they_overflow(void **state)
         REFUSED(tern_kron(tall, tall));
         REFUSED(tern_outer(tern_select(tall, 1, 0), tern_select(tall, 1, 0)));
         REFUSED(tern_cdist(tall, tall, 2));
-        REFUSED(tern_interpolate(tern_expand(one, TERN_SHAPE(1, 1, 1, 1)), &(tern_interpolate_options){.size = TERN_SHAPE(INT64_C(1) << 31, INT64_C(1) << 31)}));
+        REFUSED(tern_interpolate(
+            tern_expand(one, TERN_SHAPE(1, 1, 1, 1)),
+            &(tern_interpolate_options){.size = TERN_SHAPE(INT64_C(1) << 31, INT64_C(1) << 31)}));
     }
 }
 

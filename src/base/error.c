@@ -163,8 +163,7 @@ static void fill(tern_failure *r, tern_status status, const char *format, va_lis
     r->backward = running->backward != NULL;
     r->file = running->at.file;
     r->line = running->at.line;
-    r->in_module =
-        tern_module_path(&running->modules, r->module, r->module_type, TERN_NAME_BYTES);
+    r->in_module = tern_module_path(&running->modules, r->module, r->module_type, TERN_NAME_BYTES);
 }
 
 static tern_error_info info_of(const tern_failure *r)

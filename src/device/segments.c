@@ -1,5 +1,6 @@
 /* segments.c -- memory of large blocks: split, joined, and grown. */
 #include "device/segments.h"
+#include "base/env.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,22 +30,10 @@ struct tern_extent {
     bool is_free;
 };
 
-/* TERN_MEMORY_SEGMENTS=0 leaves each block an allocation of its own, as tools that look for reads beyond one want it. */
-static bool are_off(void)
-{
-    static atomic_int known; /* 0: not yet */
-    int off = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!off) {
-        const char *wanted = getenv("TERN_MEMORY_SEGMENTS");
-        off = wanted && strcmp(wanted, "0") == 0 ? 1 : 2;
-        atomic_store_explicit(&known, off, memory_order_relaxed);
-    }
-    return off == 1;
-}
-
 bool tern_segments_serve(const tern_place *place, size_t bytes)
 {
-    return place->backend->part && bytes >= TERN_LARGE && !are_off();
+    return place->backend->part && bytes >= TERN_LARGE &&
+           tern_env_flag(TERN_ENV_MEMORY_SEGMENTS, true);
 }
 
 bool tern_memory_exceeds(const tern_place *place, size_t bytes)

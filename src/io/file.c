@@ -1,6 +1,7 @@
 /* file.c -- files that are open for reading: their entries, and what a program asks of them. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "io/gguf.h"
 #include "io/out.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -43,17 +44,6 @@ tern_status io_bad(const tern_file *file, int part, const char *format, ...)
 }
 
 /* ---- parts ------------------------------------------------------------------------------- */
-
-int io_take_part(tern_file *file, tern_file *from)
-{
-    io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
-    if (!parts)
-        return -1;
-    file->parts = parts;
-    parts[file->n_parts] = from->parts[0];
-    from->n_parts = 0;
-    return file->n_parts++;
-}
 
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what)
@@ -123,6 +113,17 @@ tern_status io_check_readable(const tern_file *file, const io_entry *e, const ch
     return TERN_OK;
 }
 
+uint64_t io_entry_bytes(const io_entry *e)
+{
+    const io_block *b = e->block;
+    uint64_t n = e->is_strided ? (uint64_t)e->type->bits / 8 : 0;
+    for (int i = 0; i < e->ndim && e->is_strided; i++)
+        n *= (uint64_t)e->dims[i]; /* at most what the file has */
+    if (e->is_strided)
+        return n;
+    return b ? e->bytes / sizeof(float) / (uint64_t)b->elements * (uint64_t)b->bytes : e->bytes;
+}
+
 void tern_file_free(tern_file *file)
 {
     if (!file)
@@ -141,6 +142,7 @@ void tern_file_free(tern_file *file)
     for (int i = 0; i < file->count; i++)
         tern_free(file->entries[i].dims); /* names with them */
     tern_keys_free(&file->keys);
+    io_gguf_free(file->gguf);
     tern_state_dict_free(file->notes);
     tern_free(file->entries);
     tern_free(file->parts);
@@ -202,7 +204,13 @@ tern_dtype tern_file_dtype(const tern_file *file, const char *name)
 const char *tern_file_dtype_name(const tern_file *file, const char *name)
 {
     const io_entry *e = find(file, name, "tern_file_dtype_name");
-    return !e ? NULL : e->type ? e->type->name : e->foreign;
+    return !e ? NULL : e->block ? e->block->name : e->type ? e->type->name : e->foreign;
+}
+
+uint64_t tern_file_nbytes(const tern_file *file, const char *name)
+{
+    const io_entry *e = find(file, name, "tern_file_nbytes");
+    return e ? io_entry_bytes(e) : 0;
 }
 
 tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device)

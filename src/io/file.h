@@ -3,6 +3,7 @@
 #define TERN_IO_FILE_INSIDE_H
 #include "base/keys.h"
 #include "base/text.h"
+#include "io/block.h"
 #include "io/types.h"
 #include <tern/io/file.h>
 
@@ -18,6 +19,8 @@ typedef struct io_entry {
     bool is_strided, is_swapped; /* its bytes stand in the other order */
     bool is_negated;             /* the elements are the negatives of those in the file */
     const char *refused;         /* why it can't be read, behind "tensor `x` is"; NULL: it can */
+    /* Its bytes in the file are blocks, and those of `bytes` what they are decoded to; NULL: they are elements. */
+    const io_block *block;
 } io_entry;
 
 /* Bytes of an entry that come in one after the other. */
@@ -64,6 +67,7 @@ struct tern_file {
     int count, capacity;
     tern_keys keys;         /* of the entries */
     tern_state_dict *notes; /* metadata */
+    struct io_gguf *gguf;   /* that of a GGUF with its types; NULL: it is none (gguf.h) */
 };
 
 /* ---- kinds of files: each fills a file whose first part is open ---------------------------------- */
@@ -78,6 +82,8 @@ extern const io_reader io_plain_reader;
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device);
 /* It is; of the innermost scope. */
 tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape);
+/* All bytes of a part, which are read when they are first touched; they live as long as the part. NULL after an error. */
+const unsigned char *io_map_bytes(tern_file *file, int part);
 /* NULL is fine. */
 void io_map_release(void *map);
 
@@ -86,14 +92,14 @@ void io_map_release(void *map);
 tern_file *io_open(const char *function, const char *path);
 tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
-/* Take over the first part of another file; its number there. -1 after an error. */
-int io_take_part(tern_file *file, tern_file *from);
 /* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is added. */
 tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
                               const char *advice);
 /* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
 io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
                        int ndim, bool is_strided);
+/* How many bytes an entry's elements take in the file. */
+uint64_t io_entry_bytes(const io_entry *e);
 /* Bytes of a part, all or an error. */
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what);

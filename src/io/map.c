@@ -44,10 +44,16 @@ static io_map *map_of(tern_file *file, int n)
     return part->map = m;
 }
 
+const unsigned char *io_map_bytes(tern_file *file, int part)
+{
+    const io_map *m = map_of(file, part);
+    return m ? (const unsigned char *)m->bytes : NULL;
+}
+
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device)
 {
     return file->is_mapped && file->reader == &io_plain_reader && !strcmp(device, "cpu") &&
-           e->bytes && !e->is_strided && !e->is_swapped && !e->is_negated &&
+           e->bytes && !e->block && !e->is_strided && !e->is_swapped && !e->is_negated &&
            e->type->dtype != TERN_BOOL && e->at % tern_dtype_size(e->type->dtype) == 0;
 }
 

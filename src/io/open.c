@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/magic.h"
 #include "io/file.h"
+#include "io/gguf.h"
 #include "io/numpy.h"
 #include "io/out.h"
 #include "io/torch.h"
@@ -76,6 +77,11 @@ BEGINS_WITH(is_npy, 0, "\x93NUMPY")
 BEGINS_WITH(is_torch_stream, 0, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
 BEGINS_WITH(is_tar, 257, "ustar")
 
+static bool is_gguf(const head *h)
+{
+    return io_gguf_is_head((const char *)h->bytes);
+}
+
 /* The kinds that are read: the first row whose test holds opens the file. What fits no row is refused by the name that
  * base/magic.def has for it. */
 static const struct {
@@ -85,7 +91,7 @@ static const struct {
     {is_index, io_index_open},   {is_safetensors, io_safetensors_open},
     {is_zip, io_archive_open},   {is_empty_zip, io_archive_open},
     {is_npy, io_npy_open},       {is_torch_stream, io_torch_stream_open},
-    {is_tar, io_torch_tar_open},
+    {is_tar, io_torch_tar_open}, {is_gguf, io_gguf_open},
 };
 
 static tern_status refuse(tern_file *file, const head *h)

@@ -20,10 +20,32 @@ static tern_status start_plain(io_stream *s, uint64_t skip)
     return TERN_OK;
 }
 
+/* Whole blocks, as float32. */
+static tern_status next_blocks(io_stream *s, float *to, size_t bytes, const char *what)
+{
+    enum { ROOM = 32 << 10 };
+    unsigned char raw[ROOM];
+    const io_block *b = s->entry->block;
+    size_t once = ROOM / (size_t)b->bytes, left = bytes / sizeof *to / (size_t)b->elements;
+    uint64_t at = s->entry->at +
+                  (s->at - s->entry->at) / sizeof *to / (uint64_t)b->elements * (uint64_t)b->bytes;
+    s->at += bytes;
+    for (size_t n; left; left -= n) {
+        n = left < once ? left : once;
+        TERN_TRY(io_read_at(s->file, s->entry->part, at, raw, n * (size_t)b->bytes, what));
+        at += n * (uint64_t)b->bytes;
+        for (size_t i = 0; i < n; i++, to += b->elements)
+            b->decode(raw + i * (size_t)b->bytes, to);
+    }
+    return TERN_OK;
+}
+
 static tern_status next_plain(io_stream *s, void *to, size_t bytes)
 {
     char what[400];
     snprintf(what, sizeof what, "tensor `%s`", IO_SHOW(s->entry->name));
+    if (s->entry->block)
+        return next_blocks(s, to, bytes, what);
     TERN_TRY(io_read_at(s->file, s->entry->part, s->at, to, bytes, what));
     s->at += bytes;
     return TERN_OK;

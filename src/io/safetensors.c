@@ -282,7 +282,7 @@ tern_status io_safetensors_open(tern_file *file)
     if (n > MOST_HEADER)
         return io_bad(file, 0,
                       "header too large: %llu bytes; or it is no file of a kind that tern reads "
-                      "(safetensors, PyTorch's, NumPy's)",
+                      "(safetensors, GGUF, PyTorch's, NumPy's)",
                       (unsigned long long)n);
     if (n > size - LENGTH)
         return io_bad(file, 0, "invalid header length: %llu bytes, the file has %llu",

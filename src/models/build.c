@@ -112,16 +112,36 @@ tern_module *models_base(models_model *m)
     return base ? base : tern_nn_add(m->module, name, tern_nn_module_dict());
 }
 
+_Thread_local bool models_hollow;
+
+/* m with a weight of its shape whose elements are one, as it is about to be replaced. */
+static tern_module *hollow(tern_module *m)
+{
+    tern_tensor *w = m && models_hollow ? tern_nn_parameter_at(m, 0) : NULL;
+    if (!w)
+        return m;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *one = tern_zeros(TERN_SHAPE(1, 1), tern_dtype_of(w), tern_device(w));
+            w = tern_expand(one, tern_shape_of(w));
+            w = w && tern_nn_set_parameter(m, "weight", w) ? w : NULL;
+        }
+    if (w)
+        return m;
+    tern_nn_free(m);
+    return NULL;
+}
+
 /* ---- leaves ------------------------------------------------------------------------------ */
 
 tern_status models_linear(tern_module *m, const char *path, int64_t in, int64_t out, bool bias)
 {
-    return put(m, path, tern_nn_linear(in, out, &(tern_linear_options){.no_bias = !bias}));
+    return put(m, path, hollow(tern_nn_linear(in, out, &(tern_linear_options){.no_bias = !bias})));
 }
 
 tern_status models_embedding(tern_module *m, const char *path, int64_t rows, int64_t width)
 {
-    return put(m, path, tern_nn_embedding(rows, width, NULL));
+    return put(m, path, hollow(tern_nn_embedding(rows, width, NULL)));
 }
 
 tern_status models_layer_norm(tern_module *m, const char *path, int64_t width, double eps)
@@ -183,5 +203,5 @@ tern_status models_conv1d(tern_module *m, const char *path, int64_t in, int64_t 
         return tern_last_status();
     }
     tern_nn_set_extra(conv, "nf=%lld, nx=%lld", (long long)out, (long long)in);
-    return put(m, path, conv);
+    return put(m, path, hollow(conv));
 }

@@ -1,5 +1,6 @@
 /* call.c -- a call of a model: what its inputs mean, and the loss of what comes out. */
 #include "models/cache.h"
+#include "models/gguf/layer.h"
 #include "models/quantize.h"
 #include <string.h>
 
@@ -225,6 +226,10 @@ tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern
     double cap = m->c.logit_cap;
     if (keep < 0 && labels && !cap && strcmp(tern_nn_name(head), "Linear") == 0) {
         out->loss = loss_alone(head, x, labels);
+        return out->loss ? TERN_OK : tern_last_status();
+    }
+    if (keep < 0 && labels && !cap && gguf_is_linear(head) && !tern_nn_parameter_at(head, 0)) {
+        out->loss = gguf_cross_entropy(head, x, labels);
         return out->loss ? TERN_OK : tern_last_status();
     }
     if (keep > 0 && keep < t)

@@ -1,4 +1,5 @@
 /* lora.c -- adapters on all layers of a model: added, chosen, merged, taken away. */
+#include "models/gguf/layer.h"
 #include "models/lora.h"
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,11 @@ static tern_status wants(const wanted *w, const found *f, bool *linear, bool *wh
     const lora_data *d = f->wrapper ? lora_of(m) : NULL;
     *whole = lora_is_saved(w->config, f->path) && (!d || d->whole);
     *linear = false;
+    if (*whole && !d && gguf_is_layer(m))
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "%s: %s is %s, whose blocks are not trained: load the model with .dtype = "
+                         "TERN_F32 to train it whole",
+                         w->function, f->path, tern_nn_name(m));
     if (*whole || (d && d->whole))
         return TERN_OK;
     TRY(lora_is_target(w->function, w->m, w->config, f->path, linear));

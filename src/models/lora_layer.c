@@ -1,4 +1,5 @@
 /* lora_layer.c -- a linear layer with adapters around it, and a module that is trained whole beside what it was. */
+#include "models/gguf/layer.h"
 #include "models/lora.h"
 #include "models/quantize.h"
 #include <stdlib.h>
@@ -193,7 +194,14 @@ static tern_module *magnitude(tern_tensor *weight, tern_dtype dtype)
 
 static tern_status add_linear(tern_module *wrapper, const lora_adapter *a, int64_t r)
 {
-    tern_tensor *weight = weight_of(tern_nn_child_at(wrapper, 0));
+    tern_module *base = tern_nn_child_at(wrapper, 0);
+    const gguf_layer *blocks = gguf_is_linear(base) ? tern_nn_data(base) : NULL;
+    /* Of blocks a weight is not made for its shape alone. */
+    tern_tensor *weight = blocks && !a->dora
+                              ? tern_expand(tern_zeros(TERN_SHAPE(1, 1), TERN_F32,
+                                                       tern_device(tern_nn_buffer(base, "weight"))),
+                                            TERN_SHAPE(blocks->rows, blocks->columns))
+                              : weight_of(base);
     tern_dtype dtype = tern_dtype_of(weight);
     if (!weight)
         return tern_last_status();

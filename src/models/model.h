@@ -177,6 +177,8 @@ models_model *models_of(tern_module *module, const char *function);
 
 /* ---- building (build.c): NULL after an error --------------------------------------------------- */
 
+/* While it is set, the weights of linear layers and embeddings that are made take no memory: a file's take their place. */
+extern _Thread_local bool models_hollow;
 /* child at a path of m, below containers that are made where they are not there. */
 tern_module *models_put(tern_module *m, const char *path, tern_module *child);
 /* Modules at paths of m. */

@@ -1,4 +1,6 @@
 /* pretrained.c -- models of directories: made by config.json, filled from files. */
+#include "models/gguf/gguf.h"
+#include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"
 #include <fnmatch.h>
@@ -163,6 +165,8 @@ static bool in_file(const filling *f, const char *path, char *name, size_t bytes
     size_t n = prefix ? strlen(prefix) : 0;
     const char *candidates[3] = {path, NULL, NULL};
     char longer[512];
+    if (io_gguf_is(f->file))
+        return gguf_name(f->m, path, name, bytes) && tern_file_has(f->file, name);
     if (f->m->kind->file_name && f->m->kind->file_name(f->m, path, name, bytes))
         return tern_file_has(f->file, name);
     if (n && strncmp(path, prefix, n) == 0)
@@ -223,6 +227,9 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
 {
     tern_shape shape = tern_file_shape(f->file, name);
     int dims = shape.ndim;
+    bool is_gguf = io_gguf_is(f->file);
+    if (is_gguf && gguf_is_transposed(f->m, path) && dims == 2)
+        shape = TERN_SHAPE(shape.dims[1], shape.dims[0]);
     while (f->m->kind->file_name && dims < tern_dim(x)) /* a linear layer's is a convolution's */
         shape.dims[dims++] = 1;
     bool same = dims == tern_dim(x);
@@ -237,8 +244,10 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
                          from_pretrained, path, shape.ndim, shape.ndim ? ", the first of " : " ",
                          (long long)(shape.ndim ? shape.dims[0] : 0));
     tern_tensor *values = tern_file_get(f->file, name, f->o->device);
-    if (values && f->o->dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
-        values = tern_to_dtype(values, f->o->dtype);
+    values = values && is_gguf ? gguf_values(f->m, path, values) : values;
+    tern_dtype dtype = is_gguf && !f->o->dtype ? TERN_F32 : f->o->dtype;
+    if (values && dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
+        values = tern_to_dtype(values, dtype);
     if (values && tern_dtype_is_floating_point(tern_dtype_of(x)) &&
         !tern_dtype_is_floating_point(tern_dtype_of(values)))
         return tern_fail(TERN_ERR_STATE, "%s: %s is of %s in the file, and no quantized layer's",
@@ -299,7 +308,7 @@ static tern_status check_unexpected(const filling *f)
 {
     for (int i = 0; i < tern_file_count(f->file); i++) {
         const char *name = tern_file_name_at(f->file, i);
-        if (f->used[i] || is_left_out(f->m, name))
+        if (f->used[i] || is_left_out(f->m, name) || (io_gguf_is(f->file) && gguf_is_extra(name)))
             continue;
         if (!f->o->unexpected)
             return tern_fail(TERN_ERR_STATE, "%s: the files have %s, which %s has not",
@@ -333,16 +342,17 @@ static tern_status find_names(json_t *json, const char *directory)
     return TERN_OK;
 }
 
-static tern_status fill_from(models_model *m, const char *directory,
-                             const tern_pretrained_options *o)
+/* Of a file, which is closed. */
+static tern_status fill_from(models_model *m, tern_file *file, const tern_pretrained_options *o)
 {
-    filling f = {.m = m, .o = o, .file = tern_safe_open(directory)};
+    filling f = {.m = m, .o = o, .file = file};
     const quantize_source source = {f.file, mark_used, &f, o->device};
     tern_status status = f.file ? TERN_OK : tern_last_status();
     if (f.file && !(f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used)))
         status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
     if (status == TERN_OK)
-        status = quantize_read_layers(m, &source);
+        status = io_gguf_is(file) && !o->dtype ? gguf_read_layers(m, file, o->device, mark_used, &f)
+                                               : quantize_read_layers(m, &source);
     if (status == TERN_OK)
         status = tern_nn_each_state(m->module, count_one, &f.capacity);
     if (status == TERN_OK) {
@@ -381,33 +391,68 @@ static tern_status read_beside(models_model *m, const char *directory, const cha
     return TERN_OK;
 }
 
+/* The model of a config.json, filled of a file that is open; takes both over. */
+static models_model *make_from(json_t *json, tern_file *file, const char *path, bool folder,
+                               const tern_pretrained_options *o)
+{
+    models_model *m = NULL;
+    models_hollow = io_gguf_is(file);
+    TERN_SCOPE
+        TERN_SKIP_INIT
+    m = make(json, o->num_labels, from_pretrained);
+    models_hollow = false;
+    if (!m) {
+        tern_file_free(file);
+        return NULL;
+    }
+    m->directory = strdup(path);
+    tern_status status = m->directory ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK && folder)
+        status = read_beside(m, path, from_pretrained);
+    if (status == TERN_OK && !file && !(file = tern_safe_open(path)))
+        status = tern_last_status();
+    if (status == TERN_OK)
+        status = fill_from(m, file, o);
+    else
+        tern_file_free(file);
+    if (status == TERN_OK && tern_nn_eval(m->module))
+        return m;
+    tern_nn_free(m->module);
+    return NULL;
+}
+
+static models_model *from_gguf(const char *path, const tern_pretrained_options *o)
+{
+    gguf_file g;
+    tern_file *file = tern_safe_open(path);
+    json_t *json = NULL;
+    if (file && gguf_begin(&g, file, from_pretrained, path) == TERN_OK &&
+        gguf_check_vocabulary(&g) == TERN_OK)
+        json = gguf_config(&g);
+    if (json)
+        return make_from(json, file, path, false, o);
+    tern_file_free(file);
+    return NULL;
+}
+
 tern_module *tern_models_from_pretrained(const char *directory,
                                          const tern_pretrained_options *options)
 {
     tern_pretrained_options o = tern_read_pretrained(options);
-    models_model *m = NULL;
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", from_pretrained);
-    json_t *json = models_read_json(from_pretrained, directory, "config.json");
-    if (!json || find_names(json, directory) != TERN_OK) {
-        json_decref(json);
-        return NULL;
+    models_model *m;
+    if (gguf_is_file(directory))
+        m = from_gguf(directory, &o);
+    else {
+        json_t *json = models_read_json(from_pretrained, directory, "config.json");
+        if (!json || find_names(json, directory) != TERN_OK) {
+            json_decref(json);
+            return NULL;
+        }
+        m = make_from(json, NULL, directory, true, &o);
     }
-    TERN_SCOPE
-        TERN_SKIP_INIT
-    m = make(json, o.num_labels, from_pretrained);
-    if (!m)
-        return NULL;
-    m->directory = strdup(directory);
-    tern_status status = m->directory ? TERN_OK : TERN_ERR_MEMORY;
-    if (status == TERN_OK)
-        status = read_beside(m, directory, from_pretrained);
-    if (status == TERN_OK)
-        status = fill_from(m, directory, &o);
-    if (status == TERN_OK && tern_nn_eval(m->module))
-        return m->module;
-    tern_nn_free(m->module);
-    return NULL;
+    return m ? m->module : NULL;
 }
 
 tern_module *tern_models_from_config(const char *path, const tern_pretrained_options *options)

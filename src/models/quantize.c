@@ -1,5 +1,6 @@
 /* quantize.c -- linear layers whose weights take 8 or 4 bits. */
 #include "models/few_rows.h"
+#include "models/gguf/layer.h"
 #include "models/nf4.h"
 #include "models/wide.h"
 #include <stdlib.h>
@@ -25,7 +26,7 @@ bool quantize_is(tern_module *m)
     for (int i = TERN_QUANTIZE_INT8; name && i <= TERN_QUANTIZE_INT4; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return false;
+    return gguf_is_linear(m);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -435,6 +436,8 @@ tern_tensor *tern_dequantize_weight(tern_module *m)
     if (!m || !quantize_is(m))
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_dequantize_weight: %s is no quantized layer",
                               m ? tern_nn_name(m) : "NULL");
+    if (gguf_is_linear(m))
+        return gguf_weight(m);
     const quantize_layer *l = tern_nn_data(m);
     tern_tensor *parts[3];
     quantize_parts(m, parts);
@@ -447,6 +450,12 @@ tern_status quantize_set(tern_module *m, tern_tensor *weight)
 {
     const quantize_layer *l = tern_nn_data(m);
     tern_tensor *parts[3];
+    if (gguf_is_linear(m))
+        return tern_fail(
+            TERN_ERR_UNSUPPORTED,
+            "tern_lora_merge: %s over blocks of a GGUF can't be written: load the model "
+            "with .dtype = TERN_F32 to merge adapters into it",
+            tern_nn_name(m));
     TRY(encode(l, l->ordered ? tern_index_select(weight, 1, tern_nn_buffer(m, "order")) : weight,
                parts));
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)

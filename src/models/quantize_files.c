@@ -1,4 +1,5 @@
 /* quantize_files.c -- quantized layers in bitsandbytes' files. */
+#include "models/gguf/layer.h"
 #include "models/quantize.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,9 @@ tern_status tern_quantized_to_state_dict(tern_module *m, tern_state_dict *dict, 
     if (!m || !dict || !name || !quantize_is(m) || strlen(name) > 900)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_quantized_to_state_dict: %s",
                          !m || !dict || !name ? "NULL" : "no quantized layer, or a long name");
+    if (gguf_is_linear(m))
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_quantized_to_state_dict: bitsandbytes has no blocks of GGUF");
     const quantize_layer *l = tern_nn_data(m);
     if (l->type == TERN_QUANTIZE_INT4)
         return tern_fail(TERN_ERR_UNSUPPORTED,

@@ -1,4 +1,5 @@
 /* quantize_model.c -- the linear layers of a whole model in 8 or 4 bits, with its head or without. */
+#include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"
 #include <stdlib.h>
@@ -21,7 +22,7 @@ bool quantize_has(const models_model *m, const char *path)
     memcpy(layer, path, (size_t)(dot - path));
     layer[dot - path] = 0;
     tern_module *child = tern_nn_child(m->module, layer);
-    return child && quantize_is(child);
+    return child && (quantize_is(child) || gguf_is_layer(child));
 }
 
 tern_status quantize_put(tern_module *model, const char *path, tern_module *made)

@@ -1,4 +1,6 @@
 /* save.c -- a model's directory, written as transformers and timm read it. */
+#include "models/gguf/gguf.h"
+#include "models/gguf/layer.h"
 #include "models/lora.h"
 #include "models/quantize.h"
 #include <errno.h>
@@ -82,6 +84,29 @@ static tern_status rename_all(const models_model *m, tern_state_dict **dict)
     return status;
 }
 
+/* What is blocks in a GGUF, as numbers. */
+typedef struct numbers_of_blocks {
+    const models_model *m;
+    tern_state_dict *dict;
+} numbers_of_blocks;
+
+static tern_status decode_one(const char *path, tern_module *m, void *user)
+{
+    numbers_of_blocks *n = user;
+    char name[512];
+    tern_status status = TERN_OK;
+    if (!gguf_is_layer(m) ||
+        (size_t)snprintf(name, sizeof name, "%s.weight", path) >= sizeof name ||
+        !tern_state_dict_get(n->dict, name))
+        return TERN_OK;
+    TERN_SCOPE {
+        tern_tensor *w = gguf_weight(m);
+        w = w && gguf_is_transposed(n->m, name) ? tern_contiguous(tern_transpose(w, 0, 1)) : w;
+        status = w ? tern_state_dict_set(n->dict, name, w) : tern_last_status();
+    }
+    return status;
+}
+
 static tern_status save_weights(tern_module *m, const char *directory,
                                 const tern_save_options *options)
 {
@@ -93,6 +118,8 @@ static tern_status save_weights(tern_module *m, const char *directory,
         status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
     if (status == TERN_OK)
         status = tern_nn_each_state(m, keep_first, &f);
+    if (status == TERN_OK)
+        status = tern_nn_each_module(m, decode_one, &(numbers_of_blocks){tern_nn_data(m), f.dict});
     if (status == TERN_OK)
         TERN_SCOPE
             status = rename_all(tern_nn_data(m), &f.dict);
@@ -155,7 +182,7 @@ static tern_status renew(models_model *m, json_t *json, bool quantized)
 /* Layers whose weights would have other names than those of the architecture; whether there are quantized ones. */
 static tern_status look(const char *path, tern_module *m, void *quantized)
 {
-    *(bool *)quantized = *(bool *)quantized || quantize_is(m);
+    *(bool *)quantized = *(bool *)quantized || (quantize_is(m) && !gguf_is_linear(m));
     if (!lora_of(m))
         return TERN_OK;
     return tern_fail(TERN_ERR_STATE,

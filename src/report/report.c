@@ -125,7 +125,7 @@ tern_status tern_report_value(tern_report *r, const char *name, int64_t step, do
         return tern_fail(TERN_ERR_ARGUMENT, "%s: step %lld of %s after step %lld", function,
                          (long long)step, name, (long long)s->points[s->n - 1].step);
     const tern_report_point point = {step, r->time_before + now() - r->begin,
-                                       isnan(value) ? fabs(value) : value};
+                                     isnan(value) ? fabs(value) : value};
     if (!s || !tern_report_add_point(s, point))
         return no_memory(function);
     return r->events ? tern_report_write_event(r, name, step, value) : TERN_OK;

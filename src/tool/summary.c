@@ -62,13 +62,13 @@ static void print_values(tern_tensor *x)
     free(data);
 }
 
-static void print_row(totals *t, const char *name, const char *type, tern_shape shape, size_t size,
+static void print_row(totals *t, const char *name, const char *type, tern_shape shape, double bytes,
                       tern_tensor *x)
 {
     char text[128];
     int64_t n = count_of(shape);
     t->elements += n;
-    t->bytes += (double)n * (double)size;
+    t->bytes += bytes;
     printf("%-*s  %-13s  %12lld  %s", t->width, name, type, (long long)n, tool_shape(shape, text));
     if (values)
         print_values(x);
@@ -80,6 +80,30 @@ static void print_totals(const totals *t, int tensors)
     char text[32];
     printf("%d tensors, %lld elements, %s\n", tensors, (long long)t->elements,
            tool_bytes(t->bytes, text));
+}
+
+/* Text of a file, which may be anything: nothing that a terminal obeys. */
+static void print_text(const char *text)
+{
+    enum { MOST = 400 };
+    size_t i = 0;
+    for (; text[i] && i < MOST; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f)
+            printf(c == '\n' ? "\\n" : "\\x%02x", c);
+        else
+            putchar(c);
+    }
+    puts(text[i] ? "..." : "");
+}
+
+/* tern's name of a type; of blocks, which are read as float32, and of what tern does not have the file's. */
+static const char *type_of(const tern_file *file, const char *name)
+{
+    tern_dtype dtype = tern_file_dtype(file, name);
+    const char *as_written = tern_file_dtype_name(file, name);
+    bool blocks = dtype == TERN_F32 && strcmp(as_written, "F32") != 0;
+    return dtype && !blocks ? tern_dtype_name(dtype) : as_written;
 }
 
 static int of_file(const char *path)
@@ -95,16 +119,15 @@ static int of_file(const char *path)
     for (int i = 0; i < n; i++)
         TERN_SCOPE {
             const char *name = tern_file_name_at(file, i);
-            tern_dtype dtype = tern_file_dtype(file, name);
-            print_row(&t, name, dtype ? tern_dtype_name(dtype) : tern_file_dtype_name(file, name),
-                      tern_file_shape(file, name), dtype ? tern_dtype_size(dtype) : 0,
+            print_row(&t, name, type_of(file, name), tern_file_shape(file, name),
+                      (double)tern_file_nbytes(file, name),
                       values ? tern_file_get(file, name, "cpu") : NULL);
         }
     print_totals(&t, n);
     for (int i = 0; i < tern_file_metadata_count(file); i++) {
         const char *key = tern_file_metadata_key_at(file, i);
-        const char *text = tern_file_metadata(file, key);
-        printf("%s: %.400s%s\n", key, text, strlen(text) > 400 ? "..." : "");
+        printf("%s: ", key);
+        print_text(tern_file_metadata(file, key));
     }
     tern_file_free(file);
     return TOOL_FINE;
@@ -126,7 +149,8 @@ static int of_module(tern_module *m)
         TERN_SCOPE {
             tern_tensor *x = tern_state_dict_at(dict, i);
             print_row(&t, tern_state_dict_key_at(dict, i), tern_dtype_name(tern_dtype_of(x)),
-                      tern_shape_of(x), tern_dtype_size(tern_dtype_of(x)), x);
+                      tern_shape_of(x),
+                      (double)tern_numel(x) * (double)tern_dtype_size(tern_dtype_of(x)), x);
         }
     print_totals(&t, n);
     tern_state_dict_free(dict);
@@ -154,8 +178,8 @@ const tool_command tool_summary = {
     .arguments = "FILE",
     .summary = "Names, types and shapes of what is in a file",
     .more =
-        "FILE is a .safetensors, a .npy or .npz, a .pt of PyTorch's of any time, the index of "
-        "several\n"
+        "FILE is a .safetensors, a .gguf, a .npy or .npz, a .pt of PyTorch's of any time, the "
+        "index of several\n"
         "files or their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
     .most = 1,
     .options = options,

@@ -3,13 +3,14 @@
  *   fuzz_files [--seed S] [--first R] [--runs N | --seconds T] [--catch FOLDER]
  *   fuzz_files FILE|FOLDER...
  *
- * TERN_FUZZ_READER=plain|header|index|array|pickle|stream tries one kind alone.
- * The first byte of an input says what the rest is: a file as it is, a header of safetensors or an
+ * TERN_FUZZ_READER=plain|header|index|array|pickle|stream|gguf tries one kind alone.
+ * The first byte of an input says what the rest is: a file as it is (plain, gguf), a header of safetensors or an
  * index beside it, an array or a pickle in an archive whose checksums are right, what stands behind the first three pickles of a
  * file from before 1.6. Inputs of a seed are the files of tests/hostile_safetensors.c, PyTorch's of tests/golden/torch and a few
  * that are right, with some bytes changed. */
 #define _GNU_SOURCE
 #include "../archive.h"
+#include "../gguf_file.h"
 #include "../hostile.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,8 +23,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-enum { PLAIN, HEADER, INDEX, ARRAY, PICKLE, STREAM, FORMS };
-static const char *const forms[FORMS] = {"plain", "header", "index", "array", "pickle", "stream"};
+enum { PLAIN, HEADER, INDEX, ARRAY, PICKLE, STREAM, GGUF, FORMS };
+static const char *const forms[FORMS] = {"plain",  "header", "index", "array",
+                                         "pickle", "stream", "gguf"};
 
 /* Whether the form is the one that TERN_FUZZ_READER names, or there is no such name. */
 static bool is_wanted(int form)
@@ -203,6 +205,32 @@ static void add_golden(void)
         closedir(folder);
 }
 
+/* A GGUF of blocks, of numbers and of a type that is not decoded, with metadata of several kinds. */
+static void add_gguf(void)
+{
+    static gguf_bytes b;
+    gguf_head(&b, 3, 5);
+    gguf_pair_text(&b, "general.architecture", "llama");
+    gguf_pair(&b, "general.alignment", 4, 32, 4);
+    gguf_pair(&b, "bool", 7, 1, 1);
+    gguf_string(&b, "texts");
+    gguf_number(&b, 9, 4);
+    gguf_number(&b, 8, 4);
+    gguf_number(&b, 2, 8);
+    gguf_string(&b, "a");
+    gguf_string(&b, "");
+    gguf_string(&b, "numbers");
+    gguf_number(&b, 9, 4);
+    gguf_number(&b, 6, 4);
+    gguf_number(&b, 1, 8);
+    gguf_number(&b, 0x3f800000, 4);
+    gguf_record(&b, "blk.0.q", 2, (uint64_t[]){256, 2}, 12, 0);
+    gguf_record(&b, "f", 3, (uint64_t[]){2, 1, 2}, 0, 288);
+    gguf_record(&b, "iq", 1, (uint64_t[]){256}, 16, 320);
+    gguf_data(&b, 416);
+    add(GGUF, b.bytes, b.n);
+}
+
 static void make_seeds(void)
 {
     hostile_file file;
@@ -226,6 +254,7 @@ static void make_seeds(void)
     static const char pickle[] = "\x80\2}X\1\0\0\0xK\1s.";
     add_archive("x.npy", array, sizeof array - 1);
     add_archive("a/data.pkl", pickle, sizeof pickle - 1);
+    add_gguf();
     ADD(PICKLE, "\x80\2}q\0X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n(("
                 "X\7\0\0\0storagectorch\nFloatStorage\n"
                 "X\1\0\0\0"

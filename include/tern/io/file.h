@@ -3,7 +3,8 @@
  *   tern_save(dict, "model.safetensors", NULL);
  *   tern_state_dict *back = tern_load("model.safetensors", NULL);
  *
- * What is loaded: safetensors, one file or several with their index; NumPy's arrays (.npy, .npz);
+ * What is loaded: safetensors, one file or several with their index; GGUF, whose blocks become float32, one file or several
+ * parts (NAME-00001-of-00003.gguf), of which any may be given; NumPy's arrays (.npy, .npz);
  * PyTorch's files of all times (.pt, .pth, .bin, TorchScript, .pt2), their tensors under names joined by dots and
  * their numbers and texts as metadata. A file's kind is read from its first bytes, never from its
  * name; a kind that is not read is refused by its name. Nothing in a file is run, no size in it is believed before it was
@@ -47,10 +48,10 @@ typedef struct tern_load_options {
     const char *prefix;      /* only tensors whose names begin with it, which are left without it */
     const char *const *only; /* only these names, as the file has them; NULL: all */
     int n_only;
-    /* Tensors of the cpu lie in the file's pages, which are read when they are first touched: those of safetensors and
-     * .npy whose elements are as tern has them; others, bools among them, and those of devices are read as without.
+    /* Tensors of the cpu lie in the file's pages, which are read when they are first touched: those of safetensors, GGUF and
+     * .npy whose elements are as tern has them; others, bools and blocks among them, and those of devices are read as without.
      * Writes stay in memory. A file that is cut short meanwhile ends the process with SIGBUS, as every map does; one
-     * that tern_save replaces does not. */
+     * that tern_save replaces does not. The header of a GGUF is mapped in any case. */
     bool mmap;
     uint64_t reserved[4];
 } tern_load_options;
@@ -87,8 +88,11 @@ TERN_API bool tern_file_has(const tern_file *file, const char *name);
 TERN_API tern_shape tern_file_shape(const tern_file *file, const char *name);
 /* Its type; TERN_DTYPE_DEFAULT for one that tern does not have, and after an error. */
 TERN_API tern_dtype tern_file_dtype(const tern_file *file, const char *name);
-/* Its type as safetensors calls it ("BF16", "F4"), "?" for a tensor that can't be read at all, borrowed; NULL after an error. */
+/* Its type as safetensors calls it ("BF16", "F4"), of a GGUF as that does ("Q4_K", whose blocks are read as float32), "?" for a
+ * tensor that can't be read at all, borrowed; NULL after an error. */
 TERN_API const char *tern_file_dtype_name(const tern_file *file, const char *name);
+/* Bytes of its elements in the file; 0 after an error. */
+TERN_API uint64_t tern_file_nbytes(const tern_file *file, const char *name);
 /* A tensor, onto device. It belongs to the innermost scope. */
 TERN_API tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device);
 /* Its part from start to end along dim 0, x[start:end]; of other parts nothing is read where the

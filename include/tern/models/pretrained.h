@@ -16,11 +16,13 @@
 
 TERN_BEGIN_DECLS
 
-/* ---- a directory: config.json; model.safetensors, its shards, or pytorch_model.bin ------------- */
+/* ---- a directory: config.json; model.safetensors, its shards, or pytorch_model.bin; or a GGUF file -- */
 
 typedef struct tern_pretrained_options {
     const char *device; /* NULL: the default device */
-    tern_dtype dtype;   /* of parameters and buffers of reals; default: what the files hold */
+    /* Of parameters and buffers of reals; default: what the files hold. Of a GGUF matrices of blocks stay blocks then (modules
+     * "LinearGGUF" and "EmbeddingGGUF", whose buffer "weight" is a row's bytes), and all else is float32. */
+    tern_dtype dtype;
     int64_t num_labels; /* a new head for this many classes where the file has none of that size */
     /* Told of each name that only the model, or only the file has, which then is no error; NULL: it is
      * one. What the architecture is known to leave out (tied weights, masks, the head of another task)
@@ -39,7 +41,10 @@ TERN_API tern_pretrained_options tern_pretrained_defaults(void);
  * model_type. Weights are read one after the other into their places. Errors: TERN_ERR_IO, TERN_ERR_UNSUPPORTED for
  * an architecture that is none of tern_models_architectures, or a field of config.json that is not
  * known or has a value that is computed otherwise here, by its name; TERN_ERR_STATE for names and shapes of
- * weights. */
+ * weights.
+ * directory may be a GGUF file, of a model of several parts any of them: llama (Mistral's are such), qwen2, qwen3, phi3, gemma,
+ * gemma2, gemma3, gpt2 and bert. The config is made of the file's keys, parameters have Hugging Face's names and order. Blocks
+ * are not trained: adapters (tern_lora_add) are, around them, or all of it with a dtype. TERN_ERR_IO then also for keys that are missing, of another kind, or not those of the file's tensors. */
 TERN_API tern_module *tern_models_from_pretrained(const char *directory,
                                                   const tern_pretrained_options *options);
 /* The same with random weights, of a config.json or the directory that it is in; in training mode. They are drawn as transformers

@@ -43,11 +43,12 @@ typedef struct tern_encoding {
 typedef struct tern_tokenizer tern_tokenizer;
 
 /* Of a directory of the Hugging Face Hub: tokenizer.json, and where it is there tokenizer_config.json (AutoTokenizer.
- * from_pretrained). Lengths to cut or fill up to that the files name are not applied, as transformers does not. To be
+ * from_pretrained); or of a GGUF file, before which a tokenizer.json beside it goes. Lengths to cut or fill up to that the files name are not applied, as transformers does not. To be
  * freed with tern_tokenizer_free. NULL after TERN_ERR_IO for files that are not there or malformed, and after
  * TERN_ERR_UNSUPPORTED for a part of another type, which the message names. */
 TERN_API tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory);
-/* Of a tokenizer.json alone (tokenizers.Tokenizer.from_file). */
+/* Of a tokenizer.json alone (tokenizers.Tokenizer.from_file), or of a GGUF file. Of the latter tern_tokenizer_save writes the
+ * tokenizer.json of the same tokenizer. */
 TERN_API tern_tokenizer *tern_tokenizer_from_file(const char *path);
 /* Writes a tokenizer.json, byte for byte as it was read. */
 TERN_API tern_status tern_tokenizer_save(const tern_tokenizer *tokenizer, const char *path);
@@ -88,6 +89,10 @@ typedef enum tern_special_token {
 /* The number of the token that the files name for it; -1 without an error if they name none. */
 TERN_API int64_t tern_tokenizer_special_id(const tern_tokenizer *tokenizer,
                                            tern_special_token which);
+
+/* The text of the chat template that the files name (Jinja, which is not run); NULL without an error if there is none. Lives as long as
+ * the tokenizer. */
+TERN_API const char *tern_tokenizer_chat_template(const tern_tokenizer *tokenizer);
 
 /* ---- training -------------------------------------------------------------------------------- */
 

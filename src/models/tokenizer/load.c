@@ -1,4 +1,5 @@
 /* load.c -- a tokenizer from tokenizer.json, and what tokenizer_config.json beside it says. */
+#include "models/gguf/gguf.h"
 #include "models/tokenizer/tokenizer.h"
 #include <errno.h>
 #include <stdio.h>
@@ -152,7 +153,11 @@ static tern_status read_config(tern_tokenizer *t, const char *function, const ch
     t->pad_id = named(t, json, "pad_token", t->pad_id);
     t->bos_id = named(t, json, "bos_token", t->bos_id);
     t->eos_id = named(t, json, "eos_token", t->eos_id);
+    const char *chat = json_string_value(json_object_get(json, "chat_template"));
+    t->chat_template = chat ? tk_copy(chat, strlen(chat)) : NULL;
     json_decref(json);
+    if (chat && !t->chat_template)
+        return TERN_ERR_MEMORY;
     return TERN_OK;
 }
 
@@ -183,12 +188,29 @@ static tern_tokenizer *read_at(const char *function, const char *path, const cha
     return NULL;
 }
 
+/* That of a GGUF file, before which a tokenizer.json beside it goes. */
+static tern_tokenizer *of_gguf(const char *function, const char *file)
+{
+    char path[2][4096];
+    const char *slash = strrchr(file, '/');
+    int n = slash ? (int)(slash - file) + 1 : 0;
+    struct stat about;
+    if (snprintf(path[0], sizeof path[0], "%.*stokenizer.json", n, file) < (int)sizeof path[0] &&
+        snprintf(path[1], sizeof path[1], "%.*stokenizer_config.json", n, file) <
+            (int)sizeof path[1] &&
+        stat(path[0], &about) == 0)
+        return read_at(function, path[0], path[1]);
+    return gguf_tokenizer(function, file);
+}
+
 tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
 {
     static const char function[] = "tern_tokenizer_from_pretrained";
     char path[2][4096];
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
+    if (gguf_is_file(directory))
+        return of_gguf(function, directory);
     if (snprintf(path[0], sizeof path[0], "%s/tokenizer.json", directory) >= (int)sizeof path[0] ||
         snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
             (int)sizeof path[1])
@@ -201,7 +223,14 @@ tern_tokenizer *tern_tokenizer_from_file(const char *path)
     static const char function[] = "tern_tokenizer_from_file";
     if (!path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
+    if (gguf_is_file(path))
+        return gguf_tokenizer(function, path);
     return read_at(function, path, NULL);
+}
+
+const char *tern_tokenizer_chat_template(const tern_tokenizer *t)
+{
+    return t ? t->chat_template : NULL;
 }
 
 tern_status tern_tokenizer_save(const tern_tokenizer *t, const char *path)

@@ -1,0 +1,116 @@
+/* byte_pairs.c -- tokenizers that GGUFs call gpt2: BPE on bytes, whose patterns have names. */
+#include "models/gguf/maker.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- patterns ---------------------------------------------------------------------------- */
+
+#define WORDS_AND(numbers)                                                                         \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers                          \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASES_AND(contractions, numbers)                                                           \
+    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" contractions "|[^\\r\\n\\p{L}\\p{N}]?" UPPER      \
+    "+" LOWER "*" contractions "|" numbers                                                         \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
+static const char gpt2_pattern[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]"
+    "+|\\s+(?!\\S)|\\s+";
+static const char qwen35_pattern[] =
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
+    "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
+/* What tokenizer.ggml.pre stands for. */
+typedef struct family {
+    const char *names; /* separated by blanks */
+    const char *pattern;
+    bool digits; /* each number is cut out first */
+    bool whole;  /* a word that is a token is taken as it is */
+    bool bos;    /* where no key says whether the first token is added */
+    bool nfc;
+} family;
+
+static const family families[] = {
+    {.names = " gpt-2 phi-2 roberta-bpe exaone4 mpt olmo jais trillion ", .pattern = gpt2_pattern},
+    {.names = " llama-bpe llama3 llama-v3 falcon3 pixtral lfm2 ",
+     .pattern = WORDS_AND("\\p{N}{1,3}"),
+     .whole = true,
+     .bos = true},
+    {.names = " dbrx smaug-bpe chatglm-bpe glm4 ", .pattern = WORDS_AND("\\p{N}{1,3}")},
+    {.names = " qwen2 deepseek-r1-qwen megrez stablelm2 ",
+     .pattern = WORDS_AND("\\p{N}"),
+     .nfc = true},
+    {.names = " qwen35 ", .pattern = qwen35_pattern, .nfc = true},
+    {.names = " starcoder smollm refact command-r codeshell exaone minerva-7b ",
+     .pattern = gpt2_pattern,
+     .digits = true},
+    {.names = " gpt-4o llama4 ",
+     .pattern = CASES_AND("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}")},
+    {.names = " tekken ", .pattern = CASES_AND("", "\\p{N}"), .whole = true, .bos = true},
+};
+
+static const family *family_of(const gguf_file *g)
+{
+    char name[64];
+    const char *pre;
+    if (gguf_text(g, "tokenizer.ggml.pre", &pre) != TERN_OK)
+        return NULL;
+    snprintf(name, sizeof name, " %.60s ", pre ? pre : "default");
+    for (size_t i = 0; pre && i < sizeof families / sizeof *families; i++)
+        if (!strchr(pre, ' ') && strstr(families[i].names, name))
+            return &families[i];
+    return tern_fail_null(
+        TERN_ERR_UNSUPPORTED,
+        "%s: \"%s\": `tokenizer.ggml.pre` is %s%.60s, whose patterns are not supported: "
+        "the model is to be converted again, or a tokenizer.json of the model can be given",
+        g->function, g->path, pre ? "" : "not there, which stands for ", pre ? pre : "default");
+}
+
+/* ---- gpt2: BPE on bytes ------------------------------------------------------------------ */
+
+static void put_split(gguf_out *o, const char *pattern)
+{
+    gguf_put(o, "{\"type\":\"Split\",\"pattern\":{\"Regex\":");
+    gguf_put_quoted(o, "", pattern, strlen(pattern));
+    gguf_put(o, "},\"behavior\":\"Isolated\",\"invert\":false},");
+}
+
+tern_status gguf_write_gpt2(gguf_maker *m)
+{
+    static const int64_t defaults[] = {11, 11, -1, -1, -1};
+    static const char byte_level[] =
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
+        "\"use_regex\":false}";
+    const family *f = family_of(m->g);
+    if (!f)
+        return tern_last_status();
+    TRY(gguf_read_ids(m, defaults, f->bos, false));
+    gguf_put_added(m, true);
+    gguf_put(&m->o, f->nfc ? ",\"normalizer\":{\"type\":\"NFC\"}" : ",\"normalizer\":null");
+    gguf_put(&m->o, ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
+    if (f->digits)
+        put_split(&m->o, "\\p{N}");
+    put_split(&m->o, f->pattern);
+    gguf_put(&m->o, byte_level);
+    gguf_put(&m->o, "]}");
+    gguf_put_post(m, m->add_bos ? m->bos : -1, m->add_eos ? m->eos : -1, false);
+    gguf_put(&m->o, ",\"decoder\":");
+    gguf_put(&m->o, byte_level);
+    gguf_put(&m->o, ",\"model\":{\"type\":\"BPE\",\"dropout\":null");
+    gguf_put_unknown(m);
+    gguf_put(&m->o,
+             ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":false,"
+             "\"byte_fallback\":false,\"ignore_merges\":");
+    gguf_put(&m->o, f->whole ? "true" : "false");
+    gguf_put_vocab(m);
+    gguf_put(&m->o, ",\"merges\":[");
+    for (size_t i = 0; i < m->v.n_merges; i++) {
+        const gguf_text_of *merge = &m->v.merges[i];
+        const char *space = memchr(merge->text + 1, ' ', merge->n - 1);
+        gguf_put_merge(&m->o, i == 0, merge, (size_t)(space - merge->text), 1);
+    }
+    gguf_put(&m->o, "]}}");
+    return m->o.status;
+}

@@ -1,0 +1,172 @@
+/* fast.c -- decoders of blocks whose loops are over neighbours, which compilers make vectors of. All products are exact, so that these
+ * are the numbers of io/block.c, whatever the order. */
+#include "models/gguf/fast.h"
+#include "models/wide.h"
+#include <string.h>
+
+#ifdef WIDE
+typedef const unsigned char *bytes;
+
+WIDE_INLINE float half_of(bytes b)
+{
+    uint32_t h = (uint32_t)b[0] | (uint32_t)b[1] << 8, mantissa = h & 0x3ff,
+             exponent = h >> 10 & 31;
+    uint32_t bits = (h & 0x8000) << 16;
+    float x;
+    if (!exponent) {
+        x = (float)mantissa * 0x1p-24f;
+        return bits ? -x : x;
+    }
+    bits |= mantissa << 13 | (exponent == 31 ? 255 : exponent + 112) << 23;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+WIDE static void q4_0(bytes b, float *y)
+{
+    const float d = half_of(b);
+    for (int i = 0; i < 16; i++) {
+        y[i] = d * (float)((b[2 + i] & 15) - 8);
+        y[i + 16] = d * (float)((b[2 + i] >> 4) - 8);
+    }
+}
+
+WIDE static void q8_0(bytes b, float *y)
+{
+    const float d = half_of(b);
+    for (int i = 0; i < 32; i++)
+        y[i] = d * (float)(signed char)b[2 + i];
+}
+
+WIDE_INLINE void scales_of(bytes b, float *scale, float *min)
+{
+    const float d = half_of(b), dmin = half_of(b + 2);
+    bytes s = b + 4;
+    for (int k = 0; k < 4; k++) {
+        scale[k] = d * (float)(s[k] & 63);
+        min[k] = dmin * (float)(s[k + 4] & 63);
+        scale[k + 4] = d * (float)((s[k + 8] & 15) | s[k] >> 6 << 4);
+        min[k + 4] = dmin * (float)(s[k + 8] >> 4 | s[k + 4] >> 6 << 4);
+    }
+}
+
+WIDE static void q4_k(bytes b, float *y)
+{
+    float scale[8], min[8];
+    scales_of(b, scale, min);
+    bytes q = b + 16;
+    for (int k = 0; k < 8; k += 2, q += 32, y += 64)
+        for (int i = 0; i < 32; i++) {
+            y[i] = scale[k] * (float)(q[i] & 15) - min[k];
+            y[i + 32] = scale[k + 1] * (float)(q[i] >> 4) - min[k + 1];
+        }
+}
+
+WIDE static void q5_k(bytes b, float *y)
+{
+    float scale[8], min[8];
+    scales_of(b, scale, min);
+    bytes q = b + 48, high = b + 16;
+    for (int k = 0; k < 8; k += 2, q += 32, y += 64)
+        for (int i = 0; i < 32; i++) {
+            y[i] = scale[k] * (float)((q[i] & 15) | (high[i] >> k & 1) << 4) - min[k];
+            y[i + 32] =
+                scale[k + 1] * (float)(q[i] >> 4 | (high[i] >> (k + 1) & 1) << 4) - min[k + 1];
+        }
+}
+
+WIDE static void q6_k(bytes b, float *y)
+{
+    const float d = half_of(b + 208);
+    for (int n = 0; n < 4; n++) { /* 16 elements of each of four runs of 32 */
+        bytes low = b + n / 2 * 64 + n % 2 * 16, high = b + 128 + n / 2 * 32 + n % 2 * 16;
+        const signed char *s = (const signed char *)b + 192 + n / 2 * 8 + n % 2;
+        const float a[4] = {d * (float)s[0], d * (float)s[2], d * (float)s[4], d * (float)s[6]};
+        float *to = y + n / 2 * 128 + n % 2 * 16;
+        for (int i = 0; i < 16; i++) {
+            to[i] = a[0] * (float)(((low[i] & 15) | (high[i] & 3) << 4) - 32);
+            to[i + 32] = a[1] * (float)(((low[i + 32] & 15) | (high[i] >> 2 & 3) << 4) - 32);
+            to[i + 64] = a[2] * (float)((low[i] >> 4 | (high[i] >> 4 & 3) << 4) - 32);
+            to[i + 96] = a[3] * (float)((low[i + 32] >> 4 | high[i] >> 6 << 4) - 32);
+        }
+    }
+}
+
+WIDE static void iq4_nl(bytes b, float *y)
+{
+    const __m128i points =
+        _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+    const __m128i q = _mm_loadu_si128((const __m128i *)(b + 2)), mask = _mm_set1_epi8(15);
+    const __m256 d = _mm256_set1_ps(half_of(b));
+    __m128i level[2] = {_mm_shuffle_epi8(points, _mm_and_si128(q, mask)),
+                        _mm_shuffle_epi8(points, _mm_and_si128(_mm_srli_epi16(q, 4), mask))};
+    for (int i = 0; i < 4; i++) {
+        __m128i of_8 = i % 2 ? _mm_srli_si128(level[i / 2], 8) : level[i / 2];
+        _mm256_storeu_ps(y + 8 * i,
+                         _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(of_8))));
+    }
+}
+
+static const struct {
+    const char *name;
+    gguf_decoder decode;
+} decoders[] = {{"Q4_0", q4_0}, {"Q8_0", q8_0}, {"Q4_K", q4_k},
+                {"Q5_K", q5_k}, {"Q6_K", q6_k}, {"IQ4_NL", iq4_nl}};
+
+gguf_decoder gguf_decoder_of(const io_block *block)
+{
+    for (size_t i = 0; i < sizeof decoders / sizeof *decoders && wide_is_here(); i++)
+        if (strcmp(decoders[i].name, block->name) == 0)
+            return decoders[i].decode;
+    return block->decode;
+}
+
+WIDE static void dot_wide(const io_block *block, gguf_decoder decode, bytes row, int64_t columns,
+                          const float *x, int n, float *y, int64_t step)
+{
+    float w[256];
+    __m256 sums[GGUF_FEW];
+    WIDE_EACH(r, GGUF_FEW)
+    sums[r] = _mm256_setzero_ps();
+    for (int64_t at = 0; at < columns; at += block->elements, row += block->bytes) {
+        decode(row, w);
+        for (int r = 0; r < n; r++) {
+            const float *from = x + r * columns + at;
+            __m256 a = sums[r], b = _mm256_setzero_ps();
+            for (int i = 0; i < block->elements; i += 16) {
+                a = _mm256_fmadd_ps(_mm256_loadu_ps(w + i), _mm256_loadu_ps(from + i), a);
+                b = _mm256_fmadd_ps(_mm256_loadu_ps(w + i + 8), _mm256_loadu_ps(from + i + 8), b);
+            }
+            sums[r] = _mm256_add_ps(a, b);
+        }
+    }
+    for (int r = 0; r < n; r++)
+        y[r * step] = wide_sum(sums[r]);
+}
+
+#else
+gguf_decoder gguf_decoder_of(const io_block *block)
+{
+    return block->decode;
+}
+#endif
+
+void gguf_dot(const io_block *block, const unsigned char *row, int64_t columns, const float *x,
+              int n, float *y, int64_t step)
+{
+    float w[256];
+#ifdef WIDE
+    if (wide_is_here()) {
+        dot_wide(block, gguf_decoder_of(block), row, columns, x, n, y, step);
+        return;
+    }
+#endif
+    for (int r = 0; r < n; r++)
+        y[r * step] = 0;
+    for (int64_t at = 0; at < columns; at += block->elements, row += block->bytes) {
+        block->decode(row, w);
+        for (int r = 0; r < n; r++)
+            for (int i = 0; i < block->elements; i++)
+                y[r * step] += w[i] * x[r * columns + at + i];
+    }
+}
