@@ -1,6 +1,7 @@
 /* golden.c -- numbers that another program computed, from text files in tests/golden/. */
+#include "tensor/fields.h"
+#include "tensor/shape.h"
 #include "support.h"
-#include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

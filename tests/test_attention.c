@@ -1,6 +1,6 @@
 /* test_attention.c -- scaled dot product attention against its definition in double precision. */
+#include "tensor/fields.h"
 #include "support.h"
-#include "tensor/tensor.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* test_attention_band.c -- attention within windows, of queries that continue a sequence, and with a softcap,
  * against the definition in double precision; blocks against the form of other operations. */
+#include "tensor/fields.h"
 #include "support.h"
-#include "tensor/tensor.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /* test_convolution_tiles.c -- convolutions of random shapes by tiles or vectors that gather from the image, against the cpu. */
 #include "device/opencl/gemm.h"
+#include "device/device.h"
+#include "tensor/fields.h"
 #include "heard.h"
 #include "support.h"
-#include "tensor/tensor.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_elementwise.c -- every elementwise row: values in every dtype and form, on every
  * device, bit for bit the cpu's where the device says so. */
+#include "tensor/fields.h"
 #include "rows.h"
-#include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

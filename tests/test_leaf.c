@@ -1,10 +1,10 @@
 /* test_leaf.c -- gradients that are final in the middle of a walk back: hooks then and at its end, places of their own,
  * the order of devices, sums over ranks. */
-#include "support.h"
-#include "tensor/ranks.h"
 #include "base/thread.h"
 #include "tensor/leaf.h"
+#include "tensor/ranks.h"
 #include "tensor/storage.h"
+#include "support.h"
 #include <math.h>
 
 #define SHAPE TERN_SHAPE

@@ -1,8 +1,8 @@
 /* test_matmul.c -- matmul, mm, bmm and linear against sums in double precision, for every
  * combination of ranks, for strided inputs and all types; gradients; errors. */
 #include "ops/copy/copy.h"
-#include "support.h"
 #include "tensor/tensor.h"
+#include "support.h"
 #include <stdlib.h>
 #include <string.h>
 

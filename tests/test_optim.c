@@ -1,7 +1,8 @@
 /* test_optim.c -- optimizers against PyTorch; launches, skipped steps, moves, refusals. */
-#include "many.h"
 #include "base/memory.h"
-#include "tensor/tensor.h"
+#include "device/device.h"
+#include "tensor/fields.h"
+#include "many.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

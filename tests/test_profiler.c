@@ -1,6 +1,6 @@
 /* test_profiler.c -- profilers, TERN_STRICT and the counters, on every device. */
-#include "support.h"
 #include "base/profile.h"
+#include "support.h"
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* test_replay_random.c -- random small programs, recorded and replayed, against the same programs run one operation after
  * another: every tensor that is left, those that outlive a step, and gradients. Tensors are let go of in between, so that a
  * recording uses memory again, and inputs change from replay to replay, so that what is not done again shows. */
-#include "support.h"
 #include "device/recording.h"
-#include "tensor/tensor.h"
+#include "tensor/fields.h"
+#include "support.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* test_shorten.c -- recorded steps in which a sum and the norm behind it are one kernel, and results that nobody reads are not
  * written: the same numbers as of one operation after another. */
-#include "support.h"
 #include "device/recording.h"
-#include "tensor/tensor.h"
+#include "tensor/fields.h"
+#include "support.h"
 #include <string.h>
 
 static tern_tensor *leaf(const char *device, tern_dtype dtype, tern_shape shape, uint64_t seed)

@@ -1,7 +1,8 @@
 /* test_tuning.c -- products routed by their sizes, and the file that tunes that and CLBlast. */
 #include "device/opencl/gemm.h"
+#include "device/device.h"
+#include "tensor/fields.h"
 #include "support.h"
-#include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -8,8 +8,10 @@
 #include "nn/module.h"
 #include "ops/foreach/foreach.h"
 #include "tensor/fuse/fuse.h"
+#include "tensor/tensor.h"
 #include <pthread.h>
 #include <string.h>
+#include <tern/autograd.h>
 
 typedef struct tern_cast_list {
     atomic_int refs;      /* the module's and those of nodes of the graph */

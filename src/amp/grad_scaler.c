@@ -3,12 +3,12 @@
  *
  * The scale, its count to growth and what was found are on the device; nothing here waits for it
  * but the getters. */
-#include "base/option.h"
 #include "base/memory.h"
-#include "tensor/ranks.h"
+#include "base/option.h"
 #include "base/text.h"
-#include "optim/optimizer.h"
 #include "ops/foreach/foreach.h"
+#include "optim/optimizer.h"
+#include "tensor/ranks.h"
 #include <math.h>
 #include <tern/amp.h>
 #include <tern/graph.h>

@@ -7,8 +7,8 @@
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
-#include "tensor/ranks.h"
 #include "dist/mpi.h"
+#include "tensor/ranks.h"
 #include "tensor/storage.h"
 #include <pthread.h>
 #include <stdatomic.h>

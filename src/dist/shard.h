@@ -5,10 +5,10 @@
  * reverse way. Whole parameters are the results of a function of the parts, in the members' places while the module runs. */
 #ifndef TERN_DIST_SHARD_H
 #define TERN_DIST_SHARD_H
-#include "tensor/ranks.h"
 #include "base/thread.h"
 #include "dist/dist.h"
 #include "nn/module.h"
+#include "tensor/ranks.h"
 #include "tensor/storage.h"
 #include <tern/dist/sharding.h>
 

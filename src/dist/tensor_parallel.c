@@ -2,10 +2,10 @@
  * parameters become this rank's parts, and it runs between two ways of activations. */
 #include "base/memory.h"
 #include "base/option.h"
-#include "tensor/ranks.h"
 #include "base/text.h"
 #include "dist/dist.h"
 #include "nn/module.h"
+#include "tensor/ranks.h"
 #include <math.h>
 #include <string.h>
 #include <tern/dist/tensor_parallel.h>

@@ -1,8 +1,8 @@
 /* snapshot.h -- the inside of a snapshot: what belongs to it, and where it lies. */
 #ifndef TERN_IO_SNAPSHOT_INSIDE_H
 #define TERN_IO_SNAPSHOT_INSIDE_H
-#include "tensor/ranks.h"
 #include "base/text.h"
+#include "tensor/ranks.h"
 #include <stdint.h>
 #include <tern/io/snapshot.h>
 

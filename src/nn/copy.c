@@ -1,8 +1,8 @@
 /* copy.c -- deep copies of modules: parameters, buffers, children, hooks and data
  * (copy.deepcopy of an nn.Module). */
 #include "base/memory.h"
-#include "tensor/ranks.h"
 #include "nn/module.h"
+#include "tensor/ranks.h"
 #include <string.h>
 
 /* Tensors that were copied, and their copies: one that is under two names is copied once. */

@@ -1,7 +1,7 @@
 /* part.c -- what of a whole tensor is a rank's, where ranks share a parameter out. */
-#include "tensor/ranks.h"
 #include "base/text.h"
 #include "nn/state_dict.h"
+#include "tensor/ranks.h"
 
 static bool is_same(const tern_shape *a, const tern_shape *b)
 {

@@ -1,9 +1,9 @@
 /* from_ops.c -- the operations that tensors and autograd ask for, registered with them. */
-#include "tensor/from_ops.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/reduce/reduction.h"
 #include "ops/view/as_strided.h"
+#include "tensor/from_ops.h"
 #include <tern/ops/copy.h>
 #include <tern/ops/create.h>
 #include <tern/ops/elementwise.h>

@@ -1,10 +1,10 @@
 /* clip_grad.c -- the norm of all gradients, and scaling them to it; or every element clamped
  * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
-#include "base/option.h"
 #include "base/memory.h"
-#include "tensor/ranks.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
+#include "tensor/ranks.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/graph.h>

@@ -1,7 +1,7 @@
 /* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
-#include "tensor/ranks.h"
 #include "nn/module.h"
+#include "tensor/ranks.h"
 #include <math.h>
 #include <string.h>
 

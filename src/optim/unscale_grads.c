@@ -1,7 +1,7 @@
 /* unscale_grads.c -- an optimizer's gradients over the scale of mixed precision, looking for
  * infinities and NaN: one launch for each of its batches (PyTorch's GradScaler._unscale_grads_). */
-#include "tensor/ranks.h"
 #include "optim/optimizer.h"
+#include "tensor/ranks.h"
 
 static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
 

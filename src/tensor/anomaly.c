@@ -1,8 +1,8 @@
 /* anomaly.c -- looking for the operation that made a NaN. */
 #include "base/from_nn.h"
-#include "tensor/from_ops.h"
 #include "base/text.h"
 #include "base/warning.h"
+#include "tensor/from_ops.h"
 #include "tensor/node.h"
 #include <ctype.h>
 #include <stdio.h>

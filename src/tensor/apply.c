@@ -1,10 +1,11 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
 #include "base/profile.h"
-#include "tensor/from_ops.h"
 #include "base/strict.h"
+#include "tensor/from_ops.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,9 @@
 /* autograd.c -- what a user asks and tells a tensor about its gradient. */
 #include "tensor/node.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
 #include <string.h>
+#include <tern/autograd.h>
 
 tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
 {

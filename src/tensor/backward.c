@@ -1,10 +1,12 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
-#include "tensor/from_ops.h"
 #include "base/profile.h"
+#include "tensor/from_ops.h"
 #include "tensor/fuse/pass.h"
+#include "tensor/history.h"
 #include "tensor/leaf.h"
-
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 

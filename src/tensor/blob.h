@@ -2,7 +2,6 @@
 #ifndef TERN_TENSOR_BLOB_H
 #define TERN_TENSOR_BLOB_H
 #include "base/callback.h"
-#include "tensor/tensor.h"
 #include <tern/interop.h>
 
 typedef struct tern_blob {

@@ -7,6 +7,8 @@
  * the outer one in the same way. */
 #include "base/callback.h"
 #include "tensor/frame.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 enum { MOST_DEVICES = 64 };
 

@@ -1,5 +1,5 @@
 /* count.c -- whether walks back count their edges (ready.c), which costs a look at each node. */
-#include "tensor/tensor.h"
+#include "tensor/history.h"
 
 static atomic_int hooks;
 static atomic_bool crossed;

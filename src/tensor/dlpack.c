@@ -2,6 +2,7 @@
 #include <tern/dlpack.h>
 #include "tensor/blob.h"
 #include "tensor/from_ops.h"
+#include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

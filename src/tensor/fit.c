@@ -1,7 +1,9 @@
 /* fit.c -- gradients fit what they are gradients of, wherever they come from (PyTorch's
  * validate_outputs). */
 #include "tensor/node.h"
+#include "device/device.h"
 #include "tensor/from_ops.h"
+#include <tern/autograd.h>
 
 tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_place *place)
 {

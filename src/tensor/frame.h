@@ -2,6 +2,7 @@
 #ifndef TERN_TENSOR_FRAME_H
 #define TERN_TENSOR_FRAME_H
 #include "tensor/node.h"
+#include "device/device.h"
 
 /* An input as it was. */
 typedef struct tern_frame_input {

@@ -4,6 +4,8 @@
  * was saved and is neither input nor result. */
 #include "base/callback.h"
 #include "tensor/node.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 /* A tensor that was saved: input or extra `slot`, or result `slot` where from_out is set. */
 typedef struct saved {

@@ -6,7 +6,8 @@
  * ways nothing is locked. */
 #include "base/thread.h"
 #include "base/thread_end.h"
-#include "tensor/tensor.h"
+#include "device/device.h"
+#include "tensor/header.h"
 #include <stdio.h>
 
 enum { BATCH = 64, KEPT = 4096, PLACES = 32, LINE = 64 };

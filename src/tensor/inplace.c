@@ -7,7 +7,10 @@
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
 #include "tensor/from_ops.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
 #include <string.h>
+#include <tern/autograd.h>
 
 typedef struct geometry {
     tern_shape shape; /* of the view */

@@ -1,6 +1,7 @@
 /* interop.c -- tensors on memory of the program's, and the memory under tensors. */
 #include "base/option.h"
 #include "tensor/blob.h"
+#include "tensor/tensor.h"
 
 /* Bytes from the beginning of the memory to the end of the last element. */
 static tern_status extent(const tern_blob *b, const int64_t *strides, size_t *bytes)

@@ -1,6 +1,6 @@
 /* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it, other ranks. */
-#include "tensor/ranks.h"
 #include "tensor/leaf.h"
+#include "tensor/ranks.h"
 #include "tensor/walk.h"
 
 /* Made if need be; NULL after TERN_ERR_MEMORY. */

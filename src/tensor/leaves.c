@@ -1,9 +1,12 @@
 /* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
  * threads may share. */
 #include "base/callback.h"
-#include "tensor/fuse/pass.h"
 #include "tensor/from_ops.h"
+#include "tensor/fuse/pass.h"
+#include "tensor/history.h"
 #include "tensor/memory_format.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 /* Walks of this and other threads, which may meet at leaves. */
 static atomic_ullong begun;

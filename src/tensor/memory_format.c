@@ -1,6 +1,8 @@
 /* memory_format.c -- in which order the dims of an image lie in memory. */
 #include "tensor/memory_format.h"
+#include "device/device.h"
 #include "tensor/from_ops.h"
+#include "tensor/shape.h"
 
 static bool has_order(const tern_tensor *x)
 {

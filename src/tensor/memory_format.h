@@ -1,7 +1,7 @@
 /* memory_format.h -- images (N, C, *) whose channels lie next to each other in memory: torch.channels_last. */
 #ifndef TERN_SRC_MEMORY_FORMAT_H
 #define TERN_SRC_MEMORY_FORMAT_H
-#include "tensor/tensor.h"
+#include "tensor/fields.h"
 
 /* Whether x, of 4 or 5 dims, lies so and not in row-major order as well. Of NULL: no. */
 bool tern_is_channels_last(const tern_tensor *x);

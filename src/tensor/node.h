@@ -2,6 +2,7 @@
 #ifndef TERN_TENSOR_NODE_H
 #define TERN_TENSOR_NODE_H
 #include "tensor/fuse/state.h"
+#include "tensor/history.h"
 #include "tensor/op.h"
 
 /* Where a gradient goes: output `output` of a node, or a leaf. Neither: nowhere. */

@@ -1,8 +1,11 @@
 /* op.h -- what an operation is, and the one door that runs it. */
 #ifndef TERN_TENSOR_OP_H
 #define TERN_TENSOR_OP_H
+#include "base/error.h"
 #include "base/thread.h"
-#include "tensor/tensor.h"
+#include "tensor/fields.h"
+#include "tensor/scope.h"
+#include "tensor/shape.h"
 #include "tensor/trace.h"
 
 enum { TERN_MAX_OUTPUTS = 4 };
@@ -11,6 +14,8 @@ typedef struct tern_op tern_op;
 /* What exists for speed alone (fuse/fuse.h). */
 typedef struct tern_fusion tern_fusion;
 typedef struct tern_fused_gradient tern_fused_gradient;
+typedef struct tern_node tern_node;
+typedef struct tern_place tern_place;
 
 /* What infer says of one output. */
 typedef struct tern_result {

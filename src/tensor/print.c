@@ -1,12 +1,13 @@
 /* print.c -- tensors as text, in PyTorch's format (torch/_tensor_str.py, default options). */
 #include "base/strict.h"
-#include "tensor/from_ops.h"
 #include "base/text.h"
+#include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tern/autograd.h>
 
 /* More than THRESHOLD elements are summarised: of dims longer than 2 EDGE the
  * first and last EDGE. */

@@ -1,7 +1,7 @@
 /* read.c -- elements back to the host. */
 #include "base/strict.h"
-#include "tensor/from_ops.h"
 #include "device/capture.h"
+#include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
 #include <math.h>

@@ -2,6 +2,8 @@
  * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the walk, and of the nodes
  * that may run those go first that keep devices busy. */
 #include "tensor/walk.h"
+#include "device/device.h"
+#include "tensor/history.h"
 
 static tern_status push(tern_node_heap *stack, tern_node *node)
 {

@@ -2,8 +2,9 @@
 #include "base/thread.h"
 #include "base/thread_end.h"
 #include "base/warning.h"
+#include "device/device.h"
+#include "tensor/header.h"
 #include "tensor/scope.h"
-#include "tensor/tensor.h"
 
 enum { MAX_DEPTH = 1024, ROOT_IS_LARGE = 10000 };
 

@@ -1,5 +1,7 @@
 /* set_data.c -- other elements under the same handle. */
 #include "tensor/node.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
 #include <string.h>
 
 /* Nodes that saved x know its storage's version at that time: a greater one tells them. */

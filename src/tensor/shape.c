@@ -1,5 +1,7 @@
 /* shape.c -- shapes: everything that needs no tensor. */
-#include "tensor/tensor.h"
+#include "base/text.h"
+#include "tensor/fields.h"
+#include "tensor/shape.h"
 
 tern_shape tern_shape_from(int ndim, const int64_t *dims)
 {

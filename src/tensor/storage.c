@@ -1,5 +1,7 @@
 /* storage.c -- tensors and their storage: making, sharing, releasing, asking. */
 #include "tensor/node.h"
+#include "tensor/header.h"
+#include "tensor/tensor.h"
 #include <string.h>
 
 static atomic_llong live;

@@ -1,5 +1,8 @@
 /* tape.c -- recording: whether an operation is, its node's edges, and what it saves. */
 #include "tensor/frame.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 bool tern_is_grad_enabled(void)
 {

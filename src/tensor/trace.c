@@ -1,6 +1,7 @@
 /* trace.c -- the operations that a thread calls, written down while they run. */
 #include "base/memory.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <string.h>
 
 /* ---- values by their tensors ----------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors (storage.h). */
 #include "tensor/storage.h"
-#include "tensor/from_ops.h"
 #include "device/capture.h"
 #include "device/transfers.h"
+#include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 #include <string.h>
 

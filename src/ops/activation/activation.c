@@ -1,6 +1,7 @@
 /* activation.c -- activations that are made of others; the rest are rows of elementwise.def and
  * special.def. */
 #include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* y = max(0, x) + w min(0, x), with one w or one for each channel: w of (C) is viewed as (C, 1,

@@ -1,6 +1,7 @@
 /* attention.h -- the two forms of attention: fused, and composed of other operations. */
 #ifndef TERN_SRC_OPS_ATTENTION_H
 #define TERN_SRC_OPS_ATTENTION_H
+#include "device/device.h"
 #include "tensor/op.h"
 
 typedef struct tern_attention_attributes {

@@ -3,6 +3,7 @@
  * softmax and its two matrix products, which are the device's own. The backward pass computes the
  * weights again from the log of each row's sum; short sequences store them instead. */
 #include "ops/attention/attention_tiles.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>

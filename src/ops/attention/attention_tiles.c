@@ -1,6 +1,7 @@
 /* attention_tiles.c -- attention in one launch, and its gradients in another, on devices whose work-groups share local
  * memory: attention_tiles.cl. Nothing of the size of the scores is written. */
 #include "ops/attention/attention_tiles.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>

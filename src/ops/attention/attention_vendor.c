@@ -1,5 +1,6 @@
 /* attention_vendor.c -- attention and its gradients as one piece of work, for a routine of the device's own. */
 #include "ops/attention/attention_tiles.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>

@@ -1,9 +1,11 @@
 /* rotary.c -- positions in a sequence: rotary embedding, and tables of sines and cosines. */
-#include "ops/create/table.h"
 #include "ops/copy/copy.h"
+#include "ops/create/table.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 enum { X, COS, SIN };

@@ -1,5 +1,6 @@
 /* all_reduce.c -- collectives in place, over devices of one process. */
 #include "ops/collective/collective.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>

@@ -1,8 +1,10 @@
 /* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of three functions of
  * the graph is another one's gradient: moved and moved back, sent to all and added up. */
-#include "ops/collective/comm_watch.h"
 #include "base/memory.h"
+#include "device/device.h"
 #include "ops/collective/collective.h"
+#include "ops/collective/comm_watch.h"
+#include "tensor/history.h"
 #include <string.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>

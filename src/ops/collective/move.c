@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "ops/collective/collective.h"
 #include "tensor/storage.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>

@@ -9,6 +9,7 @@
  * types are computed as float32. */
 #include "ops/convolution/convolution.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <string.h>
 
 enum { COLUMN_BYTES = 4 << 20, FEW = 4 };

@@ -1,6 +1,7 @@
 /* convolution.h -- the geometry of a convolution, and the three linear maps that it is made of. */
 #ifndef TERN_SRC_OPS_CONVOLUTION_H
 #define TERN_SRC_OPS_CONVOLUTION_H
+#include "device/device.h"
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -1,7 +1,8 @@
 /* unfold.c -- sliding windows over images as columns: unfold and fold. */
 #include "ops/convolution/unfold.h"
-#include "base/option.h"
 #include "base/checked.h"
+#include "base/option.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 typedef struct columns_attributes {

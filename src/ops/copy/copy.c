@@ -2,9 +2,12 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
 #include "tensor/fuse/fuse.h"
+#include "tensor/history.h"
 #include "tensor/memory_format.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <string.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* ---- to another type, dense, elsewhere --------------------------------------------------- */

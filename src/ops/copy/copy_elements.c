@@ -5,6 +5,7 @@
  * take its bits, reals are computed of it directly. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
+#include "tensor/tensor.h"
 #include <string.h>
 
 /* ---- types that are only stored ---------------------------------------------------------- */

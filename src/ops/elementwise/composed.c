@@ -2,6 +2,7 @@
 #include "ops/elementwise/elementwise.h"
 #include <math.h>
 #include <stdlib.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* The error for a rounding mode that is none of the enum. */

@@ -2,6 +2,7 @@
 #include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
 #include "tensor/memory_format.h"
+#include "tensor/tensor.h"
 
 /* A dense copy of x, in the open scope, without history. */
 static tern_tensor *dense_copy(const tern_tensor *x)

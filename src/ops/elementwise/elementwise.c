@@ -5,11 +5,13 @@
  * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
  * with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/expression.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
-#include "ops/elementwise/expression.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <string.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 static const tern_row_attributes *attributes_of(const tern_call *call)
@@ -397,6 +399,7 @@ static const tern_row *const rows[] = {
 #include "elementwise.def"
 #include "special.def"
 #include "logic.def"
+#include "tensor/tensor.h"
 };
 
 /* (1 + erf(x / sqrt 2)) / 2 */

@@ -2,6 +2,7 @@
 #ifndef TERN_SRC_OPS_ELEMENTWISE_H
 #define TERN_SRC_OPS_ELEMENTWISE_H
 #include "ops/elementwise/walk.h"
+#include "device/device.h"
 
 /* The form of an operation: y = f(x), z = f(x, y), v = f(x, y, z), a comparison of two tensors or a
  * property of one; the last two give bools. */

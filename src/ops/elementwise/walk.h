@@ -1,6 +1,7 @@
 /* walk.h -- from tensors to the tern_walk that elementwise kernels follow. */
 #ifndef TERN_SRC_OPS_WALK_H
 #define TERN_SRC_OPS_WALK_H
+#include "device/device.h"
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

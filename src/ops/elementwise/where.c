@@ -2,6 +2,7 @@
 #include "base/warning.h"
 #include "ops/elementwise/walk.h"
 #include "tensor/memory_format.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* The broadcast shape of all three; x and y have one dtype by now. */

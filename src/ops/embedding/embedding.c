@@ -4,8 +4,10 @@
  * scale_grad_by_freq divides each row's by how often its index is there. */
 #include "ops/embedding/embedding.h"
 #include "base/option.h"
+#include "device/device.h"
 #include "ops/index/gather.h"
 #include "tensor/fuse/fuse.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 tern_status tern_embedding_check(const tern_tensor *indices, const tern_tensor *weight,

@@ -5,9 +5,11 @@
  * and for maxima to the row that each column came from. */
 #include "base/option.h"
 #include "ops/embedding/embedding.h"
-#include "ops/loss/loss.h"
 #include "ops/index/gather.h"
+#include "ops/loss/loss.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 typedef struct bag_attributes {

@@ -3,6 +3,7 @@
  * The transform of `have` inputs, padded with zeros to n, of which `want` outputs are kept, is a matrix; its
  * transpose, the gradient, is the transform with the other sign, with `have` and `want` exchanged. */
 #include "ops/fft/fft.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>

@@ -9,6 +9,7 @@
 #include "ops/index/gather.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* Entries of index along dim. */

@@ -4,9 +4,10 @@
  * Every index becomes one flat index into the indexed dims, which are moved side by side and made
  * one: what is left is reading (or writing) entries of that dim. */
 #include "ops/index/gather.h"
+#include "ops/elementwise/walk.h"
 #include "ops/index/nonzero.h"
 #include "ops/index/scatter.h"
-#include "ops/elementwise/walk.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* One tensor of the list. */

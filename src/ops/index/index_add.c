@@ -1,6 +1,7 @@
 /* index_add.c -- index_add, index_copy and index_fill: whole entries of a dim written at a vector
  * of indices. */
 #include "ops/index/scatter.h"
+#include "device/device.h"
 #include <string.h>
 #include <tern/ops.h>
 

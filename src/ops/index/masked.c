@@ -1,6 +1,7 @@
 /* masked.c -- masked_select and masked_scatter: elements read and written where a mask holds.
  * PyTorch's masks may be bool or uint8. */
 #include "ops/index/gather.h"
+#include "device/device.h"
 #include "ops/index/nonzero.h"
 #include "ops/index/scatter.h"
 #include <tern/ops.h>

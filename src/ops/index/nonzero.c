@@ -4,6 +4,7 @@
  * chunks write them there: in order, whatever the device. */
 #include "base/strict.h"
 #include "ops/index/nonzero.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { LEAST_CHUNK = 256, MOST_CHUNKS = 4096 };

@@ -1,5 +1,6 @@
 /* one_hot.c -- one_hot: zeros with 1 scattered along a new last dim. */
 #include "ops/index/scatter.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* y[.., x[..]] = 1. Without num_classes the largest class says how many, which waits for the device. */

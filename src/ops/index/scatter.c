@@ -6,6 +6,7 @@
 #include "ops/index/scatter.h"
 #include "ops/copy/copy.h"
 #include "ops/elementwise/walk.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 

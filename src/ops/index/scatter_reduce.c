@@ -2,9 +2,11 @@
  * minimum. */
 #include "ops/index/scatter.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* A way to reduce: the mode of the kernel, what an empty place begins with. */

@@ -1,5 +1,6 @@
 /* take.c -- take and put: elements read and written by their place in the flattened tensor. */
 #include "ops/index/gather.h"
+#include "device/device.h"
 #include "ops/index/scatter.h"
 #include <tern/ops.h>
 

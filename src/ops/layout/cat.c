@@ -1,8 +1,9 @@
 /* cat.c -- tensors one after the other: each is copied to its part of the result, and the gradient's parts
  * are narrowed out of dy. */
-#include "tensor/memory_format.h"
 #include "ops/copy/copy.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { MOST_AT_ONCE = 4 };

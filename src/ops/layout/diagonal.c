@@ -3,9 +3,10 @@
  * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides. diagonal and
  * diag_embed are each other's gradient. */
 #include "base/checked.h"
-#include "ops/copy/copy.h"
 #include "base/memory.h"
+#include "ops/copy/copy.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 

@@ -2,9 +2,10 @@
  *
  * flip copies from a view with negative strides; roll moves the two parts of each dim past each other; a
  * quarter turn is a flip and a transposition. The gradients are the same operations the other way round. */
-#include "tensor/memory_format.h"
 #include "ops/copy/copy.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 static tern_status same_infer(tern_call *call)

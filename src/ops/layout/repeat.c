@@ -1,7 +1,8 @@
 /* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1 beside the
  * repeated one is expanded, and both become one by a copy. */
-#include "ops/index/nonzero.h"
 #include "base/checked.h"
+#include "device/device.h"
+#include "ops/index/nonzero.h"
 #include <tern/ops.h>
 
 /* Dim d of x `times` as long: all of it again and again, or (each) its elements one by one. */

@@ -1,6 +1,7 @@
 /* slice_scatter.c -- copies of a tensor in which a view was written. */
-#include "tensor/op.h"
 #include "ops/copy/copy.h"
+#include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* Which view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x, start,

@@ -1,7 +1,8 @@
 /* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >= diagonal; their
  * gradients keep the same part. */
-#include "tensor/op.h"
 #include "ops/copy/copy.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { LOWER, UPPER };

@@ -1,5 +1,6 @@
 /* cholesky.c -- the Cholesky factor of positive definite matrices. */
 #include "ops/linalg/linalg.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* A = L L^T with L lower triangular; of A only one triangle is read. */

@@ -1,6 +1,8 @@
 /* solve.c -- general systems of equations by LU decomposition: solve, inv, det. */
 #include "ops/linalg/linalg.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 #include <tern/graph.h>
 #include <tern/ops.h>
 

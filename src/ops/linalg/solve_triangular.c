@@ -1,6 +1,7 @@
 /* solve_triangular.c -- systems of equations with triangular matrices. */
 #include "ops/linalg/linalg.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 tern_status tern_check_matrices(const tern_tensor *x, const char *name, const char *function)

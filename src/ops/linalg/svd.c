@@ -1,6 +1,7 @@
 /* svd.c -- the singular value decomposition A = U diag(S) V^T. */
 #include "ops/linalg/linalg.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 typedef struct svd_attributes {

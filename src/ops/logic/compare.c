@@ -1,5 +1,6 @@
 /* compare.c -- tensors compared as a whole, and bits; the rest are rows of logic.def. */
 #include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* |x - y| <= atol + rtol |y|. Equality comes first because inf - inf is NaN; a finite distance is

@@ -2,7 +2,9 @@
  * losses. */
 #include "ops/loss/loss.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 
 static tern_scalar real(double value)
 {

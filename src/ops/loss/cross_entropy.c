@@ -4,9 +4,11 @@
 #include "ops/loss/loss.h"
 #include "ops/matmul/padded.h"
 #include "tensor/fuse/fuse.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 typedef struct entropy_attributes {

@@ -8,6 +8,8 @@
  * where the last term is there for a label that differs from the one before it. The loss is
  * -log(e^alpha[T-1][last] + e^alpha[T-1][last-1]). */
 #include "ops/loss/loss.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 
 typedef struct ctc_attributes {
     int64_t blank, states; /* states: of the longest target */

@@ -2,6 +2,7 @@
  * of them are made of. */
 #include "ops/loss/loss.h"
 #include "base/warning.h"
+#include "device/device.h"
 #include <math.h>
 #include <string.h>
 

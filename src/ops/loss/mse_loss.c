@@ -1,6 +1,7 @@
 /* mse_loss.c -- the mean (sum) of squared differences. */
 #include "ops/loss/loss.h"
 #include "tensor/fuse/fuse.h"
+#include "tensor/tensor.h"
 #include <math.h>
 
 /* Differences that one group sums, and how many groups there are at most: beyond that each sums

@@ -2,7 +2,9 @@
  * Gaussian distributions, and the Kullback-Leibler divergence. */
 #include "base/warning.h"
 #include "ops/loss/loss.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 
 static tern_scalar real(double value)
 {

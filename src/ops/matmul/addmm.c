@@ -1,6 +1,7 @@
 /* addmm.c -- products of vectors and matrices by name, and those with a scaled tensor added. */
 #include "ops/matmul/matrix_product.h"
 #include "ops/copy/copy.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* ---- vectors ----------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* linear.c -- x weight^T + bias as one product. */
 #include "ops/matmul/matrix_product.h"
-#include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
+#include "ops/reduce/reduction.h"
 #include "tensor/fuse/fuse.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>

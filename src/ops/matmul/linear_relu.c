@@ -4,11 +4,13 @@
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
  * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
  * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
-#include "ops/elementwise/elementwise.h"
 #include "ops/matmul/matrix_product.h"
+#include "device/device.h"
+#include "ops/elementwise/elementwise.h"
 #include "tensor/fuse/chain.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/recompute.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };

@@ -6,6 +6,7 @@
 #include "ops/matmul/matrix_product.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
+#include "tensor/tensor.h"
 #include <assert.h>
 #include <string.h>
 

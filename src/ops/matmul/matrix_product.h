@@ -2,6 +2,7 @@
  * are made. */
 #ifndef TERN_SRC_OPS_PRODUCT_H
 #define TERN_SRC_OPS_PRODUCT_H
+#include "device/device.h"
 #include "tensor/op.h"
 
 /* Dims of size 1 that a vector gets to be a row or a column, and that the result drops. */

@@ -1,6 +1,7 @@
 /* packed.c -- products with weights of 8 or 4 bits as they lie, and such weights as numbers. */
-#include "tensor/op.h"
 #include "base/checked.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* The weight of a call whose inputs from `first` on are codes, scales and zeros. */

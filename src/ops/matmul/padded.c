@@ -1,6 +1,7 @@
 /* padded.c -- matrices in memory for multiples of rows and of columns, with zeros in what is more. */
 #include "ops/matmul/padded.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 
 tern_extents tern_multiples_of(tern_extents e, bool a_straight, bool b_straight)
 {

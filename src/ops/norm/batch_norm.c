@@ -1,8 +1,10 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
 #include "base/checked.h"
-#include "tensor/fuse/fuse.h"
 #include "ops/elementwise/elementwise.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/memory_format.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>

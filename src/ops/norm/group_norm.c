@@ -2,6 +2,7 @@
 #include "base/checked.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* x is floating point with enough dims, and each parameter has one number a channel. */

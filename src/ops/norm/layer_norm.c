@@ -1,5 +1,7 @@
 /* layer_norm.c -- layer norm and RMS norm. */
 #include "tensor/fuse/fuse.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <float.h>

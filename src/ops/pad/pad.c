@@ -3,6 +3,7 @@
 #include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 

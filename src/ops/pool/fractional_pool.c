@@ -2,7 +2,9 @@
  * the windows are computed as index tensors by other operations; only the indices of the largest
  * ones are saved for the gradient. */
 #include "base/checked.h"
+#include "device/device.h"
 #include "ops/pool/pool.h"
+#include <tern/autograd.h>
 
 /* Sizes along one dim of the planes. */
 typedef struct axis {

@@ -1,6 +1,7 @@
 /* pool_ops.c -- the operations of pooling: maximum, mean, unpooling, and their gradients. */
 #include "ops/pool/pool.h"
 #include "tensor/memory_format.h"
+#include "tensor/tensor.h"
 
 /* One result of the first input's dtype. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)

@@ -1,6 +1,8 @@
 /* distributions.c -- random numbers of distributions that tensors describe. */
+#include "device/device.h"
 #include "tensor/op.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 static tern_status check_real(const tern_tensor *x, const char *function)

@@ -2,7 +2,9 @@
  * backward. */
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* y = x scale where kept, else 0: the gradient of dropout. It is linear, and its own gradient is

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <tern/ops.h>
 

@@ -1,5 +1,6 @@
 /* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any. */
 #include "ops/reduce/reduction.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* A variant is a sum of the first two, and SMALLEST; the first three are for the kernels. */

@@ -1,8 +1,10 @@
 /* has_nan.c -- whether a tensor has a NaN in it, for those who look for anomalies. */
-#include "tensor/tensor.h"
+#include "device/device.h"
 #include "ops/reduce/reduction.h"
+#include "tensor/fields.h"
 #include <math.h>
 #include <string.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 static bool host_sees_nan(const tern_tensor *x, const char *data)

@@ -3,6 +3,7 @@
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 typedef struct log_attributes {

@@ -1,5 +1,6 @@
 /* prod.c -- products over a dim or over everything. */
 #include "ops/scan/scan.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { PART = 16384, MOST_PARTS = 512, FEW = 64, MANY = 4096 };

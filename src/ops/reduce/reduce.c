@@ -1,5 +1,6 @@
 /* reduce.c -- sums and means, also to a shape that was broadcast from. */
 #include "ops/reduce/reduction.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* ---- launches ---------------------------------------------------------------------------- */

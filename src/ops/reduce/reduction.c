@@ -5,6 +5,7 @@
  * inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a group takes a tile. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { TILE = 256, PART_WORK = 16384, ENOUGH_GROUPS = 64, MANY_GROUPS = 512 };

@@ -6,6 +6,7 @@
  * large. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <tern/ops.h>
 

@@ -2,6 +2,7 @@
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 typedef struct norm_attributes {

@@ -11,6 +11,7 @@
 #include "ops/rnn/rnn.h"
 #include "ops/copy/copy.h"
 #include "tensor/recompute.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 

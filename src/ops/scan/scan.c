@@ -4,6 +4,7 @@
  * another one that runs the other way, so that there is no division by what may be zero:
  *   db[k] = dy[k] + a[k + 1] db[k + 1],   da[k] = db[k] y[k - 1]. */
 #include "ops/scan/scan.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <tern/ops.h>
 

@@ -1,5 +1,7 @@
 /* gumbel_softmax.c -- differentiable samples of a categorical distribution given by logits. */
+#include "device/device.h"
 #include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* y = softmax((x + g) / tau) with Gumbel noise g = -log(-log(u)), u uniform: argmax(x + g) is

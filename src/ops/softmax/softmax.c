@@ -1,5 +1,6 @@
 /* softmax.c -- softmax, log_softmax and softmin. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { PLAIN, LOGARITHM }; /* as in softmax.cl */

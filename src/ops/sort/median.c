@@ -5,7 +5,9 @@
  * element. The values are gathered from x by the place, with gather's gradient. */
 #include "ops/sort/sort.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* What to choose, as in sort.cl. */

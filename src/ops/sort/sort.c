@@ -5,6 +5,7 @@
  * where its span of the result comes from. Values are gathered by the places, so their gradient is gather's;
  * topk is the beginning of a sort. */
 #include "ops/sort/sort.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 enum { BLOCK = 16, SPAN = 32 }; /* as in sort.cl */

@@ -3,7 +3,9 @@
  * unique: neighbours of the sorted elements that differ begin a run; the running sum of those changes is each
  * element's run, and a search for the run's number where the run begins and ends. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* ---- searchsorted: inputs bounds (n) or (*, n), values ----------------------------------- */

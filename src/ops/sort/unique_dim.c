@@ -4,6 +4,8 @@
  * keys a n + b, whose ranks are those of the pairs; halving the columns that way leaves one, which is
  * the inverse, after sorting 2 n k elements altogether. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* Which run of equals each element of the non-empty sorted rows (k, n) is in, from 0. */

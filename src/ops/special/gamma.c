@@ -1,5 +1,6 @@
 /* gamma.c -- gamma functions that are made of others; the rest are rows of special.def. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <tern/ops.h>
 

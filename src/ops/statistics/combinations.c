@@ -1,5 +1,7 @@
 /* combinations.c -- Kronecker products, block diagonals, powers; products of sets and choices. */
+#include "device/device.h"
 #include "tensor/op.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 enum { MOST = 64 }; /* tensors of a list */

@@ -1,7 +1,9 @@
 /* histogram.c -- how often numbers are there: bincount, histc. Numbers are sorted and each count is the
  * difference of two searches: the same on every device, without atomic additions. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <math.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* How often each of 0 .. bins - 1 is among the int64 numbers; the others do not count. Sorted, not

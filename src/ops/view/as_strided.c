@@ -3,10 +3,11 @@
  * Elements of the view may be one in memory, and so may x's. The gradient goes through that memory: dy is
  * added up in a row of zeros, each element where the view has it; x's elements are read from the row; and
  * those that x has several times share what came in, by a count of them. */
-#include "tensor/op.h"
-#include "ops/view/as_strided.h"
-#include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
+#include "ops/reduce/reduction.h"
+#include "ops/view/as_strided.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 
@@ -153,9 +154,9 @@ static tern_status as_strided_backward(tern_gradient *g)
 }
 
 const tern_op tern_as_strided_op = {.name = "as_strided",
-                                      .view = TERN_VIEW_ONE,
-                                      .infer = as_strided_infer,
-                                      .backward = as_strided_backward};
+                                    .view = TERN_VIEW_ONE,
+                                    .infer = as_strided_infer,
+                                    .backward = as_strided_backward};
 
 /* ---- the public function ----------------------------------------------------------------- */
 

@@ -2,8 +2,9 @@
  *
  * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at the place
  * of the part; the gradient of that is the part again. */
-#include "tensor/op.h"
 #include "ops/copy/copy.h"
+#include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 /* length elements of dim, step apart, from start. */

@@ -1,6 +1,7 @@
 /* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its gradient is one
  * cat of the pieces'. */
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <tern/ops.h>
 

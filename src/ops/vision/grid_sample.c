@@ -1,6 +1,7 @@
 /* grid_sample.c -- images sampled at the coordinates of a grid, and affine grids. */
 #include "ops/vision/grid_sample.h"
 #include "tensor/recompute.h"
+#include "tensor/tensor.h"
 #include <tern/ops.h>
 
 typedef tern_grid_attributes sample;

@@ -5,6 +5,8 @@
  * is above a whole number. So whole numbers, bends and the elements that are read are computed without
  * a gradient, and all derivatives are those of linear maps, polynomials and a gather. */
 #include "ops/vision/grid_sample.h"
+#include "device/device.h"
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 /* The taps of all places (N, Q) along one dim: elements within 0..n-1, and what they weigh. */

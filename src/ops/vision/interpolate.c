@@ -3,10 +3,11 @@
 #include "base/checked.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
+#include "tensor/tensor.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <tern/ops.h>
 #include <string.h>
+#include <tern/ops.h>
 
 /* The kernels' modes, and how many spatial dims each of PyTorch's is for. */
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS, AREA };

@@ -6,8 +6,9 @@
  * the table transposed. Bytes are summed in fixed point and rounded after each dim, as Pillow does. */
 #include "ops/vision/resize.h"
 #include "base/checked.h"
-#include "tensor/memory_format.h"
 #include "base/memory.h"
+#include "tensor/memory_format.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>

@@ -1,6 +1,8 @@
 /* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket (leaf.h), by the operation
  * and not by a copy when the leaf is finished. */
 #include "tensor/fuse/parts.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
 
 /* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is there. */
 static tern_tensor *bucket_view(tern_walk *w, const tern_edge *edge)

@@ -1,5 +1,6 @@
 /* precision.c -- gradients in the precision, or both, that those who come after want. */
 #include "tensor/fuse/parts.h"
+#include "device/device.h"
 
 /* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the kernel that makes that
  * gradient writes it in both types, where it can. */

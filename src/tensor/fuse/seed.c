@@ -1,7 +1,8 @@
 /* seed.c -- the gradient that a backward pass begins with, which is one: written once, then lent to each pass; and losses
  * that make their gradient for it with their value. */
-#include "tensor/from_ops.h"
 #include "tensor/fuse/parts.h"
+#include "tensor/from_ops.h"
+#include "tensor/tensor.h"
 
 _Static_assert((int)TERN_DTYPE_END <= (int)TERN_CONTENT_KEYS,
                "the key of a block with the number one is its dtype");

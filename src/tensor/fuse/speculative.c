@@ -6,6 +6,8 @@
  * nothing. */
 #include "base/debug.h"
 #include "tensor/fuse/parts.h"
+#include "tensor/history.h"
+#include "tensor/tensor.h"
 
 bool tern_may_fuse(const tern_place *place)
 {

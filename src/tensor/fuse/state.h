@@ -1,7 +1,7 @@
 /* state.h -- what this folder keeps in the graph's outputs and in a backward pass. */
 #ifndef TERN_TENSOR_FUSE_STATE_H
 #define TERN_TENSOR_FUSE_STATE_H
-#include "tensor/tensor.h"
+#include "tensor/history.h"
 
 /* Of an output of a node, while a gradient of it waits for the node to run. */
 typedef struct tern_fused_output {
