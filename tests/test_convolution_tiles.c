@@ -1,5 +1,6 @@
 /* test_convolution_tiles.c -- convolutions of random shapes by tiles or vectors that gather from the image, against the cpu. */
 #include "device/opencl/gemm.h"
+#include "device/device.h"
 #include "tensor/fields.h"
 #include "heard.h"
 #include "environment.h"

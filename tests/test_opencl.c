@@ -1,6 +1,7 @@
 /* test_opencl.c -- an OpenCL device at work: kernels of the user's own, memory, writes in flight,
  * calls that fail. */
 #include "device/opencl/opencl.h"
+#include "device/device.h"
 #include "tensor/fields.h"
 #include "support.h"
 #include <inttypes.h>

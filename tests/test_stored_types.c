@@ -1,6 +1,7 @@
 /* test_stored_types.c -- types that are only stored: promoted, converted, compared, moved and printed as PyTorch
  * does (golden/stored_types.txt), and refused by all else. */
 #include "tensor/fields.h"
+#include "tensor/shape.h"
 #include "support.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* test_tuning.c -- products routed by their sizes, and the file that tunes that and CLBlast. */
 #include "device/opencl/gemm.h"
 #include "environment.h"
+#include "device/device.h"
 #include "tensor/fields.h"
 #include "support.h"
 #include <stdio.h>
