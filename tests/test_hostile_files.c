@@ -82,33 +82,27 @@ static void make_tar(const char *path)
     memcpy(bytes + 512, "text", 4);
     write_file(path, bytes, sizeof bytes);
 }
-static void copy_image(const char *name, const char *path)
+static void copy_file(const char *in, const char *name, const char *path)
 {
     size_t n;
-    char from[512];
-    snprintf(from, sizeof from, TEST_FOLDER "/images/%s", name);
+    char from[5000];
+    snprintf(from, sizeof from, TEST_FOLDER "%s%s", in, name);
     char *bytes = read_file(from, &n);
     write_file(path, bytes, n);
     free(bytes);
 }
 static void make_png(const char *path)
 {
-    copy_image("colour.png", path);
+    copy_file("/images/", "colour.png", path);
 }
 static void make_jpeg(const char *path)
 {
-    copy_image("colour.jpg", path);
+    copy_file("/images/", "colour.jpg", path);
 }
 
-/* A file of PyTorch's own of that name. */
 static void make_golden(const char *path)
 {
-    char from[1000];
-    size_t n;
-    snprintf(from, sizeof from, TEST_FOLDER "/golden/torch%s", strrchr(path, '/'));
-    char *bytes = read_file(from, &n);
-    write_file(path, bytes, n);
-    free(bytes);
+    copy_file("/golden/torch", strrchr(path, '/'), path);
 }
 
 static bool look_at(tern_dataset *d)
@@ -316,7 +310,7 @@ static void small_files_do_not_become_large(void **state)
     write_file(in_folder("bomb.idx"), huge, sizeof huge);
     expect_refusal(in_folder("bomb.idx"), read_idx, "bytes");
     /* images of 2^30 pixels in a few hundred bytes */
-    copy_image("grey.png", in_folder("bomb.png"));
+    copy_file("/images/", "grey.png", in_folder("bomb.png"));
     char *png = read_file(in_folder("bomb.png"), &n);
     memcpy(png + 16, "\0\0\x80\0\0\0\x80\0", 8);
     archive_number((unsigned char *)png + 29,
@@ -324,7 +318,7 @@ static void small_files_do_not_become_large(void **state)
     write_file(in_folder("bomb.png"), png, n);
     free(png);
     expect_refusal(in_folder("bomb.png"), read_image, "a PNG of 32768 x 32768 pixels");
-    copy_image("colour.jpg", in_folder("bomb.jpg"));
+    copy_file("/images/", "colour.jpg", in_folder("bomb.jpg"));
     char *jpeg = read_file(in_folder("bomb.jpg"), &n);
     for (size_t i = 0; i + 9 < n; i++)
         if ((unsigned char)jpeg[i] == 0xff && ((unsigned char)jpeg[i + 1] & 0xfe) == 0xc0)

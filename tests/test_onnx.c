@@ -74,6 +74,64 @@ static void initializers_are_parameters(void **state)
     }
 }
 
+static message constant_node(const char *name, message tensor)
+{
+    message n = node("Constant", "", "", "", name), a = {0};
+    put_text(&a, 1, "value");
+    put_message(&a, 5, tensor);
+    put_int(&a, 20, 4);
+    put_message(&n, 5, a);
+    return n;
+}
+
+/* Exporters that write no initializers: what is computed with is a parameter, what has one element or is a size is none. */
+static void weights_in_constants_are_parameters(void **state)
+{
+    (void)state;
+    static const float factor[] = {2}, shift[] = {1, 1};
+    static const int64_t one[] = {1};
+    for (int mixed = 0; mixed < 2;
+         mixed++) { /* the bias as an initializer: shift is no parameter then */
+        message g = {0}, gemm = node("Gemm", "x", "fc.weight", "fc.bias", "h"), trans = {0};
+        put_text(&trans, 1, "transB");
+        put_int(&trans, 3, 1);
+        put_int(&trans, 20, 2);
+        put_message(&gemm, 5, trans);
+        put_message(&g, 1, constant_node("fc.weight", float_tensor("", 2, weight_dims, weight)));
+        if (!mixed)
+            put_message(&g, 1, constant_node("fc.bias", float_tensor("", 1, bias_dims, bias)));
+        put_message(&g, 1, constant_node("factor", float_tensor("", 1, one, factor)));
+        put_message(&g, 1, constant_node("shift", float_tensor("", 1, bias_dims, shift)));
+        put_message(&g, 1, gemm);
+        put_message(&g, 1, node("Mul", "h", "factor", "", "m"));
+        put_message(&g, 1, node("Add", "m", "shift", "", "y"));
+        put_text(&g, 2, "Net");
+        if (mixed)
+            put_message(&g, 5, float_tensor("fc.bias", 1, bias_dims, bias));
+        put_message(&g, 11, named("x"));
+        put_message(&g, 12, named("y"));
+        write_model(at("constants.onnx"), g, 17);
+        FOR_EACH_DEVICE(device)
+        {
+            tern_module *m = tern_nn_to(tern_onnx_load(at("constants.onnx")), device);
+            assert_non_null(m);
+            assert_non_null(tern_nn_parameter(m, "fc.weight"));
+            assert_non_null(tern_nn_parameter(m, "fc.bias"));
+            tern_state_dict *dict = tern_nn_state_dict(m);
+            assert_int_equal(tern_state_dict_count(dict), mixed ? 2 : 3);
+            tern_state_dict_free(dict);
+            TERN_SCOPE {
+                tern_tensor *x = tern_ones(TERN_SHAPE(1, 3), TERN_F32, device);
+                tern_tensor *y = tern_nn_forward(m, x);
+                assert_values(y, 14, -1);
+                assert_ok(tern_backward(tern_sum(y)));
+                assert_values(tern_grad(tern_nn_parameter(m, "fc.weight")), 2, 2, 2, 2, 2, 2);
+            }
+            tern_nn_free(m);
+        }
+    }
+}
+
 /* A reshape whose sizes are computed from a shape: (2, 3, 4) -> (2, 12), on any device. */
 static void shapes_are_computed_by_the_host(void **state)
 {
@@ -281,9 +339,10 @@ static void nesting_and_swelling_have_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(initializers_are_parameters), TEST(shapes_are_computed_by_the_host),
-        TEST(weights_beside_the_model),    TEST(what_is_no_model_is_refused),
-        TEST(a_file_that_is_cut_off),      TEST(nesting_and_swelling_have_limits)};
+        TEST(initializers_are_parameters),     TEST(weights_in_constants_are_parameters),
+        TEST(shapes_are_computed_by_the_host), TEST(weights_beside_the_model),
+        TEST(what_is_no_model_is_refused),     TEST(a_file_that_is_cut_off),
+        TEST(nesting_and_swelling_have_limits)};
     if (!tern_onnx_is_available()) {
         printf("test_onnx: skipped: libprotobuf-c.so.1 can't be opened\n");
         return 77;

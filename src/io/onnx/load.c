@@ -189,6 +189,99 @@ static tern_status add_initializers(tern_module *module, onnx_graph *g, const bo
     return TERN_OK;
 }
 
+/* ---- weights in Constant nodes, as some exporters write them ----------------------------------- */
+
+/* The tensor of reals, of more than one, that a Constant node holds; NULL: it is none. tern's own exporter writes so what is
+ * no parameter. */
+static Onnx__TensorProto *constant_of(const onnx_graph *g, const Onnx__NodeProto *p)
+{
+    const char *producer = g->model->producer_name;
+    if (!p->op_type || strcmp(p->op_type, "Constant") || p->n_attribute != 1 || p->n_output != 1 ||
+        !p->output[0] || !*p->output[0] || (producer && !strcmp(producer, "tern")))
+        return NULL;
+    const Onnx__AttributeProto *a = p->attribute[0];
+    Onnx__TensorProto *t = a->name && !strcmp(a->name, "value") ? a->t : NULL;
+    bool several = false, none = false;
+    for (size_t i = 0; t && i < t->n_dims; i++) {
+        several = several || t->dims[i] > 1;
+        none = none || t->dims[i] < 1;
+    }
+    const int type = t ? t->data_type : 0;
+    const bool real = type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
+    return real && several && !none ? t : NULL;
+}
+
+/* Whether input k of an operation is a weight by its nature. */
+static bool takes_weight(const char *type, size_t k)
+{
+    static const char *const types[] = {"Conv",
+                                        "ConvTranspose",
+                                        "Gemm",
+                                        "MatMul",
+                                        "BatchNormalization",
+                                        "LSTM",
+                                        "GRU",
+                                        "RNN",
+                                        "PRelu",
+                                        "LayerNormalization",
+                                        "Gather",
+                                        "InstanceNormalization"};
+    bool first = !strcmp(type, "Gather") || !strcmp(type, "MatMul") || !strcmp(type, "Gemm");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(types[i], type))
+            return strcmp(type, "Gather") ? k > 0 || first : k == 0;
+    return false;
+}
+
+/* Which values are a weight of some node. */
+static void weights(const names *n, bool *weight)
+{
+    const Onnx__GraphProto *graph = n->g->model->graph;
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_input; k++) {
+            int v = find(n, graph->node[i]->input[k]);
+            if (v >= 0 && takes_weight(graph->node[i]->op_type, k))
+                weight[v] = true;
+        }
+}
+
+/* Constants that are weights become parameters: all that are computed with where no initializer is a parameter, else those
+ * that are a weight of an operation by its nature. */
+static tern_status add_constants(tern_module *module, names *n, const bool *computed,
+                                 const bool *statistics)
+{
+    onnx_graph *g = n->g;
+    const Onnx__GraphProto *graph = g->model->graph;
+    bool *weight = tern_alloc((size_t)g->n_values + 1), alone = true;
+    tern_status status = weight ? TERN_OK : TERN_ERR_MEMORY;
+    for (int v = 0; v < g->n_values; v++)
+        alone = alone && g->values[v].source != ONNX_MEMBER;
+    if (weight)
+        weights(n, weight);
+    for (size_t i = 0; i < graph->n_node && status == TERN_OK; i++) {
+        Onnx__TensorProto *t = constant_of(g, graph->node[i]);
+        int v = t ? find(n, graph->node[i]->output[0]) : -1;
+        if (v < 0)
+            continue;
+        TERN_SCOPE {
+            uint64_t failures = tern_failures();
+            tern_tensor *x = onnx_tensor(t, g->path);
+            if (!x)
+                status = tern_failed_since(failures);
+            else if (computed[v] && (alone || weight[v]))
+                status = add_member(module, &g->values[v], x, statistics[v]);
+            else
+                g->values[v].constant = tern_keep(x);
+        }
+        onnx_free_bytes(&g->budget, &t->raw_data);
+    }
+    tern_free(weight);
+    return status;
+}
+
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static tern_status check_node(const onnx_graph *g, const Onnx__NodeProto *p)
@@ -255,8 +348,12 @@ static tern_status add_all(tern_module *module, names *n)
         int v = define(n, name, ONNX_INPUT);
         g->values[v].input = g->n_inputs++;
     }
-    for (size_t i = 0; i < graph->n_node; i++)
+    for (size_t i = 0; i < graph->n_node; i++) {
         TERN_TRY(check_node(g, graph->node[i]));
+        if (constant_of(g, graph->node[i]) &&
+            define(n, graph->node[i]->output[0], ONNX_CONSTANT) < 0)
+            return TERN_ERR_IO;
+    }
     bool *computed = tern_alloc((size_t)g->n_values + 1),
          *statistics = tern_alloc((size_t)g->n_values + 1);
     tern_status status = computed && statistics ? TERN_OK : TERN_ERR_MEMORY;
@@ -264,10 +361,12 @@ static tern_status add_all(tern_module *module, names *n)
         uses(n, computed, statistics);
         status = add_initializers(module, g, computed, statistics, first);
     }
+    if (status == TERN_OK)
+        status = add_constants(module, n, computed, statistics);
     tern_free(computed);
     tern_free(statistics);
     for (size_t i = 0; status == TERN_OK && i < graph->n_node; i++)
-        status = add_node(n, graph->node[i]);
+        status = constant_of(g, graph->node[i]) ? TERN_OK : add_node(n, graph->node[i]);
     for (size_t i = 0; status == TERN_OK && i < graph->n_output; i++) {
         int v = graph->output[i]->name ? find(n, graph->output[i]->name) : -1;
         g->outputs[g->n_outputs++] = v;
