@@ -57,10 +57,10 @@ typedef struct tern_error_hold {
     bool held;                        /* within another */
 } tern_error_hold;
 /* TERN_ERR_MEMORY: nothing has begun. */
-tern_status tern_error_hold_begin(tern_error_hold *hold);
+TERN_PRIVATE tern_status tern_error_hold_begin(tern_error_hold *hold);
 /* The status of the first failure since, TERN_OK without one, and its message in that many bytes;
  * the record is what it was. */
-tern_status tern_error_hold_end(tern_error_hold *hold, char *message, size_t bytes);
+TERN_PRIVATE tern_status tern_error_hold_end(tern_error_hold *hold, char *message, size_t bytes);
 
 /* TERN_ERR_ARGUMENT for a value that is not one of an enum whose values are 0..most: "tern_pad:
  * mode 9 is none of tern_pad_mode". */

@@ -100,19 +100,57 @@ static tern_status with_batch(onnx_export *w, tern_tensor *const *in, int n, int
     return TERN_OK;
 }
 
-/* Whether both traces are of the same calls. */
-static bool are_alike(const onnx_export *w)
+/* Whether call i is the same in both traces. */
+static bool is_alike(const onnx_export *w, int i)
 {
     const tern_tracing *a = &w->trace, *b = &w->other;
-    bool alike = a->n_calls == b->n_calls && a->n_values == b->n_values;
-    for (int i = 0; alike && i < a->n_calls; i++) {
-        const tern_traced_call *x = &a->calls[i], *y = &b->calls[i];
-        alike = !strcmp(x->op, y->op) && x->n_in == y->n_in && x->n_out == y->n_out &&
-                !memcmp(x->in, y->in, sizeof(int) * (size_t)(x->n_in + x->n_out));
-    }
-    for (int v = 0; alike && v < a->n_values; v++)
-        alike = tern_dim(a->values[v].tensor) == tern_dim(b->values[v].tensor);
+    const tern_traced_call *x = &a->calls[i], *y = &b->calls[i];
+    bool alike = !strcmp(x->op, y->op) && x->n_in == y->n_in && x->n_out == y->n_out &&
+                 !memcmp(x->in, y->in, sizeof(int) * (size_t)(x->n_in + x->n_out));
+    for (int k = 0; alike && k < x->n_out; k++)
+        alike = x->out[k] < 0 ||
+                tern_dim(a->values[x->out[k]].tensor) == tern_dim(b->values[x->out[k]].tensor);
     return alike;
+}
+
+/* Both traces are of the same calls, or the first that is not is named. */
+static tern_status check_alike(onnx_export *w)
+{
+    const tern_tracing *a = &w->trace, *b = &w->other;
+    const int n = a->n_calls < b->n_calls ? a->n_calls : b->n_calls;
+    int i = 0;
+    while (i < n && is_alike(w, i))
+        i++;
+    if (i == n && a->n_calls == b->n_calls && a->n_values == b->n_values)
+        return TERN_OK;
+    const tern_traced_call *x = i < a->n_calls ? &a->calls[i] : NULL;
+    const tern_traced_call *y = i < b->n_calls ? &b->calls[i] : NULL;
+    w->call = x ? x : y;
+    const char *path = w->call ? onnx_path_of_call(w) : "";
+    return tern_fail(TERN_ERR_UNSUPPORTED,
+                     "%s: the module does something else with a batch of %lld than with %lld, so "
+                     "that it can't be dynamic: operation %d is %s with the one, %s with the "
+                     "other%s%s",
+                     function, (long long)w->batch, (long long)w->other_batch, i + 1,
+                     x ? x->op : "not there", y ? y->op : "not there", *path ? ", in module " : "",
+                     path);
+}
+
+/* The run with another batch. The module's error tells that it was another batch than the one that it was given. */
+static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
+                             int *results, int k, members *m)
+{
+    tern_error_hold hold;
+    char message[1024];
+    TERN_TRY(tern_error_hold_begin(&hold));
+    tern_status status = run(w, trace, in, n, results, k, m);
+    tern_status failed = tern_error_hold_end(&hold, message, sizeof message);
+    if (status == TERN_OK)
+        return TERN_OK;
+    return tern_fail(
+        failed ? failed : status,
+        "%s: the module does not take a batch of %lld, so that it can't be dynamic: %s", function,
+        (long long)tern_size(in[0], 0), message);
 }
 
 /* The second run, of another batch; a batch of one is left out, where much is simpler. */
@@ -133,14 +171,11 @@ static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, i
     TERN_TRY(with_batch(w, in, n, rows + 1, second));
     w->batch = rows;
     w->other_batch = rows + 1;
-    TERN_TRY(run(w, &w->trace, first, n, results, o->n_outputs, m));
-    TERN_TRY(run(w, &w->other, second, n, results, o->n_outputs, m));
-    if (!are_alike(w))
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "%s: the module does something else with a batch of %lld than with %lld, "
-                         "so that it can't be dynamic",
-                         function, (long long)rows, (long long)rows + 1);
-    return TERN_OK;
+    TERN_TRY(rows == tern_size(in[0], 0)
+                 ? run(w, &w->trace, first, n, results, o->n_outputs, m)
+                 : run_other(w, &w->trace, first, n, results, o->n_outputs, m));
+    TERN_TRY(run_other(w, &w->other, second, n, results, o->n_outputs, m));
+    return check_alike(w);
 }
 
 /* ---- the graph -------------------------------------------------------------------------------------- */

@@ -113,6 +113,8 @@ const char *onnx_reshape_to(onnx_export *w, const char *x, int value);
 int64_t onnx_attr(onnx_export *w, const char *name);
 int onnx_attr_list(onnx_export *w, const char *name, int64_t list[TERN_MAX_DIMS]);
 double onnx_attr_number(onnx_export *w, const char *name);
+/* The path of the module that made the call, "" where there is none or it is gone. */
+const char *onnx_path_of_call(onnx_export *w);
 /* TERN_ERR_UNSUPPORTED that names the operation and the module's path. */
 tern_status onnx_cannot(onnx_export *w, const char *why);
 

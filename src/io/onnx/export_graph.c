@@ -91,7 +91,7 @@ static tern_status visit_module(const char *path, tern_module *m, void *user)
 }
 
 /* The path of the module that made the call, "" for the outermost. */
-static char *path_of_call(onnx_export *w)
+const char *onnx_path_of_call(onnx_export *w)
 {
     module_search s = {.w = w, .wanted = w->call ? w->call->module : NULL, .path = ""};
     if (s.wanted)
@@ -118,7 +118,7 @@ const char *onnx_emit(onnx_export *w, const char *type, const char *const *in, i
     e->node.attribute = e->attributes;
     e->outputs[0] = new_name(w, type);
     e->node.n_output = 1;
-    const char *path = path_of_call(w);
+    const char *path = onnx_path_of_call(w);
     e->node.name = onnx_text(w, "%s%s", path, e->outputs[0] + !*path);
     for (int i = 0; there && i < n; i++)
         inputs[i] = (char *)(uintptr_t)(in[i] ? in[i] : "");
@@ -449,7 +449,7 @@ double onnx_attr_number(onnx_export *w, const char *name)
 
 tern_status onnx_cannot(onnx_export *w, const char *why)
 {
-    const char *path = path_of_call(w);
+    const char *path = onnx_path_of_call(w);
     tern_status status =
         tern_fail(TERN_ERR_UNSUPPORTED, "tern_onnx_export: %s%s%s can't be written to ONNX: %s",
                   w->call->op, *path ? " of module " : "", path, why);
