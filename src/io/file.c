@@ -42,7 +42,18 @@ tern_status io_bad(const tern_file *file, int part, const char *format, ...)
                      part < file->n_parts ? file->parts[part].path : file->path, message);
 }
 
-/* ---- bytes ------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------- */
+
+int io_take_part(tern_file *file, tern_file *from)
+{
+    io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
+    if (!parts)
+        return -1;
+    file->parts = parts;
+    parts[file->n_parts] = from->parts[0];
+    from->n_parts = 0;
+    return file->n_parts++;
+}
 
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what)

@@ -83,6 +83,7 @@ static tern_status take_tensor(weight_map *map, const char *name, const char *in
         return tern_last_status();
     memcpy(e->foreign, from->foreign, sizeof e->foreign);
     e->refused = from->refused;
+    e->bytes = from->bytes;
     e->part = shard;
     e->at = (uint64_t)i;
     return TERN_OK;

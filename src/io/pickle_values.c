@@ -79,9 +79,20 @@ tern_status io_pickle_push_old(io_pickle *p, int value)
     return TERN_OK;
 }
 
+/* What values take is bounded by the file's size: a few packed bytes can be many of a pickle. */
+static tern_status check_values(const io_pickle *p)
+{
+    const uint64_t most = ((uint64_t)64 << 20) + 64 * p->file->parts[0].size;
+    return (uint64_t)p->count * sizeof *p->values <= most
+               ? TERN_OK
+               : io_pickle_bad(p, "it has far more values than the file has bytes");
+}
+
 int io_pickle_new(io_pickle *p, io_value value)
 {
     void *list = p->values;
+    if (p->count == p->capacity && check_values(p) != TERN_OK)
+        return -1;
     if (io_pickle_reserve(&list, p->count, &p->capacity, sizeof *p->values) != TERN_OK)
         return -1;
     p->values = list;

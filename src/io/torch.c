@@ -115,7 +115,8 @@ static tern_status read_pickle(checkpoint *k)
     TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "constants.pkl", &facts, &found));
     k->c.is_script = found;
     TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "data.pkl", &facts, &found));
-    if (facts.size > IO_TORCH_MOST_PICKLE)
+    if (facts.size > IO_TORCH_MOST_PICKLE ||
+        facts.size > (16 << 20) + 64 * a->file->parts[0].size) /* packed: less than 1% of it */
         return io_bad(a->file, 0, "data.pkl is too large: %llu bytes",
                       (unsigned long long)facts.size);
     p->bytes = tern_grow(NULL, (size_t)facts.size + 1);

@@ -135,6 +135,14 @@ def rewrite(name, drop, change):
             out.writestr(n, change(n, b))
 
 
+def bombs():
+    """Lists and lists of them, and values without an end, which pack to a thousandth."""
+    for name, data in (("bomb_values.pt", b"\x80\2" + b"]" * (8 << 20) + b"."), ("bomb_size.pt", b"\x80\2" + b"N" * (40 << 20) + b".")):
+        with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
+            z.writestr(zipfile.ZipInfo("bomb/data.pkl"), data, zipfile.ZIP_DEFLATED)
+        expect(name, "refused [data.pkl]", "a few packed bytes that are a large pickle")
+
+
 def compiled(net):
     torch.jit.save(torch.jit.script(net), "script.pt")
     rewrite("script.pt", ".debug_pkl", lambda n, b: b"" if "/code/" in n else b)
@@ -166,6 +174,7 @@ def main(folder):
     zips(net)
     compiled(net)
     folders()
+    bombs()
     with open("expect.txt", "w") as f:
         f.write("\n".join(EXPECT) + "\n")
 
