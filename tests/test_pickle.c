@@ -124,6 +124,33 @@ static void every_protocol_has_its_opcodes(void **state)
     }
 }
 
+/* As torch.save(..., pickle_protocol=0) writes it: PyTorch itself can't read it again. */
+static void protocol_0_has_tensors(void **state)
+{
+    (void)state;
+    static const pickle p =
+        P("(dp0\nVx\np1\nctorch._utils\n_rebuild_tensor_v2\np2\n"
+          "(P('storage', <class 'torch.FloatStorage'>, '0', 'cpu', 6)\nI0\n(I2\nI3\ntp3\n"
+          "(I3\nI1\ntp4\nI00\nccollections\nOrderedDict\n(tRp5\ntp6\nRp7\ns.");
+    static const pickle broken[] = {
+        P("P('storage', <class 'torch.FloatStorage'>, '0', 'cpu')\n."),
+        P("P('storage', <class 'os.system'>, '0', 'cpu', 6)\n."),
+        P("P('storage', <class 'torch.FloatStorage'>, '0', 'cpu', -6)\n."), P("P\n.")};
+    TERN_SCOPE {
+        tern_state_dict *dict = load(p, (options){0});
+        if (!dict && no_libzip())
+            return;
+        assert_non_null(dict);
+        assert_shape(tern_state_dict_get(dict, "x"), 2, 3);
+        assert_values(tern_state_dict_get(dict, "x"), 1, 2, 3, 4, 5, 6);
+        tern_state_dict_free(dict);
+    }
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        assert_null(load(broken[i], (options){0}));
+        assert_error(TERN_ERR_IO, "storage");
+    }
+}
+
 /* ---- tensors of a kind of their own ------------------------------------------------------------ */
 
 #define WITH_METADATA(KEY)                                                                         \
@@ -182,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(unknown_names_are_objects),
         TEST(every_protocol_has_its_opcodes),
+        TEST(protocol_0_has_tensors),
         TEST(the_negative_bit_negates),
         TEST(expanded_tensors_are_read_within_bounds),
     };

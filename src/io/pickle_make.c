@@ -1,5 +1,6 @@
 /* pickle_make.c -- what a pickle's calls make: containers, numbers, tensors, and objects of all names that are not known. */
 #include "io/pickle.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_WRAPPED = 8 };
@@ -244,9 +245,36 @@ tern_status io_pickle_make(io_pickle *p, int callee, int args)
 
 /* ---- persistent ids ---------------------------------------------------------------------------- */
 
+/* Protocol 0 has the id as Python prints it: "('storage', <class 'torch.FloatStorage'>, '0', 'cpu', 12)". */
+static tern_status printed_storage(io_pickle *p, const io_value *id)
+{
+    char text[256], module[64] = "", key[64] = "", *name;
+    int at = 0;
+    long long count = -1;
+    snprintf(text, sizeof text, "%.*s", id->count, io_text_of(p, id));
+    if (sscanf(text, "('storage', <class '%63[A-Za-z0-9_.]'>, '%n%63[^']', '%*[^']', %lld)", module,
+               &at, key, &count) != 3 ||
+        count < 0 || !(name = strrchr(module, '.')))
+        return io_pickle_bad(p, "a persistent id that is no storage");
+    *name++ = '\0';
+    const io_global number = io_pickle_global(module, strlen(module), name, strlen(name));
+    io_value text_of_key = {
+        .kind = IO_TEXT, .count = (int)strlen(key), .is.at = id->is.at + (size_t)at};
+    io_value storage = {.kind = IO_STORAGE};
+    storage.is.storage.type = number == G_UNTYPED ? -1 : (int)number - G_TYPES;
+    if (number != G_UNTYPED && !io_torch_type_at(storage.is.storage.type))
+        return io_pickle_bad(p, "a storage of no type");
+    storage.is.storage.count = count;
+    storage.is.storage.view = -1;
+    storage.is.storage.key = io_pickle_new(p, text_of_key);
+    return storage.is.storage.key < 0 ? tern_last_status() : io_pickle_push(p, storage);
+}
+
 tern_status io_pickle_storage(io_pickle *p, int value)
 {
     const io_value *id = &p->values[value];
+    if (id->kind == IO_TEXT)
+        return printed_storage(p, id);
     if (id->kind != IO_TUPLE)
         return io_pickle_bad(p, "a persistent id that is no storage");
     if (id->count == 4 && io_text_is(p, id->is.items[0], "module") && io_item(p, id, 1, IO_GLOBAL))
