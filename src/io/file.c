@@ -43,7 +43,7 @@ tern_status io_bad(const tern_file *file, int part, const char *format, ...)
                      part < file->n_parts ? file->parts[part].path : file->path, message);
 }
 
-/* ---- parts ------------------------------------------------------------------------------- */
+/* ---- bytes ------------------------------------------------------------------------------- */
 
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what)

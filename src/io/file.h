@@ -92,6 +92,8 @@ void io_map_release(void *map);
 tern_file *io_open(const char *function, const char *path);
 tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
+/* Take over the first part of another file; its number there. -1 after an error. */
+int io_take_part(tern_file *file, tern_file *from);
 /* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is added. */
 tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
                               const char *advice);
