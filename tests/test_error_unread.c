@@ -208,6 +208,14 @@ static void a_nan_is_printed_without_a_sign(void **state)
         assert_non_null(strstr(text, "nan"));
         assert_null(strstr(text, "-nan"));
         tern_free_text(text);
+        char number[32];
+        const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
+        for (int i = 0; i < 4; i++) {
+            tern_tensor *x = tern_from_data(values, TERN_SHAPE(3), TERN_F64, NULL);
+            tern_tensor *first = tern_select(tern_to_dtype(x, dtypes[i]), 0, 0);
+            snprintf(number, sizeof number, "%g", tern_item(first)); /* a program's own print */
+            assert_string_equal(number, "nan");
+        }
     }
     tern_fail(TERN_ERR_ARGUMENT, "f: %g, (%g), no-nan, -nanotube, [%f]", nan, nan, nan);
     assert_string_equal(tern_last_error(), "f: nan, (nan), no-nan, -nanotube, [nan]");

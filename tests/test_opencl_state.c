@@ -241,46 +241,6 @@ static void masks_are_read_as_the_cuda_driver_reads_them(void **state)
     assert_non_null(strstr(output, "TERN_OPENCL_VISIBLE_DEVICES=\"\" leaves 0 of"));
 }
 
-/* The element that is no number of a device is named, with the numbers that there are and the one that was probably meant. */
-static void a_mistake_in_a_mask_is_explained(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *mask, *element, *meant; /* element NULL: the mask is right */
-    } rows[] = {
-        {"abc", "abc", "0"},
-        {"opencl:0", "opencl:0", "0"},
-        {"opencl:1", "opencl:1", "1"},
-        {"gpu0", "gpu0", "0"},
-        {"pthread", "pthread", "0"},
-        {"0,7", "7", "0"},
-        {"1,opencl:0", "opencl:0", "0"},
-        {"0,0", "0", "0"},
-        {"0,", "", "0"},
-        {"1,0", NULL, NULL},
-        {"-1", NULL, NULL},
-        {"0,-1,1", NULL, NULL},
-        {"", NULL, NULL},
-    };
-    if (atoi(RUN("two", "POCL_DEVICES=pthread pthread", NULL)) != 2)
-        skip();
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char mask[64], element[64], meant[64];
-        snprintf(mask, sizeof mask, "TERN_OPENCL_VISIBLE_DEVICES=%s", rows[i].mask);
-        snprintf(element, sizeof element, "its element \"%s\" is ",
-                 rows[i].element ? rows[i].element : "");
-        snprintf(meant, sizeof meant, "; did you mean \"%s\"?", rows[i].meant ? rows[i].meant : "");
-        const char *output = RUN("list", "POCL_DEVICES=pthread pthread", mask, "TERN_WARN=1", NULL);
-        bool right = !rows[i].element
-                         ? !strstr(output, "its element") && !strstr(output, "warning")
-                         : strstr(output, element) && strstr(output, meant) &&
-                               strstr(output, "; there are 0 (") && strstr(output, ", 1 (") &&
-                               strstr(output, "tern: warning: TERN_OPENCL_VISIBLE_DEVICES: ");
-        if (!right)
-            fail_msg("%s: %s", mask, output);
-    }
-}
-
 static void devices_of_one_platform_are_never_merged(void **state)
 {
     (void)state;
@@ -511,7 +471,6 @@ int main(int argc, char **argv)
         TEST(a_broken_driver_beside_a_good_one_is_mentioned),
         TEST(a_platform_without_devices_is_passed_over),
         TEST(masks_are_read_as_the_cuda_driver_reads_them),
-        TEST(a_mistake_in_a_mask_is_explained),
         TEST(devices_of_one_platform_are_never_merged),
         TEST(a_second_process_builds_nothing),
         TEST(a_spoiled_or_missing_cache_is_no_error),

@@ -5,7 +5,7 @@ the machine change less than the clock. WHAT: decode tiny prefill lora full memo
 
 A Llama of 135 million parameters (SmolLM's shape), GPT-2 (124 million) and ResNet-18 with random weights. Needs torch, transformers, peft and timm."""
 import json, os, re, statistics, subprocess, sys, tempfile, time
-os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", TERN_NUM_THREADS="1")
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 CONFIG = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=49152, hidden_size=576, intermediate_size=1536,
               num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=2048,
               rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", tie_word_embeddings=True, torch_dtype="bfloat16",

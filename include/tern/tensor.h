@@ -149,7 +149,8 @@ TERN_API int64_t tern_version(const tern_tensor *x);
 /* Where the first element lies in host memory; cpu only (others: NULL and TERN_ERR_DEVICE). Writing
  * through it is not seen by version counters. */
 TERN_API void *tern_data(tern_tensor *x);
-/* The value of a one-element tensor; waits for its device. NaN (0) after an error. */
+/* The value of a one-element tensor; waits for its device. NaN (0) after an error. A NaN has no
+ * sign, so that printf writes "nan". */
 TERN_API double tern_item(const tern_tensor *x);
 /* As an integer; a real is truncated; uint64 from 2^63 on is negative, cast it back. 0 after an error. */
 TERN_API int64_t tern_item_int(const tern_tensor *x);

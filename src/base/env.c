@@ -1,7 +1,6 @@
 /* env.c -- reads each variable of env.def once, and finds what is wrong in the environment. */
 #include "base/env.h"
 #include "base/near.h"
-#include "base/warning.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -208,26 +207,6 @@ static bool unknown_at(int i, char name[64], const char **value)
             return true;
     }
     return false;
-}
-
-void tern_env_check(void)
-{
-    static atomic_bool is_checked;
-    if (atomic_load_explicit(&is_checked, memory_order_relaxed) || !tern_warns() ||
-        atomic_exchange(&is_checked, true))
-        return;
-    char text[256], name[64];
-    const char *value;
-    for (int i = 0; i < TERN_ENV_VARIABLES; i++)
-        if ((value = tern_env((tern_env_variable)i))) {
-            find_bad_value(&variables[i], value, text, sizeof text);
-            if (*text)
-                tern_warn("environment", variables[i].name, "%s", text);
-        }
-    for (int i = 0; unknown_at(i, name, &value); i++) {
-        guess_name(name, text, sizeof text);
-        tern_warn("environment", name, "%s", text);
-    }
 }
 
 /* ---- the public face --------------------------------------------------------------------- */

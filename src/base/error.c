@@ -231,12 +231,13 @@ static bool prints(const policy *p)
 
 static void print_unread(const char *beginning)
 {
+    if (!tern_thread.error.unread || tern_thread.error.first.status == TERN_OK)
+        return;
     const policy p = policy_now();
-    if (tern_thread.error.unread && tern_thread.error.first.status != TERN_OK && prints(&p)) {
-        tern_error_info e = info_of(&tern_thread.error.first);
-        print(beginning, &e);
-    }
+    tern_error_info e = info_of(&tern_thread.error.first);
     tern_thread.error.unread = false;
+    if (prints(&p))
+        print(beginning, &e);
 }
 
 static void end_thread(void)

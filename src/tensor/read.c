@@ -163,8 +163,10 @@ double tern_item(const tern_tensor *x)
     tern_scalar value;
     if (!one(x, "tern_item", &value))
         return NAN;
-    return x->dtype == TERN_U64 ? (double)(uint64_t)value.value.integer
-                                : tern_scalar_to_real(value);
+    if (x->dtype == TERN_U64)
+        return (double)(uint64_t)value.value.integer;
+    const double real = tern_scalar_to_real(value);
+    return isnan(real) ? NAN : real; /* without the sign, which printf writes as "-nan" */
 }
 
 int64_t tern_item_int(const tern_tensor *x)
