@@ -5,8 +5,12 @@
 #include "tensor/fuse/pass.h"
 #include "tensor/history.h"
 #include "tensor/leaf.h"
+<<<<<<< ours
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
+=======
+#include <tern/ops/create.h>
+>>>>>>> theirs
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
