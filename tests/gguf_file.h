@@ -2,6 +2,7 @@
 #ifndef TERN_TESTS_GGUF_FILE_H
 #define TERN_TESTS_GGUF_FILE_H
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,18 @@ static inline void gguf_data(gguf_bytes *b, size_t n)
         b->bytes[b->n++] = 0;
     for (size_t i = 0; i < n; i++)
         b->bytes[b->n++] = (unsigned char)(i % 7);
+}
+/* A file of two tensors. */
+static inline void gguf_write_sample(const char *path)
+{
+    static gguf_bytes b;
+    gguf_head(&b, 2, 0);
+    gguf_record(&b, "q", 2, (uint64_t[]){32, 32}, 8, 0);
+    gguf_record(&b, "x", 1, (uint64_t[]){512}, 0, 1088);
+    gguf_data(&b, 1088 + 2048);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(b.bytes, 1, b.n, file) != b.n || fclose(file) != 0)
+        abort();
 }
 
 #endif

@@ -28,8 +28,6 @@ static void compare(const char *path, const char *with, const char *device, bool
         else if (tern_dtype_of(x) == TERN_F16)
             y = tern_to_dtype(y, TERN_F16);
         test_same(x, y, name, __FILE__, __LINE__);
-        assert_int_equal(tern_copy_to_host(x, NULL, 0) == TERN_OK, tern_numel(x) == 0);
-        tern_clear_error();
     }
     tern_state_dict_free(a);
     tern_state_dict_free(b);
@@ -154,8 +152,7 @@ static void parts_that_do_not_fit_are_errors(void **state)
     copy(in_folder(part_name(2)), in_folder(part_name(3)));
     assert_null(tern_safe_open(in_folder(part_name(2))));
     assert_error(TERN_ERR_IO, "`split.no` is 1, and 2 is expected");
-    tern_file *alone = tern_safe_open(GOLDEN "blocks.gguf"); /* under a name of two parts */
-    tern_file_free(alone);
+    /* What is no part, under the name of one. */
     copy(GOLDEN "blocks.gguf", in_folder("b-00001-of-00002.gguf"));
     copy(GOLDEN "blocks.gguf", in_folder("b-00002-of-00002.gguf"));
     assert_null(tern_safe_open(in_folder("b-00001-of-00002.gguf")));

@@ -55,15 +55,6 @@ static void make_pt(const char *path)
     write_file(path, a.bytes, a.size);
     free(a.bytes);
 }
-static void make_gguf(const char *path)
-{
-    static gguf_bytes b;
-    gguf_head(&b, 2, 0);
-    gguf_record(&b, "q", 2, (uint64_t[]){32, 32}, 8, 0);
-    gguf_record(&b, "x", 1, (uint64_t[]){512}, 0, 1088);
-    gguf_data(&b, 1088 + 2048);
-    write_file(path, b.bytes, b.n);
-}
 #define MAKES(NAME, BYTES)                                                                         \
     static void make_##NAME(const char *path)                                                      \
     {                                                                                              \
@@ -178,7 +169,7 @@ static const struct {
     unsigned accepts;
 } kinds[] = {
     {"safetensors", make_dict, read_dict, 0},
-    {"gguf", make_gguf, read_dict, 0},
+    {"gguf", gguf_write_sample, read_dict, 0},
     {"npz", make_dict, read_dict, 0},
     {"packed.npz", make_dict, read_dict, 0},
     {"npy", make_npy, read_npy, 0},
