@@ -28,6 +28,7 @@ enum { PATIENCE_SECONDS = 60 };
 static atomic_int inside; /* threads, of the process of that many forks */
 static atomic_int inside_forks;
 static atomic_bool is_ending;
+static atomic_bool is_unloading; /* the handlers are called then, too, by the last destructors */
 
 /* ---- handlers ---------------------------------------------------------------------------------- */
 
@@ -66,6 +67,8 @@ static void end_process(void)
 {
     if (tern_is_forked_child() && atomic_load(&inside_forks) != tern_forks())
         return; /* no library was entered in this process */
+    if (atomic_load(&is_unloading))
+        return;
     pthread_mutex_lock(&endings.lock);
     bool first = !endings.begun;
     endings.begun = true;
@@ -121,6 +124,15 @@ static void watch_main(void)
 {
 }
 #endif
+
+bool tern_is_unloading(void)
+{
+#ifdef __linux__
+    if (!tern_is_ending() && !tern_is_forked_child() && !stays())
+        atomic_store(&is_unloading, true);
+#endif
+    return atomic_load(&is_unloading);
+}
 
 __attribute__((constructor)) static void start(void)
 {
@@ -260,6 +272,7 @@ void tern_foreign_compile_end(void)
 /* The library may be unloaded. */
 __attribute__((destructor)) static void stop_thread(void)
 {
+    (void)tern_is_unloading();
     if (tern_is_forked_child() || tern_is_ending() || !compilers.started)
         return;
     pthread_mutex_lock(&compilers.lock);

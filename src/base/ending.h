@@ -27,5 +27,8 @@ void tern_at_ending(tern_ending *ending);
 
 /* Whether that has begun: threads of the library's may never come back. */
 bool tern_is_ending(void);
+/* Whether a destructor that asks is called because a plugin is unloaded which the library is linked into, while the process
+ * goes on: all that the library took is given back. */
+bool tern_is_unloading(void);
 
 #endif

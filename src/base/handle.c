@@ -1,16 +1,62 @@
 /* handle.c -- the end of objects that a program frees, and errors about using them after it. */
 #include "base/handle.h"
+#include "base/ending.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 192 };
+enum { TEXT_BYTES = 192, MOST_KINDS = 64 };
+
+void tern_handle_forget(tern_handle *handle)
+{
+    if (handle->owns_about)
+        tern_free((void *)(uintptr_t)handle->about);
+    handle->about = NULL;
+    handle->owns_about = false;
+}
+
+/* All that keep some, of each kind one: for the end of the library. */
+static struct {
+    pthread_mutex_t lock;
+    tern_handles *of[MOST_KINDS];
+    int n;
+} kinds = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void note_kind(tern_handles *all)
+{
+    pthread_mutex_lock(&kinds.lock);
+    if (kinds.n < MOST_KINDS)
+        kinds.of[kinds.n++] = all;
+    pthread_mutex_unlock(&kinds.lock);
+}
+
+static void free_kept(tern_handles *all)
+{
+    for (tern_handle *next_batch, *batch = all->first; batch; batch = next_batch) {
+        next_batch = batch->next_batch;
+        for (tern_handle *next, *h = batch; h; h = next) {
+            next = h->next;
+            tern_handle_forget(h);
+            tern_free(h);
+        }
+    }
+    all->first = NULL;
+}
+
+/* The library is unloaded with the plugin that it is in, after what threads kept came here. */
+__attribute__((destructor(1000))) static void free_all(void)
+{
+    for (int i = 0; tern_is_unloading() && i < kinds.n; i++)
+        free_kept(kinds.of[i]);
+}
 
 void tern_handles_put(tern_handles *all, tern_handle *batch)
 {
     batch->next_batch = NULL;
     pthread_mutex_lock(&all->lock);
+    if (!all->last)
+        note_kind(all);
     if (all->last)
         all->last->next_batch = batch;
     else
@@ -33,14 +79,6 @@ tern_handle *tern_handles_take(tern_handles *all)
     }
     pthread_mutex_unlock(&all->lock);
     return batch;
-}
-
-void tern_handle_forget(tern_handle *handle)
-{
-    if (handle->owns_about)
-        tern_free((void *)(uintptr_t)handle->about);
-    handle->about = NULL;
-    handle->owns_about = false;
 }
 
 /* Without tern_alloc, which records an error: this is the end of an object. */

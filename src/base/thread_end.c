@@ -1,5 +1,6 @@
 /* thread_end.c -- functions that are called when a thread ends. */
 #include "base/thread_end.h"
+#include "base/ending.h"
 #include <pthread.h>
 #include <stddef.h>
 
@@ -30,6 +31,8 @@ __attribute__((destructor)) static void delete_key(void)
 {
     if (key_is_made)
         pthread_key_delete(key);
+    if (tern_is_unloading()) /* what the thread that unloads it kept */
+        run_all(NULL);
 }
 
 void tern_at_thread_end(tern_thread_end *end, void (*run)(void))

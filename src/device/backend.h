@@ -342,6 +342,9 @@ struct tern_backend {
 
     const tern_vendor *vendor;       /* NULL: none; from here on slots may be */
     const tern_transfers *transfers; /* NULL: copies are in launch order */
+    /* After close, where a plugin is unloaded that the library is linked into: give back all that the device took, and
+     * its state. NULL: that stays. */
+    void (*release)(tern_place *place);
     /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from `at` on, a multiple of 4096;
      * and ends. Out of memory is TERN_ERR_MEMORY without a recorded error. part NULL: each block is allocated alone;
      * unpart NULL: nothing is to be done. growth NULL: segments are allocated whole. */

@@ -230,3 +230,12 @@ tern_status tern_registry_open(tern_place *place)
     pthread_mutex_unlock(&place->lock);
     return status;
 }
+
+void tern_registry_forget(void)
+{
+    for (int b = 0; b < BACKENDS; b++) {
+        registry.count[b] = 0;
+        tern_free(registry.places[b]);
+        tern_free(registry.notes[b]);
+    }
+}

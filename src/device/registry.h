@@ -28,6 +28,8 @@ static inline void tern_place_leave(const tern_place *place)
     if (!place->synchronous)
         tern_foreign_leave();
 }
+/* The places were freed. */
+void tern_registry_forget(void);
 /* Every place found so far, in order of kind and index; NULL beyond the end. */
 tern_place *tern_place_at(int i);
 

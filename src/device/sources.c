@@ -1,6 +1,7 @@
 /* sources.c -- from embedded files to one text: #include is resolved here, as not every device's
  * compiler can. */
 #include "device/sources.h"
+#include "base/ending.h"
 #include "base/zlib.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +34,13 @@ static const char *unpack(void)
         return to;
     free(to);
     return NULL;
+}
+
+/* The library is unloaded with the plugin that it is in. */
+__attribute__((destructor)) static void forget(void)
+{
+    if (tern_is_unloading() && whole != missing)
+        free((void *)(uintptr_t)whole);
 }
 #else
 static const char *unpack(void)

@@ -1,4 +1,4 @@
-/* sync.c -- waiting for a device, and what is done then. */
+/* sync.c -- waiting for a device, what is done then, and what is left when the library is unloaded. */
 #include "base/parallel.h"
 #include "base/profile.h"
 #include "device/capture.h"
@@ -56,4 +56,44 @@ tern_status tern_empty_cache(const char *device)
     tern_place_leave(place);
     tern_staging_empty(place);
     return TERN_OK;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+/* What a place took of its driver, blocks first: some are another device's. */
+static void release_memory(tern_place *place)
+{
+    if (atomic_load(&place->is_open))
+        place->backend->close(place);
+    if (place->rng.block)
+        tern_block_free(place->rng.block);
+    if (atomic_load(&place->fault.block))
+        tern_block_free(atomic_load(&place->fault.block));
+    tern_pinned_collect();
+    tern_staging_empty(place);
+    pthread_mutex_lock(&place->memory_lock);
+    tern_cache_empty(place);
+    pthread_mutex_unlock(&place->memory_lock);
+}
+
+static void release(tern_place *place)
+{
+    if (place->backend->release)
+        place->backend->release(place);
+    for (int i = 0; i < KERNEL_SLOTS; i++)
+        tern_free(atomic_load(&place->kernels[i]));
+    tern_free(place);
+}
+
+/* A plugin that the library is linked into is unloaded: it leaves nothing. The destructors before this one end threads. */
+__attribute__((destructor(1000))) static void release_all(void)
+{
+    tern_place *place;
+    if (!tern_is_unloading())
+        return;
+    for (int i = 0; (place = tern_place_at(i)); i++)
+        release_memory(place);
+    for (int i = 0; (place = tern_place_at(i)); i++)
+        release(place);
+    tern_registry_forget();
 }

@@ -5,12 +5,8 @@
 #include "tensor/fuse/pass.h"
 #include "tensor/history.h"
 #include "tensor/leaf.h"
-<<<<<<< ours
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
-=======
-#include <tern/ops/create.h>
->>>>>>> theirs
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
@@ -97,7 +93,12 @@ static tern_tensor *left_out(const tern_node *node, int i)
 {
     const tern_edge *edge = &node->edge[i];
     tern_dtype dtype = edge->leaf ? edge->leaf->dtype : edge->node->output[edge->output].dtype;
-    return tern_zeros(node->in_shape[i], dtype, tern_place_text(node->place));
+    tern_tensor *x =
+        tern_scoped(tern_tensor_new(&node->in_shape[i], dtype, node->place, node->op->name));
+    if (!x || x->numel == 0)
+        return x;
+    const size_t bytes = (size_t)x->numel * tern_dtype_size(dtype);
+    return tern_block_zero(x->storage->block, 0, bytes) == TERN_OK ? x : NULL;
 }
 
 /* A program's function may leave a gradient out on purpose; one that was added is where it belongs. */

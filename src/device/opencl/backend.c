@@ -47,6 +47,29 @@ static void close_device(tern_place *place)
         CL_END(Finish(s->copies));
 }
 
+/* What is behind the device, in the reverse of the order in which it came. */
+static void release(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    tern_cl_gemm_release(place);
+    tern_cl_forget_programs(place);
+    for (tern_cl_kernel *next, *k = s->kernels; k; k = next) {
+        next = k->next;
+        tern_cl_kernel_free(k);
+    }
+    if (s->copies)
+        CL_END(ReleaseCommandQueue(s->copies));
+    if (s->queue)
+        CL_END(ReleaseCommandQueue(s->queue));
+    if (s->context)
+        CL_END(ReleaseContext(s->context));
+    tern_cl_staged_free(s);
+    tern_free(s->tuning.routes);
+    tern_free(s->doctor.ways);
+    tern_cl_info_release(tern_place_info(place), s);
+    tern_free(s);
+}
+
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
                         tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes)
 {
@@ -167,4 +190,5 @@ const tern_backend tern_opencl_backend = {
     .use_handles = tern_cl_use_handles,
     .vendor = &tern_cl_vendor,
     .transfers = &tern_cl_transfers,
+    .release = release,
 };

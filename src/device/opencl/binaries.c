@@ -78,6 +78,17 @@ void tern_cl_keep_later(tern_place *place, const tern_cache_key *key, cl_program
     pthread_mutex_unlock(&s->lock);
 }
 
+void tern_cl_forget_programs(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    for (struct tern_cl_later *next, *later = s->later; later; later = next) {
+        next = later->next;
+        CL_END(ReleaseProgram(later->program));
+        free(later);
+    }
+    s->later = NULL;
+}
+
 void tern_cl_keep_programs(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);

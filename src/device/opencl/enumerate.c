@@ -300,6 +300,16 @@ static bool describe(const entry *e, tern_found *found)
     return answers;
 }
 
+void tern_cl_info_release(const tern_device_info *info, tern_cl_state *s)
+{
+    const char *texts[] = {info->name, info->vendor, info->platform, info->driver,
+                           s->platform_version};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        tern_free((void *)(uintptr_t)texts[i]);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->staged_lock);
+}
+
 static tern_cl_state *make_state(const entry *e, const tern_device_info *info, bool *answers)
 {
     tern_cl_state *s = tern_alloc(sizeof *s);

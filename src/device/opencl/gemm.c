@@ -18,6 +18,29 @@ tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place)
     return state;
 }
 
+/* CLBlast, which stays loaded, keeps its programs. */
+void tern_cl_gemm_release(tern_place *place)
+{
+    tern_cl_gemm_state *state = tern_cl_state_of(place)->gemm;
+    if (!state)
+        return;
+    for (int i = 0; i < 3; i++)
+        for (int dtype = 0; dtype < TERN_DTYPE_END; dtype++)
+            tern_cl_kernel_free(state->vector[i][dtype]);
+    for (tern_cl_tiled *next, *t = state->tiled; t; t = next) {
+        next = t->next;
+        tern_cl_kernel_free(t->kernel);
+        tern_free(t);
+    }
+    tern_buffer *buffers[] = {&state->scratch, &state->wide[0], &state->wide[1], &state->wide[2],
+                              &state->wide[3]};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        if (buffers[i]->handle)
+            tern_cl_free(place, buffers[i]);
+    pthread_mutex_destroy(&state->lock);
+    tern_free(state);
+}
+
 /* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
 /* With the state's lock held. */

@@ -72,6 +72,12 @@ static void free_staged(staged *list)
     }
 }
 
+void tern_cl_staged_free(tern_cl_state *s)
+{
+    free_staged(s->staged);
+    s->staged = NULL;
+}
+
 /* A copy of the bytes that lives until the queue is next known to be empty; NULL: wait instead.
  * With staged_lock held until its write is enqueued. */
 static void *stage(tern_cl_state *s, const void *from, size_t bytes)
@@ -183,7 +189,7 @@ tern_status tern_cl_part(tern_place *place, const tern_buffer *whole, size_t at,
 void tern_cl_unpart(tern_place *place, tern_buffer *part)
 {
     (void)place;
-    tern_cl.ReleaseMemObject(part->handle);
+    CL_END(ReleaseMemObject(part->handle));
 }
 
 tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total)

@@ -204,6 +204,11 @@ cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
 void tern_cl_binary_store(const struct tern_cache_key *key, cl_program program);
 void tern_cl_keep_later(tern_place *place, const struct tern_cache_key *key, cl_program program);
 void tern_cl_keep_programs(tern_place *place);
+/* ---- the library is unloaded: each file gives back what is its own ---- */
+void tern_cl_forget_programs(tern_place *place);
+void tern_cl_gemm_release(tern_place *place);
+void tern_cl_staged_free(tern_cl_state *state);
+void tern_cl_info_release(const tern_device_info *info, tern_cl_state *state);
 void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cl_resolve_narrow(tern_place *place, const char *file, const char *name,

@@ -8,6 +8,7 @@
 #include "ops/elementwise/walk.h"
 #include "tensor/tensor.h"
 #include <string.h>
+#include <tern/autograd.h>
 #include <tern/ops.h>
 
 typedef struct scatter_attributes {

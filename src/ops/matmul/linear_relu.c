@@ -110,7 +110,7 @@ static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, t
     const range r = begin_layer(TERN_SPAN_OPERATION, call->attributes, i);
     tern_status status = tern_launch_gemm(call->place, g);
     if (r.span && status == TERN_OK)
-        tern_hook_span_call(
+        tern_from_profiler->call(
             r.span, &(tern_call){.op = &layer, .in = xwb, .n_in = 3, .n_out = 1, .out = {y}});
     end_layer(r);
     return status;

@@ -1,6 +1,7 @@
 /* vector_norm.c -- (sum |x|^p)^(1/p) over dims, with its limits for p 0 and infinity. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
+#include "tensor/tensor.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
