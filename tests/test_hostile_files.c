@@ -1,6 +1,5 @@
-/* test_hostile_files.c -- files of each kind put in front of its reader in ways that do harm: cut off, links, folders and
- * pipes, other bytes, bombs, files that change while they are read. tests/hostile_safetensors.def, test_numpy.c, test_torch.c
- * and test_datasets*.c have what is wrong within a kind. */
+/* test_hostile_files.c -- files of each kind that harm: cut off, links, folders, pipes, other bytes, bombs, files that change while they are
+ * read. tests/hostile_safetensors.def, test_numpy.c, test_torch.c, test_datasets*.c have what is wrong within a kind. */
 #define _GNU_SOURCE
 #include "support.h"
 #include "folder.h"

@@ -64,11 +64,11 @@ static tern_tensor *norm_of_squares(tern_tensor *x, const norm_attributes *at)
 {
     static const tern_kernel_ref kernel = {"reduce", "norm_root"};
     tern_tensor *sums = tern_sum_masked(tern_square(x), at->mask, &at->shape);
-    tern_tensor *y = sums ? tern_empty_like(sums) : NULL;
     tern_reduction_view r;
-    if (!y || x->numel == 0)
+    if (!sums || x->numel == 0)
         return sums ? tern_sqrt(sums) : NULL;
-    if (tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
+    tern_tensor *y = tern_empty_like(sums);
+    if (!y || tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
         return NULL;
     tern_status status =
         TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
