@@ -29,7 +29,7 @@ static rate rate_of(tern_dtype dtype, bool tf32)
 /* ---- kernels ---- */
 
 /* Elements of tensor k that a walk comes to. */
-static double walked(const tern_walk *w, int k)
+static double walked(const tern_nd_index *w, int k)
 {
     double n = w->step[k] ? (double)w->inner : 1;
     for (int d = 0; d < w->ndim; d++)
@@ -95,7 +95,7 @@ static void cost_rows(const step *s, cost *c)
 
 static void cost_kernel(const tern_work *work, const step *s, cost *c)
 {
-    const tern_walk *walk = struct_of(work, TERN_TYPE_tern_walk);
+    const tern_nd_index *walk = struct_of(work, TERN_TYPE_tern_nd_index);
     const tern_attention_tiles *tiles = struct_of(work, TERN_TYPE_tern_attention_tiles);
     int k = 0;
     c->name = work->what.launch.kernel->ref->name;
@@ -113,7 +113,7 @@ static void cost_kernel(const tern_work *work, const step *s, cost *c)
         double n = elements_of(work, arg);
         if (tiles && most_of_tiles(tiles) < n)
             n = most_of_tiles(tiles);
-        if (walk && k < TERN_WALK_TENSORS && walked(walk, k) < n)
+        if (walk && k < TERN_ND_TENSORS && walked(walk, k) < n)
             n = walked(walk, k);
         k++;
         *(arg->role == TERN_ROLE_OUT ? &c->written : &c->read) += n * arg->bytes;

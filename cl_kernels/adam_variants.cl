@@ -99,7 +99,7 @@ OPTIMIZER_KERNEL(nadam)
 OPTIMIZER_KERNEL(radam)
 
 /* ---- LAMB: Adam's direction as long as the parameter (You et al. 2020) -------------------------
- * In two launches: lamb_norms moves the moments and sums squares, lamb walks. A tensor's sums are
+ * In two launches: lamb_norms moves the moments and sums squares, lamb steps. A tensor's sums are
  * {number of chunks, (of p, of the direction) for each chunk}. */
 
 #define DIRECTION_(m, v, p) ((m) / bias1 / (sqrt(v) / scale + eps) + decay * (p))
@@ -150,7 +150,7 @@ OPTIMIZER_KERNEL(radam)
         if (c + 1 == (idx)n || chunks[c + 1].row != chunks[c].row)                                 \
             cs[0] = (REAL)(k + 1);                                                                 \
     }
-#define LAMB_WALK_                                                                                 \
+#define LAMB_STEP_                                                                                 \
     idx pieces = count > 0 ? (idx)cs[0] : 0;                                                       \
     LANES(j, pieces)                                                                               \
     {                                                                                              \
@@ -168,15 +168,15 @@ OPTIMIZER_KERNEL(radam)
     LANES(j, count > 0) steps[c] = t;
 
 #define LAMB_NORMS_BODY_(NAME, FIND) LAMB_BODY_(FIND, LAMB_NORMS_)
-#define LAMB_WALK_BODY_(NAME, FIND)  LAMB_BODY_(FIND, LAMB_WALK_)
+#define LAMB_STEP_BODY_(NAME, FIND)  LAMB_BODY_(FIND, LAMB_STEP_)
 OPTIMIZER_FORMS(lamb_norms, LAMB_NORMS_BODY_)
-OPTIMIZER_FORMS(lamb, LAMB_WALK_BODY_)
+OPTIMIZER_FORMS(lamb, LAMB_STEP_BODY_)
 
 #undef DIRECTION_
 #undef LAMB_BODY_
 #undef LAMB_TOTALS_
 #undef LAMB_NORMS_
-#undef LAMB_WALK_
+#undef LAMB_STEP_
 #undef LAMB_NORMS_BODY_
-#undef LAMB_WALK_BODY_
+#undef LAMB_STEP_BODY_
 #endif

@@ -320,7 +320,7 @@ KERNEL4(K(conv_direct_dw), (OUT, STO, ws), (IN, STO, xs), (IN, STO, ys), (ARG, t
 /* ---- unfold and fold: the windows of images as columns, and columns summed to images ---------- */
 #if IS_FLOAT
 
-/* Row r of a walk over (batch, channels, kernel, count[0], count[1]): where it is in each of them. */
+/* Row r of an index over (batch, channels, kernel, count[0], count[1]): where it is in each of them. */
 #define COLUMNS_ROW_(w, r)                                                                         \
     idx q_ = (r), o1 = q_ % (idx)(w).count[1];                                                     \
     q_ /= (idx)(w).count[1];                                                                       \

@@ -25,12 +25,12 @@
 #define COPY_FLOAT4_0_1(S)
 #define COPY_FLOAT4_1_0(S)
 #define COPY_FLOAT4_1_1(S)                                                                          \
-    if (w.form == TERN_WALK_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && WALK_ALIGNED4(w, 0) &&         \
-        WALK_ALIGNED4(w, 1)) {                                                                     \
+    if (w.form == TERN_ND_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) &&         \
+        ND_ALIGNED4(w, 1)) {                                                                     \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            WALK2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                    \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 f32 v4[4];                                                                         \
@@ -52,7 +52,7 @@
 #define CONVERT_1        TRUNCATED
 #define COPY_FROM_0(S, CONVERT)
 #define COPY_FROM_1(S, CONVERT)                                                                    \
-    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STO_OF(S), xs), (ARG, tern_walk, w))                 \
+    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STO_OF(S), xs), (ARG, tern_nd_index, w))                 \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
@@ -60,8 +60,8 @@
         COPY_FLOAT4(S)                                                                              \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            WALK2(w, r, yo, xo)                                                                    \
-            if (w.form == TERN_WALK_UNIT) {                                                        \
+            ND_INDEX2(w, r, yo, xo)                                                                    \
+            if (w.form == TERN_ND_UNIT) {                                                        \
                 SIMD INNER(r, j)                                                                   \
                 {                                                                                  \
                     REAL_OF(S) v = LD_OF(S, xs, xo + j);                                           \
@@ -103,7 +103,7 @@ KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposit
         idx top = (q - plane * down) * TRANSPOSE_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
         height = height < TRANSPOSE_TILE ? height : TRANSPOSE_TILE;
         width = width < TRANSPOSE_TILE ? width : TRANSPOSE_TILE;
-        WALK2(t.planes, plane, yo, xo)
+        ND_INDEX2(t.planes, plane, yo, xo)
         yo += top * (idx)t.y_step + left;
         xo += left * (idx)t.x_step + top;
         TRANSPOSE_CELLS(j, i, width, height)
@@ -120,13 +120,13 @@ KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposit
 }
 #endif
 
-KERNEL3(K(fill), (OUT, STO, ys), (ARG, tern_walk, w), (ARG, REAL, a))
+KERNEL3(K(fill), (OUT, STO, ys), (ARG, tern_nd_index, w), (ARG, REAL, a))
 {
     BASE(ys);
     FLAT(r, w.rows, w.inner)
     {
-        WALK1(w, r, yo)
-        if (w.form == TERN_WALK_UNIT) {
+        ND_INDEX1(w, r, yo)
+        if (w.form == TERN_ND_UNIT) {
             SIMD INNER(r, j)
             {
                 ST(ys, yo + j, a);
@@ -160,7 +160,7 @@ KERNEL7(K(band), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
 
 #if IS_MOVER
 /* zs = cs ? xs : ys, with cs of bool. */
-KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))
+KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))
 {
     BASE(zs);
     BASE(cs);
@@ -168,8 +168,8 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
     BASE(ys);
     FLAT(r, w.rows, w.inner)
     {
-        WALK4(w, r, zo, co, xo, yo)
-        if (w.form == TERN_WALK_UNIT) {
+        ND_INDEX4(w, r, zo, co, xo, yo)
+        if (w.form == TERN_ND_UNIT) {
             SIMD INNER(r, j)
             {
                 STO x = xs[xo + j], y = ys[yo + j];

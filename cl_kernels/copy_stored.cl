@@ -46,13 +46,13 @@ INLINE u8 tern_f32_to_e5m2(f32 f)
 
 /* y = VALUE of x, for any strides. */
 #define STORAGE_KERNEL(NAME, TO, FROM, VALUE)                                                      \
-    KERNEL3(K(NAME), (OUT, TO, ys), (IN, FROM, xs), (ARG, tern_walk, w))                           \
+    KERNEL3(K(NAME), (OUT, TO, ys), (IN, FROM, xs), (ARG, tern_nd_index, w))                           \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         FLAT(r, w.rows, w.inner)                                                                   \
         {                                                                                          \
-            WALK2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                    \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 FROM x = xs[xo + j * (idx)w.step[1]];                                              \

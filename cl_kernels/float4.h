@@ -14,10 +14,10 @@
         LOAD4(v, p, i);                                                                            \
     }
 
-/* Whether p is where a load of four may be; whether rows of tensor k of a walk of unit steps begin at
+/* Whether p is where a load of four may be; whether rows of tensor k of an index of unit steps begin at
  * multiples of four elements from there. */
 #define ALIGNED4(p)         (((u64)(p) & (4 * sizeof *(p) - 1)) == 0)
-#define WALK_ALIGNED4(w, k) ((w).rows == 1 || tern_row_aligned4((w).inner, (w).ndim, (w).stride[k]))
+#define ND_ALIGNED4(w, k) ((w).rows == 1 || tern_row_aligned4((w).inner, (w).ndim, (w).stride[k]))
 /* Past the elements that were taken. */
 #define SKIP4(p) p += 4 * quads;
 /* How many elements p is past such a place. */

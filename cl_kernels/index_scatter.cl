@@ -27,7 +27,7 @@ INLINE REAL K(tern_scattered)(REAL old, REAL v, i32 mode)
 #define SCATTER_ATOMIC_ 0
 #endif
 
-/* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the walk goes over all dims but
+/* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the index goes over all dims but
  * the one that index points along. In order, a lane does all i of its place, so that every run makes
  * the same; else each element set or added is for itself: the last one wins, sums are atomic. */
 KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
@@ -40,16 +40,16 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
 #if !TERN_CHUNKS
     if (s.ordered == 0 &&
         (s.mode == TERN_SCATTER_SET || (SCATTER_ATOMIC_ && s.mode == TERN_SCATTER_ADD))) {
-        FLAT(r, s.walk.rows *s.count, s.walk.inner)
+        FLAT(r, s.nd.rows *s.count, s.nd.inner)
         {
             idx q = r / (idx)s.count, i = r - q * (idx)s.count;
-            WALK3(s.walk, q, y0, x0, i0)
+            ND_INDEX3(s.nd, q, y0, x0, i0)
             INNER(r, j)
             {
-                idx to = tern_checked(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                idx to = tern_checked(index[i0 + j * (idx)s.nd.step[2] + i * (idx)s.step[2]],
                                       s.size, s.wrap, s.code, fault);
-                idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
-                idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
+                idx from = x0 + j * (idx)s.nd.step[1] + i * (idx)s.step[1];
+                idx at = y0 + j * (idx)s.nd.step[0] + to * (idx)s.step[0];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
                     ys[at] = xs[from];
 #if SCATTER_ATOMIC_
@@ -61,16 +61,16 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
         return;
     }
 #endif
-    FLAT(r, s.walk.rows, s.walk.inner)
+    FLAT(r, s.nd.rows, s.nd.inner)
     {
-        WALK3(s.walk, r, y0, x0, i0)
+        ND_INDEX3(s.nd, r, y0, x0, i0)
         for (idx i = 0; i < (idx)s.count; i++) {
             INNER(r, j)
             {
-                idx to = tern_checked(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                idx to = tern_checked(index[i0 + j * (idx)s.nd.step[2] + i * (idx)s.step[2]],
                                       s.size, s.wrap, s.code, fault);
-                idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
-                idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
+                idx at = y0 + j * (idx)s.nd.step[0] + to * (idx)s.step[0];
+                idx from = x0 + j * (idx)s.nd.step[1] + i * (idx)s.step[1];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
                     ys[at] = xs[from];
                 if (to >= 0 && s.mode != TERN_SCATTER_SET)
@@ -97,7 +97,7 @@ KERNEL4(K(divisors), (IN, STO, ys), (OUT, i64, fault), (ARG, i64, n), (ARG, i32,
 
 #if IS_I64
 /* ys = ys size + index, for one more dim of an index of several tensors. */
-KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (ARG, tern_walk, w),
+KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (ARG, tern_nd_index, w),
         (ARG, i64, size), (ARG, i32, code))
 {
     BASE(ys);
@@ -105,7 +105,7 @@ KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (A
     BASE(fault);
     FLAT(r, w.rows, w.inner)
     {
-        WALK2(w, r, y0, i0)
+        ND_INDEX2(w, r, y0, i0)
         INNER(r, j)
         {
             idx at = tern_checked(index[i0 + j * (idx)w.step[1]], size, 1, code, fault);

@@ -1,6 +1,6 @@
 /* params_host.h -- KERNELn for the host: the kernel as a function of its own, beside it one of the
  * common type that takes its arguments from an array, and an entry in the table of kernels with the
- * parameters as they are written, "(OUT, STO, ys)(ARG, tern_walk, w)(ARG, REAL, a)": launches on
+ * parameters as they are written, "(OUT, STO, ys)(ARG, tern_nd_index, w)(ARG, REAL, a)": launches on
  * every device are held against these (device/signature.h). The lowest instruction set, which has
  * every kernel and type, keeps them; kernels with the same ones share the string. */
 #define PARAM_(kind, T, a) PARAM_##kind(T, a)

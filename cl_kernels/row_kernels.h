@@ -1,8 +1,8 @@
 /* row_kernels.h -- what the rows of a .def file become on devices that compile kernels at run time: one
- * vector loop over a tern_walk each. The host has row_tiles.h instead.
+ * vector loop over a tern_nd_index each. The host has row_tiles.h instead.
  *
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
- * dense copies of others first (ops/elementwise/walk.c). TERNARY takes any strides.
+ * dense copies of others first (ops/elementwise/nd_index.c). TERNARY takes any strides.
  *
  * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU takes
  * four elements at a time; what is left over, `inner` elements, goes one by one. Families whose rows
@@ -20,7 +20,7 @@
 
 #define UNARY_0(NAME, Y)
 #define UNARY_1(NAME, Y)                                                                           \
-    KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, a),           \
+    KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_nd_index, w), (ARG, REAL, a),           \
             (ARG, REAL, b))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
@@ -33,7 +33,7 @@
     TERN_CAT(UNARY_FLOAT4, HAS_FLOAT4)(T, Y)                                                         \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
-        WALK2(w, r, yo, xo)                                                                        \
+        ND_INDEX2(w, r, yo, xo)                                                                        \
         SIMD INNER(r, j)                                                                           \
         {                                                                                          \
             REAL x = LD(xs, xo + j);                                                               \
@@ -42,11 +42,11 @@
     }
 #define UNARY_FLOAT4_0(T, Y)
 #define UNARY_FLOAT4_1(T, Y)                                                                        \
-    if (ALIGNED4(ys) && ALIGNED4(xs) && WALK_ALIGNED4(w, 0) && WALK_ALIGNED4(w, 1)) {              \
+    if (ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1)) {              \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            WALK2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                    \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4];                                                                 \
@@ -65,7 +65,7 @@
 #define GRADIENT_0(NAME, DX)
 #define GRADIENT_1(NAME, DX)                                                                       \
     KERNEL7(K(NAME##_gradient), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, ys), (IN, STO, dys),     \
-            (ARG, tern_walk, w), (ARG, REAL, a), (ARG, REAL, b))                                   \
+            (ARG, tern_nd_index, w), (ARG, REAL, a), (ARG, REAL, b))                                   \
     {                                                                                              \
         BASE(dxs);                                                                                 \
         BASE(xs);                                                                                  \
@@ -75,7 +75,7 @@
         TERN_CAT(GRADIENT_FLOAT4, HAS_FLOAT4)(DX)                                                    \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            WALK4(w, r, dxo, xo, yo, dyo)                                                          \
+            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                          \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j), dy = LD(dys, dyo + j);                \
@@ -85,12 +85,12 @@
     }
 #define GRADIENT_FLOAT4_0(DX)
 #define GRADIENT_FLOAT4_1(DX)                                                                       \
-    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && WALK_ALIGNED4(w, 0) &&   \
-        WALK_ALIGNED4(w, 1) && WALK_ALIGNED4(w, 2) && WALK_ALIGNED4(w, 3)) {                       \
+    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && ND_ALIGNED4(w, 0) &&   \
+        ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {                       \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            WALK4(w, r, dxo, xo, yo, dyo)                                                          \
+            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                          \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], dy4[4], dx4[4];                                                 \
@@ -114,14 +114,14 @@
     TERN_CAT(BINARY_FLOAT4, HAS_FLOAT4)(T, Z)                                                        \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
-        WALK3(w, r, zo, xo, yo)                                                                    \
-        if (w.form == TERN_WALK_UNIT) {                                                            \
+        ND_INDEX3(w, r, zo, xo, yo)                                                                    \
+        if (w.form == TERN_ND_UNIT) {                                                            \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j);                                       \
                 ST_OF(T, zs, zo + j, (Z));                                                         \
             }                                                                                      \
-        } else if (w.form == TERN_WALK_FLAT_B) {                                                   \
+        } else if (w.form == TERN_ND_FLAT_B) {                                                   \
             REAL y = LD(ys, yo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
@@ -139,13 +139,13 @@
     }
 #define BINARY_FLOAT4_0(T, Z)
 #define BINARY_FLOAT4_1(T, Z)                                                                       \
-    i32 x_stays = w.form == TERN_WALK_FLAT_A, y_stays = w.form == TERN_WALK_FLAT_B;                \
-    if (ALIGNED4(zs) && WALK_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && WALK_ALIGNED4(w, 1))) &&\
-        (y_stays || (ALIGNED4(ys) && WALK_ALIGNED4(w, 2)))) {                                      \
+    i32 x_stays = w.form == TERN_ND_FLAT_A, y_stays = w.form == TERN_ND_FLAT_B;                \
+    if (ALIGNED4(zs) && ND_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && ND_ALIGNED4(w, 1))) &&\
+        (y_stays || (ALIGNED4(ys) && ND_ALIGNED4(w, 2)))) {                                      \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            WALK3(w, r, zo, xo, yo)                                                                \
+            ND_INDEX3(w, r, zo, xo, yo)                                                                \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], z4[4];                                                          \
@@ -164,14 +164,14 @@
         SKIP4(zs) inner -= 4 * quads;                                                              \
     }
 #define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
-    KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))       \
+    KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))       \
     {                                                                                              \
         BASE(zs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BINARY_LOOPS_(T, Z)                                                                        \
     }                                                                                              \
-    KERNEL4(K(NAME##_scalar), (OUT, STORED_T, ys), (IN, STO, xs), (ARG, tern_walk, w),             \
+    KERNEL4(K(NAME##_scalar), (OUT, STORED_T, ys), (IN, STO, xs), (ARG, tern_nd_index, w),             \
             (ARG, REAL, y))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
@@ -185,7 +185,7 @@
 
 #define PREDICATE_0(NAME, Z)
 #define PREDICATE_1(NAME, Z)                                                                       \
-    KERNEL3(K(NAME), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_walk, w))                            \
+    KERNEL3(K(NAME), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_nd_index, w))                            \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
@@ -195,7 +195,7 @@
 #define TERNARY_0(NAME, V)
 #define TERNARY_1(NAME, V)                                                                         \
     KERNEL6(K(NAME), (OUT, STO, vs), (IN, STO, xs), (IN, STO, ys), (IN, STO, zs),                  \
-            (ARG, tern_walk, w), (ARG, REAL, a))                                                   \
+            (ARG, tern_nd_index, w), (ARG, REAL, a))                                                   \
     {                                                                                              \
         BASE(vs);                                                                                  \
         BASE(xs);                                                                                  \
@@ -205,7 +205,7 @@
         TERN_CAT(TERNARY_FLOAT4, HAS_FLOAT4)(V)                                                      \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            WALK4(w, r, vo, xo, yo, zo)                                                            \
+            ND_INDEX4(w, r, vo, xo, yo, zo)                                                            \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x = LD(xs, xo + j * (idx)w.step[1]), y = LD(ys, yo + j * (idx)w.step[2]);     \
@@ -216,12 +216,12 @@
     }
 #define TERNARY_FLOAT4_0(V)
 #define TERNARY_FLOAT4_1(V)                                                                         \
-    if (w.form == TERN_WALK_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&\
-        WALK_ALIGNED4(w, 0) && WALK_ALIGNED4(w, 1) && WALK_ALIGNED4(w, 2) && WALK_ALIGNED4(w, 3)) {\
+    if (w.form == TERN_ND_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&\
+        ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {\
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            WALK4(w, r, vo, xo, yo, zo)                                                            \
+            ND_INDEX4(w, r, vo, xo, yo, zo)                                                            \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], z4[4], v4[4];                                                   \

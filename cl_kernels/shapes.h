@@ -6,25 +6,25 @@
 #define TERN_TEAM(n, group)                                                                        \
     ((n) > 1024 || (group) < 32 ? (group) : (n) > 128 ? 32 : (n) > 64 ? 16 : (n) > 32 ? 8 : 4)
 
-/* A walk over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
+/* An index over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
  * position in dim[0..ndim), the row's first element in tensor k is at the sum of position times
  * stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise, but
  * the step of tensor 1 (2) is 0. */
-enum { TERN_WALK_TENSORS = 4, TERN_WALK_DIMS = 11 };
-enum { TERN_WALK_STRIDED = 0, TERN_WALK_UNIT = 1, TERN_WALK_FLAT_A = 2, TERN_WALK_FLAT_B = 3 };
-typedef struct tern_walk {
+enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11 };
+enum { TERN_ND_STRIDED = 0, TERN_ND_UNIT = 1, TERN_ND_FLAT_A = 2, TERN_ND_FLAT_B = 3 };
+typedef struct tern_nd_index {
     i64 rows, inner;
-    i64 dim[TERN_WALK_DIMS];
-    i64 stride[TERN_WALK_TENSORS][TERN_WALK_DIMS];
-    i64 step[TERN_WALK_TENSORS];
+    i64 dim[TERN_ND_DIMS];
+    i64 stride[TERN_ND_TENSORS][TERN_ND_DIMS];
+    i64 step[TERN_ND_TENSORS];
     i32 ndim, form;
-} tern_walk;
+} tern_nd_index;
 
 /* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x (m, n),
- * rows x_step apart. planes: the walk over the other dims of y and x. */
+ * rows x_step apart. planes: the index over the other dims of y and x. */
 enum { TERN_TRANSPOSE_TILE = 32 };
 typedef struct tern_transposition {
-    tern_walk planes;
+    tern_nd_index planes;
     i64 n, m, y_step, x_step;
 } tern_transposition;
 
@@ -56,7 +56,7 @@ enum { TERN_NORM_WIDE = 1024 };
 /* Columns of a weight's gradient that one work-group of linear_gradient sums. */
 enum { TERN_LINEAR_TILE = 256 };
 
-/* Writing where an index points, along one dim: walk over (written, read, index) without that dim,
+/* Writing where an index points, along one dim: an index over (written, read, index) without that dim,
  * which has count entries, step apart, to be written to one of size. */
 enum {
     TERN_SCATTER_SET = 0,
@@ -66,7 +66,7 @@ enum {
     TERN_SCATTER_MIN = 4
 };
 typedef struct tern_scatter_shape {
-    tern_walk walk;
+    tern_nd_index nd;
     i64 count, size, step[3];
     i32 mode, wrap, code, ordered;
 } tern_scatter_shape;

@@ -1,4 +1,4 @@
-/* test_autograd.c -- recording and walking back: what accumulates, what is
+/* test_autograd.c -- recording and going back: what accumulates, what is
  * freed, what is refused. */
 #include "support.h"
 #include <math.h>

@@ -25,7 +25,7 @@
 #include "params_device.h"
 #include "dialect.h"
 #include "shapes.h"
-#include "walk.h"
+#include "nd_index.h"
 #include "math.cl"
 #include "math_special.cl"
 #include "math_names.h"
@@ -53,7 +53,7 @@ static struct {
     i64 places[MOST], whole[MOST], sums[MOST];
     i64 rows, n;
     i32 what, at;
-    tern_walk walk;
+    tern_nd_index walk;
     tern_transposition transposition;
 } of;
 
@@ -214,7 +214,7 @@ static void dense_elements_at_any_place(void **state)
             for (of.what = 0; of.what < 5; of.what += 2) {
                 fill(MOST);
                 of.walk =
-                    (tern_walk){.rows = 1, .inner = n, .step = {1, 1, 1}, .form = TERN_WALK_UNIT};
+                    (tern_nd_index){.rows = 1, .inner = n, .step = {1, 1, 1}, .form = TERN_ND_UNIT};
                 block_run(n % 2 + 1, run_add);
                 block_run(n % 2 + 1, run_to_half);
                 for (i32 i = -1; i <= n; i++) {

@@ -22,7 +22,7 @@
 #include "params_device.h"
 #include "dialect.h"
 #include "shapes.h"
-#include "walk.h"
+#include "nd_index.h"
 #include "math.cl"
 #include "math_special.cl"
 #include "math_names.h"

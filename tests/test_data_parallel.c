@@ -312,7 +312,7 @@ static void what_does_not_fit_is_refused(void **state)
 
 /* ---- balance ----------------------------------------------------------------------------- */
 
-/* x w, whose walk back takes 5 ms for each row where the host does it, so much that a busy machine does not hide it: on
+/* x w, whose backward pass takes 5 ms for each row where the host does it, so much that a busy machine does not hide it: on
  * the way there both devices are as fast. */
 static tern_status scale(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
@@ -359,7 +359,7 @@ static void parts_follow_the_whole_step(void **state)
         for (int i = 0; i < STEPS; i++) {
             TERN_SCOPE
                 assert_ok(tern_backward(tern_sum(tern_nn_forward(m, x))));
-            TERN_NO_GRAD /* which tells nothing of steps with a walk back */
+            TERN_NO_GRAD /* which tells nothing of steps with a backward pass */
                 TERN_SCOPE
                     assert_non_null(tern_nn_forward(m, x));
         }

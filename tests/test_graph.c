@@ -446,7 +446,7 @@ static void mistakes_that_only_a_kernel_sees_are_reported(void **state)
     }
 }
 
-/* Its memory is whatever was there: walking back from it must not follow that as places. */
+/* Its memory is whatever was there: going back from it must not follow that as places. */
 static void what_never_ran_leads_nowhere(void **state)
 {
     (void)state;

@@ -6,7 +6,7 @@
 #include "tensor/tensor.h"
 #include <stdio.h>
 
-/* (OUT, STO, ys)(ARG, tern_walk, w)(ARG, REAL, a) */
+/* (OUT, STO, ys)(ARG, tern_nd_index, w)(ARG, REAL, a) */
 static const tern_kernel_ref fill = {"copy", "fill"};
 /* (OUT, STO, ys)(IN, STO, xs)(IN, u8, kept)(ARG, i64, n)(ARG, REAL, scale) */
 static const tern_kernel_ref kept_only = {"random", "kept_only"};
@@ -14,7 +14,7 @@ static const tern_kernel_ref kept_only = {"random", "kept_only"};
 enum { N = 4 };
 typedef struct fixture {
     tern_tensor *y, *x, *kept, *other; /* other: of int64 */
-    tern_walk walk;
+    tern_nd_index walk;
     tern_transposition turn;
 } fixture;
 
@@ -24,13 +24,13 @@ static fixture make(const char *device)
                      .x = TENSOR(device, TERN_F32, TERN_SHAPE(N), 1, 2, 3, 4),
                      .kept = TENSOR(device, TERN_BOOL, TERN_SHAPE(N), 1, 0, 1, 1),
                      .other = tern_zeros(TERN_SHAPE(N), TERN_I64, device),
-                     .walk = {.rows = 1, .inner = N, .step = {1}, .form = TERN_WALK_UNIT}};
+                     .walk = {.rows = 1, .inner = N, .step = {1}, .form = TERN_ND_UNIT}};
 }
 
 static int fill_arguments(tern_arg *args, const fixture *f)
 {
     args[0] = tern_arg_out(f->y);
-    args[1] = TERN_ARG_STRUCT(tern_walk, &f->walk);
+    args[1] = TERN_ARG_STRUCT(tern_nd_index, &f->walk);
     args[2] = tern_arg_f32(3);
     return 3;
 }
@@ -125,10 +125,10 @@ static const struct {
     const char *parameter, *expected, *given;
 } mistakes[] = {
     {&fill, leave_out_last, "3 (a)", "ARG f32", "nothing; 2 arguments"},
-    {&fill, leave_out_first, "1 (ys)", "OUT f32", "ARG tern_walk of"},
+    {&fill, leave_out_first, "1 (ys)", "OUT f32", "ARG tern_nd_index of"},
     {&fill, add_one, "4 (one too many)", "nothing", "ARG i32; 4 arguments"},
-    {&fill, other_struct, "2 (w)", "ARG tern_walk of", "ARG tern_transposition of"},
-    {&fill, shorter_struct, "2 (w)", "ARG tern_walk of", "ARG tern_walk of"},
+    {&fill, other_struct, "2 (w)", "ARG tern_nd_index of", "ARG tern_transposition of"},
+    {&fill, shorter_struct, "2 (w)", "ARG tern_nd_index of", "ARG tern_nd_index of"},
     {&kept_only, swap_out_and_in, "1 (ys)", "OUT f32", "IN f32"},
     {&kept_only, out_for_in, "2 (xs)", "IN f32", "OUT f32"},
     {&kept_only, i32_for_i64, "4 (n)", "ARG i64", "ARG i32"},
@@ -236,7 +236,7 @@ static void rows_are_held_against_their_kind(void **state)
     TERN_SCOPE {
         fixture f = make(device);
         tern_place *place = tern_tensor_place(f.y);
-        tern_arg walk = TERN_ARG_STRUCT(tern_walk, &f.walk);
+        tern_arg walk = TERN_ARG_STRUCT(tern_nd_index, &f.walk);
         assert_int_equal(TERN_LAUNCH(place, &add, TERN_F32, tern_items(N), tern_arg_out(f.y),
                                      tern_arg_in(f.x), walk),
                          TERN_ERR_ARGUMENT);

@@ -1,4 +1,4 @@
-/* test_leaf.c -- gradients that are final in the middle of a walk back: hooks then and at its end, places of their own,
+/* test_leaf.c -- gradients that are final in the middle of a backward pass: hooks then and at its end, places of their own,
  * the order of devices, sums over ranks. */
 #include "base/thread.h"
 #include "tensor/leaf.h"
@@ -181,12 +181,12 @@ static void hooks_may_fail_and_are_refused(void **state)
 /* ---- the end of a walk ------------------------------------------------------------------- */
 
 typedef struct ending {
-    tern_after_walk end; /* first */
+    tern_after_backward end; /* first */
     tern_status was, is;
     bool awaited;
 } ending;
 
-static tern_status at_the_end(tern_after_walk *end, tern_status status)
+static tern_status at_the_end(tern_after_backward *end, tern_status status)
 {
     ending *e = (ending *)end;
     e->was = status;
@@ -199,7 +199,7 @@ static tern_status await_end(tern_tensor *x, void *user)
     ending *e = user;
     (void)x;
     e->end.call = at_the_end;
-    e->awaited = tern_await_walk(&e->end);
+    e->awaited = tern_await_backward(&e->end);
     return TERN_OK;
 }
 
@@ -210,7 +210,7 @@ static void what_waits_is_told_of_the_end(void **state)
     TERN_SCOPE {
         tern_tensor *a = leaf(device, 1, 2), *b = leaf(device, 3, 4);
         ending e = {.is = TERN_OK};
-        assert_false(tern_await_walk(&e.end));
+        assert_false(tern_await_backward(&e.end));
         *called = '\0';
         tern_register_post_accumulate_grad_hook(b, await_end, &e);
         tern_register_post_accumulate_grad_hook(a, note_post, "a");

@@ -1,4 +1,4 @@
-/* autograd.h -- gradients: recording, walking back, hooks. */
+/* autograd.h -- gradients: recording, going back, hooks. */
 #ifndef TERN_AUTOGRAD_H
 #define TERN_AUTOGRAD_H
 #include <tern/tensor.h>
@@ -25,8 +25,8 @@ TERN_API tern_status tern_retain_grad(tern_tensor *x);
 
 typedef struct tern_backward_options {
     tern_tensor *gradient; /* of the root; NULL = 1, for a one-element root */
-    bool retain_graph;     /* keep saved tensors for another walk; create_graph implies it */
-    bool create_graph;     /* record the walk itself, for second derivatives */
+    bool retain_graph; /* keep saved tensors for another backward pass; create_graph implies it */
+    bool create_graph; /* record the backward pass itself, for second derivatives */
     uint64_t reserved[4];
 } tern_backward_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
@@ -64,13 +64,13 @@ TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
 /* Hooks of x are called in the order they were registered. */
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
-/* Called with leaf x in the middle of the walk back, as soon as its gradient is final and tern_grad(x) has it
+/* Called with leaf x in the middle of the backward pass, as soon as its gradient is final and tern_grad(x) has it
  * (torch.Tensor.register_post_accumulate_grad_hook): an optimizer may step x there, and take the gradient away.
- * What is not TERN_OK fails the walk. */
+ * What is not TERN_OK fails the backward pass. */
 typedef tern_status (*tern_post_accumulate_grad_hook)(tern_tensor *x, void *user);
 /* Hooks of x are called in the order they were registered, after those of tern_register_hook. Returns an id (> 0) for
  * tern_remove_hook; 0 after an error, which is TERN_ERR_STATE for what is no leaf or needs no gradient. While there
- * is such a hook on any tensor, a walk that fails leaves the gradients that were final by then. */
+ * is such a hook on any tensor, a backward pass that fails leaves the gradients that were final by then. */
 TERN_API int tern_register_post_accumulate_grad_hook(tern_tensor *x,
                                                      tern_post_accumulate_grad_hook hook,
                                                      void *user);

@@ -21,7 +21,7 @@ typedef struct tern_anomaly_state {
     bool on, gradients, results;
 } tern_anomaly_state;
 
-/* How operations run now. An operation, a walk back and a checkpoint that computes again have one
+/* How operations run now. An operation, a backward pass and a checkpoint that computes again have one
  * of their own inside, and leave it for the one that was there. */
 typedef struct tern_thread_mode {
     const char *op;             /* the operation that runs: "mul"; NULL where none does */
@@ -125,12 +125,12 @@ typedef struct tern_dead_nodes {
     bool draining;
 } tern_dead_nodes;
 
-/* What waits for the end of the walk back that runs: called then, however it ended, the last
- * that came first. status is the walk's so far, and what it returns is that from then on. */
-typedef struct tern_after_walk {
-    tern_status (*call)(struct tern_after_walk *end, tern_status status);
-    struct tern_after_walk *next;
-} tern_after_walk;
+/* What waits for the end of the backward pass that runs: called then, however it ended, the last
+ * that came first. status is that of the pass so far, and what it returns is that from then on. */
+typedef struct tern_after_backward {
+    tern_status (*call)(struct tern_after_backward *end, tern_status status);
+    struct tern_after_backward *next;
+} tern_after_backward;
 
 /* A module, and its number: the address alone may be another's by now. */
 typedef struct tern_module_ref {
@@ -188,10 +188,10 @@ typedef struct tern_thread_state {
     tern_running running;
     uint64_t failures;  /* so far, whether they are recorded or not */
     const char *called; /* "tern_zero_": named in errors (error.h); NULL: the function that fails */
-    tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
-    struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
-    tern_kept_blocks *blocks;     /* NULL: none are kept */
-    bool strict;                  /* within TERN_STRICT */
+    tern_after_backward **after_backward; /* of the backward pass that runs; NULL: none does */
+    struct tern_graph *graph;             /* what is being recorded; NULL: work runs */
+    tern_kept_blocks *blocks;             /* NULL: none are kept */
+    bool strict;                          /* within TERN_STRICT */
     /* The innermost stretch of time that a profiler measures, and the run of the profiler it is
      * of. */
     int64_t span, profile_run;
@@ -242,11 +242,11 @@ static inline void tern_running_copy(tern_running *to, const tern_running *from)
     to->modules.innermost = from->modules.innermost;
 }
 
-/* end is called once when the walk back that runs has ended, and has to live until then; false
+/* end is called once when the backward pass that runs has ended, and has to live until then; false
  * where none runs. */
-static inline bool tern_await_walk(tern_after_walk *end)
+static inline bool tern_await_backward(tern_after_backward *end)
 {
-    tern_after_walk **ends = tern_thread.after_walk;
+    tern_after_backward **ends = tern_thread.after_backward;
     if (!ends)
         return false;
     end->next = *ends;

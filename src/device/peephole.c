@@ -18,7 +18,7 @@ static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
 
 /* ---- a sum and the norm behind it -------------------------------------------------------- */
 
-/* first: (z, x, y, walk or n); second: layer norm of z, argument `of`, before what both have; fused: the first three of
+/* first: (z, x, y, index or n); second: layer norm of z, argument `of`, before what both have; fused: the first three of
  * first, and of second all but that one. */
 static const struct {
     const tern_kernel_ref *first, *second, *fused;
@@ -32,10 +32,10 @@ enum { PAIRS = sizeof pairs / sizeof *pairs };
 /* Elements that a sum makes, all in a row; -1: they are not. */
 static int64_t elements_of(const tern_arg *arg)
 {
-    if (arg->type != TERN_TYPE_tern_walk)
+    if (arg->type != TERN_TYPE_tern_nd_index)
         return arg->value.i64;
-    const tern_walk *w = arg->value.data;
-    return w->rows == 1 && w->form == TERN_WALK_UNIT ? w->inner : -1;
+    const tern_nd_index *w = arg->value.data;
+    return w->rows == 1 && w->form == TERN_ND_UNIT ? w->inner : -1;
 }
 
 /* Whether a row of the norm may be done before the next row's sums are made. Results may lie where an operand of the sums did,

@@ -142,7 +142,7 @@ typedef struct phrase {
     char text[96];
 } phrase;
 
-/* "OUT f32", "ARG tern_walk of 496 bytes". */
+/* "OUT f32", "ARG tern_nd_index of 496 bytes". */
 static phrase said(unsigned role, unsigned type, const char *name, uint32_t bytes)
 {
     static const char *const roles[] = {"a buffer of", "OUT", "IN", "an unused buffer of", "ARG"};

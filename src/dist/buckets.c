@@ -183,7 +183,8 @@ static tern_status move(tern_ddp *d, const int64_t *order)
     for (int i = 0; i < d->n; i++)
         same = same && slots[i].x == d->slots[i].x;
     if (!same) {
-        drop_buckets(d); /* gradients that are there stay where they are until the next walk */
+        drop_buckets(
+            d); /* gradients that are there stay where they are until the next backward pass */
         for (int i = 0; i < d->n; i++) {
             slots[i].home = NULL;
             slots[i].hook = 0;

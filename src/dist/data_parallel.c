@@ -21,7 +21,7 @@ typedef struct parallel {
     const char *output;
     double *weight; /* their sum is 1; NULL: equal parts */
     bool balance;
-    bool whole;                /* steps are timed as a whole: there are walks back */
+    bool whole;                /* steps are timed as a whole: there are backward passes */
     int64_t step, looks, next; /* next: the step of the next look */
     int64_t *part;             /* of the last step */
     tern_step_watch *watch;    /* of the last step, if it was timed */
@@ -186,7 +186,7 @@ static void drop_watch(parallel *p)
     p->watch = NULL;
 }
 
-/* What the last step tells. Where no walk back came, it is the way to the results that counts, unless others had walks. */
+/* What the last step tells. Where no backward pass came, it is the way to the results that counts, unless others had one. */
 static tern_status look_back(parallel *p)
 {
     double seconds[p->n];

@@ -16,7 +16,7 @@ typedef struct tern_ddp_slot {
     tern_tensor *x, *home; /* where its gradient lies in its bucket */
     char *path;
     int hook, bucket;
-    int64_t came; /* when, among those of the last walk; 0: not in it */
+    int64_t came; /* when, among those of the last backward pass; 0: not in it */
     bool used;    /* in a shard of this step */
 } tern_ddp_slot;
 
@@ -24,13 +24,13 @@ typedef struct tern_ddp_slot {
 typedef struct tern_ddp_bucket {
     tern_tensor *flat;
     tern_tensor *packed; /* in the type that it travels in; NULL: it is flat that does */
-    int slots, waiting;  /* of its slots how many the walk has not come to */
+    int slots, waiting;  /* of its slots how many the backward pass has not come to */
     tern_dist_work *work;
     tern_tensor *stack[DDP_LEVELS]; /* of shards: sums of 1, 2, 4, ... that wait for as many more */
 } tern_ddp_bucket;
 
 struct tern_ddp {
-    tern_after_walk end; /* first */
+    tern_after_backward end; /* first */
     tern_module *self;
     tern_dist_group *group;
     int ranks;
@@ -39,7 +39,7 @@ struct tern_ddp {
     tern_ddp_slot *slots; /* bucket by bucket */
     int n;
     tern_ddp_bucket *buckets;
-    int n_buckets, given; /* given: of them, the first so many, to MPI in this walk */
+    int n_buckets, given; /* given: of them, the first so many, to MPI in this backward pass */
     tern_tensor *counts;  /* what ranks tell beside gradients: rows, then how many used each slot */
     double rows;          /* since the last sum */
     bool no_sync;         /* inside of a block */
@@ -48,10 +48,10 @@ struct tern_ddp {
     int last;             /* the last of those who did in the last step */
     bool sums;            /* the last forward was outside of one */
     bool buffers_due;
-    bool walks;
+    bool in_backward;
     bool kept; /* gradients of the last sum were there still when a forward began */
     int64_t step, result;
-    int64_t came; /* gradients, in this walk */
+    int64_t came; /* gradients, in this backward pass */
     bool sorted,
         due; /* buckets are in the order in which gradients come; there is one now to learn it from */
     double limit;        /* bytes of a bucket */
@@ -63,7 +63,7 @@ struct tern_ddp {
 /* ---- buckets.c ----------------------------------------------------------------------------------- */
 /* Slots of the module's parameters, and buckets with homes for their gradients; the first of 1 MiB, others of limit bytes. */
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
-/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last walk. */
+/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last backward pass. */
 tern_status tern_ddp_sort_buckets(tern_ddp *d);
 void tern_ddp_free_buckets(tern_ddp *d);
 

@@ -1,11 +1,11 @@
-/* reduce.c -- DistributedDataParallel's walk back: buckets are summed over ranks as they fill, in one order on all ranks. */
+/* reduce.c -- DistributedDataParallel's backward pass: buckets are summed over ranks as they fill, in one order on all ranks. */
 #include "base/text.h"
 #include "base/warning.h"
 #include "dist/ddp.h"
 #include <stdio.h>
 #include <tern/graph.h>
 
-/* ---- during the walk ----------------------------------------------------------------------------- */
+/* ---- during the backward pass ----------------------------------------------------------------------------- */
 
 /* Halves would not hold the sum, so it is a mean that travels in them. */
 static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
@@ -57,7 +57,7 @@ static tern_status give(tern_ddp *d, int i)
                                    d->shards ? DIST_WAY_TREE : DIST_WAY_PLAIN, &o);
 }
 
-/* The gradient of a walk with create_graph, or one that the program put there, lies elsewhere. */
+/* The gradient of a backward pass with create_graph, or one that the program put there, lies elsewhere. */
 static tern_status bring_home(const tern_ddp_slot *s)
 {
     tern_tensor *grad = tern_grad(s->x);
@@ -70,7 +70,7 @@ static tern_status bring_home(const tern_ddp_slot *s)
     return status == TERN_OK ? tern_set_grad(s->x, s->home) : status;
 }
 
-static tern_status walk_ended(tern_after_walk *end, tern_status status);
+static tern_status backward_ended(tern_after_backward *end, tern_status status);
 
 tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
 {
@@ -79,9 +79,9 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
     (void)x;
     if (!d->sums)
         return TERN_OK;
-    if (!d->walks) {
-        d->end.call = walk_ended;
-        d->walks = tern_await_walk(&d->end);
+    if (!d->in_backward) {
+        d->end.call = backward_ended;
+        d->in_backward = tern_await_backward(&d->end);
         d->step++;
         d->came = 0;
         for (int i = 0; i < d->n; i++)
@@ -98,7 +98,7 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
 
 /* ---- at its end ---------------------------------------------------------------------------------- */
 
-/* What the walk did not come to counts as 0, unless steps without sums left something there. */
+/* What the backward pass did not come to counts as 0, unless steps without sums left something there. */
 static tern_status fill_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;
@@ -244,11 +244,11 @@ static tern_status sum_all(tern_ddp *d, tern_status status)
     return status == TERN_OK ? take_sums(d) : status;
 }
 
-static tern_status walk_ended(tern_after_walk *end, tern_status status)
+static tern_status backward_ended(tern_after_backward *end, tern_status status)
 {
     tern_ddp *d = (tern_ddp *)end;
     bool last = true;
-    d->walks = false;
+    d->in_backward = false;
     TERN_SCOPE {
         TERN_NO_GRAD {
             if (status == TERN_OK)
@@ -282,7 +282,7 @@ tern_status tern_ddp_step_with_zeros(tern_ddp *d)
     d->step++;
     d->rows = 0;
     if (status == TERN_OK)
-        status = walk_ended(&d->end, TERN_OK);
+        status = backward_ended(&d->end, TERN_OK);
     for (int i = 0; i < d->n && status == TERN_OK; i++)
         status = tern_set_grad(d->slots[i].x, NULL);
     return status;

@@ -58,10 +58,10 @@ typedef struct tern_shard_pass {
     atomic_int refs;
     tern_shard_unit *unit, *root;
     int index;                         /* in the root's order */
-    bool recorded;                     /* for a walk back */
+    bool recorded;                     /* for a backward pass */
     tern_tensor **full;                /* of each slot, without history */
-    tern_tensor **stand;               /* in the members' places while a walk back is in it */
-    struct tern_shard_pass *next_open; /* that a walk back is in */
+    tern_tensor **stand;               /* in the members' places while a backward pass is in it */
+    struct tern_shard_pass *next_open; /* that a backward pass is in */
 } tern_shard_pass;
 
 typedef struct tern_shard_units {
@@ -71,7 +71,7 @@ typedef struct tern_shard_units {
 
 struct tern_shard_unit {
     tern_module_around around; /* first */
-    tern_after_walk end;       /* of a walk back through what this outermost unit ran */
+    tern_after_backward end;   /* of a backward pass through what this outermost unit ran */
     atomic_int refs;
     int number;
     tern_module *module; /* NULL: gone */
@@ -91,13 +91,13 @@ struct tern_shard_unit {
     tern_shard_traffic gather;  /* begun before it is needed */
     tern_tensor *const *inside; /* what stands in the members' places; NULL: the parts */
     int runs;                   /* forwards under way */
-    bool recorded;              /* the last of them was, for a walk back */
+    bool recorded;              /* the last of them was, for a backward pass */
     /* Of an outermost unit: the units of its last forward, in order, those of the one that runs, what is being averaged,
-     * and what a walk is in. It is in no unit of its own plan but itself. */
+     * and what a backward pass is in. It is in no unit of its own plan but itself. */
     tern_shard_units plan, order;
     tern_shard_traffic reduce;
     tern_shard_pass *open;
-    bool walks;
+    bool in_backward;
     tern_shard_unit *next; /* all there are */
 };
 

@@ -1,5 +1,5 @@
 /* shard_run.c -- running a unit: its parameters are gathered before, given back after, and once more around its part of the
- * walk back, where gradients leave for the ranks that have the parts. */
+ * backward pass, where gradients leave for the ranks that have the parts. */
 #include "dist/shard.h"
 #include "tensor/leaf.h"
 #include <stddef.h>
@@ -67,17 +67,17 @@ static tern_status prefetch(const tern_shard_pass *p, int step)
     return due && next->n && next->module ? tern_shard_gather(next) : TERN_OK;
 }
 
-/* ---- in the walk back ------------------------------------------------------------------------------ */
+/* ---- in the backward pass ------------------------------------------------------------------------------ */
 
-static tern_status walk_ended(tern_after_walk *end, tern_status status);
+static tern_status backward_ended(tern_after_backward *end, tern_status status);
 
-static void await_walk(tern_shard_unit *root)
+static void await_backward(tern_shard_unit *root)
 {
-    if (root->walks)
+    if (root->in_backward)
         return;
-    root->end.call = walk_ended;
-    root->walks = tern_await_walk(&root->end);
-    if (root->walks)
+    root->end.call = backward_ended;
+    root->in_backward = tern_await_backward(&root->end);
+    if (root->in_backward)
         tern_shard_hold(root);
 }
 
@@ -147,7 +147,7 @@ static tern_status open_pass(tern_shard_pass *p)
 {
     tern_shard_unit *u = p->unit;
     bool empty = false;
-    await_walk(p->root);
+    await_backward(p->root);
     for (const tern_shard_pass *q = p->root->open; q; q = q->next_open)
         if (q == p)
             return TERN_OK;
@@ -195,11 +195,11 @@ static void forget_prefetched(const tern_shard_units *list)
             tern_shard_end_traffic(&list->units[i]->gather);
 }
 
-static tern_status walk_ended(tern_after_walk *end, tern_status status)
+static tern_status backward_ended(tern_after_backward *end, tern_status status)
 {
     tern_shard_unit *root =
         (tern_shard_unit *)(void *)((char *)end - offsetof(tern_shard_unit, end));
-    root->walks = false;
+    root->in_backward = false;
     while (root->open)
         close_pass(root->open);
     forget_prefetched(&root->plan);
@@ -299,7 +299,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
     for (int i = 0; i < n; i++)
         trained[i] = tern_function_needs_grad(f, i);
     close_pass(p);
-    if (tern_walk_catches()) {
+    if (tern_pass_catches()) {
         TERN_TRY(settle(root));
         TERN_TRY(tern_shard_reduce(u, &root->reduce, grad_out, trained));
         return tern_shard_take_reduced(&root->reduce, grad_in);
@@ -309,7 +309,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
     if (u->waits)
         return keep_local(u, sums);
     TERN_TRY(settle(root));
-    await_walk(root);
+    await_backward(root);
     TERN_TRY(tern_shard_reduce(u, &root->reduce, sums, trained));
     tern_shard_release(u->local, u->n);
     u->local = NULL;
@@ -319,7 +319,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
 static const tern_function_type gather_type = {
     .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
 
-/* ---- what tells that the walk comes to a unit, and leaves it --------------------------------------- */
+/* ---- what tells that the backward pass comes to a unit, and leaves it --------------------------------------- */
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
@@ -397,7 +397,7 @@ static tern_status cast_inputs(const tern_shard_unit *u, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* Memory that nobody but a walk back needs. Where a checkpoint runs, what it saves is what it needs. */
+/* Memory that nobody but a backward pass needs. Where a checkpoint runs, what it saves is what it needs. */
 static void give_back(tern_shard_pass *p)
 {
     if (!p->recorded)
@@ -454,7 +454,7 @@ static tern_status add_to(tern_shard_units *list, tern_shard_unit *u)
     return TERN_OK;
 }
 
-/* A forward of everything has ended: its order is what the next one, and the walk back, expect. */
+/* A forward of everything has ended: its order is what the next one, and the backward pass, expect. */
 static void end_forward(tern_shard_unit *root)
 {
     const tern_shard_units old = root->plan;

@@ -107,7 +107,7 @@ static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 
 /* One run of a module, as its two functions know it. */
 typedef struct pass {
-    tern_after_walk end; /* first; waits only once */
+    tern_after_backward end; /* first; waits only once */
     bool waits;
     atomic_int refs;
     tern_life *module; /* which may be gone by the time of backward, with its hooks */
@@ -139,9 +139,9 @@ static void release_pass(void *data)
     tern_free(p);
 }
 
-/* A walk that ended in between, or that never comes to the function before the module, lets go of
+/* A backward pass that ended in between, or that never comes to the function before the module, lets go of
  * the gradients too: recorded ones would hold the graph that holds them. */
-static tern_status walk_ended(tern_after_walk *end, tern_status status)
+static tern_status backward_ended(tern_after_backward *end, tern_status status)
 {
     pass *p = (pass *)end;
     p->waits = false;
@@ -152,8 +152,8 @@ static tern_status walk_ended(tern_after_walk *end, tern_status status)
 
 static void wait_for_end(pass *p)
 {
-    p->end.call = walk_ended;
-    if (p->waits || !tern_await_walk(&p->end))
+    p->end.call = backward_ended;
+    if (p->waits || !tern_await_backward(&p->end))
         return;
     p->waits = true;
     atomic_fetch_add(&p->refs, 1);

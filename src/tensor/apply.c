@@ -115,7 +115,7 @@ static tern_status check_type(const tern_call *call)
     return tern_fail_dtype(function, dtype);
 }
 
-/* Views whose base was written have their history made anew, before this call's node: the walk back
+/* Views whose base was written have their history made anew, before this call's node: the backward pass
  * goes by age. */
 static tern_status refresh_inputs(const tern_call *call)
 {

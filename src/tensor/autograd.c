@@ -182,7 +182,7 @@ tern_status tern_remove_hook(tern_tensor *x, int id)
     if (x->history && remove_from(hooks_of(x), id))
         return TERN_OK;
     if (x->history && x->history->leaf && remove_from(&x->history->leaf->post, id)) {
-        tern_walks_count(-1);
+        tern_passes_count(-1);
         return TERN_OK;
     }
     return tern_fail(TERN_ERR_ARGUMENT, "tern_remove_hook: the tensor has no hook %d", id);

@@ -1,4 +1,4 @@
-/* backward.c -- the walk back: nodes by falling serial number, without recursion. */
+/* backward.c -- the backward pass: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
 #include "base/profile.h"
 #include "tensor/from_ops.h"
@@ -11,22 +11,22 @@
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
 /* A gradient came to node. */
-static tern_status queue(tern_walk *w, tern_node *node)
+static tern_status queue(tern_backward_pass *w, tern_node *node)
 {
     if (w->heap.counts && node->turn == w->turn)
         return TERN_OK; /* its turn comes once all have come */
     return tern_heap_push(&w->heap, node);
 }
 
-static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad)
+static tern_status arrive(tern_backward_pass *w, const tern_edge *edge, tern_tensor *grad)
 {
     if (edge->leaf)
-        return tern_walk_to_leaf(w, edge->leaf, grad);
+        return tern_pass_to_leaf(w, edge->leaf, grad);
     if (!edge->node)
         return TERN_OK;
     tern_node_output *out = &edge->node->output[edge->output];
     TERN_TRY(tern_fuse_settle(out));
-    TERN_TRY(tern_walk_gather(&out->dout, grad));
+    TERN_TRY(tern_pass_gather(&out->dout, grad));
     return queue(w, edge->node);
 }
 
@@ -66,7 +66,7 @@ static tern_status fetch_saved(tern_node *node)
 
 /* Hooks, retained gradients and captures of the node's outputs, whose
  * gradients are complete now. */
-static tern_status finish_outputs(tern_walk *w, tern_node *node)
+static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
         tern_node_output *out = &node->output[i];
@@ -75,13 +75,13 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         if (out->hooks || out->retainer || w->n_wanted)
             TERN_TRY(tern_fuse_settle(out));
         if (out->hooks)
-            TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
+            TERN_TRY(tern_pass_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
-            TERN_TRY(tern_walk_retain(w, out->retainer, out->dout));
+            TERN_TRY(tern_pass_retain(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
             const tern_history *h = w->wanted[k]->history;
             if (h && h->node == node && h->output == i)
-                TERN_TRY(tern_walk_gather(&w->caught[k], out->dout));
+                TERN_TRY(tern_pass_gather(&w->caught[k], out->dout));
         }
     }
     return TERN_OK;
@@ -108,7 +108,7 @@ static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i
 }
 
 /* The gradients of the inputs, to where they came from. */
-static tern_status pass_on(tern_walk *w, const tern_node *node, const tern_gradient *g)
+static tern_status pass_on(tern_backward_pass *w, const tern_node *node, const tern_gradient *g)
 {
     tern_tensor **din = g->din;
     for (int i = 0; i < node->n_in; i++) {
@@ -130,7 +130,7 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const tern_gradi
     return TERN_OK;
 }
 
-static tern_status backward_of(tern_walk *w, tern_node *node)
+static tern_status backward_of(tern_backward_pass *w, tern_node *node)
 {
     int n_in = node->n_in, n_out = node->n_out;
     tern_tensor *in[n_in + 1], *out[n_out + 1], *dout[n_out + 1], *din[n_in + 1];
@@ -174,7 +174,7 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
     return pass_on(w, node, &g);
 }
 
-static bool is_end(const tern_walk *w, const tern_node *node)
+static bool is_end(const tern_backward_pass *w, const tern_node *node)
 {
     for (int k = 0; w->ends && k < w->n_wanted; k++)
         if (w->wanted[k]->history && w->wanted[k]->history->node == node)
@@ -182,7 +182,7 @@ static bool is_end(const tern_walk *w, const tern_node *node)
     return false;
 }
 
-static tern_status run_node(tern_walk *w, tern_node *node)
+static tern_status run_node(tern_backward_pass *w, tern_node *node)
 {
     tern_status status = TERN_OK;
     tern_thread.running.backward = node->inner ? node->inner->op->name : node->op->name;
@@ -217,9 +217,9 @@ static void clear_douts(tern_node *node)
     }
 }
 
-/* ---- walks ----------------------------------------------------------------------------------- */
+/* ---- passes ----------------------------------------------------------------------------------- */
 
-static void walk_free(tern_walk *w)
+static void pass_free(tern_backward_pass *w)
 {
     while (w->heap.count > 0) { /* after an error */
         tern_node *node = tern_heap_pop(&w->heap);
@@ -227,13 +227,13 @@ static void walk_free(tern_walk *w)
         tern_node_release(node);
     }
     tern_free(w->heap.node);
-    tern_walk_end(w);
+    tern_pass_end(w);
     tern_fuse_free(w);
 }
 
 /* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
  * node is told, not the operations that its backward is made of. */
-static tern_status go_on(tern_walk *w)
+static tern_status go_on(tern_backward_pass *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
     tern_thread.mode.no_grad = !w->create;
@@ -241,7 +241,7 @@ static tern_status go_on(tern_walk *w)
     tern_thread.mode.anomaly.results = false;
     w->failures = tern_failures();
     const tern_callback before = tern_callback_begin();
-    tern_status status = tern_walk_count(w);
+    tern_status status = tern_pass_count(w);
     while (w->heap.count > 0 && status == TERN_OK) {
         tern_node *node = tern_heap_pop(&w->heap);
         status = run_node(w, node);
@@ -249,39 +249,39 @@ static tern_status go_on(tern_walk *w)
         if (!w->retain && status == TERN_OK)
             tern_node_free_saved(node);
         if (status == TERN_OK)
-            status = tern_walk_settle(w, node);
+            status = tern_pass_settle(w, node);
         tern_node_release(node);
     }
     if (status == TERN_OK)
         status = tern_fuse_run_batched(w);
     tern_callback_end(&before, status);
-    return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
+    return status == TERN_OK ? tern_pass_finish_leaves(w) : status;
 }
 
-bool tern_walk_catches(void)
+bool tern_pass_catches(void)
 {
     return tern_thread.wants_gradients;
 }
 
-static tern_status go(tern_walk *w)
+static tern_status go(tern_backward_pass *w)
 {
-    tern_after_walk *ends = NULL, **outer = tern_thread.after_walk;
+    tern_after_backward *ends = NULL, **outer = tern_thread.after_backward;
     const bool outer_wants = tern_thread.wants_gradients;
-    tern_thread.after_walk = &ends;
+    tern_thread.after_backward = &ends;
     tern_thread.wants_gradients = w->wanted;
     tern_status status = go_on(w);
-    tern_thread.after_walk = outer;
+    tern_thread.after_backward = outer;
     tern_thread.wants_gradients = outer_wants;
     while (ends) {
-        tern_after_walk *end = ends;
+        tern_after_backward *end = ends;
         ends = end->next;
         status = end->call(end, status);
     }
     return status;
 }
 
-/* Start the walk at root with gradient (NULL: one). */
-static tern_status start(tern_walk *w, tern_tensor *root, tern_tensor *gradient,
+/* Start the pass at root with gradient (NULL: one). */
+static tern_status start(tern_backward_pass *w, tern_tensor *root, tern_tensor *gradient,
                          const char *function)
 {
     if (!tern_given(root, function, "root"))
@@ -317,15 +317,15 @@ static tern_status start(tern_walk *w, tern_tensor *root, tern_tensor *gradient,
 tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options)
 {
     tern_backward_options o = options ? *options : (tern_backward_options){0};
-    tern_walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
+    tern_backward_pass w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
     tern_status status = TERN_OK;
-    tern_walk_begin(&w);
+    tern_pass_begin(&w);
     TERN_SCOPE {
         status = start(&w, root, o.gradient, "tern_backward");
     }
     if (status == TERN_OK)
         status = go(&w);
-    walk_free(&w);
+    pass_free(&w);
     return status;
 }
 
@@ -334,7 +334,7 @@ tern_status tern_backward(tern_tensor *root)
     return tern_backward_with(root, NULL);
 }
 
-static tern_status grad_of_all(tern_walk *w, tern_tensor *const *outputs, int n_outputs,
+static tern_status grad_of_all(tern_backward_pass *w, tern_tensor *const *outputs, int n_outputs,
                                tern_tensor *const *gradients)
 {
     for (int i = 0; i < w->n_wanted; i++) {
@@ -354,14 +354,14 @@ static tern_status grad_of_all(tern_walk *w, tern_tensor *const *outputs, int n_
     return status == TERN_OK ? go(w) : status;
 }
 
-static tern_status catch (tern_walk *w, tern_tensor *const *outputs, int n_outputs,
+static tern_status catch (tern_backward_pass *w, tern_tensor *const *outputs, int n_outputs,
                           tern_tensor *const *gradients, bool allow_unused)
 {
     for (int i = 0; i < w->n_wanted; i++)
         w->caught[i] = NULL;
-    tern_walk_begin(w);
+    tern_pass_begin(w);
     tern_status status = grad_of_all(w, outputs, n_outputs, gradients);
-    walk_free(w);
+    pass_free(w);
     for (int i = 0; i < w->n_wanted; i++) {
         tern_tensor **grad = &w->caught[i];
         if (!*grad && !allow_unused && status == TERN_OK)
@@ -388,11 +388,11 @@ tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_autograd_grad: expected outputs, inputs and room for grads");
     tern_autograd_grad_options o = options ? *options : (tern_autograd_grad_options){0};
-    tern_walk w = {.retain = o.retain_graph || o.create_graph,
-                   .create = o.create_graph,
-                   .wanted = inputs,
-                   .caught = grads,
-                   .n_wanted = n_inputs};
+    tern_backward_pass w = {.retain = o.retain_graph || o.create_graph,
+                            .create = o.create_graph,
+                            .wanted = inputs,
+                            .caught = grads,
+                            .n_wanted = n_inputs};
     return catch (&w, outputs, n_outputs, o.gradients, o.allow_unused);
 }
 
@@ -400,11 +400,11 @@ tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *con
                                    int n_outputs, tern_tensor *const *inputs, int n_inputs,
                                    tern_tensor **grads)
 {
-    tern_walk w = {.retain = true,
-                   .create = true,
-                   .wanted = inputs,
-                   .caught = grads,
-                   .n_wanted = n_inputs,
-                   .ends = true};
+    tern_backward_pass w = {.retain = true,
+                            .create = true,
+                            .wanted = inputs,
+                            .caught = grads,
+                            .n_wanted = n_inputs,
+                            .ends = true};
     return catch (&w, outputs, n_outputs, gradients, true);
 }

@@ -1,7 +1,7 @@
 /* checkpoint.c -- tern_checkpoint: what backward needs is computed again instead of kept.
  *
  * While the function runs the first time, its nodes put numbers where they would save tensors: the
- * first, second, ... that its frame let go of. When the walk back comes to one of these nodes the
+ * first, second, ... that its frame let go of. When the backward pass comes to one of these nodes the
  * frame runs the function again; the nodes of that run hand what they would save to the frame, in
  * the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of by
  * the outer one in the same way. */
@@ -20,7 +20,7 @@ static tern_status nothing(tern_call *call)
     return TERN_OK;
 }
 
-/* Stands for what made an input: nobody walks that far. */
+/* Stands for what made an input: nobody passes that far. */
 static const tern_op input_op = {.name = "checkpoint_input", .infer = nothing};
 
 /* Input i as the function saw it: a leaf if it was one, requiring a gradient if it did. */

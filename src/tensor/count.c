@@ -1,21 +1,21 @@
-/* count.c -- whether walks back count their edges (ready.c), which costs a look at each node. */
+/* count.c -- whether backward passes count their edges (ready.c), which costs a look at each node. */
 #include "tensor/history.h"
 
 static atomic_int hooks;
 static atomic_bool crossed;
 
-void tern_walks_count(int n)
+void tern_passes_count(int n)
 {
     if (n)
         atomic_fetch_add_explicit(&hooks, n, memory_order_relaxed);
 }
 
-void tern_walks_cross(void)
+void tern_passes_cross(void)
 {
     atomic_store_explicit(&crossed, true, memory_order_relaxed);
 }
 
-bool tern_walks_do_count(void)
+bool tern_passes_do_count(void)
 {
     return atomic_load_explicit(&hooks, memory_order_relaxed) > 0 ||
            atomic_load_explicit(&crossed, memory_order_relaxed);

@@ -104,9 +104,9 @@ tern_status tern_function_mark_non_differentiable(tern_function *f, int i)
     return TERN_OK;
 }
 
-/* ---- the walk back ----------------------------------------------------------------------- */
+/* ---- the backward pass ----------------------------------------------------------------------- */
 
-/* That the walk can sum them to the shapes of their inputs. */
+/* That the pass can sum them to the shapes of their inputs. */
 static tern_status check_gradients(const tern_function *f, const tern_gradient *g)
 {
     for (int i = 0; i < f->n; i++) {

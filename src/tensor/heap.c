@@ -1,4 +1,4 @@
-/* heap.c -- nodes whose turn comes in a walk back: the one with the largest serial number first, or, where
+/* heap.c -- nodes whose turn comes in a backward pass: the one with the largest serial number first, or, where
  * all that are in it may run, the most urgent. */
 #include "tensor/node.h"
 

@@ -20,7 +20,7 @@ typedef struct tern_hook {
 typedef struct tern_leaf {
     tern_hook *post;    /* called once the gradient is in its place */
     tern_tensor *home;  /* where it is to lie (leaf.h); NULL: anywhere */
-    const void *writer; /* the walk that makes a gradient there; NULL: none does */
+    const void *writer; /* the pass that makes a gradient there; NULL: none does */
     struct tern_ranks *ranks;
 } tern_leaf;
 
@@ -32,7 +32,7 @@ struct tern_history {
     tern_hook *hooks;
     int last_hook;
     bool retains_grad;
-    atomic_size_t arrival; /* of a leaf: its place in the list of the walk that came last */
+    atomic_size_t arrival; /* of a leaf: its place in the list of the pass that came last */
     tern_leaf *leaf;       /* NULL for most */
     /* A differentiable view: the tensor it looks into, and the base's count of in-place writes for
      * which `node` is right. */
@@ -48,10 +48,10 @@ tern_history *tern_history_of(tern_tensor *x);
 /* x keeps grad, which has been checked, or NULL, in place of the one before. */
 tern_status tern_history_set_grad(tern_tensor *x, tern_tensor *grad);
 
-/* Walks back count while there are reasons (count.c), which are post hooks, of which there are n more, and copies
+/* Backward passes count dependencies while there are reasons (count.c), which are post hooks, of which there are n more, and copies
  * between devices: from the first that is recorded on. */
-void tern_walks_count(int n);
-void tern_walks_cross(void);
-bool tern_walks_do_count(void);
+void tern_passes_count(int n);
+void tern_passes_cross(void);
+bool tern_passes_do_count(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it, other ranks. */
 #include "tensor/leaf.h"
 #include "tensor/ranks.h"
-#include "tensor/walk.h"
+#include "tensor/backward_pass.h"
 
 /* Made if need be; NULL after TERN_ERR_MEMORY. */
 static tern_leaf *leaf_of(tern_tensor *x)
@@ -56,7 +56,7 @@ int tern_register_post_accumulate_grad_hook(tern_tensor *x, tern_post_accumulate
     while (*end)
         end = &(*end)->next;
     *end = hook;
-    tern_walks_count(1);
+    tern_passes_count(1);
     return hook->id;
 }
 

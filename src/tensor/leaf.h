@@ -1,17 +1,17 @@
 /* leaf.h -- what DataParallel, DistributedDataParallel and sharding ask of leaves, beside hooks: a place of its own for
- * a gradient. What waits for the end of a walk is tern_await_walk (base/thread.h); sums over processes are in tensor/ranks.h. */
+ * a gradient. What waits for the end of a pass is tern_await_backward (base/thread.h); sums over processes are in tensor/ranks.h. */
 #ifndef TERN_TENSOR_LEAF_H
 #define TERN_TENSOR_LEAF_H
 #include <tern/tensor.h>
 
-/* From now on walks leave the gradient of leaf x in home, a view of a bucket that has x's shape, dtype and device, whoever
+/* From now on passes leave the gradient of leaf x in home, a view of a bucket that has x's shape, dtype and device, whoever
  * looks at it; zero_grad to none only forgets that it is there. Does not move a gradient that there is: the next one is
- * added to it in home. Walks with create_graph leave it where it comes to be. NULL: anywhere again. */
+ * added to it in home. Backward passes with create_graph leave it where it comes to be. NULL: anywhere again. */
 tern_status tern_set_grad_home(tern_tensor *x, tern_tensor *home);
 /* It, borrowed, or NULL. */
 tern_tensor *tern_grad_home(const tern_tensor *x);
 
-/* Whether the walk back that runs on this thread leaves leaves alone (tern_autograd_grad). */
-bool tern_walk_catches(void);
+/* Whether the backward pass that runs on this thread leaves leaves alone (tern_autograd_grad). */
+bool tern_pass_catches(void);
 
 #endif

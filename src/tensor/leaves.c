@@ -1,4 +1,4 @@
-/* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
+/* leaves.c -- gradients of a backward pass: gathered, shown to hooks, and left in leaves, which several
  * threads may share. */
 #include "base/callback.h"
 #include "tensor/from_ops.h"
@@ -8,23 +8,23 @@
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
 
-/* Walks of this and other threads, which may meet at leaves. */
+/* Backward passes of this and other threads, which may meet at leaves. */
 static atomic_ullong begun;
 static atomic_int under_way;
 
-void tern_walk_begin(tern_walk *w)
+void tern_pass_begin(tern_backward_pass *w)
 {
     w->turn = atomic_fetch_add(&begun, 1) + 1;
     w->first = atomic_fetch_add(&under_way, 1) == 0;
 }
 
-/* There has been no other walk since it began. */
-static bool is_alone(const tern_walk *w)
+/* There has been no other pass since it began. */
+static bool is_alone(const tern_backward_pass *w)
 {
     return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->turn;
 }
 
-void tern_walk_end(tern_walk *w)
+void tern_pass_end(tern_backward_pass *w)
 {
     for (size_t i = 0; i < w->n_leaves; i++) {
         tern_fuse_unclaim(w, &w->leaves[i]);
@@ -38,7 +38,7 @@ void tern_walk_end(tern_walk *w)
 
 /* ---- gradients --------------------------------------------------------------------------- */
 
-tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad)
+tern_status tern_pass_gather(tern_tensor **sum, tern_tensor *grad)
 {
     tern_tensor *total = *sum ? tern_from_ops->add(*sum, grad) : grad;
     if (!total)
@@ -49,7 +49,7 @@ tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* By ids: a hook may remove others, and itself; those it registers wait for the next walk. */
+/* By ids: a hook may remove others, and itself; those it registers wait for the next pass. */
 static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
 {
     while (hook && hook->id <= id)
@@ -57,7 +57,7 @@ static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
     return hook && hook->id <= last ? hook : NULL;
 }
 
-tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **grad)
+tern_status tern_pass_hooks(tern_backward_pass *w, tern_hook *const *list, tern_tensor **grad)
 {
     const tern_hook *hook;
     int last = 0;
@@ -80,7 +80,7 @@ tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **
     return TERN_OK;
 }
 
-static tern_status call_post_hooks(tern_walk *w, tern_tensor *x)
+static tern_status call_post_hooks(tern_backward_pass *w, tern_tensor *x)
 {
     const tern_hook *hook;
     int last = 0;
@@ -98,24 +98,24 @@ static tern_status call_post_hooks(tern_walk *w, tern_tensor *x)
     return TERN_OK;
 }
 
-tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
+tern_status tern_pass_set_grad(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad)
 {
     tern_fuse_shown(w, grad);
     return tern_history_set_grad(x, grad);
 }
 
-tern_status tern_walk_retain(tern_walk *w, tern_tensor *x, tern_tensor *grad)
+tern_status tern_pass_retain(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad)
 {
     tern_tensor *old = x->history->grad;
     grad = old ? tern_from_ops->add(old, grad) : grad;
-    return grad ? tern_walk_set_grad(w, x, grad) : tern_last_status();
+    return grad ? tern_pass_set_grad(w, x, grad) : tern_last_status();
 }
 
 /* ---- arriving ---------------------------------------------------------------------------- */
 
-/* Where the leaf is among those that the walk came to, n_leaves for a new one. The leaf's own note
- * of it may have been overwritten by another walk, of another thread or within this one. */
-static size_t place_of(const tern_walk *w, const tern_tensor *leaf, tern_history *history)
+/* Where the leaf is among those that the pass came to, n_leaves for a new one. The leaf's own note
+ * of it may have been overwritten by another pass, of another thread or within this one. */
+static size_t place_of(const tern_backward_pass *w, const tern_tensor *leaf, tern_history *history)
 {
     size_t at = atomic_load_explicit(&history->arrival, memory_order_acquire);
     if (at < w->n_leaves && w->leaves[at].leaf == leaf)
@@ -126,7 +126,7 @@ static size_t place_of(const tern_walk *w, const tern_tensor *leaf, tern_history
     return at;
 }
 
-tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf)
+tern_arrival *tern_pass_leaf(tern_backward_pass *w, tern_tensor *leaf)
 {
     tern_history *history = tern_history_of(leaf);
     if (!history)
@@ -154,11 +154,11 @@ static bool is_free(const tern_tensor *x)
            (x->contiguous || tern_is_channels_last(x)) && x->offset == 0;
 }
 
-tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+tern_status tern_pass_to_leaf(tern_backward_pass *w, tern_tensor *leaf, tern_tensor *grad)
 {
-    tern_arrival *a = tern_walk_leaf(w, leaf);
+    tern_arrival *a = tern_pass_leaf(w, leaf);
     if (!a || !a->grad || w->create || !is_free(a->grad))
-        return a ? tern_walk_gather(&a->grad, grad) : TERN_ERR_MEMORY;
+        return a ? tern_pass_gather(&a->grad, grad) : TERN_ERR_MEMORY;
     return tern_from_ops->add_(a->grad, grad) ? TERN_OK : tern_failed_since(w->failures);
 }
 
@@ -182,7 +182,7 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
 }
 
 /* The same in a place of its own, which is the leaf's gradient then, whoever looks at it. */
-static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *leaf,
+static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *home, tern_tensor *leaf,
                                  tern_tensor *grad)
 {
     tern_tensor *old = leaf->history->grad;
@@ -195,11 +195,11 @@ static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *l
             TERN_TRY(tern_from_ops->copy(home, grad));
         tern_bump_version(home);
     }
-    return tern_walk_set_grad(w, leaf, home);
+    return tern_pass_set_grad(w, leaf, home);
 }
 
 /* leaf.grad += grad */
-static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+static tern_status accumulate(tern_backward_pass *w, tern_tensor *leaf, tern_tensor *grad)
 {
     tern_tensor *old = tern_history_of(leaf)->grad;
     const tern_leaf *more = leaf->history->leaf;
@@ -211,18 +211,18 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
         grad = tern_from_ops->add(old, grad); /* somebody looks at the old one: leave it as it is */
     else
         grad = tern_from_ops->add_(old, grad);
-    return grad ? tern_walk_set_grad(w, leaf, grad) : tern_last_status();
+    return grad ? tern_pass_set_grad(w, leaf, grad) : tern_last_status();
 }
 
-static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
+static tern_status leave_in_leaf(tern_backward_pass *w, tern_arrival *a)
 {
     if (a->leaf->history->hooks)
-        TERN_TRY(tern_walk_hooks(w, &a->leaf->history->hooks, &a->grad));
+        TERN_TRY(tern_pass_hooks(w, &a->leaf->history->hooks, &a->grad));
     TERN_TRY(tern_check_leaf(a->grad, a->leaf));
     if (w->wanted) {
         for (int k = 0; k < w->n_wanted; k++)
             if (w->wanted[k] == a->leaf)
-                TERN_TRY(tern_walk_gather(&w->caught[k], a->grad));
+                TERN_TRY(tern_pass_gather(&w->caught[k], a->grad));
         return TERN_OK;
     }
     pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
@@ -233,8 +233,8 @@ static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
     return status;
 }
 
-/* What is done with a gradient may make more leaves arrive (a hook that walks on): the line is a copy. */
-tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *line)
+/* What is done with a gradient may make more leaves arrive (a hook that passes on): the line is a copy. */
+tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *line)
 {
     tern_arrival a = *line;
     tern_status status = TERN_OK;
@@ -248,10 +248,10 @@ tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *line)
     return status;
 }
 
-tern_status tern_walk_finish_leaves(tern_walk *w)
+tern_status tern_pass_finish_leaves(tern_backward_pass *w)
 {
     tern_status status = TERN_OK;
     for (size_t i = 0; i < w->n_leaves && status == TERN_OK; i++)
-        status = tern_walk_finish_leaf(w, &w->leaves[i]);
+        status = tern_pass_finish_leaf(w, &w->leaves[i]);
     return status;
 }

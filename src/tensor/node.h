@@ -24,7 +24,7 @@ typedef struct tern_saved {
 typedef struct tern_node_output {
     tern_dtype dtype;
     bool differentiable;
-    tern_tensor *dout;       /* gathered during a walk */
+    tern_tensor *dout;       /* gathered during a pass */
     tern_fused_output fused; /* what dout stands for, where it is fused (fuse/state.h) */
     tern_hook *hooks;        /* of the output tensor */
     tern_tensor *retainer;   /* the output tensor while it lives and retains its grad; not owned */
@@ -37,12 +37,12 @@ struct tern_node {
     atomic_int refs;
     const tern_op *op;
     tern_place *place;
-    uint64_t serial; /* inputs have smaller ones: the order of the walk back */
+    uint64_t serial; /* inputs have smaller ones: the order of the backward pass */
     int n_in, n_out;
     bool freed;      /* saved tensors are gone */
-    bool queued;     /* in the heap of a walk */
-    uint8_t urgency; /* in a walk that counts (ready.c): before those of less */
-    int awaited;     /* in such a walk: edges that gradients may still come by */
+    bool queued;     /* in the heap of a pass */
+    uint8_t urgency; /* in a pass that counts (ready.c): before those of less */
+    int awaited;     /* in such a pass: edges that gradients may still come by */
     tern_edge *edge;
     tern_saved *saved; /* n_in inputs, then n_out outputs */
     tern_shape *in_shape;
@@ -54,7 +54,7 @@ struct tern_node {
     tern_node *inner; /* copy_slices: the operation whose result was written into a view */
     union {
         tern_node *next_free;    /* in the list of nodes to free */
-        unsigned long long turn; /* of the walk that counted it last */
+        unsigned long long turn; /* of the pass that counted it last */
     };
 };
 
@@ -74,7 +74,7 @@ void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x);
 /* Make x output i of node (retains node). */
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
 
-/* ---- the walk back (heap.c, backward.c) -------------------------------------------------- */
+/* ---- the backward pass (heap.c, backward.c) -------------------------------------------------- */
 /* All zeros at first; its owner frees node. */
 typedef struct tern_node_heap {
     tern_node **node;
@@ -93,7 +93,7 @@ tern_status tern_fit_edge(tern_tensor **grad, const tern_edge *edge);
 tern_status tern_check_hooked(const tern_tensor *other, const tern_tensor *grad);
 /* A leaf has the shape that it had in forward. */
 tern_status tern_check_leaf(const tern_tensor *grad, const tern_tensor *leaf);
-/* As tern_autograd_grad with create_graph and allow_unused, inside of another walk: this one ends
+/* As tern_autograd_grad with create_graph and allow_unused, inside of another pass: this one ends
  * at the inputs, as that one may be at work on what made them. */
 tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *const *gradients,
                                    int n_outputs, tern_tensor *const *inputs, int n_inputs,

@@ -1,7 +1,7 @@
-/* ready.c -- walks that count: edges are counted before, and taken off as nodes run, so that it is known when
- * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the walk, and of the nodes
+/* ready.c -- passes that count: edges are counted before, and taken off as nodes run, so that it is known when
+ * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the pass, and of the nodes
  * that may run those go first that keep devices busy. */
-#include "tensor/walk.h"
+#include "tensor/backward_pass.h"
 #include "device/device.h"
 #include "tensor/history.h"
 
@@ -33,7 +33,7 @@ static uint8_t urgency_of(const tern_node *node)
     return tern_place_is_synchronous(node->place) ? 1 : 2;
 }
 
-static tern_status meet(tern_walk *w, tern_node *node)
+static tern_status meet(tern_backward_pass *w, tern_node *node)
 {
     if (node->turn == w->turn)
         return TERN_OK;
@@ -43,13 +43,13 @@ static tern_status meet(tern_walk *w, tern_node *node)
     return push(&w->stack, node);
 }
 
-static tern_status count_edge(tern_walk *w, const tern_edge *edge)
+static tern_status count_edge(tern_backward_pass *w, const tern_edge *edge)
 {
     if (edge->node) {
         TERN_TRY(meet(w, edge->node));
         edge->node->awaited++;
     } else if (edge->leaf) {
-        tern_arrival *leaf = tern_walk_leaf(w, edge->leaf);
+        tern_arrival *leaf = tern_pass_leaf(w, edge->leaf);
         if (!leaf)
             return TERN_ERR_MEMORY;
         leaf->awaited++;
@@ -57,9 +57,9 @@ static tern_status count_edge(tern_walk *w, const tern_edge *edge)
     return TERN_OK;
 }
 
-tern_status tern_walk_count(tern_walk *w)
+tern_status tern_pass_count(tern_backward_pass *w)
 {
-    if (!tern_walks_do_count() || w->wanted)
+    if (!tern_passes_do_count() || w->wanted)
         return TERN_OK;
     for (size_t i = 0; i < w->heap.count; i++)
         TERN_TRY(meet(w, w->heap.node[i]));
@@ -81,20 +81,20 @@ static bool has_gradient(const tern_node *node)
 }
 
 /* To a node without a gradient none will come: it has run, as it were. */
-static tern_status take_off(tern_walk *w, const tern_edge *edge)
+static tern_status take_off(tern_backward_pass *w, const tern_edge *edge)
 {
     if (edge->node && --edge->node->awaited == 0)
         return has_gradient(edge->node) ? tern_heap_push(&w->heap, edge->node)
                                         : push(&w->stack, edge->node);
     if (!edge->leaf)
         return TERN_OK;
-    tern_arrival *leaf = tern_walk_leaf(w, edge->leaf);
+    tern_arrival *leaf = tern_pass_leaf(w, edge->leaf);
     if (!leaf)
         return TERN_ERR_MEMORY;
-    return --leaf->awaited == 0 ? tern_walk_finish_leaf(w, leaf) : TERN_OK;
+    return --leaf->awaited == 0 ? tern_pass_finish_leaf(w, leaf) : TERN_OK;
 }
 
-tern_status tern_walk_settle(tern_walk *w, tern_node *node)
+tern_status tern_pass_settle(tern_backward_pass *w, tern_node *node)
 {
     if (!w->heap.counts)
         return TERN_OK;

@@ -1,7 +1,7 @@
-/* recompute.c -- gradients by walking back through a composition, inside of another walk.
+/* recompute.c -- gradients by going back through a composition, inside of another pass.
  *
- * The composition's inputs are looked at through gates, one for each: there the inner walk ends,
- * even where two inputs are the same tensor, and there later walks through what it recorded go on
+ * The composition's inputs are looked at through gates, one for each: there the inner pass ends,
+ * even where two inputs are the same tensor, and there later passes through what it recorded go on
  * to the inputs themselves. */
 #include "tensor/node.h"
 #include "tensor/recompute.h"
@@ -28,8 +28,8 @@ static const tern_op gate_op = {
 
 enum { MOST = 16 };
 
-static tern_status walk(tern_gradient *g, int n_out, tern_tensor *const *out,
-                        tern_tensor *const *gated)
+static tern_status differentiate(tern_gradient *g, int n_out, tern_tensor *const *out,
+                                 tern_tensor *const *gated)
 {
     tern_tensor *outputs[MOST], *douts[MOST], *wanted[MOST], *grads[MOST];
     int place[MOST], n = 0, m = 0;
@@ -60,5 +60,5 @@ tern_status tern_recompute(tern_gradient *g, int n_out, tern_composition compose
             return tern_last_status();
     }
     TERN_TRY(compose(g, gated, out));
-    return walk(g, n_out, out, gated);
+    return differentiate(g, n_out, out, gated);
 }

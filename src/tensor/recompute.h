@@ -8,7 +8,7 @@
 typedef tern_status (*tern_composition)(const tern_gradient *g, tern_tensor *const *in,
                                         tern_tensor **out);
 
-/* Fill g->din with the gradients of the first n_out outputs by running compose again and walking
+/* Fill g->din with the gradients of the first n_out outputs by running compose again and going
  * back through it. All inputs must be saved. For g->recorded. */
 tern_status tern_recompute(tern_gradient *g, int n_out, tern_composition compose);
 

@@ -2,7 +2,7 @@
  *
  * A step is a call of an operation by name: of the library's table (tern/names.h), or of a row of
  * this folder's own (rows.def files) for what has no name there: making tensors, writing in place,
- * walking back, modules, optimizers. Tensors stand in slots, "x3"; other objects are numbers. A
+ * going back, modules, optimizers. Tensors stand in slots, "x3"; other objects are numbers. A
  * program is one step a line, as it is printed before it runs, and a line that says which slots its
  * results went to:
  *

@@ -97,7 +97,7 @@ static void add_layer(fuzz_source *s)
             fuzz_held.shapes[i] = shapes;
 }
 
-/* Run a module with what it takes, and walk back from the sum of what it gives. */
+/* Run a module with what it takes, and backward pass from the sum of what it gives. */
 static void run_module(fuzz_source *s)
 {
     static fuzz_step step;

@@ -54,7 +54,7 @@ typedef struct standin_kernel {
 
 #include "dialect.h"
 #include "shapes.h"
-#include "walk.h"
+#include "nd_index.h"
 #include "math.cl"
 #include "math_special.cl"
 #include "math64.cl"

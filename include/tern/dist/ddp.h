@@ -22,7 +22,7 @@ TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_d
  * order, and begin with rank 0's parameters and buffers.
  *
  * Gradients lie in buckets, one dtype and device each, in the reverse order of the parameters; a bucket is summed over the
- * ranks as soon as the walk back has filled it, while the walk goes on. tern_backward returns when all are there. A
+ * ranks as soon as the backward pass has filled it, while that goes on. tern_backward returns when all are there. A
  * parameter that no rank used has no gradient (tern_on_warning is told its name), one that only some used counts as 0
  * on the others; nothing needs to be said before. Buffers are rank 0's at the start of each forward that is after a step.
  *
@@ -73,7 +73,7 @@ TERN_API void tern_no_sync_block_leave(tern_no_sync_block *block);
  * the block takes part in the others' sums with zeros until all have left theirs, and then has the parameters and buffers of one
  * that was the last to train. What was a mean stays divided by all ranks, as PyTorch's default; with tern_ddp_divide_by it
  * is by the rows there were. Buffers follow a rank that trains still. Inside, each forward with gradients is followed by its
- * walk back. A SyncBatchNorm that is trained needs all ranks: when the first has no batch left all get TERN_ERR_STATE, the others
+ * backward pass. A SyncBatchNorm that is trained needs all ranks: when the first has no batch left all get TERN_ERR_STATE, the others
  * from their next forward (PyTorch's throw_on_early_termination). An error in it is that of the block's end:
  * tern_last_status. All ranks enter it. */
 typedef struct tern_join_block {

@@ -24,7 +24,7 @@ TERN_API tern_sync_batch_norm_options tern_sync_batch_norm_defaults(void);
 /* Of (N, C, *), with the parameters and buffers of tern_nn_batch_norm1d. In training mean and variance are those of the
  * rows of all ranks of the group, which may have different numbers of rows, 0 too; y, the gradient of x and the running
  * statistics are what one process computes of the whole batch. Those of weight and bias are of this rank's rows, as
- * others are: DistributedDataParallel adds them up. All ranks run it, and walk back through it, in the same order. In
+ * others are: DistributedDataParallel adds them up. All ranks run it, and go back through it, in the same order. In
  * evaluation, and in a job of one process, as tern_nn_batch_norm. Errors: TERN_ERR_PEER; TERN_ERR_STATE for second
  * derivatives over several ranks. */
 TERN_API tern_module *tern_nn_sync_batch_norm(int64_t num_features,

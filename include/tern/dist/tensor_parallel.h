@@ -7,7 +7,7 @@
  *   tern_nn_parallelize_module(net, plan, 2, groups[1]);
  *   tern_module *model = tern_nn_distributed_data_parallel(net, &(...){.group = groups[0]});
  *
- * All ranks of a group call the same, forwards and walks back too, with the same inputs where an input is whole. */
+ * All ranks of a group call the same, forwards and backward passes too, with the same inputs where an input is whole. */
 #ifndef TERN_DIST_TENSOR_PARALLEL_H
 #define TERN_DIST_TENSOR_PARALLEL_H
 #include <tern/dist.h>

@@ -7,7 +7,7 @@
 TERN_BEGIN_DECLS
 
 /* Each gets the module, what goes in or comes out, and the user's pointer. Tensors in arrays that
- * are not const may be replaced. What is not TERN_OK fails the run, or the walk back. */
+ * are not const may be replaced. What is not TERN_OK fails the run, or the backward pass. */
 
 /* Before the forward function. */
 typedef tern_status (*tern_module_forward_pre_hook)(tern_module *m, tern_tensor **in, int n,

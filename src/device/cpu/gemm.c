@@ -213,13 +213,13 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     static _Atomic(void *) found[TERN_BF16 + 1][TERN_BF16 + 1];
     static const char *const names[] = {
         [TERN_F32] = "copy_f32", [TERN_F16] = "copy_f16", [TERN_BF16] = "copy_bf16"};
-    const tern_walk w = {.rows = lines,
-                         .inner = n,
-                         .dim = {lines},
-                         .stride = {{y_line}, {x_line}},
-                         .step = {1, 1},
-                         .ndim = 1,
-                         .form = TERN_WALK_UNIT};
+    const tern_nd_index w = {.rows = lines,
+                             .inner = n,
+                             .dim = {lines},
+                             .stride = {{y_line}, {x_line}},
+                             .step = {1, 1},
+                             .ndim = 1,
+                             .form = TERN_ND_UNIT};
     const tern_arg args[] = {{.by_reference = true, .value.data = y},
                              {.by_reference = true, .value.data = x},
                              {.by_reference = true, .value.data = &w}};

@@ -10,7 +10,7 @@
 #include "params_host.h"
 #include "dialect.h"
 #include "shapes.h"
-#include "walk.h"
+#include "nd_index.h"
 #include "math.cl"
 #include "math_special.cl"
 #if TERN_WIDE

@@ -146,19 +146,19 @@ static bool find_row(const level *l, const char *name, tern_stored stored, tern_
 static const char *row_parameters(const tern_cpu_kernel *row)
 {
     if (row->gradient)
-        return "(OUT, STO, dxs)(IN, STO, xs)(IN, STO, ys)(IN, STO, dys)(ARG, tern_walk, w)"
+        return "(OUT, STO, dxs)(IN, STO, xs)(IN, STO, ys)(IN, STO, dys)(ARG, tern_nd_index, w)"
                "(ARG, REAL, a)(ARG, REAL, b)";
     if (row->constant)
-        return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, y)"
-                            : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, y)";
+        return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_nd_index, w)(ARG, REAL, y)"
+                            : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_nd_index, w)(ARG, REAL, y)";
     if (row->inputs == 3)
-        return "(OUT, STO, vs)(IN, STO, xs)(IN, STO, ys)(IN, STO, zs)(ARG, tern_walk, w)"
+        return "(OUT, STO, vs)(IN, STO, xs)(IN, STO, ys)(IN, STO, zs)(ARG, tern_nd_index, w)"
                "(ARG, REAL, a)";
     if (row->inputs == 2)
-        return row->logical ? "(OUT, u8, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_walk, w)"
-                            : "(OUT, STO, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_walk, w)";
-    return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_walk, w)"
-                        : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, a)"
+        return row->logical ? "(OUT, u8, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_nd_index, w)"
+                            : "(OUT, STO, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_nd_index, w)";
+    return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_nd_index, w)"
+                        : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_nd_index, w)(ARG, REAL, a)"
                           "(ARG, REAL, b)";
 }
 

@@ -218,7 +218,7 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
 {
     const tern_host_grid tern_g = {part, parts};
     const int tensors = k->inputs - k->constant;
-    const tern_walk *w = args[tensors + 1];
+    const tern_nd_index *w = args[tensors + 1];
     const numbers v = read_numbers(k, args + tensors + 2);
     const idx bytes = converters[k->stored].bytes;
     FLAT (r, w->rows, w->inner) {
@@ -233,7 +233,7 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
         stretch s = {.n = tern_smaller(tern_e - r * tern_in, tern_in) - from};
         for (int i = 0; i <= tensors; i++) {
             idx width = i == 0 && k->logical ? 1 : bytes;
-            s.step[i] = w->form == TERN_WALK_UNIT ? 1 : (idx)w->step[i];
+            s.step[i] = w->form == TERN_ND_UNIT ? 1 : (idx)w->step[i];
             s.at[i] = (u8 *)args[i] + (at[i] + from * s.step[i]) * width;
         }
         run_stretch(k, &s, &v);

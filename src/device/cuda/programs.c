@@ -19,7 +19,7 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
                          bool narrow)
 {
     static const char *const common[] = {"prelude_cuda.h", "params_device.h", "dialect.h",
-                                         "shapes.h",       "walk.h",          "math.cl",
+                                         "shapes.h",       "nd_index.h",      "math.cl",
                                          "math_special.cl"};
     tern_sources_seen seen = {0};
     char family[64];

@@ -23,10 +23,10 @@ static dense dense_of(const tern_gemm *g, const tern_matrix *of, int64_t rows, i
     return d;
 }
 
-/* The walk over what the scratch holds of it: tensor `half` is the matrix, the other is dense. */
-static tern_walk walk_of(const tern_gemm *g, const tern_matrix *of, const dense *d, int half)
+/* The index over what the scratch holds of it: tensor `half` is the matrix, the other is dense. */
+static tern_nd_index index_of(const tern_gemm *g, const tern_matrix *of, const dense *d, int half)
 {
-    tern_walk w = {.rows = d->elements / d->columns, .inner = d->columns, .ndim = 3};
+    tern_nd_index w = {.rows = d->elements / d->columns, .inner = d->columns, .ndim = 3};
     const int64_t sizes[] = {of->batch[0] ? g->count[0] : 1, of->batch[1] ? g->count[1] : 1,
                              d->rows};
     const int64_t strides[] = {of->batch[0], of->batch[1], of->row};
@@ -39,7 +39,7 @@ static tern_walk walk_of(const tern_gemm *g, const tern_matrix *of, const dense 
     }
     w.step[half] = of->col;
     w.step[!half] = 1;
-    w.form = of->col == 1 ? TERN_WALK_UNIT : TERN_WALK_STRIDED;
+    w.form = of->col == 1 ? TERN_ND_UNIT : TERN_ND_STRIDED;
     return w;
 }
 
@@ -51,11 +51,11 @@ typedef struct end {
 } end;
 
 static tern_status convert(tern_place *place, void *(*slots)[2], end to, end from,
-                           const tern_walk *w)
+                           const tern_nd_index *w)
 {
     const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, to.dtype, to.buffer, to.at),
                              tern_arg_buffer(TERN_ROLE_IN, from.dtype, from.buffer, from.at),
-                             TERN_ARG_STRUCT(tern_walk, w)};
+                             TERN_ARG_STRUCT(tern_nd_index, w)};
     const int n = sizeof args / sizeof *args;
     void **slot = slots[to.dtype == TERN_F32 ? from.dtype : TERN_DTYPE_END + to.dtype], *kernel;
     tern_grid grid = {w->rows * w->inner, w->rows * w->inner, 0};
@@ -105,14 +105,14 @@ tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, con
         dense d = dense_of(g, of[i], sizes[i][0], sizes[i][1]);
         TERN_TRY(grow(place, &state->wide[i], d.elements));
         to[i]->buffer = &state->wide[i];
-        tern_walk w = walk_of(g, of[i], &d, 1);
+        tern_nd_index w = index_of(g, of[i], &d, 1);
         if (i < 2 || g->beta != 0)
             TERN_TRY(convert(place, state->convert, (end){to[i]->buffer, 0, TERN_F32},
                              (end){of[i]->buffer, of[i]->at, g->dtype}, &w));
     }
     if (!g->bias)
         return TERN_OK;
-    tern_walk w = {.rows = 1, .inner = g->n, .step = {1, 1}, .form = TERN_WALK_UNIT};
+    tern_nd_index w = {.rows = 1, .inner = g->n, .step = {1, 1}, .form = TERN_ND_UNIT};
     TERN_TRY(grow(place, &state->wide[3], g->n));
     wide->bias = &state->wide[3];
     wide->bias_at = 0;
@@ -123,7 +123,7 @@ tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, con
 tern_status tern_cl_half_end(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
 {
     dense d = dense_of(g, &g->c, g->m, g->n);
-    tern_walk w = walk_of(g, &g->c, &d, 0);
+    tern_nd_index w = index_of(g, &g->c, &d, 0);
     return convert(place, state->convert, (end){g->c.buffer, g->c.at, g->dtype},
                    (end){&state->wide[2], 0, TERN_F32}, &w);
 }

@@ -57,7 +57,7 @@ static void add_family(tern_text *text, tern_sources_seen *seen, const char *fil
 static void library_text(tern_place *place, tern_text *text, const unit *u)
 {
     static const char *const common[] = {"params_device.h", "dialect.h", "shapes.h",
-                                         "walk.h",          "math.cl",   "math_special.cl"};
+                                         "nd_index.h",      "math.cl",   "math_special.cl"};
     const tern_cl_state *s = tern_cl_state_of(place);
     tern_sources_seen seen = {0};
     tern_text kernels = {0};

@@ -53,7 +53,7 @@ static bool is_recorded(tern_tensor *const *x, int n)
         recorded = recorded || tern_requires_grad(x[i]);
     recorded = recorded && tern_is_grad_enabled();
     if (recorded)
-        tern_walks_cross();
+        tern_passes_cross();
     return recorded;
 }
 

@@ -1,4 +1,4 @@
-/* comm_watch.h -- who is told of walks back that cross from device to device. */
+/* comm_watch.h -- who is told of backward passes that cross from device to device. */
 #ifndef TERN_SRC_OPS_COMM_WATCH_H
 #define TERN_SRC_OPS_COMM_WATCH_H
 #include <stdatomic.h>

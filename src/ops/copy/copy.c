@@ -1,6 +1,6 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/copy/copy.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
 #include "tensor/memory_format.h"
@@ -192,7 +192,7 @@ static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
         return x;
     x = tern_contiguous(x);
     if (x && x->requires_grad && tern_is_grad_enabled())
-        tern_walks_cross();
+        tern_passes_cross();
     move_attributes at = {to, x ? x->storage->place : NULL, non_blocking};
     return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
 }
@@ -349,11 +349,11 @@ static tern_status fill(tern_tensor *y, tern_scalar value)
         return tern_block_write(y->storage->block, (size_t)y->offset * sizeof *same, same,
                                 (size_t)y->numel * sizeof *same);
     }
-    tern_walk w;
+    tern_nd_index w;
     tern_shape shape = tern_shape_of(y);
-    tern_walk_make(&w, &shape, &y, 1);
-    return TERN_LAUNCH(y->storage->place, &fill_kernel, y->dtype, tern_walk_grid(&w),
-                       tern_arg_out(y), TERN_ARG_STRUCT(tern_walk, &w),
+    tern_nd_index_make(&w, &shape, &y, 1);
+    return TERN_LAUNCH(y->storage->place, &fill_kernel, y->dtype, tern_nd_index_grid(&w),
+                       tern_arg_out(y), TERN_ARG_STRUCT(tern_nd_index, &w),
                        tern_arg_scalar(y->dtype, value));
 }
 

@@ -4,7 +4,7 @@
  * its values, to and from which there is a kernel; any other conversion goes by way of that type. uint64 has none: integers
  * take its bits, reals are computed of it directly. */
 #include "ops/copy/copy.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
@@ -34,12 +34,12 @@ static tern_status run(const tern_kernel_ref *kernel, tern_dtype by, tern_tensor
                        const tern_tensor *x, tern_arg out, tern_arg in)
 {
     tern_tensor *t[2] = {y, NULL};
-    tern_walk w;
+    tern_nd_index w;
     memcpy(&t[1], &x, sizeof x);
     tern_shape shape = tern_shape_of(y);
-    tern_walk_make(&w, &shape, t, 2);
-    return TERN_LAUNCH(y->storage->place, kernel, by, tern_walk_grid(&w), out, in,
-                       TERN_ARG_STRUCT(tern_walk, &w));
+    tern_nd_index_make(&w, &shape, t, 2);
+    return TERN_LAUNCH(y->storage->place, kernel, by, tern_nd_index_grid(&w), out, in,
+                       TERN_ARG_STRUCT(tern_nd_index, &w));
 }
 
 /* Elements of one width as they are. */
@@ -134,16 +134,16 @@ tern_status tern_copy_elements(tern_tensor *y, const tern_tensor *x)
     tern_tensor *t[2];
     t[0] = y;
     memcpy(&t[1], &x, sizeof x);
-    tern_walk w;
+    tern_nd_index w;
     tern_shape shape = tern_shape_of(y);
-    tern_walk_make(&w, &shape, t, 2);
+    tern_nd_index_make(&w, &shape, t, 2);
     tern_transposition turn;
     if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
         return copy_transposed(y, x, &turn);
     if (tern_dtype_is_stored(y->dtype))
         return copy_stored(y, x);
-    return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w),
-                       tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_walk, &w));
+    return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_nd_index_grid(&w),
+                       tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_nd_index, &w));
 }
 
 tern_scalar tern_stored_number(tern_dtype stored, tern_scalar value, tern_dtype *by)

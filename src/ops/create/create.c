@@ -1,6 +1,6 @@
 /* create.c -- new tensors: filled, from the data of the host, sequences, like another one. */
 #include "device/place.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
 #include <float.h>
 #include <math.h>

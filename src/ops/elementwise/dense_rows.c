@@ -1,6 +1,6 @@
 /* dense_rows.c -- tensors whose rows are dense, as elementwise kernels want them. */
 #include "ops/copy/copy.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/memory_format.h"
 #include "tensor/tensor.h"
 
@@ -14,19 +14,19 @@ static tern_tensor *dense_copy(const tern_tensor *x)
 
 /* Transposed inputs and the like are copied rather than read with a stride: a copy is tiled and the
  * kernel reads vectors. */
-tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **t, int n,
-                           tern_tensor **strided)
+tern_status tern_nd_index_rows(tern_nd_index *w, const tern_shape *shape, tern_tensor **t, int n,
+                               tern_tensor **strided)
 {
     *strided = NULL;
-    tern_walk_make(w, shape, t, n);
-    if (w->form != TERN_WALK_STRIDED)
+    tern_nd_index_make(w, shape, t, n);
+    if (w->form != TERN_ND_STRIDED)
         return TERN_OK;
     if (w->step[0] != 1 || tern_runs_channels_last(t[0])) {
         *strided = t[0];
         t[0] = tern_scoped(tern_tensor_new(shape, t[0]->dtype, t[0]->storage->place, "tern"));
         if (!t[0])
             return tern_last_status();
-        tern_walk_make(w, shape, t, n);
+        tern_nd_index_make(w, shape, t, n);
     }
     bool broadcasts = n == 3;
     for (int k = 1; k < n; k++) {
@@ -35,8 +35,8 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
         if (!(t[k] = dense_copy(t[k])))
             return tern_last_status();
     }
-    tern_walk_make(w, shape, t, n);
-    if (w->form != TERN_WALK_STRIDED)
+    tern_nd_index_make(w, shape, t, n);
+    if (w->form != TERN_ND_STRIDED)
         return TERN_OK;
     /* Two inputs that are both broadcast along the rows, or one in a kernel that has no form for
      * it, are expanded to dense copies. */
@@ -45,7 +45,7 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
             tern_tensor view = *t[k];
             for (int d = 0; d < shape->ndim; d++) {
                 view.shape[d] = shape->dims[d];
-                view.stride[d] = tern_walk_stride(t[k], shape->ndim, d);
+                view.stride[d] = tern_nd_index_stride(t[k], shape->ndim, d);
             }
             view.ndim = shape->ndim;
             view.numel = t[0]->numel;
@@ -53,11 +53,11 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
             if (!(t[k] = dense_copy(&view)))
                 return tern_last_status();
         }
-    tern_walk_make(w, shape, t, n);
+    tern_nd_index_make(w, shape, t, n);
     return TERN_OK;
 }
 
-tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided)
+tern_status tern_nd_index_finish(tern_tensor *dense, tern_tensor *strided)
 {
     return strided ? tern_copy_elements(strided, dense) : TERN_OK;
 }

@@ -148,15 +148,15 @@ static tern_status ternary_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
     tern_tensor *t[4] = {call->out[0], call->in[0], call->in[1], call->in[2]};
-    tern_walk w;
+    tern_nd_index w;
     if (t[0]->numel == 0)
         return TERN_OK;
-    tern_walk_make(&w, &call->result[0].shape, t, 4);
-    for (int k = 0; k < 4 && w.form == TERN_WALK_UNIT; k++)
+    tern_nd_index_make(&w, &call->result[0].shape, t, 4);
+    for (int k = 0; k < 4 && w.form == TERN_ND_UNIT; k++)
         w.step[k] = 1;
-    return TERN_LAUNCH(call->place, &row->kernel, t[0]->dtype, tern_walk_grid(&w),
+    return TERN_LAUNCH(call->place, &row->kernel, t[0]->dtype, tern_nd_index_grid(&w),
                        tern_arg_out(t[0]), tern_arg_in(t[1]), tern_arg_in(t[2]), tern_arg_in(t[3]),
-                       TERN_ARG_STRUCT(tern_walk, &w),
+                       TERN_ARG_STRUCT(tern_nd_index, &w),
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
@@ -185,7 +185,7 @@ static tern_status add_mixed(tern_call *call)
 }
 
 /* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
- * last dim, so tern_walk_rows makes inputs with another stride there dense first. */
+ * last dim, so tern_nd_index_rows makes inputs with another stride there dense first. */
 static tern_status row_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -193,7 +193,7 @@ static tern_status row_forward(tern_call *call)
     tern_tensor *t[3] = {call->out[0], call->in[0], call->n_in > 1 ? call->in[1] : NULL};
     const tern_row_attributes *at = attributes_of(call);
     tern_dtype dtype = call->in[0]->dtype;
-    tern_walk w;
+    tern_nd_index w;
     if (call->out[0]->numel == 0)
         return TERN_OK;
     if (call->n_in == 2 && t[1]->dtype != t[2]->dtype)
@@ -203,23 +203,23 @@ static tern_status row_forward(tern_call *call)
     tern_shape shape;
     tern_tensor *strided;
     tern_read_shape(call->out[0], &shape);
-    TERN_TRY(tern_walk_rows(&w, &shape, t, call->n_in + 1, &strided));
+    TERN_TRY(tern_nd_index_rows(&w, &shape, t, call->n_in + 1, &strided));
     tern_status status;
     tern_arg out = tern_arg_out(t[0]), x = tern_arg_in(t[1]);
-    tern_arg walk = TERN_ARG_STRUCT(tern_walk, &w);
-    tern_grid grid = tern_walk_grid(&w);
+    tern_arg nd = TERN_ARG_STRUCT(tern_nd_index, &w);
+    tern_grid grid = tern_nd_index_grid(&w);
     if (call->n_in == 2)
-        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, tern_arg_in(t[2]), walk);
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, tern_arg_in(t[2]), nd);
     else if (row->kind == TERN_ROW_UNARY)
-        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, walk,
-                             number_arg(dtype, at->a), number_arg(dtype, at->b));
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, nd, number_arg(dtype, at->a),
+                             number_arg(dtype, at->b));
     else if (call->op == row->scalar_op)
-        status = TERN_LAUNCH(call->place, &row->scalar_kernel, dtype, grid, out, x, walk,
+        status = TERN_LAUNCH(call->place, &row->scalar_kernel, dtype, grid, out, x, nd,
                              number_arg(dtype, at->a));
     else
-        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, walk);
+        status = TERN_LAUNCH(call->place, kernel, dtype, grid, out, x, nd);
     TERN_TRY(status);
-    return tern_walk_finish(t[0], strided);
+    return tern_nd_index_finish(t[0], strided);
 }
 
 /* A scalar takes part in promotion by its kind only: a real with integers gives the default
@@ -305,16 +305,17 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
     bool by_saved = saved && (row->rule == TERN_RULE_RECTIFIER || tern_repeats(dy));
     if (tern_runs_channels_last(by_saved ? saved : dy)) /* in PyTorch's order of operands */
         tern_make_channels_last(dx);
-    tern_walk w;
+    tern_nd_index w;
     tern_shape shape = tern_shape_of(dx);
     tern_tensor *strided;
-    TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
-    TERN_TRY(TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
-                         tern_arg_out(t[0]), g->in[0] ? tern_arg_in(t[1]) : tern_arg_unused(t[1]),
+    TERN_TRY(tern_nd_index_rows(&w, &shape, t, 4, &strided));
+    TERN_TRY(TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype,
+                         tern_nd_index_grid(&w), tern_arg_out(t[0]),
+                         g->in[0] ? tern_arg_in(t[1]) : tern_arg_unused(t[1]),
                          g->out[0] ? tern_arg_in(t[2]) : tern_arg_unused(t[2]), tern_arg_in(t[3]),
-                         TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(dy->dtype, at->a),
+                         TERN_ARG_STRUCT(tern_nd_index, &w), tern_arg_scalar(dy->dtype, at->a),
                          tern_arg_scalar(dy->dtype, at->b)));
-    return tern_walk_finish(t[0], strided);
+    return tern_nd_index_finish(t[0], strided);
 }
 
 /* dx from the formula: by the kernel, or by public operations for a gradient of gradients. */

@@ -1,7 +1,7 @@
 /* elementwise.h -- what a row of elementwise.def, special.def or logic.def is on the host. */
 #ifndef TERN_SRC_OPS_ELEMENTWISE_H
 #define TERN_SRC_OPS_ELEMENTWISE_H
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "device/device.h"
 
 /* The form of an operation: y = f(x), z = f(x, y), v = f(x, y, z), a comparison of two tensors or a

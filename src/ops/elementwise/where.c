@@ -1,6 +1,6 @@
 /* where.c -- choosing between two tensors by a third. */
 #include "base/warning.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/memory_format.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
@@ -33,12 +33,12 @@ static tern_status choose(const tern_call *call, tern_tensor *condition, tern_te
     static const tern_kernel_ref kernel = {"copy", "where"};
     tern_tensor *t[4] = {call->out[0], condition, x, y};
     tern_dtype mover = tern_mover(x->dtype);
-    tern_walk w;
-    tern_walk_make(&w, &call->result[0].shape, t, 4);
-    return TERN_LAUNCH(call->place, &kernel, mover, tern_walk_grid(&w),
+    tern_nd_index w;
+    tern_nd_index_make(&w, &call->result[0].shape, t, 4);
+    return TERN_LAUNCH(call->place, &kernel, mover, tern_nd_index_grid(&w),
                        tern_arg_as(TERN_ROLE_OUT, mover, call->out[0]), tern_arg_in(condition),
                        tern_arg_as(TERN_ROLE_IN, mover, x), tern_arg_as(TERN_ROLE_IN, mover, y),
-                       TERN_ARG_STRUCT(tern_walk, &w));
+                       TERN_ARG_STRUCT(tern_nd_index, &w));
 }
 
 static tern_status where_forward(tern_call *call)

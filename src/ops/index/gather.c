@@ -8,7 +8,7 @@
  * gradient reads again. */
 #include "ops/index/gather.h"
 #include "ops/copy/copy.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 

@@ -4,7 +4,7 @@
  * Every index becomes one flat index into the indexed dims, which are moved side by side and made
  * one: what is left is reading (or writing) entries of that dim. */
 #include "ops/index/gather.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "ops/index/nonzero.h"
 #include "ops/index/scatter.h"
 #include "tensor/tensor.h"
@@ -153,11 +153,11 @@ static tern_status flatten_parts(plan *p, tern_place *place)
     tern_tensor *flat = tern_zeros(p->index_shape, TERN_I64, tern_place_text(place));
     for (int i = 0; i < p->n && flat && p->count > 0; i++) {
         tern_tensor *t[2] = {flat, p->parts[i].index};
-        tern_walk w;
-        tern_walk_make(&w, &p->index_shape, t, 2);
+        tern_nd_index w;
+        tern_nd_index_make(&w, &p->index_shape, t, 2);
         TERN_TRY(tern_fault_arg(place, &fault));
-        TERN_TRY(TERN_LAUNCH(place, &kernel, TERN_I64, tern_walk_grid(&w), tern_arg_out(t[0]),
-                             tern_arg_in(t[1]), fault, TERN_ARG_STRUCT(tern_walk, &w),
+        TERN_TRY(TERN_LAUNCH(place, &kernel, TERN_I64, tern_nd_index_grid(&w), tern_arg_out(t[0]),
+                             tern_arg_in(t[1]), fault, TERN_ARG_STRUCT(tern_nd_index, &w),
                              tern_arg_i64(p->parts[i].size),
                              tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))));
         TERN_TRY(tern_fault_check(place));

@@ -5,7 +5,7 @@
  * read where src was written; that of x is dy, with zeros written where src took x's place. */
 #include "ops/index/scatter.h"
 #include "ops/copy/copy.h"
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
 #include <string.h>
 #include <tern/autograd.h>
@@ -41,7 +41,7 @@ static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int di
     return tern_tensor_alias(x, &rest, stride, x->offset);
 }
 
-/* The walk goes over all dims but dim; the kernel goes along dim for each of its positions. */
+/* The index goes over all dims but dim; the kernel goes along dim for each of its positions. */
 static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_tensor *src,
                           const scatter_attributes *at)
 {
@@ -65,8 +65,8 @@ static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_t
                                 .wrap = at->wrap,
                                 .code = at->fault,
                                 .ordered = tern_are_deterministic_algorithms_enabled()};
-        tern_walk_make(&s.walk, &rest, t, 3);
-        int64_t items = s.walk.rows * s.walk.inner * s.count;
+        tern_nd_index_make(&s.nd, &rest, t, 3);
+        int64_t items = s.nd.rows * s.nd.inner * s.count;
         tern_dtype as = tern_dtype_is_stored(y->dtype) ? tern_mover(y->dtype) : y->dtype;
         status = TERN_LAUNCH(place, &kernel, as, tern_items(items),
                              tern_arg_as(TERN_ROLE_OUT, as, y), tern_arg_as(TERN_ROLE_IN, as, src),

@@ -36,7 +36,7 @@ typedef struct tern_rnn_steps {
     int64_t sizes[];
 } tern_rnn_steps;
 
-/* One step of the walk over them. */
+/* One step of the index over them. */
 typedef struct tern_rnn_step {
     int64_t t;       /* its time */
     int64_t at;      /* its first row */

@@ -4,13 +4,13 @@
 
 /* Where the gradient of input 0 goes, if another one is there that it may be added to. Not where
  * somebody looks at each. */
-static tern_tensor **already_there(tern_walk *w, const tern_node *node)
+static tern_tensor **already_there(tern_backward_pass *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->accumulates || w->create || tern_thread.mode.anomaly.gradients)
         return NULL;
     const tern_edge *edge = &node->edge[0];
     tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
-    tern_arrival *leaf = edge->leaf ? tern_walk_leaf(w, edge->leaf) : NULL;
+    tern_arrival *leaf = edge->leaf ? tern_pass_leaf(w, edge->leaf) : NULL;
     tern_tensor **grad = out ? &out->dout : leaf ? &leaf->grad : NULL;
     if (!grad || !*grad || (out && out->fused.relu) || !(*grad)->contiguous ||
         (*grad)->storage->place != node->place)
@@ -21,7 +21,7 @@ static tern_tensor **already_there(tern_walk *w, const tern_node *node)
     return tern_shape_equal(&shape, &node->in_shape[0]) && (*grad)->dtype == dtype ? grad : NULL;
 }
 
-void tern_accumulate_offer(tern_walk *w, const tern_node *node, tern_fused_gradient *f)
+void tern_accumulate_offer(tern_backward_pass *w, const tern_node *node, tern_fused_gradient *f)
 {
     f->sum = already_there(w, node);
     if (!f->sum)

@@ -2,7 +2,7 @@
  * whose gradients nobody waits for. */
 #include "tensor/fuse/parts.h"
 
-tern_status tern_batch_node(tern_walk *w, tern_node *node, bool *batched)
+tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batched)
 {
     tern_fused_pass *f = &w->fused;
     *batched = tern_fusion_of(node)->batched_backward && node->edge[0].leaf &&
@@ -24,7 +24,7 @@ tern_status tern_batch_node(tern_walk *w, tern_node *node, bool *batched)
 }
 
 /* Nodes of one operation. */
-static tern_status run(tern_walk *w, const tern_batched_node *nodes, int n)
+static tern_status run(tern_backward_pass *w, const tern_batched_node *nodes, int n)
 {
     void *attributes[n];
     tern_tensor *dout[n], *din[n];
@@ -38,12 +38,12 @@ static tern_status run(tern_walk *w, const tern_batched_node *nodes, int n)
     for (int i = 0; i < n; i++) {
         const tern_edge *edge = &nodes[i].node->edge[0];
         TERN_TRY(tern_fit_edge(&din[i], edge));
-        TERN_TRY(tern_walk_to_leaf(w, edge->leaf, din[i]));
+        TERN_TRY(tern_pass_to_leaf(w, edge->leaf, din[i]));
     }
     return TERN_OK;
 }
 
-tern_status tern_fuse_run_batched(tern_walk *w)
+tern_status tern_fuse_run_batched(tern_backward_pass *w)
 {
     enum { MOST = 1024 }; /* their tensors are on the stack */
     const tern_fused_pass *f = &w->fused;
@@ -60,7 +60,7 @@ tern_status tern_fuse_run_batched(tern_walk *w)
     return status;
 }
 
-void tern_batched_drop(tern_walk *w)
+void tern_batched_drop(tern_backward_pass *w)
 {
     tern_fused_pass *f = &w->fused;
     for (int i = 0; i < f->n_batched; i++) {

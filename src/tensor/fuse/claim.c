@@ -2,7 +2,7 @@
  * one may write the leaf's gradient in place before the leaf is finished. */
 #include "tensor/fuse/parts.h"
 
-bool tern_fuse_claim(const tern_walk *w, tern_arrival *a)
+bool tern_fuse_claim(const tern_backward_pass *w, tern_arrival *a)
 {
     if (a->claimed)
         return true;
@@ -16,7 +16,7 @@ bool tern_fuse_claim(const tern_walk *w, tern_arrival *a)
     return a->claimed;
 }
 
-void tern_fuse_unclaim(const tern_walk *w, tern_arrival *a)
+void tern_fuse_unclaim(const tern_backward_pass *w, tern_arrival *a)
 {
     if (!a->claimed)
         return;
@@ -28,7 +28,7 @@ void tern_fuse_unclaim(const tern_walk *w, tern_arrival *a)
     a->claimed = false;
 }
 
-bool tern_fuse_is_claimed(const tern_walk *w, const tern_leaf *leaf)
+bool tern_fuse_is_claimed(const tern_backward_pass *w, const tern_leaf *leaf)
 {
     return leaf && leaf->writer && leaf->writer != w;
 }

@@ -10,7 +10,7 @@
 #include "tensor/memory_format.h"
 
 /* Whether node's gradient may go on as it is: nobody sees it on its way. */
-static bool may_defer(const tern_walk *w, const tern_node *node)
+static bool may_defer(const tern_backward_pass *w, const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
     const tern_tensor *dout = node->output[0].dout;
@@ -36,7 +36,7 @@ static bool takes_relu(const tern_fusion *next, const tern_tensor *dout, const t
            tern_lies_as(relu, dout);
 }
 
-bool tern_defer_gradient(const tern_walk *w, tern_node *node)
+bool tern_defer_gradient(const tern_backward_pass *w, tern_node *node)
 {
     const tern_fusion *fusion = tern_fusion_of(node);
     if ((!fusion->is_relu && !fusion->is_cast) || !may_defer(w, node))

@@ -6,12 +6,12 @@
 
 /* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is
  * there. */
-static tern_tensor *bucket_view(tern_walk *w, const tern_edge *edge)
+static tern_tensor *bucket_view(tern_backward_pass *w, const tern_edge *edge)
 {
     tern_history *h = edge->leaf ? edge->leaf->history : NULL;
     if (!h || !h->leaf || !h->leaf->home || h->hooks || w->create || w->wanted)
         return NULL;
-    tern_arrival *a = tern_walk_leaf(w, edge->leaf);
+    tern_arrival *a = tern_pass_leaf(w, edge->leaf);
     return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->home : NULL;
 }
 
@@ -29,7 +29,7 @@ static bool is_read(const tern_node *node, const tern_tensor *x)
 }
 
 /* A leaf that is several inputs gets it for one of them. */
-void tern_grad_outs_offer(tern_walk *w, const tern_node *node, tern_fused_gradient *f)
+void tern_grad_outs_offer(tern_backward_pass *w, const tern_node *node, tern_fused_gradient *f)
 {
     const uint32_t all = tern_fusion_of(node)->grad_outs;
     for (int i = 0; all && i < node->n_in && i < TERN_MAX_GRAD_OUTS; i++) {

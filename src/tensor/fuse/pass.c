@@ -2,7 +2,8 @@
  * asks. */
 #include "tensor/fuse/parts.h"
 
-tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_node **next)
+tern_status tern_fuse_defer(tern_backward_pass *w, tern_node *node, bool *deferred,
+                            tern_node **next)
 {
     *next = NULL;
     *deferred = false;
@@ -16,7 +17,8 @@ tern_status tern_fuse_defer(tern_walk *w, tern_node *node, bool *deferred, tern_
     return TERN_OK;
 }
 
-bool tern_fuse_begin(tern_walk *w, const tern_node *node, tern_gradient *g, tern_fused_gradient *f)
+bool tern_fuse_begin(tern_backward_pass *w, const tern_node *node, tern_gradient *g,
+                     tern_fused_gradient *f)
 {
     *f = (tern_fused_gradient){.f32_grads = tern_f32_grads_wanted(w, node)};
     g->fused = f;
@@ -63,7 +65,7 @@ void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
     out->fused.half_copy = tern_keep(g->fused->half_copy);
 }
 
-void tern_fuse_free(tern_walk *w)
+void tern_fuse_free(tern_backward_pass *w)
 {
     tern_batched_drop(w);
     tern_seed_free(w);

@@ -4,7 +4,7 @@
 
 /* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the
  * kernel that makes that gradient writes it in both types, where it can. */
-tern_dtype tern_half_copy_wanted(const tern_walk *w, const tern_node *node)
+tern_dtype tern_half_copy_wanted(const tern_backward_pass *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->takes_half_grad || w->create || w->wanted ||
         tern_thread.mode.anomaly.on)
@@ -20,7 +20,7 @@ tern_dtype tern_half_copy_wanted(const tern_walk *w, const tern_node *node)
     return TERN_DTYPE_DEFAULT;
 }
 
-uint32_t tern_f32_grads_wanted(const tern_walk *w, const tern_node *node)
+uint32_t tern_f32_grads_wanted(const tern_backward_pass *w, const tern_node *node)
 {
     uint32_t wanted = 0;
     if (w->create || w->wanted || w->heap.counts || tern_thread.mode.anomaly.on ||

@@ -20,14 +20,14 @@ static tern_tensor *one_like(tern_tensor *root)
     return one;
 }
 
-tern_tensor *tern_fuse_seed(tern_walk *w, tern_tensor *root)
+tern_tensor *tern_fuse_seed(tern_backward_pass *w, tern_tensor *root)
 {
     if (root->ndim != 0 || w->create || w->fused.seed)
         return tern_from_ops->ones_like(root);
     return w->fused.seed = one_like(root);
 }
 
-void tern_fuse_shown(tern_walk *w, const tern_tensor *grad)
+void tern_fuse_shown(tern_backward_pass *w, const tern_tensor *grad)
 {
     if (!w->fused.seed || grad->storage != w->fused.seed->storage)
         return;
@@ -36,7 +36,8 @@ void tern_fuse_shown(tern_walk *w, const tern_tensor *grad)
 }
 
 /* The loss lets go of its gradient: there is no second pass, which would get it again. */
-tern_tensor *tern_seed_gradient(const tern_walk *w, const tern_node *node, const bool *needs)
+tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *node,
+                                const bool *needs)
 {
     int k = tern_fusion_of(node)->seed_gradient;
     if (k == 0 || k >= node->n_out || !w->fused.seed || node->output[0].dout != w->fused.seed ||
@@ -55,7 +56,7 @@ static bool is_unchanged(const tern_tensor *one)
            tern_tensor_version(one) == 0;
 }
 
-void tern_seed_free(tern_walk *w)
+void tern_seed_free(tern_backward_pass *w)
 {
     tern_tensor *one = w->fused.seed;
     if (one && is_unchanged(one)) {

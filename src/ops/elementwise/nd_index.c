@@ -1,29 +1,29 @@
-/* walk.c -- from tensors to the tern_walk that elementwise kernels follow.
+/* nd_index.c -- from tensors to the tern_nd_index that elementwise kernels follow.
  *
- * A walk is the broadcast shape with the strides of every tensor, with dims merged where all
+ * Such an index is the broadcast shape with the strides of every tensor, with dims merged where all
  * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
-#include "ops/elementwise/walk.h"
+#include "ops/elementwise/nd_index.h"
 #include "tensor/memory_format.h"
 
 /* Which code path of the kernels fits: every tensor contiguous along the rows (UNIT), the first
  * or the second input constant along them, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
  * strides. */
-static i32 form_of(const tern_walk *w, int n)
+static i32 form_of(const tern_nd_index *w, int n)
 {
-    bool unit[TERN_WALK_TENSORS] = {true, true, true, true};
+    bool unit[TERN_ND_TENSORS] = {true, true, true, true};
     for (int k = 0; k < n; k++)
         unit[k] = w->inner == 1 || w->step[k] == 1;
     bool all = unit[0] && unit[1] && unit[2] && unit[3];
     if (all)
-        return TERN_WALK_UNIT;
+        return TERN_ND_UNIT;
     if (n == 3 && unit[0] && unit[1] && w->step[2] == 0)
-        return TERN_WALK_FLAT_B;
+        return TERN_ND_FLAT_B;
     if (n == 3 && unit[0] && unit[2] && w->step[1] == 0)
-        return TERN_WALK_FLAT_A;
-    return TERN_WALK_STRIDED;
+        return TERN_ND_FLAT_A;
+    return TERN_ND_STRIDED;
 }
 
-void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t, int n)
+void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *const *t, int n)
 {
     bool dense = true;
     for (int k = 0; k < n && dense; k++)
@@ -34,7 +34,7 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
         w->inner = t[0]->numel;
         for (int k = 0; k < n; k++)
             w->step[k] = 1;
-        w->form = TERN_WALK_UNIT;
+        w->form = TERN_ND_UNIT;
         return;
     }
     bool last = t[0]->ndim == shape->ndim && tern_runs_channels_last(t[0]);
@@ -42,7 +42,7 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
      * dim is merged with the one inside of it where for every tensor stride == the inner stride
      * times the inner size, so that a view that is dense but for one dim has two dims. */
     int64_t size[TERN_MAX_DIMS];
-    int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
+    int64_t step[TERN_MAX_DIMS][TERN_ND_TENSORS];
     int dims = 0;
     for (int i = shape->ndim - 1; i >= 0; i--) {
         int d = last ? tern_channels_last_dim(i, shape->ndim) : i;
@@ -50,14 +50,15 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
             continue;
         bool joins = dims > 0;
         for (int k = 0; k < n && joins; k++)
-            joins = tern_walk_stride(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
+            joins =
+                tern_nd_index_stride(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
         if (joins) {
             size[dims - 1] *= shape->dims[d];
             continue;
         }
         size[dims] = shape->dims[d];
         for (int k = 0; k < n; k++)
-            step[dims][k] = tern_walk_stride(t[k], shape->ndim, d);
+            step[dims][k] = tern_nd_index_stride(t[k], shape->ndim, d);
         dims++;
     }
     w->inner = dims ? size[0] : 1;
@@ -76,8 +77,8 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
 
 /* ---- transposed copies ------------------------------------------------------------------- */
 
-/* The dim of the walk along which tensor k is contiguous; ndim stands for the row, -1 for none. */
-static int unit_dim(const tern_walk *w, int k)
+/* The dim of the index along which tensor k is contiguous; ndim stands for the row, -1 for none. */
+static int unit_dim(const tern_nd_index *w, int k)
 {
     if (w->step[k] == 1)
         return w->ndim;
@@ -91,13 +92,13 @@ static int unit_dim(const tern_walk *w, int k)
  * to transpose. The kernel goes tile by tile, so that both the reads and the writes of a tile are
  * contiguous. The remaining dims count the matrices, the planes. Below half a tile in either dim
  * most of the tile would be idle. */
-bool tern_transposition_make(tern_transposition *t, const tern_walk *w)
+bool tern_transposition_make(tern_transposition *t, const tern_nd_index *w)
 {
     enum { LEAST = TERN_TRANSPOSE_TILE / 2 };
     int along[2] = {unit_dim(w, 0), unit_dim(w, 1)};
-    if (w->form != TERN_WALK_STRIDED || along[0] < 0 || along[1] < 0 || along[0] == along[1])
+    if (w->form != TERN_ND_STRIDED || along[0] < 0 || along[1] < 0 || along[0] == along[1])
         return false;
-    t->planes = (tern_walk){.rows = 1};
+    t->planes = (tern_nd_index){.rows = 1};
     for (int d = 0; d <= w->ndim; d++) {
         i64 size = d < w->ndim ? w->dim[d] : w->inner;
         i64 to = d < w->ndim ? w->stride[0][d] : w->step[0];
