@@ -47,11 +47,12 @@ typedef struct tern_block {
     bool is_idle, is_orphan;
     int64_t
         node; /* of a pool: the last that was given it, by its number; -1: none, or others may read it */
-    tern_place *pinned;     /* the cpu's memory, but this device's to give back; NULL: ordinary */
-    struct tern_lent *lent; /* memory that is not the allocator's; NULL: it is (lent.c) */
-    bool is_ahead;          /* written by transfers: see last_use (transfers.c) */
-    bool was_used;          /* since it was last written so */
-    void *last_use;         /* of one that is free: behind what used it */
+    tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
+    struct tern_external
+        *external;  /* of external memory; NULL: the memory is the allocator's (external.c) */
+    bool is_ahead;  /* written by transfers: see last_use (transfers.c) */
+    bool was_used;  /* since it was last written so */
+    void *last_use; /* of one that is free: behind what used it */
 } tern_block;
 
 /* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
@@ -73,11 +74,11 @@ tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, si
                             size_t bytes);
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
 
-/* ---- memory that is lent (lent.c) ---- */
+/* ---- external memory, which is not the allocator's (external.c) ---- */
 /* A block on memory that is not the allocator's. Instead of going to the cache it ends: once no copy or graph
  * has it and the device is done, deleter is called (NULL: nothing is). */
-tern_block *tern_block_lend(tern_place *place, const tern_buffer *buffer, void (*deleter)(void *),
-                            void *user);
+tern_block *tern_block_from_external(tern_place *place, const tern_buffer *buffer,
+                                     void (*deleter)(void *), void *user);
 /* The same of the application's memory, as the backend knows it. */
 typedef struct tern_borrowing {
     const char *function; /* for messages */
@@ -90,8 +91,8 @@ typedef struct tern_borrowing {
 tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *borrowing);
 /* The deleter is not called when it ends. */
 void tern_block_disown(tern_block *block);
-/* The user of a block that was lent with this deleter; NULL for others. */
-void *tern_block_lent_by(const tern_block *block, void (*deleter)(void *));
+/* The user of a block on external memory with this deleter; NULL for others. */
+void *tern_block_external_user(const tern_block *block, void (*deleter)(void *));
 
 /* ---- pinned memory of the host (pinned.c) ---- */
 /* A device that has a use for it, opened; *place is NULL where there is none. */

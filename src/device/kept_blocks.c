@@ -24,7 +24,7 @@ tern_block *tern_kept_take(tern_place *place, int class, size_t bytes)
 bool tern_kept_put(tern_block *block)
 {
     tern_block **list = list_of(block->place, block->size_class);
-    if (!list || block->pool || block->holds || block->lent || block->pinned || block->is_ahead)
+    if (!list || block->pool || block->holds || block->external || block->pinned || block->is_ahead)
         return false;
     block->next = *list;
     *list = block;

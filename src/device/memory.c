@@ -255,7 +255,7 @@ void tern_block_drop_hold(tern_block *block)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     bool unused = --block->holds == 0 && block->is_orphan;
-    const bool ends = unused && block->lent;
+    const bool ends = unused && block->external;
     if (unused)
         block->is_orphan = false;
     if (unused && !ends)
@@ -276,7 +276,7 @@ void tern_block_free(tern_block *block)
         tern_ahead_mark(block);
     pthread_mutex_lock(&place->memory_lock);
     uncount(place, block);
-    bool ends = block->lent && !block->holds;
+    bool ends = block->external && !block->holds;
     if (block->pool)
         tern_pool_give(block->pool, block);
     else if (block->holds)
@@ -323,7 +323,7 @@ void tern_block_keep_content(tern_block *block, int key)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
-    if (!place->content[key] && !block->pool && !block->lent && !block->is_ahead) {
+    if (!place->content[key] && !block->pool && !block->external && !block->is_ahead) {
         uncount(place, block);
         place->content[key] = block;
         spare = NULL;

@@ -43,7 +43,7 @@ static int64_t elements_of(const tern_arg *arg)
  * program's own memory may be there under another buffer. */
 static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
 {
-    if (((const tern_block *)(const void *)a[0].buffer)->lent)
+    if (((const tern_block *)(const void *)a[0].buffer)->external)
         return false;
     for (int i = 0; i < of; i++)
         for (int k = 1; k < 3; k++)

@@ -73,8 +73,8 @@ void tern_block_drop_hold(tern_block *block);
 /* Write three words into a block that lives as long as the place, captures or not; where there is
  * none yet, make it. */
 tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words);
-/* A block that is lent ends; with no lock held. */
-typedef struct tern_lent tern_lent;
+/* A block on external memory ends; with no lock held. */
+typedef struct tern_external tern_external;
 void tern_block_end(tern_block *block);
 /* Let go of the pinned memory that copies are through with. */
 void tern_pinned_collect(void);

@@ -1,4 +1,4 @@
-/* dlpack.c -- tensors lent to and borrowed from other libraries (DLPack). */
+/* dlpack.c -- tensors exported to other libraries and imported from them (DLPack). */
 #include <tern/dlpack.h>
 #include "tensor/blob.h"
 #include "tensor/from_ops.h"
@@ -9,7 +9,7 @@
 
 /* ---- devices and types --------------------------------------------------------------------- */
 
-/* The first row of a type of memory is what tern lends it as. */
+/* The first row of a type of memory is what tern exports it as. */
 static const struct {
     const char *kind;
     DLDeviceType type;
@@ -80,17 +80,17 @@ static tern_status device_of(DLDevice device, const char *function, char text[24
 
 /* ---- lending ------------------------------------------------------------------------------- */
 
-/* What is lent: the one struct or the other, and what it points to. */
-typedef struct lent {
+/* What is exported: the one struct or the other, and what it points to. */
+typedef struct exported {
     union {
         DLManagedTensorVersioned versioned;
         DLManagedTensor plain;
     } is;
     int64_t shape[TERN_MAX_DIMS], strides[TERN_MAX_DIMS];
     tern_tensor *x;
-} lent;
+} exported;
 
-static void end(lent *l)
+static void end(exported *l)
 {
     tern_release(l->x);
     tern_free(l);
@@ -106,7 +106,7 @@ static void end_plain(DLManagedTensor *self)
     end(self->manager_ctx);
 }
 
-static void describe(lent *l, DLTensor *to)
+static void describe(exported *l, DLTensor *to)
 {
     const tern_tensor *x = l->x;
     const tern_place *place = x->storage->place;
@@ -134,7 +134,7 @@ static void describe(lent *l, DLTensor *to)
     memcpy(l->strides, x->stride, sizeof *l->strides * (size_t)x->ndim);
 }
 
-static lent *lend(tern_tensor *x, const tern_dlpack_options *options)
+static exported *export_tensor(tern_tensor *x, const tern_dlpack_options *options)
 {
     static const char function[] = "tern_to_dlpack";
     if (!tern_given(x, function, "x"))
@@ -148,7 +148,7 @@ static lent *lend(tern_tensor *x, const tern_dlpack_options *options)
         return NULL;
     if (!(options && options->no_wait) && tern_place_sync(x->storage->place) != TERN_OK)
         return NULL;
-    lent *l = tern_alloc(sizeof *l);
+    exported *l = tern_alloc(sizeof *l);
     if (l && !(l->x = tern_tensor_detached(x))) {
         tern_free(l);
         return NULL;
@@ -158,7 +158,7 @@ static lent *lend(tern_tensor *x, const tern_dlpack_options *options)
 
 DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x, const tern_dlpack_options *options)
 {
-    lent *l = lend(x, options);
+    exported *l = export_tensor(x, options);
     if (!l)
         return NULL;
     DLManagedTensorVersioned *m = &l->is.versioned;
@@ -178,7 +178,7 @@ DLManagedTensorVersioned *tern_to_dlpack(tern_tensor *x)
 
 DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x, const tern_dlpack_options *options)
 {
-    lent *l = lend(x, options);
+    exported *l = export_tensor(x, options);
     if (!l)
         return NULL;
     DLManagedTensor *m = &l->is.plain;

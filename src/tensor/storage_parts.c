@@ -6,7 +6,7 @@
 size_t tern_storage_bytes(const tern_storage *storage)
 {
     const tern_block *block = storage->block;
-    return !block ? storage->emptied : block->lent ? block->buffer.bytes : block->used;
+    return !block ? storage->emptied : block->external ? block->buffer.bytes : block->used;
 }
 
 tern_status tern_storage_missing(const tern_tensor *x, const char *function)
@@ -24,7 +24,7 @@ tern_status tern_storage_empty(tern_tensor *x)
     tern_storage *storage = x->storage;
     if (!storage->block)
         return TERN_OK;
-    if (storage->block->lent)
+    if (storage->block->external)
         return tern_fail(TERN_ERR_STATE, "tern_storage_empty: the memory of x is borrowed");
     storage->emptied = storage->block->used;
     tern_block_free(storage->block);

@@ -67,7 +67,7 @@ static inline tern_arg tern_arg_in(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_IN, x->dtype, x);
 }
-/* Bytes of the memory, of that of the program (lent) all that there are (storage_parts.c). */
+/* Bytes of the memory, of that of the program (external) all that there are (storage_parts.c). */
 size_t tern_storage_bytes(const tern_storage *storage);
 static inline tern_arg tern_arg_unused(const tern_tensor *x)
 {

@@ -168,7 +168,7 @@ static tern_tensor *staged(const tern_shape *shape, tern_dtype dtype, tern_place
         return NULL;
     char *host = staging->buffer.host;
     const tern_buffer buffer = {host, (uint64_t)(uintptr_t)host, host, bytes};
-    tern_block *block = tern_block_lend(cpu, &buffer, give, staging);
+    tern_block *block = tern_block_from_external(cpu, &buffer, give, staging);
     tern_tensor *x = block ? tern_tensor_of_block(shape, dtype, block) : NULL;
     if (block && !x)
         tern_block_free(block);
@@ -189,7 +189,7 @@ tern_tensor *tern_staged_empty(tern_shape shape, tern_dtype dtype, const char *d
 /* Whether the device copies from x's memory by itself, and x is dense there. */
 static bool is_staged(const tern_tensor *x, const tern_place *by)
 {
-    const tern_staging *staging = tern_block_lent_by(x->storage->block, give);
+    const tern_staging *staging = tern_block_external_user(x->storage->block, give);
     const tern_place *pinned = x->storage->block->pinned;
     if (pinned && strcmp(tern_place_kind(pinned), tern_place_kind(by)) == 0)
         return x->contiguous;

@@ -1,30 +1,31 @@
-/* lent.c -- blocks on memory that is not the allocator's, and how they end. */
+/* external.c -- blocks on memory that is not the allocator's, and how they end. */
 #include "base/callback.h"
 #include "device/registry.h"
 
-struct tern_lent {
+struct tern_external {
     void (*deleter)(void *user);
     void *user;
     bool borrowed; /* of the backend, which gives it back */
 };
 
-static tern_block *lend(tern_place *place, const tern_buffer *buffer, const tern_lent *how)
+static tern_block *from_external(tern_place *place, const tern_buffer *buffer,
+                                 const tern_external *how)
 {
     tern_block *block = tern_alloc(sizeof *block);
-    tern_lent *lent = block ? tern_alloc(sizeof *lent) : NULL;
-    if (!lent) {
+    tern_external *external = block ? tern_alloc(sizeof *external) : NULL;
+    if (!external) {
         tern_free(block);
         return NULL;
     }
-    *lent = *how;
-    *block = (tern_block){.buffer = *buffer, .place = place, .lent = lent};
+    *external = *how;
+    *block = (tern_block){.buffer = *buffer, .place = place, .external = external};
     return block;
 }
 
-tern_block *tern_block_lend(tern_place *place, const tern_buffer *buffer, void (*deleter)(void *),
-                            void *user)
+tern_block *tern_block_from_external(tern_place *place, const tern_buffer *buffer,
+                                     void (*deleter)(void *), void *user)
 {
-    return lend(place, buffer, &(tern_lent){.deleter = deleter, .user = user});
+    return from_external(place, buffer, &(tern_external){.deleter = deleter, .user = user});
 }
 
 tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *b)
@@ -38,8 +39,9 @@ tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *b)
         tern_fail(TERN_ERR_ARGUMENT, "%s: the memory is not aligned to the element's %zu bytes",
                   b->function, b->alignment);
     else
-        block = lend(place, &buffer,
-                     &(tern_lent){.deleter = b->deleter, .user = b->user, .borrowed = true});
+        block = from_external(
+            place, &buffer,
+            &(tern_external){.deleter = b->deleter, .user = b->user, .borrowed = true});
     if (!block)
         place->backend->unborrow(place, &buffer);
     return block;
@@ -47,27 +49,27 @@ tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *b)
 
 void tern_block_disown(tern_block *block)
 {
-    block->lent->deleter = NULL;
+    block->external->deleter = NULL;
 }
 
-void *tern_block_lent_by(const tern_block *block, void (*deleter)(void *))
+void *tern_block_external_user(const tern_block *block, void (*deleter)(void *))
 {
-    return block->lent && block->lent->deleter == deleter ? block->lent->user : NULL;
+    return block->external && block->external->deleter == deleter ? block->external->user : NULL;
 }
 
 void tern_block_end(tern_block *block)
 {
     tern_place *place = block->place;
-    tern_lent *lent = block->lent;
-    if (lent->deleter && !place->synchronous && atomic_load(&place->is_open))
+    tern_external *external = block->external;
+    if (external->deleter && !place->synchronous && atomic_load(&place->is_open))
         place->backend->sync(place); /* what the deleter ends may be in use until then */
-    if (lent->borrowed)
+    if (external->borrowed)
         place->backend->unborrow(place, &block->buffer);
-    if (lent->deleter) {
+    if (external->deleter) {
         tern_callback before = tern_callback_begin();
-        lent->deleter(lent->user);
+        external->deleter(external->user);
         tern_callback_end(&before, TERN_OK);
     }
-    tern_free(lent);
+    tern_free(external);
     tern_free(block);
 }
