@@ -168,8 +168,8 @@ typedef struct tern_links {
     /* One process makes the id for all; with it each opens the link. */
     tern_status (*id)(tern_place *place, void *id);
     tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **link);
-    /* Begin t, whose from[0] and to[0] are this process's, behind a point of tern_transfers. */
-    tern_status (*begin)(void *link, const tern_together *t, void *point);
+    /* Begin t, whose from[0] and to[0] are this process's, behind an event of tern_transfers. */
+    tern_status (*begin)(void *link, const tern_together *t, void *event);
     /* Whether the last that was begun, or the opening, is over. */
     tern_status (*over)(void *link, bool *over);
     /* Also of what is under way, which ends; it may take a while. */
@@ -214,8 +214,8 @@ typedef struct tern_vendor {
     void (*graph_free)(tern_place *place, void *graph);
 } tern_vendor;
 
-/* Copies beside the launches, on a queue of the device's own, which is opened when it is first used; and points in
- * the order of that queue or of the launches', for one to wait for the other. A point NULL has passed. */
+/* Copies beside the launches, on a queue of the device's own, which is opened when it is first used; and events in
+ * the order of that queue or of the launches', for one to wait for the other. An event that is NULL has passed. */
 typedef struct tern_transfers {
     /* Memory of the host, buffer->bytes of it at buffer->host, that the device copies from and to by itself. */
     tern_status (*host_alloc)(tern_place *place, tern_buffer *buffer);
@@ -226,14 +226,14 @@ typedef struct tern_transfers {
                                const void *from, size_t bytes);
     tern_status (*read_later)(tern_place *place, const tern_buffer *from, size_t at, void *to,
                               size_t bytes);
-    /* A point behind all that was given so far; what is given from now on waits for a point. */
-    tern_status (*mark)(tern_place *place, bool transfers, void **point);
-    tern_status (*after)(tern_place *place, bool transfers, void *point);
+    /* An event behind all that was given so far; what is given from now on waits for an event. */
+    tern_status (*mark)(tern_place *place, bool transfers, void **event);
+    tern_status (*after)(tern_place *place, bool transfers, void *event);
     /* Whether it has passed, wait for it, free it (passed or not). */
-    bool (*has_passed)(tern_place *place, void *point);
-    tern_status (*await)(tern_place *place, void *point);
-    void (*unmark)(tern_place *place, void *point);
-    /* Wait for all copies, where a point could not be made. */
+    bool (*has_passed)(tern_place *place, void *event);
+    tern_status (*await)(tern_place *place, void *event);
+    void (*unmark)(tern_place *place, void *event);
+    /* Wait for all copies, where an event could not be made. */
     void (*drain)(tern_place *place);
 } tern_transfers;
 
@@ -316,7 +316,7 @@ struct tern_backend {
 
     /* Wait for everything launched; report what failed since the last sync. */
     tern_status (*sync)(tern_place *place);
-    /* A point in launch order, and the nanoseconds between two points (waits for both). */
+    /* An event in launch order, and the nanoseconds between two events (waits for both). */
     tern_status (*event)(tern_place *place, void **event);
     tern_status (*elapsed)(tern_place *place, void *from, void *to, double *nanoseconds);
     void (*event_free)(tern_place *place, void *event);

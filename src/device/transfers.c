@@ -17,7 +17,7 @@ static const tern_transfers *slots(const tern_place *place)
 typedef struct waiting {
     struct waiting *next;
     tern_place *place;
-    void *point;
+    void *event;
     tern_staging *staging;
     tern_block *held;
 } waiting;
@@ -27,9 +27,9 @@ static struct {
     waiting *first;
 } copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void let_go(tern_place *place, void *point, tern_staging *staging, tern_block *held)
+static void let_go(tern_place *place, void *event, tern_staging *staging, tern_block *held)
 {
-    tern_point_free(place, point);
+    tern_event_free(place, event);
     if (staging)
         tern_staging_give(staging);
     if (held)
@@ -42,7 +42,7 @@ static void collect(void)
     pthread_mutex_lock(&copies.lock);
     for (waiting **at = &copies.first; *at;) {
         waiting *w = *at;
-        if (!tern_point_has_passed(w->place, w->point)) {
+        if (!tern_event_has_passed(w->place, w->event)) {
             at = &w->next;
             continue;
         }
@@ -53,27 +53,27 @@ static void collect(void)
     pthread_mutex_unlock(&copies.lock);
     while (done) {
         waiting *next = done->next;
-        let_go(done->place, done->point, done->staging, done->held);
+        let_go(done->place, done->event, done->staging, done->held);
         tern_free(done);
         done = next;
     }
 }
 
-void tern_point_then(tern_place *place, void *point, tern_staging *staging, tern_block *held)
+void tern_event_then(tern_place *place, void *event, tern_staging *staging, tern_block *held)
 {
-    const bool passed = tern_point_has_passed(place, point);
+    const bool passed = tern_event_has_passed(place, event);
     tern_error_hold hold;
     const bool quiet = !passed && tern_error_hold_begin(&hold) == TERN_OK;
     waiting *w = passed ? NULL : tern_alloc(sizeof *w);
     if (!w && !passed)
-        tern_point_await(place, point); /* or it is drained, which is as good */
+        tern_event_await(place, event); /* or it is drained, which is as good */
     if (quiet)
         tern_error_hold_end(&hold, NULL, 0);
     if (!w) {
-        let_go(place, point, staging, held);
+        let_go(place, event, staging, held);
         return;
     }
-    *w = (waiting){.place = place, .point = point, .staging = staging, .held = held};
+    *w = (waiting){.place = place, .event = event, .staging = staging, .held = held};
     pthread_mutex_lock(&copies.lock);
     w->next = copies.first;
     copies.first = w;
@@ -195,55 +195,55 @@ static tern_status open_for(tern_place *place)
 static tern_status behind_last_use(tern_block *block)
 {
     tern_place *place = block->place;
-    void *point = block->last_use;
+    void *event = block->last_use;
     tern_status status = TERN_OK;
     if (block->is_ahead && block->was_used)
         block->last_use = NULL;
     else
-        status = slots(place)->mark(place, false, &point);
+        status = slots(place)->mark(place, false, &event);
     block->was_used = false;
-    if (status == TERN_OK && !tern_point_has_passed(place, point))
-        status = slots(place)->after(place, true, point);
-    if (status == TERN_OK || point)
-        tern_point_free(place, point);
+    if (status == TERN_OK && !tern_event_has_passed(place, event))
+        status = slots(place)->after(place, true, event);
+    if (status == TERN_OK || event)
+        tern_event_free(place, event);
     return status;
 }
 
-/* As in points.c: after an error nothing is under way. */
-static tern_status behind_copies(tern_place *place, void **point)
+/* As in events.c: after an error nothing is under way. */
+static tern_status behind_copies(tern_place *place, void **event)
 {
-    tern_status status = slots(place)->mark(place, true, point);
+    tern_status status = slots(place)->mark(place, true, event);
     if (status != TERN_OK) {
         slots(place)->drain(place);
-        tern_point_free(place, *point);
-        *point = NULL;
+        tern_event_free(place, *event);
+        *event = NULL;
     }
     return status;
 }
 
 tern_status tern_block_write_ahead(tern_block *to, size_t at, const void *from, size_t bytes,
-                                   void **point)
+                                   void **event)
 {
     tern_place *place = to->place;
-    *point = NULL;
+    *event = NULL;
     TERN_TRY(open_for(place));
     if (!slots(place))
         return tern_block_write(to, at, from, bytes);
     TERN_TRY(behind_last_use(to));
     TERN_TRY(slots(place)->write_later(place, &to->buffer, at, from, bytes));
     atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
-    return behind_copies(place, point);
+    return behind_copies(place, event);
 }
 
-tern_status tern_block_read_later(tern_block *from, size_t at, void *to, size_t bytes, void **point)
+tern_status tern_block_read_later(tern_block *from, size_t at, void *to, size_t bytes, void **event)
 {
     tern_place *place = from->place;
-    *point = NULL;
+    *event = NULL;
     TERN_TRY(open_for(place));
     if (!slots(place))
         return tern_block_read(from, at, to, bytes);
     TERN_TRY(behind_last_use(from));
     TERN_TRY(slots(place)->read_later(place, &from->buffer, at, to, bytes));
     atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
-    return behind_copies(place, point);
+    return behind_copies(place, event);
 }

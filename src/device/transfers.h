@@ -1,5 +1,5 @@
 /* transfers.h -- copies beside the launches of a device, on a queue of its own: pinned memory that is used again,
- * copies that do not wait, and what they wait for. A point is that of the backend (tern_transfers), NULL one that has
+ * copies that do not wait, and what they wait for. An event is that of the backend (tern_transfers), NULL one that has
  * passed. Devices without such a queue copy at once. */
 #ifndef TERN_DEVICE_TRANSFERS_H
 #define TERN_DEVICE_TRANSFERS_H
@@ -20,25 +20,25 @@ void tern_staging_give(tern_staging *staging);
  * its last use; so a copy need not come behind launches that never saw the block. */
 tern_block *tern_block_alloc_ahead(tern_place *place, size_t bytes, const char *function);
 
-/* Copies between a block and pinned memory, behind what was launched before. *point is behind them, for one of the
+/* Copies between a block and pinned memory, behind what was launched before. *event is behind them, for one of the
  * functions below, and NULL after an error. */
 tern_status tern_block_write_ahead(tern_block *to, size_t at, const void *from, size_t bytes,
-                                   void **point);
+                                   void **event);
 tern_status tern_block_read_later(tern_block *from, size_t at, void *to, size_t bytes,
-                                  void **point);
-/* A point behind what was launched. */
-tern_status tern_point_behind_launches(tern_place *place, void **point);
-/* What is launched from now on comes behind the point. After an error of this or the next but one the device's copies are
+                                  void **event);
+/* An event behind what was launched. */
+tern_status tern_event_behind_launches(tern_place *place, void **event);
+/* What is launched from now on comes behind the event. After an error of this or the next but one the device's copies are
  * done. */
-tern_status tern_point_before_launches(tern_place *place, void *point);
-bool tern_point_has_passed(tern_place *place, void *point);
-tern_status tern_point_await(tern_place *place, void *point);
+tern_status tern_launch_after_event(tern_place *place, void *event);
+bool tern_event_has_passed(tern_place *place, void *event);
+tern_status tern_event_await(tern_place *place, void *event);
 /* Free it. */
-void tern_point_free(tern_place *place, void *point);
+void tern_event_free(tern_place *place, void *event);
 /* When it has passed, free it, give back the staging and drop the hold on the block (pinned.h); each may be
  * NULL. */
-void tern_point_then(tern_place *place, void *point, tern_staging *staging, tern_block *held);
-/* Keep a block's memory as it is while a copy reads it; dropped by tern_point_then. */
+void tern_event_then(tern_place *place, void *event, tern_staging *staging, tern_block *held);
+/* Keep a block's memory as it is while a copy reads it; dropped by tern_event_then. */
 void tern_block_hold(tern_block *block);
 
 /* ---- with memory.c ---- */

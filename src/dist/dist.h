@@ -110,7 +110,7 @@ struct tern_dist_work {
     bool reads, writes; /* this rank's to, before and after */
 
     const void *place;    /* of a device whose memory a link could read; NULL */
-    void *point;          /* in its order, behind what made the data */
+    void *event;          /* in its order, behind what made the data */
     tern_tensor *wide[2]; /* in and out in float32, where a link adds halves */
     bool ordered;         /* the order of sums is promised: no link has it */
     bool linked;          /* data go by the group's link */

@@ -56,7 +56,7 @@ static bool make_ready(tern_dist_work *w)
         return false;
     if (adds(w) && (w->dtype == TERN_F16 || w->dtype == TERN_BF16))
         widen(w);
-    tern_link_point(one_of(w), &w->point);
+    tern_link_event(one_of(w), &w->event);
     return tern_error_hold_end(&hold, why, sizeof why) == TERN_OK;
 }
 
@@ -74,15 +74,15 @@ bool tern_dist_offer(tern_dist_work *w)
 
 void tern_dist_withdraw(tern_dist_work *w)
 {
-    if (w->point)
-        tern_link_point_free(one_of(w), w->point);
+    if (w->event)
+        tern_link_event_free(one_of(w), w->event);
     for (int i = 0; i < 2; i++) {
         tern_release(w->wide[i]);
         w->wide[i] = NULL;
     }
     tern_free(w->cards);
     w->cards = NULL;
-    w->point = NULL;
+    w->event = NULL;
     w->place = NULL;
 }
 
@@ -156,7 +156,7 @@ static tern_status begin(tern_dist_work *w)
 {
     const tern_link_call call = call_of(w);
     w->phase = LINK_FLOWS;
-    return tern_link_begin(w->group->link, &call, w->point);
+    return tern_link_begin(w->group->link, &call, w->event);
 }
 
 static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)

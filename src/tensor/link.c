@@ -50,14 +50,14 @@ const void *tern_link_place(const tern_link_call *call, int rank)
     return links_of(x)->knows(&t) ? x->storage->place : NULL;
 }
 
-tern_status tern_link_point(const tern_tensor *x, void **point)
+tern_status tern_link_event(const tern_tensor *x, void **event)
 {
-    return tern_point_behind_launches(x->storage->place, point);
+    return tern_event_behind_launches(x->storage->place, event);
 }
 
-void tern_link_point_free(const tern_tensor *x, void *point)
+void tern_link_event_free(const tern_tensor *x, void *event)
 {
-    tern_point_free(x->storage->place, point);
+    tern_event_free(x->storage->place, event);
 }
 
 tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *card)
@@ -91,12 +91,12 @@ tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, in
     return status;
 }
 
-tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *point)
+tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *event)
 {
     tern_together t;
     tern_arg ends[2];
     describe(call, &t, ends);
-    return link->by->begin(link->opened, &t, point);
+    return link->by->begin(link->opened, &t, event);
 }
 
 tern_status tern_link_over(tern_link *link, bool *over)

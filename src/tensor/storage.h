@@ -78,9 +78,9 @@ typedef struct tern_link_call {
 } tern_link_call;
 /* Their device, which could have a link that carries it; NULL. */
 const void *tern_link_place(const tern_link_call *call, int rank);
-/* A point behind what was launched, which made x. */
-tern_status tern_link_point(const tern_tensor *x, void **point);
-void tern_link_point_free(const tern_tensor *x, void *point);
+/* An event behind what was launched, which made x. */
+tern_status tern_link_event(const tern_tensor *x, void **event);
+void tern_link_event_free(const tern_tensor *x, void *event);
 /* What processes tell each other before they open a link: x's device, and the id of the link that the first makes. */
 typedef struct tern_link_card {
     char uuid[40], bus[16], id[128];
@@ -91,8 +91,8 @@ tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *c
 bool tern_link_fits(const tern_link_card *a, const tern_link_card *b, bool on_one_host);
 tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, int rank, int n,
                            tern_link **link);
-/* Begin the call behind the point. The tensors stay until it is over. */
-tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *point);
+/* Begin the call behind the event. The tensors stay until it is over. */
+tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *event);
 /* Whether the last that was begun, or the opening, is over. */
 tern_status tern_link_over(tern_link *link, bool *over);
 /* Also of what is under way, which ends; it may take a while. NULL is fine. */

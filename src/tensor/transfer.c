@@ -43,12 +43,12 @@ tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes)
 
 /* ---- stages ------------------------------------------------------------------------------ */
 
-/* The copies are in order: the last point is behind all of them. */
+/* The copies are in order: the last event is behind all of them. */
 struct tern_stage {
     tern_place *place;
     tern_staging *staging;
     size_t bytes;
-    void *point;
+    void *event;
     tern_tensor **held; /* what is copied */
     size_t n_held;
 };
@@ -91,45 +91,45 @@ static tern_status begin(tern_stage *stage, size_t own, tern_tensor *x, size_t a
     return TERN_OK;
 }
 
-static void began(tern_stage *stage, tern_tensor *x, void *point)
+static void began(tern_stage *stage, tern_tensor *x, void *event)
 {
     stage->held[stage->n_held++] = tern_keep(x);
-    tern_point_free(stage->place, stage->point);
-    stage->point = point;
+    tern_event_free(stage->place, stage->event);
+    stage->event = event;
 }
 
 tern_status tern_stage_write(tern_stage *stage, size_t from, tern_tensor *x, size_t at,
                              size_t bytes)
 {
     size_t start = 0;
-    void *point;
+    void *event;
     TERN_TRY(begin(stage, from, x, at, bytes, "tern_stage_write", &start));
     if (bytes == 0)
         return TERN_OK;
     TERN_TRY(tern_block_write_ahead(x->storage->block, start,
-                                    (char *)tern_stage_memory(stage) + from, bytes, &point));
-    began(stage, x, point);
-    return tern_point_before_launches(stage->place, point);
+                                    (char *)tern_stage_memory(stage) + from, bytes, &event));
+    began(stage, x, event);
+    return tern_launch_after_event(stage->place, event);
 }
 
 tern_status tern_stage_read(tern_stage *stage, size_t to, tern_tensor *x, size_t at, size_t bytes)
 {
     size_t start = 0;
-    void *point;
+    void *event;
     TERN_TRY(begin(stage, to, x, at, bytes, "tern_stage_read", &start));
     if (bytes == 0)
         return TERN_OK;
     TERN_TRY(tern_block_read_later(x->storage->block, start, (char *)tern_stage_memory(stage) + to,
-                                   bytes, &point));
-    began(stage, x, point);
+                                   bytes, &event));
+    began(stage, x, event);
     return TERN_OK;
 }
 
 tern_status tern_stage_wait(tern_stage *stage)
 {
-    tern_status status = tern_point_await(stage->place, stage->point);
-    tern_point_free(stage->place, stage->point);
-    stage->point = NULL;
+    tern_status status = tern_event_await(stage->place, stage->event);
+    tern_event_free(stage->place, stage->event);
+    stage->event = NULL;
     while (stage->n_held > 0)
         tern_release(stage->held[--stage->n_held]);
     return status;
@@ -200,7 +200,7 @@ static bool is_staged(const tern_tensor *x, const tern_place *by)
 
 struct tern_transfer {
     tern_place *place; /* the device beside the host; NULL: the copy is done */
-    void *point;
+    void *event;
     tern_tensor *result;
     tern_tensor *read; /* what is read from the device, and its version then */
     int64_t version;
@@ -249,7 +249,7 @@ static tern_status begin_write(tern_transfer *t, tern_tensor *x, tern_place *to)
     if (status == TERN_OK)
         status = tern_block_write_ahead(block, 0,
                                         (char *)from->storage->block->buffer.host + start_of(from),
-                                        bytes_of(x), &t->point);
+                                        bytes_of(x), &t->event);
     t->place = to;
     if (status == TERN_OK) {
         t->held = from->storage->block;
@@ -271,7 +271,7 @@ static tern_status begin_read(tern_transfer *t, tern_tensor *x)
     t->place = place;
     t->version = tern_tensor_version(t->read);
     return tern_block_read_later(t->read->storage->block, start_of(t->read),
-                                 t->result->storage->block->buffer.host, bytes_of(x), &t->point);
+                                 t->result->storage->block->buffer.host, bytes_of(x), &t->event);
 }
 
 /* Between two devices, and where there is nothing to copy. */
@@ -324,14 +324,14 @@ tern_transfer *tern_transfer_begin(tern_tensor *x, const char *device)
 
 bool tern_transfer_is_done(const tern_transfer *t)
 {
-    return !t->place || tern_point_has_passed(t->place, t->point);
+    return !t->place || tern_event_has_passed(t->place, t->event);
 }
 
 /* What the copy still needs goes when it is done. */
 static void end(tern_transfer *t)
 {
     if (t->place)
-        tern_point_then(t->place, t->point, NULL, t->held);
+        tern_event_then(t->place, t->event, NULL, t->held);
     tern_release(t->result);
     tern_release(t->read);
     tern_free(t);
@@ -341,13 +341,13 @@ tern_tensor *tern_transfer_take(tern_transfer *t)
 {
     tern_status status = TERN_OK;
     if (t->read) {
-        status = tern_point_await(t->place, t->point);
+        status = tern_event_await(t->place, t->event);
         if (status == TERN_OK && tern_tensor_version(t->read) != t->version)
             status = tern_fail(TERN_ERR_STATE,
                                "tern_transfer_take: the tensor was written in place while it was "
                                "read: copy a clone of it");
     } else if (t->place) {
-        status = tern_point_before_launches(t->place, t->point);
+        status = tern_launch_after_event(t->place, t->event);
     }
     tern_tensor *result = status == TERN_OK ? t->result : NULL;
     if (result)
@@ -362,7 +362,7 @@ void tern_transfer_free(tern_transfer *t)
     if (!t)
         return;
     if (t->place)
-        tern_point_await(t->place, t->point);
+        tern_event_await(t->place, t->event);
     end(t);
 }
 

@@ -1,4 +1,4 @@
-/* graph.c -- what a stream is given between two points, as a CUDA graph. */
+/* graph.c -- what a stream is given between two events, as a CUDA graph. */
 #include "device/cuda/cuda.h"
 
 /* On a stream of its own: on the device's, what other threads launch meanwhile would go into the

@@ -104,12 +104,12 @@ static ncclResult_t exchange(const tern_cuda_link *l, const tern_together *t)
     return code;
 }
 
-static tern_status begin(void *link, const tern_together *t, void *point)
+static tern_status begin(void *link, const tern_together *t, void *event)
 {
     tern_cuda_link *l = link;
     TERN_TRY(tern_cuda_enter(l->place));
-    if (point)
-        CUDA_TRY(l->place, cudaStreamWaitEvent(l->stream, point, 0));
+    if (event)
+        CUDA_TRY(l->place, cudaStreamWaitEvent(l->stream, event, 0));
     TERN_TRY(check(l, tern_cuda.ncclGroupStart(), "ncclGroupStart"));
     ncclResult_t code = t->kind >= TERN_TOGETHER_GATHER
                             ? exchange(l, t)

@@ -1,4 +1,4 @@
-/* transfers.c -- copies on a stream of their own, and points in the order of both streams: events. */
+/* transfers.c -- copies on a stream of their own, and events in the order of both streams. */
 #include "device/cuda/cuda.h"
 
 enum { NO_TIMING = 2 };
@@ -48,44 +48,44 @@ static tern_status read_later(tern_place *place, const tern_buffer *from, size_t
     return TERN_OK;
 }
 
-static tern_status mark(tern_place *place, bool transfers, void **point)
+static tern_status mark(tern_place *place, bool transfers, void **made)
 {
     cudaStream_t stream = tern_cuda_state_of(place)->stream;
     cudaEvent_t event;
-    *point = NULL;
+    *made = NULL;
     TERN_TRY(tern_cuda_enter(place));
     if (transfers)
         TERN_TRY(copies_stream(place, &stream));
     CUDA_TRY(place, cudaEventCreateWithFlags(&event, NO_TIMING));
     cudaError_t code = tern_cuda.cudaEventRecord(event, stream);
     if (code == 0)
-        *point = event;
+        *made = event;
     else
         tern_cuda.cudaEventDestroy(event);
     return tern_cuda_check(place, code, "cudaEventRecord");
 }
 
-static tern_status after(tern_place *place, bool transfers, void *point)
+static tern_status after(tern_place *place, bool transfers, void *waited)
 {
     cudaStream_t stream = tern_cuda_state_of(place)->stream;
     TERN_TRY(tern_cuda_enter(place));
     if (transfers)
         TERN_TRY(copies_stream(place, &stream));
-    CUDA_TRY(place, cudaStreamWaitEvent(stream, point, 0));
+    CUDA_TRY(place, cudaStreamWaitEvent(stream, waited, 0));
     return TERN_OK;
 }
 
-static tern_status await(tern_place *place, void *point)
+static tern_status await(tern_place *place, void *waited)
 {
     TERN_TRY(tern_cuda_enter(place));
-    CUDA_TRY(place, cudaEventSynchronize(point));
+    CUDA_TRY(place, cudaEventSynchronize(waited));
     return TERN_OK;
 }
 
-static void unmark(tern_place *place, void *point)
+static void unmark(tern_place *place, void *waited)
 {
     (void)place;
-    tern_cuda.cudaEventDestroy(point);
+    tern_cuda.cudaEventDestroy(waited);
 }
 
 static void drain(tern_place *place)

@@ -78,17 +78,17 @@ static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t 
     return TERN_ERR_UNSUPPORTED;
 }
 
-/* A point in launch order: a marker of a queue that takes times, or the time when the queue was empty. A
+/* An event in launch order: a marker of a queue that takes times, or the time when the queue was empty. A
  * queue that takes times would slow every launch: only a profiler has one. */
-typedef struct point {
+typedef struct launch_event {
     cl_event event; /* NULL: at */
     struct timespec at;
-} point;
+} launch_event;
 
 static tern_status event_new(tern_place *place, void **event)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    point *p = tern_alloc(sizeof *p);
+    launch_event *p = tern_alloc(sizeof *p);
     if (!p)
         return TERN_ERR_MEMORY;
     tern_status status = TERN_OK;
@@ -106,7 +106,7 @@ static tern_status event_new(tern_place *place, void **event)
     return TERN_OK;
 }
 
-static tern_status time_of(tern_place *place, const point *p, cl_ulong *ns)
+static tern_status time_of(tern_place *place, const launch_event *p, cl_ulong *ns)
 {
     CL_TRY(place, WaitForEvents(1, &p->event));
     CL_TRY(place, GetEventProfilingInfo(p->event, CL_PROFILING_COMMAND_END, sizeof *ns, ns, NULL));
@@ -115,7 +115,7 @@ static tern_status time_of(tern_place *place, const point *p, cl_ulong *ns)
 
 static tern_status elapsed(tern_place *place, void *from, void *to, double *nanoseconds)
 {
-    const point *a = from, *b = to;
+    const launch_event *a = from, *b = to;
     cl_ulong begin, end;
     *nanoseconds =
         (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
@@ -129,7 +129,7 @@ static tern_status elapsed(tern_place *place, void *from, void *to, double *nano
 
 static void event_free(tern_place *place, void *event)
 {
-    point *p = event;
+    launch_event *p = event;
     (void)place;
     if (p->event)
         CL_END(ReleaseEvent(p->event));

@@ -1,4 +1,4 @@
-/* transfers.c -- copies on a queue of their own, and points in the order of both queues: events. */
+/* transfers.c -- copies on a queue of their own, and events in the order of both queues. */
 #include "device/opencl/opencl.h"
 
 static tern_status copies_queue(tern_place *place, cl_command_queue *queue)
@@ -62,30 +62,30 @@ static tern_status read_later(tern_place *place, const tern_buffer *from, size_t
 }
 
 /* A queue that waits for another's event does so until that one is flushed. */
-static tern_status mark(tern_place *place, bool transfers, void **point)
+static tern_status mark(tern_place *place, bool transfers, void **made)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_command_queue queue = s->queue;
     cl_event event;
-    *point = NULL;
+    *made = NULL;
     TERN_TRY(tern_cl_alive(place));
     if (!transfers && tern_cl_is_idle(s))
         return TERN_OK;
     if (transfers)
         TERN_TRY(copies_queue(place, &queue));
     CL_TRY(place, EnqueueMarkerWithWaitList(queue, 0, NULL, &event));
-    *point = event;
+    *made = event;
     if (!transfers)
         tern_cl_note_enqueued(s);
     CL_TRY(place, Flush(queue));
     return TERN_OK;
 }
 
-static tern_status after(tern_place *place, bool transfers, void *point)
+static tern_status after(tern_place *place, bool transfers, void *waited)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_command_queue queue = s->queue;
-    cl_event event = point;
+    cl_event event = waited;
     TERN_TRY(tern_cl_alive(place));
     if (transfers)
         TERN_TRY(copies_queue(place, &queue));
@@ -96,28 +96,28 @@ static tern_status after(tern_place *place, bool transfers, void *point)
 }
 
 /* A command that failed is over, too: who waits for it is told. */
-static bool has_passed(tern_place *place, void *point)
+static bool has_passed(tern_place *place, void *waited)
 {
     cl_int status = CL_COMPLETE;
     if (atomic_load(&tern_cl_state_of(place)->lost))
         return true;
-    cl_int code = tern_cl.GetEventInfo(point, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+    cl_int code = tern_cl.GetEventInfo(waited, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                        &status, NULL);
     return code == CL_SUCCESS && status <= CL_COMPLETE; /* not known: who needs it waits */
 }
 
-static tern_status await(tern_place *place, void *point)
+static tern_status await(tern_place *place, void *waited)
 {
-    cl_event event = point;
+    cl_event event = waited;
     TERN_TRY(tern_cl_alive(place));
     CL_TRY(place, WaitForEvents(1, &event));
     return TERN_OK;
 }
 
-static void unmark(tern_place *place, void *point)
+static void unmark(tern_place *place, void *waited)
 {
     (void)place;
-    CL_END(ReleaseEvent(point));
+    CL_END(ReleaseEvent(waited));
 }
 
 static void drain(tern_place *place)

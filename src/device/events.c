@@ -1,4 +1,4 @@
-/* points.c -- points in the order of a device's launches and copies, and the last one of a block that is free. */
+/* events.c -- events in the order of a device's launches and copies, and the last one of a block that is free. */
 #include "base/error.h"
 #include "device/registry.h"
 #include "device/transfers.h"
@@ -8,9 +8,9 @@ static const tern_transfers *slots(const tern_place *place)
     return place->backend->transfers;
 }
 
-bool tern_point_has_passed(tern_place *place, void *point)
+bool tern_event_has_passed(tern_place *place, void *event)
 {
-    return !point || slots(place)->has_passed(place, point);
+    return !event || slots(place)->has_passed(place, event);
 }
 
 /* Who is told of a failure takes the memory back: then no copy may be under way. */
@@ -21,37 +21,37 @@ static tern_status or_drained(tern_place *place, tern_status status)
     return status;
 }
 
-tern_status tern_point_await(tern_place *place, void *point)
+tern_status tern_event_await(tern_place *place, void *event)
 {
-    return point ? or_drained(place, slots(place)->await(place, point)) : TERN_OK;
+    return event ? or_drained(place, slots(place)->await(place, event)) : TERN_OK;
 }
 
-void tern_point_free(tern_place *place, void *point)
+void tern_event_free(tern_place *place, void *event)
 {
-    if (point)
-        slots(place)->unmark(place, point);
+    if (event)
+        slots(place)->unmark(place, event);
 }
 
-tern_status tern_point_behind_launches(tern_place *place, void **point)
+tern_status tern_event_behind_launches(tern_place *place, void **event)
 {
-    return slots(place)->mark(place, false, point);
+    return slots(place)->mark(place, false, event);
 }
 
-tern_status tern_point_before_launches(tern_place *place, void *point)
+tern_status tern_launch_after_event(tern_place *place, void *event)
 {
-    if (tern_point_has_passed(place, point))
+    if (tern_event_has_passed(place, event))
         return TERN_OK;
-    return or_drained(place, slots(place)->after(place, false, point));
+    return or_drained(place, slots(place)->after(place, false, event));
 }
 
 void tern_ahead_forget(tern_block *block)
 {
-    tern_point_free(block->place, block->last_use);
+    tern_event_free(block->place, block->last_use);
     block->last_use = NULL;
     block->is_ahead = false;
 }
 
-/* Without a point the block is an ordinary one again, used in launch order. */
+/* Without an event the block is an ordinary one again, used in launch order. */
 void tern_ahead_mark(tern_block *block)
 {
     tern_place *place = block->place;
