@@ -152,7 +152,7 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
           -DDEFLATE=$<BOOL:${TERN_ZLIB}> -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
 
-# What comes before a kernel takes far less time than it: it is compiled for size. The door, src/tensor and what is near
+# What comes before a kernel takes far less time than it: it is compiled for size. The dispatcher, src/tensor and what is near
 # it, is for speed; nothing of it is a loop over elements, which -O3 makes faster.
 set(sources_plain ${TERN_SOURCES})
 list(FILTER sources_plain INCLUDE REGEX "^src/(base|device|tensor)/")
@@ -161,8 +161,8 @@ set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size
   "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_))"
   "|^src/device/cpu/(attention|convolution|cpu|kernels|onednn|product_bf16)\\.c"
-  "|^src/device/(builds|bundles|cache|capture|faults|interop|external|listing|packs|pinned|events|progress|random|registry|select|signature|transfers?)\\.c"
-  "|^src/device/(sources|switches)\\.c|^src/base/(error|text|warning)\\.c"
+  "|^src/device/(builds|program_groups|cache|capture|faults|interop|external|listing|program_archive|pinned|events|progress|random|registry|select|signature|transfers?)\\.c"
+  "|^src/device/(sources|vendor_settings)\\.c|^src/base/(error|text|warning)\\.c"
   "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|ready|recompute|set_data|storage_parts|trace|transfer|user_kernel|fuse/batched|fuse/chain|fuse/claim)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction

@@ -162,7 +162,7 @@ set(TERN_EMBEDDED_FILES
   user_limits.h
   shapes.h
   tiles.h
-  walk.h
+  nd_index.h
 )
 foreach(family IN LISTS TERN_KERNEL_FAMILIES TERN_ROW_FAMILIES)
   list(APPEND TERN_EMBEDDED_FILES ${family}.cl)

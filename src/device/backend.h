@@ -135,26 +135,26 @@ typedef struct tern_attention {
 
 /* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements; they may be one
  * memory. Those of all together are n times as many, in the order of places. */
-enum { TERN_MOST_TOGETHER = 64 };
-typedef enum tern_together_kind {
-    TERN_TOGETHER_ALL_REDUCE,     /* all get the sum of from, or what op is */
-    TERN_TOGETHER_REDUCE,         /* root does */
-    TERN_TOGETHER_BROADCAST,      /* all get root's */
-    TERN_TOGETHER_ALL_GATHER,     /* to is all together */
-    TERN_TOGETHER_REDUCE_SCATTER, /* from is all together: each gets its part of the sum */
+enum { TERN_MOST_COLLECTIVE_DEVICES = 64 };
+typedef enum tern_collective_kind {
+    TERN_COLLECTIVE_ALL_REDUCE,     /* all get the sum of from, or what op is */
+    TERN_COLLECTIVE_REDUCE,         /* root does */
+    TERN_COLLECTIVE_BROADCAST,      /* all get root's */
+    TERN_COLLECTIVE_ALL_GATHER,     /* to is all together */
+    TERN_COLLECTIVE_REDUCE_SCATTER, /* from is all together: each gets its part of the sum */
     /* Of processes alone (tern_links): */
-    TERN_TOGETHER_GATHER,    /* root's to is all together */
-    TERN_TOGETHER_SCATTER,   /* root's from is: each gets its part */
-    TERN_TOGETHER_ALL_TO_ALL /* both are: each gets its part of each */
-} tern_together_kind;
-typedef struct tern_together {
-    tern_together_kind kind;
+    TERN_COLLECTIVE_GATHER,    /* root's to is all together */
+    TERN_COLLECTIVE_SCATTER,   /* root's from is: each gets its part */
+    TERN_COLLECTIVE_ALL_TO_ALL /* both are: each gets its part of each */
+} tern_collective_kind;
+typedef struct tern_collective {
+    tern_collective_kind kind;
     tern_dist_op op; /* of bools one of bits */
     tern_dtype dtype;
     int64_t count;
     int root;
     const tern_arg *from, *to;
-} tern_together;
+} tern_collective;
 
 /* What devices of several processes do together, one of each: a link of them, in which each has its rank. No call waits for
  * another process. A link is one thread's at a time. */
@@ -162,14 +162,14 @@ enum { TERN_LINK_ID = 128, TERN_LINK_BUS = 16 };
 typedef struct tern_links {
     /* The library's version, the same in all processes that are linked; 0: there is none. */
     int (*version)(void);
-    bool (*knows)(const tern_together *t);
+    bool (*knows)(const tern_collective *t);
     /* Where the device is in its host: a link has no two of one. */
     tern_status (*bus)(tern_place *place, char text[TERN_LINK_BUS]);
     /* One process makes the id for all; with it each opens the link. */
     tern_status (*id)(tern_place *place, void *id);
     tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **link);
     /* Begin t, whose from[0] and to[0] are this process's, behind an event of tern_transfers. */
-    tern_status (*begin)(void *link, const tern_together *t, void *event);
+    tern_status (*begin)(void *link, const tern_collective *t, void *event);
     /* Whether the last that was begun, or the opening, is over. */
     tern_status (*over)(void *link, bool *over);
     /* Also of what is under way, which ends; it may take a while. */
@@ -195,8 +195,8 @@ typedef struct tern_vendor {
     bool adds_convolutions;
     bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */
-    tern_status (*together)(tern_place *const *places, int n, const tern_together *list, int k,
-                            bool *taken);
+    tern_status (*collectives)(tern_place *const *places, int n, const tern_collective *list, int k,
+                               bool *taken);
     const tern_links *links; /* NULL: none */
     /* Pinned memory of the host, from which the device copies by itself; a write from there that
      * does not wait: the bytes stay as they are until the device has passed it; whether it has
@@ -261,8 +261,8 @@ typedef struct tern_found {
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
-    bool lazy;             /* machine code is made when a kernel is first launched (bundles.h) */
-    bool narrow;           /* resolve_narrow is there for it */
+    bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
+    bool has_index32; /* resolve_index32 is there for it */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
@@ -358,9 +358,9 @@ struct tern_backend {
      * From any thread. And name to tern_builds_add the kernels that gemm would launch. Both or none. */
     void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
-    /* As resolve, with indices of 32 bits (narrow.h); NULL: there are none. */
-    tern_status (*resolve_narrow)(tern_place *place, const char *file, const char *name,
-                                  tern_dtype dtype, void **kernel);
+    /* As resolve, with indices of 32 bits (index32.h); NULL: there are none. */
+    tern_status (*resolve_index32)(tern_place *place, const char *file, const char *name,
+                                   tern_dtype dtype, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
     /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they never do.

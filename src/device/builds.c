@@ -1,5 +1,5 @@
 /* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for each, and a
- * training step needs dozens, one after the other: the first of a bundle's kernels tells of the others, and
+ * training step needs dozens, one after the other: the first of a group's kernels tells of the others, and
  * other threads compile them meanwhile. They put them where the cache is; the thread that launches finds them there,
  * so that results and errors are what they are without. */
 #include "base/env.h"
@@ -7,7 +7,7 @@
 #include "base/ending.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "device/bundles.h"
+#include "device/program_groups.h"
 #include "device/place.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -211,13 +211,13 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
 
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype)
 {
-    const tern_bundle_row *row = tern_bundle_of(file, name);
+    const tern_program_group_row *row = tern_program_group_of(file, name);
     if (!row || !row->opens || place->lazy || !place->backend->prebuild || threads_wanted() == 0 ||
         is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
-    for (const tern_bundle_row *other = tern_bundles; other->bundle; other++)
-        if (strcmp(other->bundle, row->bundle) == 0 && strcmp(other->kernel, name) != 0 &&
+    for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
+        if (strcmp(other->group, row->group) == 0 && strcmp(other->kernel, name) != 0 &&
             tern_host_parameters(other->kernel, dtype))
             add(place, other->file, other->kernel, dtype);
     pthread_mutex_unlock(&builds.lock);

@@ -23,7 +23,7 @@ void tern_build_is_cold(void);
 /* ---- for the device layer -------------------------------------------------------------------- */
 /* Have the program of a kernel built by other threads; file and name are static. */
 void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype);
-/* A kernel is about to be resolved: those of its bundle (bundles.h) are expected. */
+/* A kernel is about to be resolved: those of its group (program_groups.h) are expected. */
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 /* How many wait for a thread. */
 int tern_builds_waiting(void);

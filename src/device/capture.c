@@ -1,4 +1,4 @@
-/* capture.c -- recording: what door.c would have run becomes a list of nodes. */
+/* capture.c -- recording: what dispatch.c would have run becomes a list of nodes. */
 #include "device/recording.h"
 #include "device/segments.h"
 #include "types_host.h"

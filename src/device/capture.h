@@ -1,7 +1,7 @@
 /* capture.h -- work recorded instead of run (tern/graph.h), for this folder and for what keeps
  * state from step to step.
  *
- * door.c asks tern_capture_of(place) and hands what it would have run to tern_record_work; blocks
+ * dispatch.c asks tern_capture_of(place) and hands what it would have run to tern_record_work; blocks
  * come from the capture's pool meanwhile. State that outlives a step (an optimizer's moments,
  * tables on the device) is made and written with recording suspended. */
 #ifndef TERN_DEVICE_CAPTURE_H

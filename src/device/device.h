@@ -141,8 +141,8 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
 /* What the n devices do together, k times, if they are distinct ones of one vendor that has a way, outside of
  * captures; else *taken is false, and nothing happened. */
-tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
-                                 bool *taken);
+tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
+                                    int k, bool *taken);
 /* What links it to devices of other processes; NULL: nothing. */
 const tern_links *tern_place_links(const tern_place *place);
 /* Whether convolutions there are without a bias. */

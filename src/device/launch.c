@@ -1,6 +1,6 @@
 /* launch.c -- from a kernel's name to a launch. */
 #include "device/builds.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "device/recording.h"
 #include "device/registry.h"
 #include "device/work.h"
@@ -31,8 +31,8 @@ static bool make(tern_place *place, tern_resolved *r, bool narrow)
     if (made)
         return true;
     tern_builds_expect(place, r->ref->file, r->ref->name, r->dtype);
-    if ((narrow ? b->resolve_narrow : b->resolve)(place, r->ref->file, r->ref->name, r->dtype,
-                                                  &made) != TERN_OK)
+    if ((narrow ? b->resolve_index32 : b->resolve)(place, r->ref->file, r->ref->name, r->dtype,
+                                                   &made) != TERN_OK)
         return false;
     atomic_store_explicit(&r->made[narrow], made, memory_order_release);
     return true;
@@ -84,9 +84,9 @@ static void *made_of(const tern_resolved *r, bool narrow)
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
-    bool there = made_of(look_up(place, kernel, dtype, &slot), place->narrow) ||
+    bool there = made_of(look_up(place, kernel, dtype, &slot), place->has_index32) ||
                  tern_listing_takes(place, kernel, dtype) ||
-                 resolve(place, kernel, dtype, place->narrow);
+                 resolve(place, kernel, dtype, place->has_index32);
     return there ? TERN_OK : tern_last_status();
 }
 
@@ -110,7 +110,7 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     if (grid->count == 0)
         return TERN_OK;
     size_t slot;
-    bool narrow = place->narrow && tern_is_narrow(args, n, grid->count);
+    bool narrow = place->has_index32 && tern_fits_index32(args, n, grid->count);
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
     void *made = made_of(r, narrow);
     if (!made && tern_listing_takes(place, kernel, dtype))

@@ -27,8 +27,8 @@ struct tern_place {
     void *state;
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
-    bool lazy;        /* machine code is made when a kernel is first launched (bundles.h) */
-    bool narrow;      /* kernels come with indices of 32 bits too */
+    bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
+    bool has_index32; /* kernels come with indices of 32 bits too */
 
     pthread_mutex_t lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;

@@ -58,7 +58,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->synchronous = found->synchronous;
     place->grouped = found->grouped;
     place->lazy = found->lazy;
-    place->narrow = found->narrow;
+    place->has_index32 = found->has_index32;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)
         snprintf(place->text, sizeof place->text, "cpu");

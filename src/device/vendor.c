@@ -79,12 +79,12 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
                 &call.scratch, "tern_scaled_dot_product_attention", taken);
 }
 
-tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
-                                 bool *taken)
+tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
+                                    int k, bool *taken)
 {
     const tern_backend *backend = places[0]->backend;
     *taken = false;
-    if (n > TERN_MOST_TOGETHER || !backend->vendor || !backend->vendor->together)
+    if (n > TERN_MOST_COLLECTIVE_DEVICES || !backend->vendor || !backend->vendor->collectives)
         return TERN_OK;
     for (int i = 0; i < n; i++) {
         if (places[i]->backend != backend || tern_capture_of(places[i]))
@@ -94,6 +94,6 @@ tern_status tern_launch_together(tern_place *const *places, int n, const tern_to
                 return TERN_OK;
         TERN_TRY(tern_registry_open(places[i]));
     }
-    tern_work work = {.kind = TERN_WORK_TOGETHER, .what.together = {places, list, n, k}};
+    tern_work work = {.kind = TERN_WORK_COLLECTIVE, .what.collectives = {places, list, n, k}};
     return tern_work_give(places[0], &work, taken);
 }

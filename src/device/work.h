@@ -1,4 +1,4 @@
-/* work.h -- what a device is given to do, a piece at a time, and the one door through which each
+/* work.h -- what a device is given to do, a piece at a time, and the dispatcher through which each
  * piece goes: it is run, or while a graph is captured, recorded. */
 #ifndef TERN_DEVICE_WORK_H
 #define TERN_DEVICE_WORK_H
@@ -11,7 +11,7 @@ typedef enum tern_work_kind {
     TERN_WORK_GEMM,
     TERN_WORK_CONVOLUTION,
     TERN_WORK_ATTENTION,
-    TERN_WORK_TOGETHER,
+    TERN_WORK_COLLECTIVE,
     TERN_WORK_COPY,
     TERN_WORK_ZERO,
     TERN_WORK_CALL
@@ -35,9 +35,9 @@ typedef struct tern_work {
         const tern_attention *attention;
         struct {
             tern_place *const *places;
-            const tern_together *list;
+            const tern_collective *list;
             int n, k;
-        } together;
+        } collectives;
         struct { /* zero: `to` alone */
             const tern_buffer *from, *to;
             size_t from_at, to_at, bytes;

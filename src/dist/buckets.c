@@ -73,7 +73,7 @@ static void deal_out(tern_ddp *d, double limit)
 }
 
 /* The bucket's memory, and a view of it for each slot's gradient; between them are zeros. */
-static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
+static tern_status make_bucket_views(tern_ddp_bucket *b, tern_ddp_slot *slots)
 {
     int64_t numel = 0, at = 0;
     for (int i = 0; i < b->slots; i++)
@@ -84,10 +84,10 @@ static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < b->slots; i++) {
         tern_ddp_slot *s = &slots[i];
-        s->home = tern_keep(tern_storage_view(b->flat, tern_shape_of(s->x), NULL, at));
-        if (!s->home)
+        s->bucket_view = tern_keep(tern_storage_view(b->flat, tern_shape_of(s->x), NULL, at));
+        if (!s->bucket_view)
             return TERN_ERR_MEMORY;
-        TERN_TRY(tern_set_grad_home(s->x, s->home));
+        TERN_TRY(tern_set_grad_bucket_view(s->x, s->bucket_view));
         s->hook = tern_register_post_accumulate_grad_hook(s->x, tern_ddp_arrived, s);
         if (!s->hook)
             return TERN_ERR_MEMORY;
@@ -96,11 +96,11 @@ static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
     return TERN_OK;
 }
 
-static tern_status make_all_homes(tern_ddp *d)
+static tern_status make_all_bucket_views(tern_ddp *d)
 {
     tern_ddp_slot *slots = d->slots;
     for (int i = 0; i < d->n_buckets; i++) {
-        TERN_TRY(make_homes(&d->buckets[i], slots));
+        TERN_TRY(make_bucket_views(&d->buckets[i], slots));
         slots += d->buckets[i].slots;
     }
     return TERN_OK;
@@ -123,7 +123,7 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
     tern_status status = TERN_OK;
     TERN_SCOPE {
         d->counts = tern_keep(tern_zeros(TERN_SHAPE(d->n + 1), TERN_F64, "cpu"));
-        status = d->counts ? make_all_homes(d) : TERN_ERR_MEMORY;
+        status = d->counts ? make_all_bucket_views(d) : TERN_ERR_MEMORY;
     }
     return status;
 }
@@ -154,10 +154,10 @@ static void drop_buckets(tern_ddp *d)
         tern_ddp_slot *s = &d->slots[i];
         if (s->hook)
             tern_remove_hook(s->x, s->hook);
-        if (s->home && tern_grad_home(s->x) == s->home)
-            tern_set_grad_home(s->x, NULL);
-        tern_release(s->home);
-        s->home = NULL;
+        if (s->bucket_view && tern_grad_bucket_view(s->x) == s->bucket_view)
+            tern_set_grad_bucket_view(s->x, NULL);
+        tern_release(s->bucket_view);
+        s->bucket_view = NULL;
         s->hook = 0;
     }
     for (int i = 0; i < d->n_buckets; i++) {
@@ -186,7 +186,7 @@ static tern_status move(tern_ddp *d, const int64_t *order)
         drop_buckets(
             d); /* gradients that are there stay where they are until the next backward pass */
         for (int i = 0; i < d->n; i++) {
-            slots[i].home = NULL;
+            slots[i].bucket_view = NULL;
             slots[i].hook = 0;
         }
         tern_ddp_slot *old = d->slots;
@@ -195,7 +195,7 @@ static tern_status move(tern_ddp *d, const int64_t *order)
         deal_out(d, d->limit);
     }
     tern_free(slots);
-    return same ? TERN_OK : make_all_homes(d);
+    return same ? TERN_OK : make_all_bucket_views(d);
 }
 
 tern_status tern_ddp_sort_buckets(tern_ddp *d)

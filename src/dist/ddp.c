@@ -55,7 +55,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     tern_module *module = self->members[0].child;
     const bool records = tern_is_grad_enabled();
     const bool buffers = d->buffers_due && d->broadcasts && d->done == 0;
-    const bool kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].home && d->result &&
+    const bool kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].bucket_view && d->result &&
                       tern_version(d->buckets[0].flat) == d->result;
     tern_status sorted = TERN_OK;
     int from = 0;

@@ -13,7 +13,7 @@ enum { DDP_LEVELS = 16 };
 
 typedef struct tern_ddp_slot {
     tern_ddp *of;
-    tern_tensor *x, *home; /* where its gradient lies in its bucket */
+    tern_tensor *x, *bucket_view; /* where its gradient lies in its bucket */
     char *path;
     int hook, bucket;
     int64_t came; /* when, among those of the last backward pass; 0: not in it */
@@ -61,7 +61,7 @@ struct tern_ddp {
 };
 
 /* ---- buckets.c ----------------------------------------------------------------------------------- */
-/* Slots of the module's parameters, and buckets with homes for their gradients; the first of 1 MiB, others of limit bytes. */
+/* Slots of the module's parameters, and buckets with views for their gradients; the first of 1 MiB, others of limit bytes. */
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
 /* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last backward pass. */
 tern_status tern_ddp_sort_buckets(tern_ddp *d);

@@ -58,16 +58,16 @@ static tern_status give(tern_ddp *d, int i)
 }
 
 /* The gradient of a backward pass with create_graph, or one that the program put there, lies elsewhere. */
-static tern_status bring_home(const tern_ddp_slot *s)
+static tern_status copy_to_bucket(const tern_ddp_slot *s)
 {
     tern_tensor *grad = tern_grad(s->x);
     tern_status status = TERN_OK;
-    if (!grad || grad == s->home)
+    if (!grad || grad == s->bucket_view)
         return TERN_OK;
     TERN_SCOPE
         TERN_NO_GRAD
-            status = tern_copy_(s->home, tern_detach(grad)) ? TERN_OK : TERN_ERR_STATE;
-    return status == TERN_OK ? tern_set_grad(s->x, s->home) : status;
+            status = tern_copy_(s->bucket_view, tern_detach(grad)) ? TERN_OK : TERN_ERR_STATE;
+    return status == TERN_OK ? tern_set_grad(s->x, s->bucket_view) : status;
 }
 
 static tern_status backward_ended(tern_after_backward *end, tern_status status);
@@ -89,7 +89,7 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
     }
     if (!s->came)
         s->came = ++d->came;
-    TERN_TRY(bring_home(s));
+    TERN_TRY(copy_to_bucket(s));
     d->buckets[s->bucket].waiting--;
     while (d->done == d->own - 1 && d->given < d->n_buckets && d->buckets[d->given].waiting == 0)
         TERN_TRY(give(d, d->given));
@@ -108,10 +108,10 @@ static tern_status fill_rest(tern_ddp *d)
         if (s->bucket < d->given)
             continue;
         if (tern_grad(s->x))
-            status = bring_home(s);
+            status = copy_to_bucket(s);
         else
             TERN_NO_GRAD
-                status = tern_fill_(s->home, tern_scalar_int(0)) ? TERN_OK : TERN_ERR_STATE;
+                status = tern_fill_(s->bucket_view, tern_scalar_int(0)) ? TERN_OK : TERN_ERR_STATE;
     }
     return status;
 }
@@ -224,7 +224,7 @@ static tern_status take_sums(tern_ddp *d)
     for (int i = 0; i < d->n; i++) {
         tern_ddp_slot *s = &d->slots[i];
         if (counts[i + 1] > 0)
-            TERN_TRY(tern_set_grad(s->x, s->home));
+            TERN_TRY(tern_set_grad(s->x, s->bucket_view));
     }
     if (tern_warns())
         name_unused(d, counts);

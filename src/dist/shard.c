@@ -149,10 +149,10 @@ static tern_status make_part(tern_shard_slot *s, tern_tensor *flat, int rank, in
     tern_shape part = s->shape;
     int64_t first;
     part.dims[0] = tern_rows_of_rank(s->shape.dims[0], rank, ranks, &first);
-    tern_tensor *home = tern_storage_view(flat, part, NULL, s->at);
-    s->home = home ? tern_keep(home) : NULL;
-    if (home && tern_numel(home))
-        tern_copy_(home, tern_narrow(tern_detach(s->x), 0, first, part.dims[0]));
+    tern_tensor *view = tern_storage_view(flat, part, NULL, s->at);
+    s->bucket_view = view ? tern_keep(view) : NULL;
+    if (view && tern_numel(view))
+        tern_copy_(view, tern_narrow(tern_detach(s->x), 0, first, part.dims[0]));
     return tern_failed_since(failures);
 }
 
@@ -188,7 +188,7 @@ static tern_status make_parts(tern_shard_unit *u)
         u->slots[i].shared = true;
     }
     for (int i = 0; i < u->n; i++)
-        tern_set_data_(u->slots[i].x, u->slots[i].home);
+        tern_set_data_(u->slots[i].x, u->slots[i].bucket_view);
     return tern_failed_since(failures);
 }
 

@@ -23,10 +23,10 @@ typedef struct tern_shard_mesh {
 } tern_shard_mesh;
 
 typedef struct tern_shard_slot {
-    tern_tensor *x;    /* the parameter: this rank's rows */
-    tern_tensor *home; /* where they are in the bucket */
-    tern_ranks *cut;   /* as the mesh's */
-    tern_shape shape;  /* of the whole */
+    tern_tensor *x;           /* the parameter: this rank's rows */
+    tern_tensor *bucket_view; /* where they are in the bucket */
+    tern_ranks *cut;          /* as the mesh's */
+    tern_shape shape;         /* of the whole */
     int64_t each,
         elements;       /* rows of a rank, and elements of these; the last ranks may have fewer */
     int64_t at;         /* first element in the bucket */

@@ -218,8 +218,9 @@ static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
 {
     tern_shape padded = s->shape;
     padded.dims[0] = s->each * tern_dist_get_world_size(u->mesh->group);
-    tern_tensor *room = tern_empty(padded, u->param_dtype ? u->param_dtype : tern_dtype_of(s->home),
-                                   tern_device(s->home));
+    tern_tensor *room =
+        tern_empty(padded, u->param_dtype ? u->param_dtype : tern_dtype_of(s->bucket_view),
+                   tern_device(s->bucket_view));
     return room ? tern_storage_view(room, s->shape, NULL, 0) : NULL;
 }
 

@@ -66,19 +66,21 @@ static tern_status wait(tern_shard_traffic *t)
 /* ---- parameters ------------------------------------------------------------------------------------ */
 
 /* A parameter that was given other memory is copied back to its bucket. */
-static tern_status bring_home(const tern_shard_slot *s)
+static tern_status copy_to_bucket(const tern_shard_slot *s)
 {
-    if (tern_storage_is_shared(s->x, s->home) && tern_same_shape(s->x, s->home))
+    if (tern_storage_is_shared(s->x, s->bucket_view) && tern_same_shape(s->x, s->bucket_view))
         return TERN_OK;
-    if (!tern_same_shape(s->x, s->home) || tern_dtype_of(s->x) != tern_dtype_of(s->home) ||
-        tern_device(s->x) != tern_device(s->home))
+    if (!tern_same_shape(s->x, s->bucket_view) ||
+        tern_dtype_of(s->x) != tern_dtype_of(s->bucket_view) ||
+        tern_device(s->x) != tern_device(s->bucket_view))
         return tern_fail(TERN_ERR_STATE,
                          "tern_dist_fully_shard: a parameter was moved to %s, %s since it was "
                          "sharded on %s, %s",
                          tern_dtype_name(tern_dtype_of(s->x)), tern_device(s->x),
-                         tern_dtype_name(tern_dtype_of(s->home)), tern_device(s->home));
+                         tern_dtype_name(tern_dtype_of(s->bucket_view)),
+                         tern_device(s->bucket_view));
     const uint64_t failures = tern_failures();
-    return tern_copy_(s->home, tern_detach(s->x)) ? TERN_OK : tern_failed_since(failures);
+    return tern_copy_(s->bucket_view, tern_detach(s->x)) ? TERN_OK : tern_failed_since(failures);
 }
 
 static tern_status gather_bucket(tern_shard_unit *u, int i)
@@ -111,7 +113,7 @@ tern_status tern_shard_gather(tern_shard_unit *u)
     TERN_SCOPE {
         TERN_NO_GRAD {
             for (int i = 0; i < u->n && status == TERN_OK; i++)
-                status = bring_home(&u->slots[i]);
+                status = copy_to_bucket(&u->slots[i]);
             for (int i = 0; i < u->n_buckets && status == TERN_OK; i++)
                 status = gather_bucket(u, i);
         }

@@ -36,7 +36,7 @@ int64_t tern_shard_version(const tern_shard_unit *u)
     for (int i = 0; i < u->n_buckets; i++)
         sum += tern_version(u->buckets[i].flat);
     for (int i = 0; i < u->n; i++)
-        if (!tern_storage_is_shared(u->slots[i].x, u->slots[i].home))
+        if (!tern_storage_is_shared(u->slots[i].x, u->slots[i].bucket_view))
             return -1;
     return sum;
 }
@@ -85,7 +85,7 @@ void tern_shard_drop(tern_shard_unit *u)
         if (u->slots[i].shared)
             tern_set_ranks(u->slots[i].x, u->slots[i].cut);
         tern_release(u->slots[i].x);
-        tern_release(u->slots[i].home);
+        tern_release(u->slots[i].bucket_view);
     }
     for (int i = 0; i < u->n_buckets; i++)
         tern_release(u->buckets[i].flat);

@@ -1,4 +1,4 @@
-/* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
+/* apply.c -- the dispatcher: every operation is checked, promoted, run and recorded here. */
 #include "base/profile.h"
 #include "base/strict.h"
 #include "tensor/from_ops.h"
@@ -458,7 +458,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     return in[0];
 }
 
-/* ---- autocast before the door ------------------------------------------------------------ */
+/* ---- autocast before the dispatcher ------------------------------------------------------------ */
 
 tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
                                       tern_tensor **tensors, int n)

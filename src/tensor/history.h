@@ -18,9 +18,9 @@ typedef struct tern_hook {
 
 /* What only leaves have that devices or processes train together. */
 typedef struct tern_leaf {
-    tern_hook *post;    /* called once the gradient is in its place */
-    tern_tensor *home;  /* where it is to lie (leaf.h); NULL: anywhere */
-    const void *writer; /* the pass that makes a gradient there; NULL: none does */
+    tern_hook *post;          /* called once the gradient is in its place */
+    tern_tensor *bucket_view; /* where it is to lie (leaf.h); NULL: anywhere */
+    const void *writer;       /* the pass that makes a gradient there; NULL: none does */
     struct tern_ranks *ranks;
 } tern_leaf;
 

@@ -60,33 +60,33 @@ int tern_register_post_accumulate_grad_hook(tern_tensor *x, tern_post_accumulate
     return hook->id;
 }
 
-tern_status tern_set_grad_home(tern_tensor *x, tern_tensor *home)
+tern_status tern_set_grad_bucket_view(tern_tensor *x, tern_tensor *view)
 {
-    static const char function[] = "tern_set_grad_home";
-    if (!tern_given(x, function, "x") || (home && !tern_given(home, function, "home")))
+    static const char function[] = "tern_set_grad_bucket_view";
+    if (!tern_given(x, function, "x") || (view && !tern_given(view, function, "view")))
         return TERN_ERR_STATE;
-    if (home && (!tern_same_shape(x, home) || home->dtype != x->dtype ||
-                 home->storage->place != x->storage->place))
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: a home of %s, %s, %s for the gradient of a tensor of %s, %s, %s",
-                         function, TERN_TENSOR_TEXT(home), tern_dtype_name(home->dtype),
-                         tern_device(home), TERN_TENSOR_TEXT(x), tern_dtype_name(x->dtype),
-                         tern_device(x));
-    if (!home && !leaf_there(x))
+    if (view && (!tern_same_shape(x, view) || view->dtype != x->dtype ||
+                 view->storage->place != x->storage->place))
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: a bucket view of %s, %s, %s for the gradient of a tensor of %s, %s, %s", function,
+            TERN_TENSOR_TEXT(view), tern_dtype_name(view->dtype), tern_device(view),
+            TERN_TENSOR_TEXT(x), tern_dtype_name(x->dtype), tern_device(x));
+    if (!view && !leaf_there(x))
         return TERN_OK;
     tern_leaf *leaf = leaf_of(x);
     if (!leaf)
         return TERN_ERR_MEMORY;
-    tern_keep(home);
-    tern_release(leaf->home);
-    leaf->home = home;
+    tern_keep(view);
+    tern_release(leaf->bucket_view);
+    leaf->bucket_view = view;
     return TERN_OK;
 }
 
-tern_tensor *tern_grad_home(const tern_tensor *x)
+tern_tensor *tern_grad_bucket_view(const tern_tensor *x)
 {
     const tern_leaf *leaf = leaf_there(x);
-    return leaf ? leaf->home : NULL;
+    return leaf ? leaf->bucket_view : NULL;
 }
 
 tern_status tern_set_ranks(tern_tensor *x, tern_ranks *ranks)

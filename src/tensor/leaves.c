@@ -182,20 +182,20 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
 }
 
 /* The same in a place of its own, which is the leaf's gradient then, whoever looks at it. */
-static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *home, tern_tensor *leaf,
+static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *view, tern_tensor *leaf,
                                  tern_tensor *grad)
 {
     tern_tensor *old = leaf->history->grad;
-    if (old == home)
-        return tern_from_ops->add_(home, grad) ? TERN_OK : tern_failed_since(w->failures);
+    if (old == view)
+        return tern_from_ops->add_(view, grad) ? TERN_OK : tern_failed_since(w->failures);
     if (old && !(grad = tern_from_ops->add(old, grad)))
         return tern_failed_since(w->failures);
-    if (grad != home) { /* not made there */
-        if (home->numel)
-            TERN_TRY(tern_from_ops->copy(home, grad));
-        tern_bump_version(home);
+    if (grad != view) { /* not made there */
+        if (view->numel)
+            TERN_TRY(tern_from_ops->copy(view, grad));
+        tern_bump_version(view);
     }
-    return tern_pass_set_grad(w, leaf, home);
+    return tern_pass_set_grad(w, leaf, view);
 }
 
 /* leaf.grad += grad */
@@ -203,8 +203,8 @@ static tern_status accumulate(tern_backward_pass *w, tern_tensor *leaf, tern_ten
 {
     tern_tensor *old = tern_history_of(leaf)->grad;
     const tern_leaf *more = leaf->history->leaf;
-    if (more && more->home && !w->create && !tern_fuse_is_claimed(w, more))
-        return accumulate_at(w, more->home, leaf, grad);
+    if (more && more->bucket_view && !w->create && !tern_fuse_is_claimed(w, more))
+        return accumulate_at(w, more->bucket_view, leaf, grad);
     if (!old)
         grad = own(leaf, grad, w->create);
     else if (w->create || atomic_load(&old->handle.refs) > 1)

@@ -15,18 +15,18 @@ static const tern_links *links_of(const tern_tensor *x)
     return tern_place_links(x->storage->place);
 }
 
-static void describe(const tern_link_call *call, tern_together *t, tern_arg ends[2])
+static void describe(const tern_link_call *call, tern_collective *t, tern_arg ends[2])
 {
     const tern_tensor *x = call->out ? call->out : call->in;
     ends[1] = call->out ? tern_arg_tensor(call->out) : (tern_arg){0};
     ends[0] = call->in ? tern_arg_tensor(call->in) : ends[1];
-    *t = (tern_together){.kind = (tern_together_kind)call->kind,
-                         .op = call->op,
-                         .dtype = x->dtype,
-                         .count = call->count,
-                         .root = call->root,
-                         .from = &ends[0],
-                         .to = &ends[1]};
+    *t = (tern_collective){.kind = (tern_collective_kind)call->kind,
+                           .op = call->op,
+                           .dtype = x->dtype,
+                           .count = call->count,
+                           .root = call->root,
+                           .from = &ends[0],
+                           .to = &ends[1]};
 }
 
 /* Not in one storage, but for a part that all_gather has in its place. */
@@ -34,14 +34,14 @@ static bool are_apart(const tern_link_call *call, int rank)
 {
     const tern_tensor *in = call->in, *out = call->out;
     return !in || !out || in->storage != out->storage ||
-           (call->kind == TERN_TOGETHER_ALL_GATHER &&
+           (call->kind == TERN_COLLECTIVE_ALL_GATHER &&
             in->offset == out->offset + call->count * rank);
 }
 
 const void *tern_link_place(const tern_link_call *call, int rank)
 {
     const tern_tensor *in = call->in, *out = call->out, *x = out ? out : in;
-    tern_together t;
+    tern_collective t;
     tern_arg ends[2];
     if (!links_of(x) || (in && (!in->storage->block || in->storage->place != x->storage->place)) ||
         (out && !out->storage->block) || !are_apart(call, rank))
@@ -93,7 +93,7 @@ tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, in
 
 tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *event)
 {
-    tern_together t;
+    tern_collective t;
     tern_arg ends[2];
     describe(call, &t, ends);
     return link->by->begin(link->opened, &t, event);

@@ -1,4 +1,4 @@
-/* op.h -- what an operation is, and the one door that runs it. */
+/* op.h -- what an operation is, and the dispatcher that runs it. */
 #ifndef TERN_TENSOR_OP_H
 #define TERN_TENSOR_OP_H
 #include "base/error.h"
@@ -69,7 +69,7 @@ typedef enum tern_promotion {
     TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
-/* Sets of types of dtypes.def: what an operation is there for. The door refuses others of input 0
+/* Sets of types of dtypes.def: what an operation is there for. The dispatcher refuses others of input 0
  * before infer. */
 enum {
     TERN_TAKES_ALL = 0, /* infer refuses what it must */
@@ -163,7 +163,7 @@ tern_status tern_no_gradient(tern_gradient *g);
  * outweigh those without of the same category. */
 tern_dtype tern_common_type(tern_tensor *const *in, int n);
 
-/* ---- autocast before the door (apply.c) ---------------------------------------------------- */
+/* ---- autocast before the dispatcher (apply.c) ---------------------------------------------------- */
 /* At the beginning of a function that is made of several operations:
  *
  *     TERN_COMPOSED("addr", LOWER, &x, &a, &b);
@@ -207,7 +207,7 @@ bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
 /* Hang a node on the outputs of a call that was run. */
 tern_status tern_record(const tern_call *call, tern_tensor *const *recorded_in,
                         size_t attribute_bytes);
-/* The same of one that was made of in without the door. The attributes are given away. */
+/* The same of one that was made of in outside of the dispatcher. The attributes are given away. */
 tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *out, void *attributes,
                              size_t attribute_bytes);
 void tern_node_release(tern_node *node);

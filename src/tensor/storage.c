@@ -213,7 +213,7 @@ static int free_hooks(tern_hook *hook)
 static void leaf_free(tern_leaf *leaf)
 {
     tern_passes_count(-free_hooks(leaf->post));
-    tern_release(leaf->home);
+    tern_release(leaf->bucket_view);
     tern_free(leaf);
 }
 

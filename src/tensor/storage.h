@@ -70,7 +70,7 @@ tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop
  * process. A link is one thread's at a time. */
 typedef struct tern_link tern_link;
 typedef struct tern_link_call {
-    int kind; /* a tern_together_kind, in whose order those of src/dist are */
+    int kind; /* a tern_collective_kind, in whose order those of src/dist are */
     tern_dist_op op;
     int64_t count; /* elements of one rank */
     int root;

@@ -8,7 +8,7 @@
  *     ... reads trace.calls ...
  *     tern_trace_free(&trace);
  *
- * Calls are those of the door that have to do with what was added; what others compute is a constant. Operations that
+ * Calls are those of the dispatcher that have to do with what was added; what others compute is a constant. Operations that
  * are made of others inside are one call. What the host reads of a tensor, and does for it, is not seen. */
 #ifndef TERN_SRC_TRACE_H
 #define TERN_SRC_TRACE_H
@@ -129,7 +129,7 @@ TERN_PRIVATE int tern_traced_ints(const tern_traced_call *call, const char *name
 TERN_PRIVATE bool tern_traced_number(const tern_traced_call *call, const char *name,
                                      double *number);
 
-/* From the door: a call that succeeded, its attributes of that size; in_place: into its first input. */
+/* From the dispatcher: a call that succeeded, its attributes of that size; in_place: into its first input. */
 tern_status tern_trace_note(tern_tracing *trace, const struct tern_call *call, size_t bytes,
                             bool in_place);
 

@@ -71,7 +71,7 @@ static const tern_vendor vendor = {
     .wants_multiples = tern_cuda_wants_multiples,
     .adds_convolutions = true,
     .leaves_bias = true,
-    .together = tern_cuda_together,
+    .collectives = tern_cuda_collectives,
     .links = &tern_cuda_links,
     .host_alloc = tern_cuda_host_alloc,
     .host_free = tern_cuda_host_free,
@@ -113,7 +113,7 @@ const tern_backend tern_cuda_backend = {
     .use_handles = tern_cuda_use_handles,
     .vendor = &vendor,
     .transfers = &tern_cuda_transfers,
-    .resolve_narrow = tern_cuda_resolve_narrow,
+    .resolve_index32 = tern_cuda_resolve_index32,
     .prebuild = tern_cuda_prebuild,
     .prebuild_gemm = tern_cuda_prebuild_gemm,
 };

@@ -5,8 +5,8 @@
 
 /* Devices that worked together, in their order, and their communicators. Those of the last few sets are kept. */
 typedef struct set {
-    int n, devices[TERN_MOST_TOGETHER];
-    ncclComm_t comms[TERN_MOST_TOGETHER];
+    int n, devices[TERN_MOST_COLLECTIVE_DEVICES];
+    ncclComm_t comms[TERN_MOST_COLLECTIVE_DEVICES];
 } set;
 enum { SETS = 4 };
 static struct {
@@ -49,7 +49,7 @@ tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, con
 /* With the lock held. */
 static tern_status open_set(tern_place *const *places, int n, const set **found)
 {
-    int devices[TERN_MOST_TOGETHER];
+    int devices[TERN_MOST_COLLECTIVE_DEVICES];
     for (int i = 0; i < n; i++)
         devices[i] = tern_cuda_state_of(places[i])->index;
     for (int k = 0; k < SETS; k++) {
@@ -70,20 +70,20 @@ static tern_status open_set(tern_place *const *places, int n, const set **found)
     return TERN_OK;
 }
 
-static bool adds(const tern_together *t)
+static bool adds(const tern_collective *t)
 {
-    return t->kind <= TERN_TOGETHER_REDUCE || t->kind == TERN_TOGETHER_REDUCE_SCATTER;
+    return t->kind <= TERN_COLLECTIVE_REDUCE || t->kind == TERN_COLLECTIVE_REDUCE_SCATTER;
 }
 
-bool tern_cuda_together_knows(const tern_together *t)
+bool tern_cuda_collective_knows(const tern_collective *t)
 {
     return !adds(t) || (types[t->dtype].known &&
                         (t->dtype == TERN_BOOL ? ops[t->op].of_bools : ops[t->op].known));
 }
 
 /* What is only moved is bytes. */
-ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t comm,
-                                     cudaStream_t stream)
+ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
+                                       cudaStream_t stream)
 {
     const void *from = tern_cuda_memory_of(&t->from[i]);
     void *to = tern_cuda_memory_of(&t->to[i]);
@@ -91,13 +91,13 @@ ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t c
     const size_t count = (size_t)t->count * (adds(t) ? 1 : tern_dtype_size(t->dtype));
     const ncclRedOp_t op = ops[t->op].op;
     switch (t->kind) {
-    case TERN_TOGETHER_ALL_REDUCE:
+    case TERN_COLLECTIVE_ALL_REDUCE:
         return tern_cuda.ncclAllReduce(from, to, count, type, op, comm, stream);
-    case TERN_TOGETHER_REDUCE:
+    case TERN_COLLECTIVE_REDUCE:
         return tern_cuda.ncclReduce(from, to, count, type, op, t->root, comm, stream);
-    case TERN_TOGETHER_BROADCAST:
+    case TERN_COLLECTIVE_BROADCAST:
         return tern_cuda.ncclBroadcast(from, to, count, type, t->root, comm, stream);
-    case TERN_TOGETHER_ALL_GATHER:
+    case TERN_COLLECTIVE_ALL_GATHER:
         return tern_cuda.ncclAllGather(from, to, count, type, comm, stream);
     default:
         return tern_cuda.ncclReduceScatter(from, to, count, type, op, comm, stream);
@@ -105,7 +105,7 @@ ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t c
 }
 
 /* The calls of one group are begun together: alone each would wait for the other devices. */
-static tern_status run(tern_place *const *places, int n, const tern_together *list, int k,
+static tern_status run(tern_place *const *places, int n, const tern_collective *list, int k,
                        const set *s)
 {
     static const char *const names[] = {"ncclAllReduce", "ncclReduce", "ncclBroadcast",
@@ -115,20 +115,20 @@ static tern_status run(tern_place *const *places, int n, const tern_together *li
     int j = 0;
     for (; j < k && code == 0; j += code == 0)
         for (int i = 0; i < n && code == 0; i++)
-            code = tern_cuda_together_call(&list[j], i, s->comms[i],
-                                           tern_cuda_state_of(places[i])->stream);
+            code = tern_cuda_collective_call(&list[j], i, s->comms[i],
+                                             tern_cuda_state_of(places[i])->stream);
     ncclResult_t end = tern_cuda.ncclGroupEnd();
     TERN_TRY(tern_cuda_check_nccl(places[0], code, names[list[j < k ? j : 0].kind]));
     return tern_cuda_check_nccl(places[0], end, "ncclGroupEnd");
 }
 
-tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
-                               bool *taken)
+tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_collective *list,
+                                  int k, bool *taken)
 {
     const set *s = NULL;
     *taken = false;
     for (int j = 0; j < k; j++)
-        if (!tern_cuda.has_nccl || !tern_cuda_together_knows(&list[j]))
+        if (!tern_cuda.has_nccl || !tern_cuda_collective_knows(&list[j]))
             return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));

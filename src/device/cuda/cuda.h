@@ -129,8 +129,8 @@ void tern_cuda_kernel_free(tern_cuda_kernel *kernel);
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel);
 
-tern_status tern_cuda_resolve_narrow(tern_place *place, const char *file, const char *name,
-                                     tern_dtype dtype, void **kernel);
+tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
+                                      tern_dtype dtype, void **kernel);
 void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 
@@ -155,16 +155,16 @@ tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const cha
 tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
                                      bool *taken);
 tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken);
-tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
-                               bool *taken);
+tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_collective *list,
+                                  int k, bool *taken);
 static inline void *tern_cuda_memory_of(const tern_arg *x)
 {
     return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
 }
 /* With collective.c's tables: what NCCL has of it, and its call of device i. */
-bool tern_cuda_together_knows(const tern_together *t);
-ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t comm,
-                                     cudaStream_t stream);
+bool tern_cuda_collective_knows(const tern_collective *t);
+ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
+                                       cudaStream_t stream);
 tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, const char *call);
 extern const tern_links tern_cuda_links; /* links.c */
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,

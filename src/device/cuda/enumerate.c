@@ -98,7 +98,7 @@ static tern_status describe(int index, tern_found *found, tern_text *notes, bool
     };
     tern_uuid_text(uuid.bytes, found->info.uuid);
     found->grouped = true;
-    found->narrow = true;
+    found->has_index32 = true;
     return TERN_OK;
 }
 

@@ -6,7 +6,7 @@
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
 #include "device/gemm_kernel.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "device/signature.h"
 #include <string.h>
 
@@ -51,12 +51,12 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
     const tern_arg args[] = TERN_GEMM_ARGS(g, &s);
     const int n = sizeof args / sizeof *args;
     tern_grid grid = tern_gemm_grid(g);
-    bool narrow = tern_is_narrow(args, n, 0);
+    bool narrow = tern_fits_index32(args, n, 0);
     void **kernel = &state->portable[g->dtype][narrow];
     if (!*kernel) {
         TERN_TRY(tern_signature_check(place, "matmul", "gemm", g->dtype, args, n));
-        TERN_TRY((narrow ? tern_cuda_resolve_narrow : tern_cuda_resolve)(place, "matmul", "gemm",
-                                                                         g->dtype, kernel));
+        TERN_TRY((narrow ? tern_cuda_resolve_index32 : tern_cuda_resolve)(place, "matmul", "gemm",
+                                                                          g->dtype, kernel));
     }
     return tern_cuda_launch(place, *kernel, &grid, args, n);
 }

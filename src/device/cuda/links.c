@@ -26,9 +26,9 @@ static int version(void)
     return tern_cuda.has_nccl && tern_cuda.ncclGetVersion(&number) == 0 ? number : 0;
 }
 
-static bool knows(const tern_together *t)
+static bool knows(const tern_collective *t)
 {
-    return tern_cuda.has_nccl && tern_cuda_together_knows(t);
+    return tern_cuda.has_nccl && tern_cuda_collective_knows(t);
 }
 
 static tern_status bus(tern_place *place, char text[TERN_LINK_BUS])
@@ -84,36 +84,36 @@ static tern_status open(tern_place *place, const void *made, int rank, int n, vo
 }
 
 /* To and from each rank that has something for this one, or is to have something of it. */
-static ncclResult_t exchange(const tern_cuda_link *l, const tern_together *t)
+static ncclResult_t exchange(const tern_cuda_link *l, const tern_collective *t)
 {
     const size_t bytes = (size_t)t->count * tern_dtype_size(t->dtype);
-    const bool every = t->kind == TERN_TOGETHER_ALL_TO_ALL, is_root = l->rank == t->root;
-    const bool gives = every || (is_root && t->kind == TERN_TOGETHER_SCATTER);
-    const bool takes = every || (is_root && t->kind == TERN_TOGETHER_GATHER);
+    const bool every = t->kind == TERN_COLLECTIVE_ALL_TO_ALL, is_root = l->rank == t->root;
+    const bool gives = every || (is_root && t->kind == TERN_COLLECTIVE_SCATTER);
+    const bool takes = every || (is_root && t->kind == TERN_COLLECTIVE_GATHER);
     const char *from = t->from->buffer ? tern_cuda_memory_of(t->from) : NULL;
     char *to = t->to->buffer ? tern_cuda_memory_of(t->to) : NULL;
     ncclResult_t code = 0;
     for (int peer = 0; peer < l->n && code == 0; peer++) {
-        if (gives || (t->kind == TERN_TOGETHER_GATHER && peer == t->root))
+        if (gives || (t->kind == TERN_COLLECTIVE_GATHER && peer == t->root))
             code = tern_cuda.ncclSend(from + (gives ? bytes * (size_t)peer : 0), bytes, ncclUint8,
                                       peer, l->comm, l->stream);
-        if (code == 0 && (takes || (t->kind == TERN_TOGETHER_SCATTER && peer == t->root)))
+        if (code == 0 && (takes || (t->kind == TERN_COLLECTIVE_SCATTER && peer == t->root)))
             code = tern_cuda.ncclRecv(to + (takes ? bytes * (size_t)peer : 0), bytes, ncclUint8,
                                       peer, l->comm, l->stream);
     }
     return code;
 }
 
-static tern_status begin(void *link, const tern_together *t, void *event)
+static tern_status begin(void *link, const tern_collective *t, void *event)
 {
     tern_cuda_link *l = link;
     TERN_TRY(tern_cuda_enter(l->place));
     if (event)
         CUDA_TRY(l->place, cudaStreamWaitEvent(l->stream, event, 0));
     TERN_TRY(check(l, tern_cuda.ncclGroupStart(), "ncclGroupStart"));
-    ncclResult_t code = t->kind >= TERN_TOGETHER_GATHER
+    ncclResult_t code = t->kind >= TERN_COLLECTIVE_GATHER
                             ? exchange(l, t)
-                            : tern_cuda_together_call(t, 0, l->comm, l->stream);
+                            : tern_cuda_collective_call(t, 0, l->comm, l->stream);
     const ncclResult_t end = tern_cuda.ncclGroupEnd();
     l->state = BEGUN;
     TERN_TRY(check(l, code, "collective"));

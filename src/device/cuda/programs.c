@@ -6,7 +6,7 @@
 #include "base/ending.h"
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
-#include "device/packs.h"
+#include "device/program_archive.h"
 #include "device/sources.h"
 #include <stdio.h>
 #include <string.h>
@@ -226,7 +226,7 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
     tern_status status = build(place, source, &t, &key, kernel);
     tern_build_end(&key);
     if (status == TERN_OK)
-        tern_pack_note(place, &key);
+        tern_program_archive_note(place, &key);
     return status;
 }
 
@@ -259,8 +259,8 @@ tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *n
     return resolve(place, file, name, dtype, false, kernel);
 }
 
-tern_status tern_cuda_resolve_narrow(tern_place *place, const char *file, const char *name,
-                                     tern_dtype dtype, void **kernel)
+tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
+                                      tern_dtype dtype, void **kernel)
 {
     return resolve(place, file, name, dtype, true, kernel);
 }

@@ -5,7 +5,7 @@
  * otherwise. */
 #include "base/checked.h"
 #include "device/device.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "device/opencl/gemm.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -140,10 +140,11 @@ static bool is_narrow(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
     const tern_arg args[] = {c->x, c->weight, c->y, TERN_ARG_STRUCT(tern_conv_shape, s)};
-    if (!tern_is_narrow(args, sizeof args / sizeof *args, 0))
+    if (!tern_fits_index32(args, sizeof args / sizeof *args, 0))
         return false;
     for (int d = 0; d < 3; d++)
-        if (s->in[d] + 2 * s->padding[d] + (s->window[d] - 1) * s->dilation[d] >= tern_narrow_limit)
+        if (s->in[d] + 2 * s->padding[d] + (s->window[d] - 1) * s->dilation[d] >=
+            tern_index32_limit)
             return false;
     return true;
 }

@@ -367,7 +367,7 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         tern_cl_state *s = make_state(&devices.of[i], info, &answers);
         all[made].state = s;
         all[made].lazy = s && s->is_lazy;
-        all[made].narrow = s && !s->cpu_form; /* processors compute with 64 bits as fast */
+        all[made].has_index32 = s && !s->cpu_form; /* processors compute with 64 bits as fast */
         all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
             !s->platform_version) {

@@ -2,7 +2,7 @@
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/gemm_kernel.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "device/opencl/gemm.h"
 #include "device/signature.h"
 #include "device/sources.h"
@@ -167,7 +167,7 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
                              .tile = *tile,
                              .dtype = g->dtype,
                              .layout = tern_cl_layout(g),
-                             .narrow = tern_is_narrow(args, n, 0)};
+                             .narrow = tern_fits_index32(args, n, 0)};
     const int64_t rows = (int64_t)tile->down * tile->m, columns = (int64_t)tile->across * tile->n;
     tern_cl_kernel *kernel;
     TERN_TRY(tern_cl_tile_kernel(place, state, u, &kernel));

@@ -211,8 +211,8 @@ void tern_cl_staged_free(tern_cl_state *state);
 void tern_cl_info_release(const tern_device_info *info, tern_cl_state *state);
 void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
-tern_status tern_cl_resolve_narrow(tern_place *place, const char *file, const char *name,
-                                   tern_dtype dtype, void **kernel);
+tern_status tern_cl_resolve_index32(tern_place *place, const char *file, const char *name,
+                                    tern_dtype dtype, void **kernel);
 /* Either, for a launch of the backend's own; slots [2]. */
 tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char *name,
                                 tern_dtype dtype, const tern_arg *args, int n, void *slots[2],

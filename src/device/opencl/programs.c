@@ -1,6 +1,6 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel, or a bundle of those that a training needs. PoCL takes 1 s for a process's
+ * In the cpu form one program is one kernel, or a program group of those that a training needs. PoCL takes 1 s for a process's
  * first program, 0.05 s for each later one (and 0.2 s more where it reads its own declarations of OpenCL C, see
  * enumerate.c), 0.02 s for each kernel in it, and 0.1 to 0.4 s for the machine code of a kernel that is launched. A binary
  * would have it make other machine code first, for groups of any size, which no launch takes: its programs are left to
@@ -8,10 +8,10 @@
  * at starting. */
 #include "base/dtype.h"
 #include "device/builds.h"
-#include "device/bundles.h"
-#include "device/packs.h"
+#include "device/program_groups.h"
+#include "device/program_archive.h"
 #include "device/signature.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
 #include <stdio.h>
@@ -22,19 +22,19 @@ enum { GROUP = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* The program of a kernel, or of the bundle that it is in. */
+/* The program of a kernel, or of the program group that it is in. */
 typedef struct unit {
     const char *file, *kernel; /* without its type */
-    const char *bundle;        /* NULL: none */
+    const char *program_group; /* NULL: none */
     tern_dtype dtype;
-    size_t group;
+    size_t work_group;
     bool noopt;  /* without the driver's optimizer (doctor.c), and alone */
     bool narrow; /* indices of 32 bits */
 } unit;
 
-static bool is_member(const unit *u, const tern_bundle_row *row)
+static bool is_member(const unit *u, const tern_program_group_row *row)
 {
-    return row->shares && strcmp(row->bundle, u->bundle) == 0;
+    return row->shares && strcmp(row->group, u->program_group) == 0;
 }
 
 /* See TERN_KERNEL in prelude_opencl_cpu.h. */
@@ -62,12 +62,13 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     tern_sources_seen seen = {0};
     tern_text kernels = {0};
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
-                  u->group, tern_place_info(place)->has_f64, s->atomics64);
+                  u->work_group, tern_place_info(place)->has_f64, s->atomics64);
     if (u->narrow)
         tern_text_add(text, "#define TERN_IDX32 1\n");
-    if (s->cpu_form && !u->bundle)
+    if (s->cpu_form && !u->program_group)
         add_pick(text, &kernels, u, u->kernel);
-    for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
+    for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
+         row++)
         if (is_member(u, row))
             add_pick(text, &kernels, u, row->kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
@@ -81,9 +82,10 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     tern_source_add(text, &seen, "math_names.h");
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
     seen.kernels = kernels.data;
-    if (!u->bundle)
+    if (!u->program_group)
         add_family(text, &seen, u->file);
-    for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
+    for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
+         row++)
         if (is_member(u, row))
             add_family(text, &seen, row->file);
     text->failed |= kernels.failed;
@@ -200,7 +202,7 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
     tern_cache_let_go(claim, &key);
     tern_build_end(&key);
     if (status == TERN_OK && source->keep != TERN_CL_KEEP_NOT)
-        tern_pack_note(place, &key);
+        tern_program_archive_note(place, &key);
     return status;
 }
 
@@ -278,14 +280,14 @@ static unit unit_of(tern_place *place, const char *file, const char *name, tern_
     const tern_cl_way_around *way = tern_cl_doctor_way(place, full);
     size_t most = way && way->group && way->group < GROUP ? way->group : GROUP;
     unit u = {.file = file, .kernel = name, .dtype = dtype, .noopt = way && way->group == 0};
-    u.group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
+    u.work_group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
     return u;
 }
 
-/* What is in a program: a bundle, a family; NULL: one kernel. */
+/* What is in a program: a program group, a family; NULL: one kernel. */
 static const char *contents(const tern_cl_state *s, const unit *u)
 {
-    return u->noopt ? NULL : u->bundle ? u->bundle : s->cpu_form ? NULL : u->file;
+    return u->noopt ? NULL : u->program_group ? u->program_group : s->cpu_form ? NULL : u->file;
 }
 
 /* The program that a kernel is in, if another of its kernels was resolved before; or NULL. */
@@ -295,8 +297,8 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
     const char *family = contents(s, u);
     pthread_mutex_lock(&s->lock);
     for (tern_cl_kernel *k = family ? s->kernels : NULL; k && !program; k = k->next)
-        if (k->group == u->group && k->dtype == u->dtype && k->narrow == u->narrow && k->family &&
-            strcmp(k->family, family) == 0)
+        if (k->group == u->work_group && k->dtype == u->dtype && k->narrow == u->narrow &&
+            k->family && strcmp(k->family, family) == 0)
             program = k->program;
     pthread_mutex_unlock(&s->lock);
     return program;
@@ -318,7 +320,7 @@ static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *tex
     return (tern_cl_source){text->data, u->noopt ? w->plain : s->own_options, w->title, s->keep};
 }
 
-/* A program for this kernel, its family or its bundle, for work-groups of u->group. */
+/* A program for this kernel, its family or its program group, for work-groups of u->work_group. */
 static tern_status build_library(tern_place *place, const unit *u, cl_program *program)
 {
     words w;
@@ -332,20 +334,20 @@ static tern_status build_library(tern_place *place, const unit *u, cl_program *p
     return status;
 }
 
-/* The bundle that a kernel shares a program with, or NULL. */
-static const tern_bundle_row *row_of(const tern_cl_state *s, const unit *u)
+/* The program group that a kernel shares a program with, or NULL. */
+static const tern_program_group_row *row_of(const tern_cl_state *s, const unit *u)
 {
-    const tern_bundle_row *row =
-        s->is_lazy && !u->noopt ? tern_bundle_of(u->file, u->kernel) : NULL;
+    const tern_program_group_row *row =
+        s->is_lazy && !u->noopt ? tern_program_group_of(u->file, u->kernel) : NULL;
     return row && row->shares ? row : NULL;
 }
 
-/* A bundle is begun by a kernel that tells of a training, and serves all that are in it. */
-static const char *bundle_for(tern_cl_state *s, unit *u)
+/* A program group is begun by a kernel that tells of a training, and serves all that are in it. */
+static const char *group_for(tern_cl_state *s, unit *u)
 {
-    const tern_bundle_row *row = row_of(s, u);
-    u->bundle = row ? row->bundle : NULL;
-    return row && (row->opens || shared_program(s, u)) ? row->bundle : NULL;
+    const tern_program_group_row *row = row_of(s, u);
+    u->program_group = row ? row->group : NULL;
+    return row && (row->opens || shared_program(s, u)) ? row->group : NULL;
 }
 
 static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
@@ -360,17 +362,17 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     unit u = unit_of(place, file, name, dtype);
     u.narrow = narrow;
-    u.bundle = bundle_for(s, &u);
+    u.program_group = group_for(s, &u);
     for (;;) {
         cl_program program;
         tern_cl_kernel *k;
-        size_t limit = u.group;
+        size_t limit = u.work_group;
         TERN_TRY(build_library(place, &u, &program));
         TERN_TRY(tern_cl_kernel_make(place, program, full, &k));
         CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
                                   &limit, NULL));
-        if (limit >= u.group || limit == 0) {
-            k->group = u.group;
+        if (limit >= u.work_group || limit == 0) {
+            k->group = u.work_group;
             k->narrow = narrow;
             k->family = contents(s, &u);
             k->dtype = dtype;
@@ -382,8 +384,8 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
             return TERN_OK;
         }
         tern_cl_kernel_free(k); /* too big for the device: smaller groups */
-        while (u.group > limit)
-            u.group /= 2;
+        while (u.work_group > limit)
+            u.work_group /= 2;
     }
 }
 
@@ -393,8 +395,8 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
     return resolve(place, file, name, dtype, false, kernel);
 }
 
-tern_status tern_cl_resolve_narrow(tern_place *place, const char *file, const char *name,
-                                   tern_dtype dtype, void **kernel)
+tern_status tern_cl_resolve_index32(tern_place *place, const char *file, const char *name,
+                                    tern_dtype dtype, void **kernel)
 {
     return resolve(place, file, name, dtype, true, kernel);
 }
@@ -403,7 +405,7 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
                                 tern_dtype dtype, const tern_arg *args, int n, void *slots[2],
                                 void **kernel)
 {
-    bool narrow = !tern_cl_state_of(place)->cpu_form && tern_is_narrow(args, n, 0);
+    bool narrow = !tern_cl_state_of(place)->cpu_form && tern_fits_index32(args, n, 0);
     if (!slots[narrow]) {
         TERN_TRY(tern_signature_check(place, file, name, dtype, args, n));
         TERN_TRY(resolve(place, file, name, dtype, narrow, &slots[narrow]));
@@ -420,8 +422,8 @@ void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char 
     words w;
     unit u = unit_of(place, file, name, dtype);
     u.narrow = !s->cpu_form;
-    const tern_bundle_row *row = row_of(s, &u);
-    u.bundle = row ? row->bundle : NULL;
+    const tern_program_group_row *row = row_of(s, &u);
+    u.program_group = row ? row->group : NULL;
     tern_cl_source source = source_of(place, &u, &text, &w);
     if (!text.failed)
         tern_cl_build_ahead(place, &source);

@@ -43,13 +43,13 @@ static void places_of(tern_tensor *const *x, int n, tern_place **places)
 }
 
 /* By the library that all devices have in common; *taken is false where they have none. */
-static tern_status by_vendor(tern_together_kind kind, tern_dist_op op, tern_tensor *const *from,
+static tern_status by_vendor(tern_collective_kind kind, tern_dist_op op, tern_tensor *const *from,
                              tern_tensor *const *to, int n, int64_t count, bool *taken)
 {
-    tern_place *places[TERN_MOST_TOGETHER];
-    tern_arg in[TERN_MOST_TOGETHER], out[TERN_MOST_TOGETHER];
+    tern_place *places[TERN_MOST_COLLECTIVE_DEVICES];
+    tern_arg in[TERN_MOST_COLLECTIVE_DEVICES], out[TERN_MOST_COLLECTIVE_DEVICES];
     *taken = false;
-    if (n < 2 || n > TERN_MOST_TOGETHER)
+    if (n < 2 || n > TERN_MOST_COLLECTIVE_DEVICES)
         return TERN_OK;
     for (int i = 0; i < n; i++) {
         if (from[i]->storage->place != to[i]->storage->place)
@@ -58,13 +58,13 @@ static tern_status by_vendor(tern_together_kind kind, tern_dist_op op, tern_tens
         in[i] = tern_arg_tensor(from[i]);
         out[i] = tern_arg_tensor(to[i]);
     }
-    const tern_together t = {.kind = kind,
-                             .op = tern_plain_op(to[0]->dtype, op),
-                             .dtype = to[0]->dtype,
-                             .count = count,
-                             .from = in,
-                             .to = out};
-    TERN_TRY(tern_launch_together(places, n, &t, 1, taken));
+    const tern_collective t = {.kind = kind,
+                               .op = tern_plain_op(to[0]->dtype, op),
+                               .dtype = to[0]->dtype,
+                               .count = count,
+                               .from = in,
+                               .to = out};
+    TERN_TRY(tern_launch_collectives(places, n, &t, 1, taken));
     for (int i = 0; *taken && i < n; i++)
         tern_bump_version(to[i]);
     return TERN_OK;
@@ -96,7 +96,7 @@ static tern_status all_reduce(const char *function, tern_tensor *const *x, int n
     TERN_TRY(tern_check_sum(function, x[0]->dtype, op));
     if (n == 1 || x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_REDUCE, op, x, x, n, x[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_COLLECTIVE_ALL_REDUCE, op, x, x, n, x[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     const uint64_t failures = tern_failures();
@@ -156,7 +156,7 @@ tern_status tern_all_gather_(tern_tensor *const *out, tern_tensor *const *x, int
     TERN_TRY(check_parts("tern_all_gather_", out, x, n));
     if (x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_GATHER, TERN_DIST_SUM, x, out, n, x[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_COLLECTIVE_ALL_GATHER, TERN_DIST_SUM, x, out, n, x[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     tern_status status = TERN_OK;
@@ -187,7 +187,7 @@ static tern_status reduce_scatter(const char *function, tern_tensor *const *out,
     TERN_TRY(tern_check_sum(function, x[0]->dtype, op));
     if (x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_REDUCE_SCATTER, op, x, out, n, out[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_COLLECTIVE_REDUCE_SCATTER, op, x, out, n, out[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     tern_status status = TERN_OK;

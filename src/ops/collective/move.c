@@ -67,8 +67,8 @@ tern_status tern_move_each(tern_tensor *const *x, tern_place *const *to, int n, 
 
 /* Distinct devices that may work together, and which of a list stand for them. */
 typedef struct island {
-    tern_place *place[TERN_MOST_TOGETHER];
-    int at[TERN_MOST_TOGETHER], n; /* at -1: none does */
+    tern_place *place[TERN_MOST_COLLECTIVE_DEVICES];
+    int at[TERN_MOST_COLLECTIVE_DEVICES], n; /* at -1: none does */
 } island;
 
 static int find(const island *s, const tern_place *place)
@@ -82,7 +82,7 @@ static int find(const island *s, const tern_place *place)
 /* The kind's devices of the list, in the order of their names, so that libraries see one order. */
 static void add(island *s, tern_place *place, int at)
 {
-    if (s->n == TERN_MOST_TOGETHER || find(s, place) >= 0)
+    if (s->n == TERN_MOST_COLLECTIVE_DEVICES || find(s, place) >= 0)
         return;
     int i = s->n++;
     for (; i > 0 && strcmp(tern_place_text(place), tern_place_text(s->place[i - 1])) < 0; i--) {
@@ -109,7 +109,7 @@ static tern_status send_within(const island *s, int root, tern_tensor *const *x,
                                tern_tensor **out, bool *taken)
 {
     const int all = k * s->n;
-    tern_together list[k];
+    tern_collective list[k];
     tern_arg from[all], to[all];
     tern_tensor *made[all];
     int used = 0;
@@ -130,17 +130,17 @@ static tern_status send_within(const island *s, int root, tern_tensor *const *x,
             to[used * s->n + i] = tern_arg_tensor(y);
             from[used * s->n + i] = i == root ? tern_arg_tensor(x[j]) : to[used * s->n + i];
         }
-        list[used] = (tern_together){.kind = TERN_TOGETHER_BROADCAST,
-                                     .dtype = x[j]->dtype,
-                                     .count = x[j]->numel,
-                                     .root = root,
-                                     .from = &from[used * s->n],
-                                     .to = &to[used * s->n]};
+        list[used] = (tern_collective){.kind = TERN_COLLECTIVE_BROADCAST,
+                                       .dtype = x[j]->dtype,
+                                       .count = x[j]->numel,
+                                       .root = root,
+                                       .from = &from[used * s->n],
+                                       .to = &to[used * s->n]};
         used++;
     }
     *taken = false;
     if (used)
-        TERN_TRY(tern_launch_together(s->place, s->n, list, used, taken));
+        TERN_TRY(tern_launch_collectives(s->place, s->n, list, used, taken));
     for (int j = 0, row = 0; j < k && *taken; j++)
         for (int i = 0; x[j]->numel && i < s->n; i += 1) {
             if (s->at[i] >= 0 && i != root)
@@ -300,7 +300,7 @@ static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, con
 {
     island s;
     tern_place *places[n];
-    tern_arg from[TERN_MOST_TOGETHER], into[TERN_MOST_TOGETHER];
+    tern_arg from[TERN_MOST_COLLECTIVE_DEVICES], into[TERN_MOST_COLLECTIVE_DEVICES];
     bool taken = false;
     for (int i = 0; i < n; i++)
         places[i] = x[i]->storage->place;
@@ -318,14 +318,14 @@ static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, con
         from[i] = tern_arg_tensor(x[s.at[i]]);
         into[i] = i == root ? tern_arg_tensor(made) : from[i];
     }
-    const tern_together t = {.kind = TERN_TOGETHER_REDUCE,
-                             .op = op == TERN_DIST_AVG ? TERN_DIST_SUM : op,
-                             .dtype = x[0]->dtype,
-                             .count = x[0]->numel,
-                             .root = root,
-                             .from = from,
-                             .to = into};
-    TERN_TRY(tern_launch_together(s.place, s.n, &t, 1, &taken));
+    const tern_collective t = {.kind = TERN_COLLECTIVE_REDUCE,
+                               .op = op == TERN_DIST_AVG ? TERN_DIST_SUM : op,
+                               .dtype = x[0]->dtype,
+                               .count = x[0]->numel,
+                               .root = root,
+                               .from = from,
+                               .to = into};
+    TERN_TRY(tern_launch_collectives(s.place, s.n, &t, 1, &taken));
     for (int i = 0; i < s.n && taken; i++)
         in_it[s.at[i]] = true;
     *sum = taken ? made : NULL;

@@ -109,9 +109,9 @@ static uint32_t saves(const tern_call *call)
 static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
                            tern_tensor *bias);
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
-/* home: where it is to lie; NULL: anywhere. */
+/* grad_out: where it is to lie; NULL: anywhere. */
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y,
-                                tern_tensor *home);
+                                tern_tensor *grad_out);
 
 /* x in the format of this call. */
 static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
@@ -259,11 +259,11 @@ static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tenso
     return tern_apply(&x_op, in, 2, &own, sizeof own);
 }
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y,
-                                tern_tensor *home)
+                                tern_tensor *grad_out)
 {
     tern_tensor *in[] = {x, y}, *weight = NULL;
     const conv_attributes own = bring(at, in);
-    tern_apply_into(&weight_op, in, 2, &own, sizeof own, &weight, 1, &home);
+    tern_apply_into(&weight_op, in, 2, &own, sizeof own, &weight, 1, &grad_out);
     return weight;
 }
 

@@ -150,7 +150,7 @@ static const tern_op cat_op = {.name = "cat",
                                .forward = cat_forward,
                                .backward = cat_backward};
 
-/* The list itself, before the door looks at its members. */
+/* The list itself, before the dispatcher looks at its members. */
 static bool list(tern_tensor *const *tensors, int n, const char *function)
 {
     if (!tensors || n < 1) {

@@ -195,14 +195,14 @@ static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums
 }
 
 static tern_status make(tern_tensor *dy, tern_tensor *x, gradients what, tern_tensor **dw_db,
-                        tern_tensor *const *home)
+                        tern_tensor *const *grad_out)
 {
     return tern_apply_into(&gradient_op, (tern_tensor *[]){dy, x}, 2, &what, sizeof what, dw_db,
-                           what.sums ? 2 : 1, home);
+                           what.sums ? 2 : 1, grad_out);
 }
 
 tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
-                                  tern_tensor *const home[2])
+                                  tern_tensor *const grad_out[2])
 {
     tern_product p = linear_product(x->ndim, 2);
     gradients what;
@@ -210,10 +210,10 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     dw_db[0] = dw_db[1] = NULL;
     TERN_TRY(choose(dy, x, true, wide, &what, &fits));
     if (fits)
-        TERN_TRY(make(dy, x, what, dw_db, home));
+        TERN_TRY(make(dy, x, what, dw_db, grad_out));
     tern_shape columns = {1, {dy->shape[dy->ndim - 1]}};
     if (!dw_db[0])
-        dw_db[0] = tern_product_dy(&p, dy, x, 2, home[0]);
+        dw_db[0] = tern_product_dy(&p, dy, x, 2, grad_out[0]);
     if (!dw_db[1])
         dw_db[1] = tern_sum_to(dy, &columns);
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();

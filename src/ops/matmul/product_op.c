@@ -46,10 +46,10 @@ static const tern_op product_op = {
 };
 
 static tern_tensor *product_into(const tern_product *p, tern_tensor *x, tern_tensor *y,
-                                 tern_tensor *home)
+                                 tern_tensor *grad_out)
 {
     tern_tensor *out = NULL;
-    tern_apply_into(&product_op, (tern_tensor *[]){x, y}, 2, p, sizeof *p, &out, 1, &home);
+    tern_apply_into(&product_op, (tern_tensor *[]){x, y}, 2, p, sizeof *p, &out, 1, &grad_out);
     return out;
 }
 
@@ -74,7 +74,7 @@ tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tens
 /* dB = A^T dC, or dy = dC^T A for a transposed y. Where x is a batch and y a single matrix, the
  * sum over the batch is part of the product, not a reduction after it. */
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim,
-                             tern_tensor *home)
+                             tern_tensor *grad_out)
 {
     tern_product d = {.alpha = p->alpha, .drop = p->insert[1]};
     int out = p->transpose[1] ? 0 : 1;
@@ -85,5 +85,5 @@ tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tens
     bool x_stack = x->ndim + tern_dims_in(p->insert[0]) > 2,
          y_stack = y_ndim + tern_dims_in(p->insert[1]) > 2;
     d.sum = !p->sum && !p->transpose[0] && x_stack && !y_stack;
-    return out ? product_into(&d, x, dout, home) : product_into(&d, dout, x, home);
+    return out ? product_into(&d, x, dout, grad_out) : product_into(&d, dout, x, grad_out);
 }

@@ -420,7 +420,7 @@ static tern_status expand_infer(tern_call *call)
     return tern_shape_numel(&r->shape, "tern_expand") < 0 ? TERN_ERR_SHAPE : TERN_OK;
 }
 
-/* The door sums gradients of repeated elements. */
+/* The dispatcher sums gradients of repeated elements. */
 static tern_status expand_backward(tern_gradient *g)
 {
     g->din[0] = g->dout[0];

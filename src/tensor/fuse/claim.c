@@ -9,7 +9,7 @@ bool tern_fuse_claim(const tern_backward_pass *w, tern_arrival *a)
     tern_history *history = a->leaf->history;
     pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
     tern_leaf *leaf = history->leaf;
-    a->claimed = !history->grad && leaf->home && !leaf->writer;
+    a->claimed = !history->grad && leaf->bucket_view && !leaf->writer;
     if (a->claimed)
         leaf->writer = w;
     pthread_mutex_unlock(lock);

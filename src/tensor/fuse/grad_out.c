@@ -9,10 +9,10 @@
 static tern_tensor *bucket_view(tern_backward_pass *w, const tern_edge *edge)
 {
     tern_history *h = edge->leaf ? edge->leaf->history : NULL;
-    if (!h || !h->leaf || !h->leaf->home || h->hooks || w->create || w->wanted)
+    if (!h || !h->leaf || !h->leaf->bucket_view || h->hooks || w->create || w->wanted)
         return NULL;
     tern_arrival *a = tern_pass_leaf(w, edge->leaf);
-    return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->home : NULL;
+    return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->bucket_view : NULL;
 }
 
 /* Whether node's backward may read from the same memory: the gradient of a step before may be an

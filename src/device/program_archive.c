@@ -1,6 +1,6 @@
-/* packs.c -- files of compiled programs: a head, what they were made for as text, then the entries of the cache, each
+/* program_archive.c -- files of compiled programs: a head, what they were made for as text, then the entries of the cache, each
  * its key, its size and its bytes. All is looked at before anything is taken. */
-#include "device/packs.h"
+#include "device/program_archive.h"
 #include "base/error.h"
 #include "base/warning.h"
 #include "device/place.h"
@@ -47,7 +47,7 @@ static bool is_noted(const tern_place *place, const tern_cache_key *key)
 }
 
 /* Without memory it is left out. */
-void tern_pack_note(const tern_place *place, const tern_cache_key *key)
+void tern_program_archive_note(const tern_place *place, const tern_cache_key *key)
 {
     pthread_mutex_lock(&used.lock);
     if (!is_noted(place, key)) {
@@ -222,7 +222,7 @@ static int64_t take(const tern_place *place, const head *h, const unsigned char 
         memcpy(&e, at, sizeof e);
         at += sizeof e;
         if (tern_cache_has(&e.key) || tern_cache_keep(&e.key, at, (size_t)e.bytes)) {
-            tern_pack_note(place, &e.key);
+            tern_program_archive_note(place, &e.key);
             taken++;
         }
         at += e.bytes;

@@ -1,4 +1,4 @@
-/* door.c -- where all that a device is given to do passes. */
+/* dispatch.c -- where all that a device is given to do passes. */
 #include "device/work.h"
 #include "base/debug.h"
 #include "base/profile.h"
@@ -22,9 +22,9 @@ static tern_status run(tern_place *place, const tern_work *work, bool *taken)
         return b->vendor->convolution(place, work->what.convolution, taken);
     case TERN_WORK_ATTENTION:
         return b->vendor->attention(place, work->what.attention, taken);
-    case TERN_WORK_TOGETHER:
-        return b->vendor->together(work->what.together.places, work->what.together.n,
-                                   work->what.together.list, work->what.together.k, taken);
+    case TERN_WORK_COLLECTIVE:
+        return b->vendor->collectives(work->what.collectives.places, work->what.collectives.n,
+                                      work->what.collectives.list, work->what.collectives.k, taken);
     case TERN_WORK_COPY:
         return b->copy(place, work->what.copy.from, work->what.copy.from_at, work->what.copy.to,
                        work->what.copy.to_at, work->what.copy.bytes);
@@ -49,7 +49,7 @@ static const char *name_of(const tern_work *work, char text[64])
     static const char *const names[] = {
         [TERN_WORK_USER] = "a kernel of the program's", [TERN_WORK_GEMM] = "a matrix product",
         [TERN_WORK_CONVOLUTION] = "a convolution",      [TERN_WORK_ATTENTION] = "an attention",
-        [TERN_WORK_TOGETHER] = "a collective",          [TERN_WORK_COPY] = "a copy",
+        [TERN_WORK_COLLECTIVE] = "a collective",        [TERN_WORK_COPY] = "a copy",
         [TERN_WORK_ZERO] = "a fill with zeros"};
     if (work->kind != TERN_WORK_KERNEL)
         return names[work->kind];
@@ -101,9 +101,9 @@ tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken
                               : tern_work_run(place, work, &done));
     if (taken)
         *taken = done;
-    if (work->kind == TERN_WORK_TOGETHER)
-        for (int i = 0; done && i < work->what.together.n; i++)
-            count_launch(work->what.together.places[i]);
+    if (work->kind == TERN_WORK_COLLECTIVE)
+        for (int i = 0; done && i < work->what.collectives.n; i++)
+            count_launch(work->what.collectives.places[i]);
     else if (done && work->kind < TERN_WORK_COPY)
         count_launch(place);
     return TERN_OK;

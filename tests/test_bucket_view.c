@@ -1,4 +1,4 @@
-/* test_leaf_home.c -- places of their own for gradients: views of a bucket, where products make them. */
+/* test_bucket_view.c -- places of their own for gradients: views of a bucket, where products make them. */
 #include "support.h"
 #include "tensor/fuse/chain.h"
 #include "tensor/leaf.h"
@@ -20,14 +20,14 @@ static void a_gradient_lies_where_it_is_told(void **state)
         tern_tensor *bucket = tern_zeros(SHAPE(5), TERN_F32, device);
         tern_tensor *m = tern_requires_grad_(tern_ones(SHAPE(1, 3), TERN_F32, device), true);
         tern_tensor *a = leaf(device, 1, 2);
-        tern_tensor *home = tern_storage_view(bucket, SHAPE(2), NULL, 3);
-        assert_ok(tern_set_grad_home(m, tern_storage_view(bucket, SHAPE(1, 3), NULL, 0)));
-        assert_ok(tern_set_grad_home(a, home));
-        assert_ptr_equal(tern_grad_home(a), home);
+        tern_tensor *view = tern_storage_view(bucket, SHAPE(2), NULL, 3);
+        assert_ok(tern_set_grad_bucket_view(m, tern_storage_view(bucket, SHAPE(1, 3), NULL, 0)));
+        assert_ok(tern_set_grad_bucket_view(a, view));
+        assert_ptr_equal(tern_grad_bucket_view(a), view);
         for (int time = 0; time < 3; time++) {
             tern_tensor *y = tern_add(tern_sum(tern_mul(a, a)), tern_sum(m));
             assert_ok(tern_backward(y));
-            assert_ptr_equal(tern_grad(a), home);
+            assert_ptr_equal(tern_grad(a), view);
             assert_values(bucket, 1, 1, 1, 2, 4);
             assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
             assert_values(bucket, 1, 1, 1, 4, 8);
@@ -42,14 +42,14 @@ static void a_gradient_lies_where_it_is_told(void **state)
         }
         assert_ok(tern_set_grad(a, tern_ones(SHAPE(2), TERN_F32, device)));
         assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
-        assert_ptr_equal(tern_grad(a), home);
-        assert_values(home, 3, 5);
-        assert_int_equal(tern_set_grad_home(a, m), TERN_ERR_ARGUMENT);
-        assert_error(TERN_ERR_ARGUMENT, "a home of [1, 3]");
-        assert_ok(tern_set_grad_home(a, NULL));
+        assert_ptr_equal(tern_grad(a), view);
+        assert_values(view, 3, 5);
+        assert_int_equal(tern_set_grad_bucket_view(a, m), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "a bucket view of [1, 3]");
+        assert_ok(tern_set_grad_bucket_view(a, NULL));
         assert_ok(tern_set_grad(a, NULL));
         assert_ok(tern_backward(tern_sum(tern_mul(a, a))));
-        assert_ptr_not_equal(tern_grad(a), home);
+        assert_ptr_not_equal(tern_grad(a), view);
     }
 }
 
@@ -179,7 +179,7 @@ static void products_make_gradients_in_place(void **state)
             tern_tensor *x = tern_randn(SHAPE(32, 8), TERN_F32, device);
             tern_tensor *w = tern_requires_grad_(tern_randn(ways[i].shape, TERN_F32, device), true);
             tern_tensor *bucket = tern_zeros(SHAPE(100), TERN_F32, device);
-            tern_tensor *home = tern_storage_view(bucket, ways[i].shape, NULL, 16);
+            tern_tensor *view = tern_storage_view(bucket, ways[i].shape, NULL, 16);
             tern_tensor *loss =
                 tern_sum(tern_exp(tern_mul_scalar(ways[i].call(x, w), TERN_SCALAR(0.1))));
             const tern_backward_options again = {.retain_graph = true};
@@ -188,38 +188,38 @@ static void products_make_gradients_in_place(void **state)
             const uint64_t without = blocks_of_walk(device, loss);
             tern_tensor *wanted = tern_clone(tern_grad(w));
             assert_ok(tern_set_grad(w, NULL));
-            assert_ok(tern_set_grad_home(w, home));
+            assert_ok(tern_set_grad_bucket_view(w, view));
             const uint64_t within = blocks_of_walk(device, loss);
             if (ways[i].whole)
                 assert_int_equal(without - within, 1);
-            assert_ptr_equal(tern_grad(w), home);
-            assert_true(tern_equal(home, wanted));
+            assert_ptr_equal(tern_grad(w), view);
+            assert_true(tern_equal(view, wanted));
             assert_ok(tern_backward_with(loss, &again)); /* added to it */
-            assert_true(tern_equal(home, tern_mul_scalar(wanted, TERN_SCALAR(2))));
-            tern_tensor *caught = NULL, *kept = tern_clone(home);
+            assert_true(tern_equal(view, tern_mul_scalar(wanted, TERN_SCALAR(2))));
+            tern_tensor *caught = NULL, *kept = tern_clone(view);
             const tern_autograd_grad_options retain = {.retain_graph = true};
             assert_ok(tern_set_grad(w, NULL));
             assert_ok(tern_autograd_grad(&loss, 1, &w, 1, &caught, &retain));
-            assert_true(tern_equal(caught, wanted) && tern_equal(home, kept));
+            assert_true(tern_equal(caught, wanted) && tern_equal(view, kept));
             const int hook = tern_register_hook(w, twice, NULL);
             assert_ok(tern_backward_with(loss, &again));
-            assert_ptr_equal(tern_grad(w), home);
-            assert_true(tern_equal(home, kept));
+            assert_ptr_equal(tern_grad(w), view);
+            assert_true(tern_equal(view, kept));
             assert_ok(tern_remove_hook(w, hook));
             assert_ok(tern_set_grad(w, NULL));
             assert_ok(tern_backward_with(loss, &(tern_backward_options){.create_graph = true}));
             assert_true(tern_allclose(tern_grad(w), wanted, 1e-5, 1e-5, false));
-            assert_true(tern_equal(home, kept));
+            assert_true(tern_equal(view, kept));
             assert_values(tern_narrow(bucket, 0, 80, 1), 0); /* and nothing around it */
             assert_values(tern_narrow(bucket, 0, 15, 1), 0);
-            assert_ok(tern_set_grad_home(w, NULL));
+            assert_ok(tern_set_grad_bucket_view(w, NULL));
             assert_ok(tern_set_grad(w, NULL));
             let_go_of_others();
         }
 }
 
 typedef struct placed {
-    tern_tensor *x, *w, *bucket, *home;
+    tern_tensor *x, *w, *bucket, *view;
 } placed;
 
 /* A weight whose gradient lies in the middle of a bucket of sevens. */
@@ -228,8 +228,8 @@ static placed place(const char *device, int64_t rows)
     placed p = {tern_ones(SHAPE(rows, 8), TERN_F32, device),
                 tern_requires_grad_(tern_ones(SHAPE(8, 8), TERN_F32, device), true),
                 tern_full(SHAPE(100), TERN_SCALAR(7), TERN_F32, device), NULL};
-    p.home = tern_storage_view(p.bucket, SHAPE(8, 8), NULL, 16);
-    assert_ok(tern_set_grad_home(p.w, p.home));
+    p.view = tern_storage_view(p.bucket, SHAPE(8, 8), NULL, 16);
+    assert_ok(tern_set_grad_bucket_view(p.w, p.view));
     return p;
 }
 
@@ -242,7 +242,7 @@ static void unplace(const placed *p)
 {
     assert_true(all_are(tern_narrow(p->bucket, 0, 0, 16), 7)); /* nothing else was written */
     assert_true(all_are(tern_narrow(p->bucket, 0, 80, 20), 7));
-    assert_ok(tern_set_grad_home(p->w, NULL));
+    assert_ok(tern_set_grad_bucket_view(p->w, NULL));
     assert_ok(tern_set_grad(p->w, NULL));
 }
 
@@ -258,8 +258,8 @@ static void no_rows_are_zeros_in_place(void **state)
                                         : tern_conv1d(tern_view(p.x, SHAPE(0, 8, 1)),
                                                       tern_unsqueeze(p.w, 2), NULL, NULL);
             assert_ok(tern_backward(tern_sum(y)));
-            assert_ptr_equal(tern_grad(p.w), p.home);
-            assert_true(all_are(p.home, 0));
+            assert_ptr_equal(tern_grad(p.w), p.view);
+            assert_true(all_are(p.view, 0));
             unplace(&p);
         }
 }
@@ -272,17 +272,17 @@ static void what_was_there_may_be_an_operand(void **state)
     TERN_SCOPE {
         placed p = place(device, 8);
         assert_ok(tern_backward(tern_sum(tern_linear(p.x, p.w, NULL))));
-        assert_true(all_are(p.home, 8));
+        assert_true(all_are(p.view, 8));
         assert_ok(tern_set_grad(p.w, NULL));
         tern_tensor *y = tern_linear(p.x, p.w, NULL);
-        assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = p.home}));
-        assert_true(all_are(p.home, 64));
+        assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = p.view}));
+        assert_true(all_are(p.view, 64));
         assert_ok(tern_set_grad(p.w, NULL));
-        assert_ok(tern_backward(tern_sum(tern_linear(p.home, p.w, NULL))));
-        assert_true(all_are(p.home, 512));
+        assert_ok(tern_backward(tern_sum(tern_linear(p.view, p.w, NULL))));
+        assert_true(all_are(p.view, 512));
         /* Of another node it is gone when its turn comes. */
         assert_ok(tern_set_grad(p.w, NULL));
-        tern_tensor *older = tern_sum(tern_mul(p.w, p.home));
+        tern_tensor *older = tern_sum(tern_mul(p.w, p.view));
         tern_tensor *loss = tern_add(older, tern_sum(tern_linear(p.x, p.w, NULL)));
         assert_int_equal(tern_backward(loss), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "modified by an inplace operation");
@@ -314,8 +314,8 @@ static void walks_within_walks_add_up(void **state)
             tern_tensor *last = tern_sum(tern_linear(p.x, p.w, NULL));
             assert_true(tern_register_hook(between, walk_again, &p) > 0);
             assert_ok(tern_backward(tern_add(tern_add(first, last), tern_sum(between))));
-            assert_ptr_equal(tern_grad(p.w), p.home);
-            assert_true(all_are(p.home, 24 * time));
+            assert_ptr_equal(tern_grad(p.w), p.view);
+            assert_true(all_are(p.view, 24 * time));
         }
         unplace(&p);
     }

@@ -1,6 +1,6 @@
-/* test_narrow.c -- kernels with indices of 32 bits: which launches take them, and that both kinds give the same. */
+/* test_index32.c -- kernels with indices of 32 bits: which launches take them, and that both kinds give the same. */
 #include "device/device.h"
-#include "device/narrow.h"
+#include "device/index32.h"
 #include "support.h"
 #include "types_host.h"
 
@@ -10,13 +10,13 @@
 
 static bool narrow_with(tern_arg arg)
 {
-    return tern_is_narrow(&arg, 1, 1);
+    return tern_fits_index32(&arg, 1, 1);
 }
 
 static void launches_are_narrow_up_to_the_limit(void **state)
 {
     (void)state;
-    const int64_t limit = tern_narrow_limit;
+    const int64_t limit = tern_index32_limit;
     assert_true(limit == INT64_C(1) << 30);
     for (int64_t by = -1; by <= 1; by++) {
         tern_buffer halves = {.bytes = (size_t)(limit + by) * 2},
@@ -28,7 +28,7 @@ static void launches_are_narrow_up_to_the_limit(void **state)
         assert_int_equal(narrow_with(tern_arg_i64(limit + by)), by < 0);
         assert_int_equal(narrow_with(tern_arg_i64(-limit - by)), by < 0);
         assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_pool_shape, &pool)), by < 0);
-        assert_int_equal(tern_is_narrow(NULL, 0, limit + by), by < 0);
+        assert_int_equal(tern_fits_index32(NULL, 0, limit + by), by < 0);
     }
     assert_true(narrow_with(tern_arg_f32(1e30f))); /* no sizes */
     assert_true(narrow_with(tern_arg_u64(UINT64_MAX)));
@@ -54,12 +54,12 @@ static tern_tensor *sums_on(const char *device, int64_t n)
 static void a_second_program_only_beyond_the_limit(void **state)
 {
     (void)state;
-    const int64_t limit = tern_narrow_limit;
+    const int64_t limit = tern_index32_limit;
     FOR_EACH_DEVICE(device)
     {
         tern_place *place = tern_place_find(device, "test");
         assert_non_null(place);
-        tern_narrow_limit = 2000;
+        tern_index32_limit = 2000;
         TERN_SCOPE {
             assert_close(sums_on(device, 100), sums_on("cpu", 100), .abs = 1e-4, .rel = 1e-5);
             int small = programs_of(device);
@@ -71,7 +71,7 @@ static void a_second_program_only_beyond_the_limit(void **state)
             assert_close(sums_on(device, 900), sums_on("cpu", 900), .abs = 1e-3, .rel = 1e-5);
             assert_int_equal(programs_of(device), small + more);
         }
-        tern_narrow_limit = limit;
+        tern_index32_limit = limit;
     }
 }
 

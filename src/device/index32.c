@@ -1,11 +1,11 @@
-/* narrow.c -- which launches take indices of 32 bits. */
-#include "device/narrow.h"
+/* index32.c -- which launches take indices of 32 bits. */
+#include "device/index32.h"
 #include "types_host.h"
 #include <string.h>
 
 #include "shapes.h"
 
-int64_t tern_narrow_limit = INT64_C(1) << 30;
+int64_t tern_index32_limit = INT64_C(1) << 30;
 
 /* Structs that are all of i64, sizes that may be of no tensor. Of the others the tensors tell. */
 static const uint8_t words_of[TERN_TYPES] = {
@@ -17,7 +17,7 @@ static const uint8_t words_of[TERN_TYPES] = {
 
 static bool is_small(int64_t value)
 {
-    return value < tern_narrow_limit && value > -tern_narrow_limit;
+    return value < tern_index32_limit && value > -tern_index32_limit;
 }
 
 static bool is_small_struct(const tern_arg *arg)
@@ -31,7 +31,7 @@ static bool is_small_struct(const tern_arg *arg)
     return true;
 }
 
-bool tern_is_narrow(const tern_arg *args, int n, int64_t count)
+bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
 {
     bool small = is_small(count);
     for (int i = 0; small && i < n; i++) {
