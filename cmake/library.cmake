@@ -163,7 +163,7 @@ string(CONCAT for_size
   "|^src/device/cpu/(attention|convolution|cpu|kernels|onednn|product_bf16)\\.c"
   "|^src/device/(builds|program_groups|cache|capture|faults|interop|external|listing|program_archive|pinned|events|progress|random|registry|select|signature|transfers?)\\.c"
   "|^src/device/(sources|vendor_settings)\\.c|^src/base/(error|text|warning)\\.c"
-  "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|ready|recompute|set_data|storage_parts|trace|transfer|user_kernel|fuse/batched|fuse/chain|fuse/claim)\\.c")
+  "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|dependencies|recompute|set_data|storage_parts|trace|transfer|user_kernel|fuse/batched|fuse/chain|fuse/claim)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${TERN_FOR_SIZE}>")

@@ -1,7 +1,7 @@
 /* test_data_parallel.c -- one module on several devices of a process: what comes out, what is learnt, what stays. */
 #include "support.h"
 #include "base/memory.h"
-#include "dist/shares.h"
+#include "dist/row_partition.h"
 #include <math.h>
 #include <time.h>
 
@@ -20,7 +20,7 @@ static void rows_are_dealt_out_as_by_chunk(void **state)
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int64_t rows[4];
-        tern_shares_equal(cases[c].total, cases[c].n, rows);
+        tern_row_partition_equal(cases[c].total, cases[c].n, rows);
         for (int i = 0; i < cases[c].n; i++)
             assert_int_equal(rows[i], cases[c].rows[i]);
     }
@@ -40,7 +40,7 @@ static void rows_are_dealt_out_by_weights(void **state)
     (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         int64_t rows[4];
-        tern_shares_weighted(cases[c].total, cases[c].weights, cases[c].n, rows);
+        tern_row_partition_weighted(cases[c].total, cases[c].weights, cases[c].n, rows);
         for (int i = 0; i < cases[c].n; i++)
             assert_int_equal(rows[i], cases[c].rows[i]);
     }
@@ -55,20 +55,20 @@ static void parts_move_to_where_all_take_as_long(void **state)
     int64_t rows[3];
     (void)state;
     for (int step = 0; step < 20; step++) {
-        tern_shares_weighted(1260, weights, 3, rows);
+        tern_row_partition_weighted(1260, weights, 3, rows);
         longest = 0;
         for (int i = 0; i < 3; i++) {
             assert_true(rows[i] >= 1);
             seconds[i] = fixed[i] + (double)rows[i] / speed[i];
             longest = fmax(longest, seconds[i]);
         }
-        tern_shares_balance(weights, rows, seconds, 3, step + 1);
+        tern_row_partition_balance(weights, rows, seconds, 3, step + 1);
         assert_true(fabs(weights[0] + weights[1] + weights[2] - 1) < 1e-12);
     }
     assert_true(longest < 1.1);
     double before = weights[1];
-    tern_shares_balance(weights, rows, (double[]){0.1, 0, 0.1}, 3,
-                        20); /* of one nothing is known */
+    tern_row_partition_balance(weights, rows, (double[]){0.1, 0, 0.1}, 3,
+                               20); /* of one nothing is known */
     assert_true(weights[1] == before);
 }
 

@@ -1,4 +1,4 @@
-/* test_tokenizer_lists.c -- the vocab and merges of tokenizer.json read from its text (src/models/tokenizer/lists.c), compared with
+/* test_tokenizer_lists.c -- the vocab and merges of tokenizer.json read from its text (src/models/tokenizer/vocabulary_lists.c), compared with
  * what jansson reads: files that have an escape in the key "model" go to jansson whole. */
 #include "files.h"
 #include "support.h"

@@ -3,7 +3,7 @@
 #include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
-#include "data/names.h"
+#include "data/name_lists.h"
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/callback.h"
 #include "base/checked.h"
 #include "base/handle.h"
-#include "data/names.h"
+#include "data/name_lists.h"
 #include <tern/tern.h>
 
 /* ---- data sets (dataset.c) --------------------------------------------------------------- */
@@ -66,7 +66,7 @@ tern_status tern_stack_up_add(tern_stack_up *s, tern_tensor *const *item);
 tern_status tern_stack_up_end(tern_stack_up *s, tern_tensor **batch);
 void tern_stack_up_drop(tern_stack_up *s);
 
-/* ---- how an item is made (running.c) ----------------------------------------------------- */
+/* ---- how an item is made (item_state.c) ----------------------------------------------------- */
 
 /* The state of a worker: the default device is the cpu, nothing is recorded, nothing is cast, and
  * work is not shared with other threads. */
@@ -80,7 +80,7 @@ typedef struct tern_item_state {
 void tern_item_state_enter(tern_item_state *state);
 void tern_item_state_leave(tern_item_state *state);
 
-/* ---- random numbers on the host (running.c) ---------------------------------------------- */
+/* ---- random numbers on the host (item_state.c) ---------------------------------------------- */
 
 /* The seed of what depends on these three. */
 uint64_t tern_data_seed(uint64_t seed, uint64_t epoch, uint64_t index);

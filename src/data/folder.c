@@ -2,7 +2,7 @@
 #define _GNU_SOURCE /* strcasecmp */
 #include "base/option.h"
 #include "data/file.h"
-#include "data/names.h"
+#include "data/name_lists.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/replicas.h"
-#include "dist/shares.h"
+#include "dist/row_partition.h"
 #include "dist/stopwatch.h"
 #include <stdio.h>
 #include <string.h>
@@ -116,9 +116,9 @@ static void share_out(pass *s)
         return;
     }
     if (p->weight)
-        tern_shares_weighted(s->rows, p->weight, p->n, s->part);
+        tern_row_partition_weighted(s->rows, p->weight, p->n, s->part);
     else
-        tern_shares_equal(s->rows, p->n, s->part);
+        tern_row_partition_equal(s->rows, p->n, s->part);
     for (int i = 0; i < p->n; i++) {
         s->at[i] = at;
         at += s->part[i];
@@ -195,7 +195,7 @@ static tern_status look_back(parallel *p)
         status = tern_step_watch_read(p->watch, seconds);
         p->whole = p->whole || p->watch->home;
         if (status == TERN_OK && (p->watch->home || !p->whole)) {
-            tern_shares_balance(p->weight, p->part, seconds, p->n, ++p->looks);
+            tern_row_partition_balance(p->weight, p->part, seconds, p->n, ++p->looks);
             p->next = p->step + (p->looks < FAST_LOOKS ? 0 : RARELY);
         }
     }

@@ -67,7 +67,7 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
 tern_status tern_ddp_sort_buckets(tern_ddp *d);
 void tern_ddp_free_buckets(tern_ddp *d);
 
-/* ---- agree.c ------------------------------------------------------------------------------------- */
+/* ---- consistency.c ------------------------------------------------------------------------------------- */
 typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, void *user);
 /* Whether all ranks have the same of what is visited, parameters and buffers: TERN_ERR_PEER that names the first that differs,
  * and function. */
@@ -86,7 +86,7 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot);
 /* A step of the others, with zeros. Gradients are dropped. */
 tern_status tern_ddp_step_with_zeros(tern_ddp *d);
 
-/* ---- join.c -------------------------------------------------------------------------------------- */
+/* ---- uneven_inputs.c -------------------------------------------------------------------------------------- */
 /* Before a step inside of TERN_JOIN, which begins with buffers, or ends with gradients: *from becomes the rank whose
  * buffers they are. */
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from);

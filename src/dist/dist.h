@@ -49,7 +49,7 @@ typedef struct tern_dist_deed {
 } tern_dist_deed;
 
 typedef struct tern_dist_header {
-    uint64_t signature, ways; /* see link.c */
+    uint64_t signature, ways; /* see device_transport.c */
     char eager[DIST_EAGER];
 } tern_dist_header;
 
@@ -81,7 +81,7 @@ struct tern_dist_group {
     uint64_t count;                /* of collectives that were asked for */
     const void *place;             /* of the last that asked for a link */
     _Atomic(const void *) refused; /* for which there is none */
-    tern_link *link;
+    tern_transport *link;
     atomic_bool linked; /* link is that of the devices last asked for */
     struct tern_dist_group *next;
 };
@@ -115,7 +115,7 @@ struct tern_dist_work {
     bool ordered;         /* the order of sums is promised: no link has it */
     bool linked;          /* data go by the group's link */
     uint64_t ways;
-    tern_link_card *cards; /* of all ranks, then this one's: when a link is made */
+    tern_transport_card *cards; /* of all ranks, then this one's: when a link is made */
 
     tern_dist_state state;
     tern_mpi_request request[2];
@@ -160,13 +160,13 @@ typedef struct tern_dist_line {
     const tern_dist_work *of;
 } tern_dist_line;
 
-typedef struct tern_dist_talk tern_dist_talk; /* talk.c */
+typedef struct tern_dist_negotiation tern_dist_negotiation; /* negotiation.c */
 
 typedef struct tern_dist_job {
     pthread_mutex_t lock;
     pthread_cond_t wake; /* the thread */
     tern_dist_group all; /* size 0: there is no job */
-    const tern_mpi *mpi; /* NULL: one process, nothing to talk to */
+    const tern_mpi *mpi; /* NULL: one process, nothing to negotiation to */
     tern_mpi_level level;
     bool ours;    /* MPI was not the program's */
     bool threads; /* the job has its thread */
@@ -178,8 +178,8 @@ typedef struct tern_dist_job {
     int local_rank;
     pthread_t thread;
     int helpers;
-    tern_mpi_comm talk_comm;
-    tern_dist_talk *talk;
+    tern_mpi_comm negotiation_comm;
+    tern_dist_negotiation *negotiation;
     tern_dist_card *cards; /* of all ranks */
     tern_dist_work *first; /* under way, in the order in which they were asked for */
     tern_dist_work *lent;  /* ended with the job while MPI had their memory: it keeps it */
@@ -221,15 +221,15 @@ tern_dist_launcher tern_dist_find_launcher(void);
 /* The table of the first plugin that opens; NULL with the reason for each, without recording an error. */
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes);
 
-/* ---- talk.c: questions on a communicator of their own -------------------------------------------- */
-tern_status tern_dist_talk_begin(tern_dist_job *job);
-void tern_dist_talk_free(tern_dist_job *job);
+/* ---- negotiation.c: questions on a communicator of their own -------------------------------------------- */
+tern_status tern_dist_negotiation_begin(tern_dist_job *job);
+void tern_dist_negotiation_free(tern_dist_job *job);
 /* Answer what was asked, hear what came; false where nothing did. */
-bool tern_dist_talk_step(tern_dist_job *job);
+bool tern_dist_negotiation_step(tern_dist_job *job);
 /* Nothing is waited for any more: MPI can be finalized. */
-void tern_dist_talk_end(tern_dist_job *job);
+void tern_dist_negotiation_end(tern_dist_job *job);
 /* Whether nothing is on its way to others. */
-bool tern_dist_talk_is_silent(const tern_dist_job *job);
+bool tern_dist_negotiation_is_silent(const tern_dist_job *job);
 /* The work has waited too long, or MPI failed in it: ask the others, and end the job with what they say. */
 void tern_dist_ask(tern_dist_job *job, tern_dist_work *work, const char *why);
 /* The work is done after all. */
@@ -237,7 +237,7 @@ void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
 /* End the job: all works fail, all ranks are told. */
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
-/* ---- calls.c -------------------------------------------------------------------------------------- */
+/* ---- mpi_calls.c -------------------------------------------------------------------------------------- */
 /* Of bools, whose values are 0 and 1. */
 tern_dist_op tern_dist_bits_of(tern_dist_op op);
 /* Begin a call of the work's; false where MPI refuses, and the others are asked. */
@@ -261,7 +261,7 @@ void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 /* Find the host's memory of the work's tensors: copies of them, but on the cpu. */
 tern_status tern_dist_stage(tern_dist_work *work);
 
-/* ---- link.c: from device to device by their vendor's library ------------------------------------- */
+/* ---- device_transport.c: from device to device by their vendor's library ------------------------------------- */
 /* Whether a link could carry what the work, whose tensors are there, moves; it is made ready for that. */
 bool tern_dist_offer(tern_dist_work *work);
 /* With the lock held: note for the header what it asks for; and, once all headers are there, what comes of it. */
@@ -269,14 +269,14 @@ void tern_dist_note_way(tern_dist_work *work);
 void tern_dist_choose_way(tern_dist_work *work);
 /* Its data are to flow: go on with them, whether something happened. A work that the link refuses is not linked any more, and
  * goes on as others do. */
-bool tern_dist_link_step(tern_dist_job *job, tern_dist_work *work);
+bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *work);
 /* What came, into the work's out: of wide ones. */
 tern_status tern_dist_narrow(tern_dist_work *work);
 /* Let go of what an offer took. */
 void tern_dist_withdraw(tern_dist_work *work);
 /* Drop the links of all groups; of a job that ended on a thread of its own, as what is under way may take a while to
  * end. */
-void tern_dist_drop_links(tern_dist_job *job);
+void tern_dist_drop_transports(tern_dist_job *job);
 
 /* ---- collective.c -------------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
@@ -294,7 +294,7 @@ tern_status tern_dist_record(const tern_dist_request *r,
                              tern_status (*begin)(const tern_dist_request *r));
 tern_status tern_dist_record_wait(struct tern_dist_recorded *recorded);
 
-/* ---- numbers.c ----------------------------------------------------------------------------------- */
+/* ---- scalar_all_reduce.c ----------------------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
 tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest);
@@ -304,8 +304,8 @@ typedef struct tern_dist_ranks {
     tern_dist_group *groups[2];
     int n;
 } tern_dist_ranks;
-tern_status tern_dist_agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
-                            const char *function);
+tern_status tern_dist_check_consistency(tern_ranks *ranks, tern_status status, char *text,
+                                        size_t bytes, const char *function);
 /* number -1: this process has none of them. */
 tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                             bool *all);

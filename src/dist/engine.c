@@ -64,7 +64,7 @@ static bool waits_for_another(const tern_dist_job *job, tern_dist_work *w)
 /* With the lock held: go on with everything; whether something happened. */
 static bool poll_all(tern_dist_job *job)
 {
-    bool happened = tern_dist_talk_step(job);
+    bool happened = tern_dist_negotiation_step(job);
     for (tern_dist_work **link = &job->first; *link && job->status == TERN_OK;) {
         tern_dist_work *w = *link, *next = w->next;
         if (waits_for_another(job, w)) {
@@ -101,7 +101,7 @@ static void begin_mpi(tern_dist_job *job)
     job->all.size = size;
     job->all.data = comms[0];
     job->all.control = comms[1];
-    job->talk_comm = comms[2];
+    job->negotiation_comm = comms[2];
     job->failed = error != 0;
     job->foreign = !error && !mine;
     job->began = true;
@@ -110,15 +110,15 @@ static void begin_mpi(tern_dist_job *job)
 
 static void end_mpi(tern_dist_job *job)
 {
-    if (job->status != TERN_OK && job->talk) {
+    if (job->status != TERN_OK && job->negotiation) {
         const double until = tern_dist_now() + 0.3; /* others are to hear of it */
-        while (!tern_dist_talk_is_silent(job) && tern_dist_now() < until) {
-            tern_dist_talk_step(job);
+        while (!tern_dist_negotiation_is_silent(job) && tern_dist_now() < until) {
+            tern_dist_negotiation_step(job);
             nap(LONG_NAP);
         }
     } else if (job->left) {
-        if (job->talk)
-            tern_dist_talk_end(job);
+        if (job->negotiation)
+            tern_dist_negotiation_end(job);
         if (job->ours)
             job->mpi->finalize();
     }
@@ -132,7 +132,7 @@ static void *run(void *user)
     begin_mpi(job);
     pthread_mutex_lock(&job->lock);
     while (!job->stops) {
-        if (!job->talk || (!job->first && !poll_all(job))) {
+        if (!job->negotiation || (!job->first && !poll_all(job))) {
             const struct timespec until = after(IDLE_NAP * 1e-6);
             pthread_cond_timedwait(&job->wake, &job->lock, &until);
             quiet = 0;
@@ -140,7 +140,7 @@ static void *run(void *user)
         }
         quiet = poll_all(job) ? 0 : quiet + 1;
         if (job->status != TERN_OK)
-            tern_dist_drop_links(job);
+            tern_dist_drop_transports(job);
         const bool helped = job->helpers > 0, slow = job->status != TERN_OK || quiet > 20000;
         pthread_mutex_unlock(&job->lock);
         if (slow)

@@ -102,7 +102,7 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
     for (int r = 0; r < size; r++)
         job->all.members[r] = r;
     pthread_mutex_lock(&job->lock);
-    tern_status status = tern_dist_talk_begin(job);
+    tern_status status = tern_dist_negotiation_begin(job);
     pthread_mutex_unlock(&job->lock);
     snprintf(label, sizeof label, "init, version %d", TERN_MPI_VERSION);
     if (status == TERN_OK)
@@ -166,7 +166,7 @@ static void forget(tern_dist_job *job)
 {
     tern_dist_stop(job);
     pthread_mutex_lock(&job->lock);
-    tern_dist_drop_links(job);
+    tern_dist_drop_transports(job);
     const bool whole = job->status == TERN_OK;
     for (tern_dist_work *w; (w = job->first);) { /* nobody waits for them any more */
         job->first = w->next;
@@ -174,7 +174,7 @@ static void forget(tern_dist_job *job)
         atomic_store(&w->done, true);
     }
     if (job->mpi && whole)
-        tern_dist_talk_free(job);
+        tern_dist_negotiation_free(job);
     if (whole) { /* else others may still be told of them */
         for (tern_dist_group *g; (g = job->groups);) {
             job->groups = g->next;

@@ -201,7 +201,7 @@ static tern_status forward(step *t, int s)
     const int micro = r->forwards++;
     const uint64_t failures = tern_failures();
     TERN_SCOPE {
-        tern_tensor *x = s ? tern_parcel_take(p, s - 1, s, micro)
+        tern_tensor *x = s ? tern_stage_message_take(p, s - 1, s, micro)
                            : tern_detach(tern_to(rows_of(t, t->x, micro), p->device[s]));
         if (x && s && tern_dtype_is_floating_point(tern_dtype_of(x)))
             tern_requires_grad_(x, true);
@@ -211,7 +211,7 @@ static tern_status forward(step *t, int s)
         if (x && s == p->n - 1)
             x = loss_of(t, x, micro);
         else if (x)
-            tern_parcel_give(p, s, s + 1, micro, x, t->round);
+            tern_stage_message_give(p, s, s + 1, micro, x, t->round);
         r->out[micro] = keep(x);
     }
     return tern_failed_since(failures);
@@ -226,12 +226,12 @@ static tern_status backward(step *t, int s)
     TERN_SCOPE {
         tern_tensor *out = r->out[micro], *in = r->in[micro];
         const bool last = s == p->n - 1;
-        tern_tensor *dout = last ? NULL : tern_parcel_take(p, s + 1, s, micro);
+        tern_tensor *dout = last ? NULL : tern_stage_message_take(p, s + 1, s, micro);
         if ((last || dout) && tern_requires_grad(out))
             tern_backward_with(out, &(tern_backward_options){.gradient = dout});
         if (s && tern_failed_since(failures) == TERN_OK) { /* zeros where nothing came back */
             tern_tensor *dx = tern_grad(in);
-            tern_parcel_give(p, s, s - 1, micro, dx ? dx : tern_zeros_like(in), t->round);
+            tern_stage_message_give(p, s, s - 1, micro, dx ? dx : tern_zeros_like(in), t->round);
         }
         tern_release(out);
         tern_release(in);
@@ -257,7 +257,7 @@ static bool is_ready(const step *t, int s)
     if (!p->device[s] || r->backwards == t->micro_batches || (!up && r->backwards == r->forwards))
         return false;
     return from < 0 || from == p->n ||
-           tern_parcel_is_there(p, from, s, up ? r->forwards : r->backwards, t->round);
+           tern_stage_message_is_there(p, from, s, up ? r->forwards : r->backwards, t->round);
 }
 
 static tern_status run_rounds(step *t)
@@ -309,8 +309,8 @@ static void clear(tern_pipeline *p)
         for (int m = 0; m < p->micro_batches; m++) {
             tern_release(r->in[m]);
             tern_release(r->out[m]);
-            tern_parcel_drop(&r->up[m]);
-            tern_parcel_drop(&r->down[m]);
+            tern_stage_message_drop(&r->up[m]);
+            tern_stage_message_drop(&r->down[m]);
             r->in[m] = r->out[m] = NULL;
         }
         r->forwards = r->backwards = 0;
@@ -377,7 +377,7 @@ tern_tensor *tern_dist_pipeline_step(tern_pipeline *p, tern_tensor *x, tern_tens
         status = run_rounds(&t);
     }
     if (status == TERN_OK)
-        status = tern_parcels_wait(p);
+        status = tern_stage_messages_wait(p);
     if (status == TERN_OK)
         status = share_loss(&t);
     if (status != TERN_OK)

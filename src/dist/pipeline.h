@@ -8,19 +8,19 @@
 #include <tern/tern.h>
 
 /* A tensor on its way to the next stage, or a gradient on its way back. */
-typedef struct tern_parcel {
+typedef struct tern_stage_message {
     tern_tensor *x;       /* held */
     tern_transfer *copy;  /* x is being copied to the cpu */
     tern_tensor *head;    /* of a message: dtype and shape of x; held */
     tern_dist_work *work; /* by which head or x is being received */
     int round;            /* in which it was handed over */
     bool there;
-} tern_parcel;
+} tern_stage_message;
 
-typedef struct tern_stage_run { /* of a stage in a step */
-    int forwards, backwards;    /* done */
-    tern_tensor **in, **out;    /* of each micro-batch: a leaf, and what was computed of it */
-    tern_parcel *up, *down;     /* to this stage: inputs, gradients of out */
+typedef struct tern_stage_run {    /* of a stage in a step */
+    int forwards, backwards;       /* done */
+    tern_tensor **in, **out;       /* of each micro-batch: a leaf, and what was computed of it */
+    tern_stage_message *up, *down; /* to this stage: inputs, gradients of out */
 } tern_stage_run;
 
 struct tern_pipeline {
@@ -36,17 +36,17 @@ struct tern_pipeline {
     int n_sent, room;
 };
 
-/* ---- parcel.c: between stages ------------------------------------------------------------------- */
+/* ---- stage_message.c: between stages ------------------------------------------------------------------- */
 /* Hand x over from one stage to another, whoever has it. */
-tern_status tern_parcel_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
-                             int round);
+tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
+                                    int round);
 /* Whether it is there, handed over in a round before this one; of messages, what comes next is received. An error is
  * there too: taking it tells. */
-bool tern_parcel_is_there(tern_pipeline *p, int from, int to, int micro, int round);
+bool tern_stage_message_is_there(tern_pipeline *p, int from, int to, int micro, int round);
 /* The tensor on the stage's device, owned by the innermost scope; NULL after an error. */
-tern_tensor *tern_parcel_take(tern_pipeline *p, int from, int to, int micro);
-void tern_parcel_drop(tern_parcel *parcel);
+tern_tensor *tern_stage_message_take(tern_pipeline *p, int from, int to, int micro);
+void tern_stage_message_drop(tern_stage_message *message);
 /* Until all that was sent has gone. */
-tern_status tern_parcels_wait(tern_pipeline *p);
+tern_status tern_stage_messages_wait(tern_pipeline *p);
 
 #endif

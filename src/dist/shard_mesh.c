@@ -41,7 +41,7 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
                                                    .sums = &mesh->of.ranks,
                                                    .all = cut != NULL,
                                                    .cuts = cuts,
-                                                   .agree = tern_dist_agree,
+                                                   .agree = tern_dist_check_consistency,
                                                    .first = tern_dist_first},
                                          .groups = {replicate, group},
                                          .n = 2},

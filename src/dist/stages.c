@@ -132,7 +132,7 @@ static stage *stage_of(const crew *c, int owner, tern_ranks *inner)
                                       .sums = &s->of.ranks,
                                       .all = true,
                                       .cuts = cuts,
-                                      .agree = tern_dist_agree,
+                                      .agree = tern_dist_check_consistency,
                                       .first = first},
                             .n = 1},
                      .crew = c,

@@ -353,7 +353,7 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
         w->begun = tern_dist_now();
     const bool goes = w->state == WORK_FLOWS && w->linked;
     if (w->state != WORK_STUCK && tern_dist_all_done(job, w) &&
-        (!goes || tern_dist_link_step(job, w))) {
+        (!goes || tern_dist_transport_step(job, w))) {
         if (w->state == WORK_SIGNED)
             w->begun = tern_dist_now();
         if (w->state == WORK_SIGNS) {

@@ -49,7 +49,7 @@ static tern_dist_cut *parts_of(tern_dist_group *group, int dim, int64_t size)
                                               .sums = &p->of.ranks,
                                               .all = true,
                                               .cuts = cuts,
-                                              .agree = tern_dist_agree,
+                                              .agree = tern_dist_check_consistency,
                                               .first = tern_dist_first},
                                     .n = 1},
                              .group = group,

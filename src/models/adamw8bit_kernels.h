@@ -1,7 +1,7 @@
-/* adamw8bit_kernels.h -- a step of 8-bit AdamW, for the cpu and as text for other devices (both.h). */
+/* adamw8bit_kernels.h -- a step of 8-bit AdamW, for the cpu and as text for other devices (host_and_device.h). */
 #ifndef TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
 #define TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
-#include "models/both.h"
+#include "models/host_and_device.h"
 
 /* Elements that a work-item has of a block: on the cpu all of it. */
 enum { EACH = 256 };

@@ -1,6 +1,6 @@
 /* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as numbers, in one pass. */
 #include "models/nf4.h"
-#include "models/both.h"
+#include "models/host_and_device.h"
 #include "models/wide.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* module.c -- modules: making them, giving them children, parameters and buffers, freeing them. */
 #include "base/memory.h"
-#include "nn/running.h"
+#include "nn/running_modules.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -82,7 +82,7 @@ struct tern_module {
     size_t data_bytes;                                       /* copied as they are */
     tern_module *parent;
     uint64_t number;                  /* no other module has or had it */
-    tern_module *listed, **listed_at; /* all modules (running.c) */
+    tern_module *listed, **listed_at; /* all modules (running_modules.c) */
     bool training;
     bool numbered;         /* children are named by their places: "0", "1", ... */
     bool shows_parameters; /* printed with its parameters, not only its children */

@@ -1,6 +1,6 @@
 /* run.c -- running modules, and the mode they run in. */
 #include "base/callback.h"
-#include "nn/running.h"
+#include "nn/running_modules.h"
 #include "tensor/scope.h"
 #include <stdio.h>
 

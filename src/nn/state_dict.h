@@ -30,7 +30,7 @@ tern_status tern_nn_load_state(tern_module *m, const tern_state_dict *dict,
                                const tern_load_state_dict_options *options, const char *function,
                                bool tied, bool check_only);
 
-/* ---- parts, where ranks share a parameter out (part.c) ----------------------------------------- */
+/* ---- parts, where ranks share a parameter out (sharded_parameter.c) ----------------------------------------- */
 typedef struct tern_part {
     int64_t first[TERN_MAX_DIMS]; /* element of each dim of the whole */
     tern_shape shape;

@@ -52,7 +52,7 @@ tern_status tern_pass_finish_leaves(tern_backward_pass *w);
  * unlocks it. */
 pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf);
 
-/* ---- ready.c ------------------------------------------------------------------------------ */
+/* ---- dependencies.c ------------------------------------------------------------------------------ */
 /* Count the edges of what the pass can reach from the nodes in its heap, if there is a reason. */
 tern_status tern_pass_count(tern_backward_pass *w);
 /* After node has run: gradients that were waited for by its edges have come. Nodes and leaves for which

@@ -41,7 +41,7 @@ struct tern_node {
     int n_in, n_out;
     bool freed;      /* saved tensors are gone */
     bool queued;     /* in the heap of a pass */
-    uint8_t urgency; /* in a pass that counts (ready.c): before those of less */
+    uint8_t urgency; /* in a pass that counts (dependencies.c): before those of less */
     int awaited;     /* in such a pass: edges that gradients may still come by */
     tern_edge *edge;
     tern_saved *saved; /* n_in inputs, then n_out outputs */
@@ -85,7 +85,7 @@ typedef struct tern_node_heap {
 tern_status tern_heap_push(tern_node_heap *heap, tern_node *node);
 /* The first node, whose reference is the caller's; there must be one. */
 tern_node *tern_heap_pop(tern_node_heap *heap);
-/* Gradients fit what they are of (fit.c). Those that came out of an operation or from outside are
+/* Gradients fit what they are of (gradient_checks.c). Those that came out of an operation or from outside are
  * cast; a device they do not change (place NULL: nothing is known of it). */
 tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_place *place);
 tern_status tern_fit_edge(tern_tensor **grad, const tern_edge *edge);

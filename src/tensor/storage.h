@@ -65,38 +65,40 @@ bool tern_storage_is_held(const tern_tensor *x);
 tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
                                      void *user);
 
-/* ---- links (link.c) ---------------------------------------------------------------------------- */
+/* ---- links (device_transport.c) ---------------------------------------------------------------------------- */
 /* From the memory of devices to that of other processes' devices, by their vendor's library: no call waits for another
  * process. A link is one thread's at a time. */
-typedef struct tern_link tern_link;
-typedef struct tern_link_call {
+typedef struct tern_transport tern_transport;
+typedef struct tern_transport_call {
     int kind; /* a tern_collective_kind, in whose order those of src/dist are */
     tern_dist_op op;
     int64_t count; /* elements of one rank */
     int root;
     const tern_tensor *in, *out; /* in NULL: out, in place */
-} tern_link_call;
+} tern_transport_call;
 /* Their device, which could have a link that carries it; NULL. */
-const void *tern_link_place(const tern_link_call *call, int rank);
+const void *tern_transport_place(const tern_transport_call *call, int rank);
 /* An event behind what was launched, which made x. */
-tern_status tern_link_event(const tern_tensor *x, void **event);
-void tern_link_event_free(const tern_tensor *x, void *event);
+tern_status tern_transport_event(const tern_tensor *x, void **event);
+void tern_transport_event_free(const tern_tensor *x, void *event);
 /* What processes tell each other before they open a link: x's device, and the id of the link that the first makes. */
-typedef struct tern_link_card {
+typedef struct tern_transport_card {
     char uuid[40], bus[16], id[128];
     int64_t version;
-} tern_link_card;
-tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *card);
+} tern_transport_card;
+tern_status tern_transport_say(const tern_tensor *x, bool makes_id, tern_transport_card *card);
 /* Whether both can be in one link. */
-bool tern_link_fits(const tern_link_card *a, const tern_link_card *b, bool on_one_host);
-tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, int rank, int n,
-                           tern_link **link);
+bool tern_transport_fits(const tern_transport_card *a, const tern_transport_card *b,
+                         bool on_one_host);
+tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card *first, int rank,
+                                int n, tern_transport **link);
 /* Begin the call behind the event. The tensors stay until it is over. */
-tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *event);
+tern_status tern_transport_begin(tern_transport *link, const tern_transport_call *call,
+                                 void *event);
 /* Whether the last that was begun, or the opening, is over. */
-tern_status tern_link_over(tern_link *link, bool *over);
+tern_status tern_transport_over(tern_transport *link, bool *over);
 /* Also of what is under way, which ends; it may take a while. NULL is fine. */
-void tern_link_drop(tern_link *link);
+void tern_transport_drop(tern_transport *link);
 
 /* ---- tensors (transfer.c) ---------------------------------------------------------------------- */
 /* A dense tensor of the cpu in memory that `device` copies from by itself, owned by the innermost scope; its memory is

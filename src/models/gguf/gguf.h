@@ -38,7 +38,7 @@ tern_status gguf_text(const gguf_file *g, const char *key, const char **text);
 /* What config.json would say of the model; NULL after an error. */
 json_t *gguf_config(const gguf_file *g);
 
-/* ---- names and values (names.c) ------------------------------------------------------------------ */
+/* ---- names and values (tensor_names.c) ------------------------------------------------------------------ */
 
 /* The file's name for a parameter; false where it has none. */
 bool gguf_name(const models_model *m, const char *path, char *name, size_t bytes);

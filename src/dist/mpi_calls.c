@@ -1,4 +1,4 @@
-/* calls.c -- what a work has MPI do, and what it is there. */
+/* mpi_calls.c -- what a work has MPI do, and what it is there. */
 #include "dist/dist.h"
 
 tern_dist_op tern_dist_bits_of(tern_dist_op op)

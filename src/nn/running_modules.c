@@ -1,5 +1,5 @@
-/* running.c -- which modules run, and their paths for errors to tell. */
-#include "nn/running.h"
+/* running_modules.c -- which modules run, and their paths for errors to tell. */
+#include "nn/running_modules.h"
 #include "base/from_nn.h"
 #include <pthread.h>
 #include <string.h>

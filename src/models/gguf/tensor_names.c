@@ -1,4 +1,4 @@
-/* names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules have them. */
+/* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules have them. */
 #include "models/gguf/gguf.h"
 #include <fnmatch.h>
 #include <stdio.h>

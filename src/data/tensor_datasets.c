@@ -1,4 +1,4 @@
-/* parts.c -- data sets made of tensors and of other data sets. */
+/* tensor_datasets.c -- data sets made of tensors and of other data sets. */
 #include "data/data.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* part.c -- what of a whole tensor is a rank's, where ranks share a parameter out. */
+/* sharded_parameter.c -- what of a whole tensor is a rank's, where ranks share a parameter out. */
 #include "base/text.h"
 #include "nn/state_dict.h"
 #include "tensor/ranks.h"

@@ -1,4 +1,4 @@
-/* talk.c -- questions among ranks when something is late, on a communicator of their own, and the end of the job. */
+/* negotiation.c -- questions among ranks when something is late, on a communicator of their own, and the end of the job. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct answer {
     char text[DIST_TEXT * 3];
 } answer;
 
-struct tern_dist_talk {
+struct tern_dist_negotiation {
     note heard;
     tern_mpi_request hears;
     letter *letters;
@@ -40,34 +40,34 @@ struct tern_dist_talk {
 static int hear(tern_dist_job *job)
 {
     tern_mpi_call call = {.kind = TERN_MPI_RECEIVE,
-                          .out = &job->talk->heard,
+                          .out = &job->negotiation->heard,
                           .count = sizeof(note),
                           .dtype = TERN_U8,
                           .root = -1,
                           .tag = TALK_TAG,
-                          .comm = job->talk_comm};
-    return job->mpi->begin(&call, &job->talk->hears);
+                          .comm = job->negotiation_comm};
+    return job->mpi->begin(&call, &job->negotiation->hears);
 }
 
-tern_status tern_dist_talk_begin(tern_dist_job *job)
+tern_status tern_dist_negotiation_begin(tern_dist_job *job)
 {
-    tern_dist_talk *t = tern_alloc(sizeof *t);
+    tern_dist_negotiation *t = tern_alloc(sizeof *t);
     if (t && !(t->answers = tern_alloc(sizeof *t->answers * (size_t)job->all.size))) {
         tern_free(t);
         t = NULL;
     }
     if (!t)
         return TERN_ERR_MEMORY;
-    job->talk = t;
+    job->negotiation = t;
     return hear(job) == 0
                ? TERN_OK
                : tern_fail(TERN_ERR_PEER, "tern_dist_init_process_group: MPI_Irecv failed");
 }
 
-void tern_dist_talk_free(tern_dist_job *job)
+void tern_dist_negotiation_free(tern_dist_job *job)
 {
-    tern_dist_talk *t = job->talk;
-    job->talk = NULL;
+    tern_dist_negotiation *t = job->negotiation;
+    job->negotiation = NULL;
     if (!t || job->status != TERN_OK) /* MPI may still write into it */
         return;
     while (t->letters) {
@@ -92,18 +92,18 @@ static void write_to(tern_dist_job *job, int rank, const note *n)
                           .dtype = TERN_U8,
                           .root = rank,
                           .tag = TALK_TAG,
-                          .comm = job->talk_comm};
+                          .comm = job->negotiation_comm};
     if (job->mpi->begin(&call, &l->request) != 0) {
         tern_free(l);
         return;
     }
-    l->next = job->talk->letters;
-    job->talk->letters = l;
+    l->next = job->negotiation->letters;
+    job->negotiation->letters = l;
 }
 
 static void send_letters(tern_dist_job *job)
 {
-    for (letter **link = &job->talk->letters; *link;) {
+    for (letter **link = &job->negotiation->letters; *link;) {
         letter *l = *link;
         bool done = false;
         if (job->mpi->test(&l->request, &done) != 0 || done) {
@@ -129,8 +129,8 @@ static void end_here(tern_dist_job *job, tern_status status, const char *message
             w->next = job->lent, job->lent = w; /* kept by whoever frees it, see work.c */
         atomic_store(&w->done, true);
     }
-    if (job->talk)
-        job->talk->asks = NULL;
+    if (job->negotiation)
+        job->negotiation->asks = NULL;
 }
 
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message)
@@ -149,7 +149,7 @@ void tern_dist_end(tern_dist_job *job, tern_status status, const char *message)
 
 void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
 {
-    tern_dist_talk *t = job->talk;
+    tern_dist_negotiation *t = job->negotiation;
     if (t->asks)
         return;
     const tern_dist_group *g = w->group;
@@ -172,8 +172,8 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
 
 void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *w)
 {
-    if (job->talk && job->talk->asks == w) /* it came late, but it came */
-        job->talk->asks = NULL;
+    if (job->negotiation && job->negotiation->asks == w) /* it came late, but it came */
+        job->negotiation->asks = NULL;
 }
 
 static void answer_to(tern_dist_job *job, const note *asked)
@@ -194,7 +194,7 @@ static void answer_to(tern_dist_job *job, const note *asked)
 
 static void accuse(const tern_dist_job *job, char *text, size_t bytes)
 {
-    const tern_dist_talk *t = job->talk;
+    const tern_dist_negotiation *t = job->negotiation;
     int blamed = 0;
     char name[96];
     for (int pass = 0; pass < 2; pass++) /* those that are silent first */
@@ -216,7 +216,7 @@ static void accuse(const tern_dist_job *job, char *text, size_t bytes)
 
 static void conclude(tern_dist_job *job)
 {
-    tern_dist_talk *t = job->talk;
+    tern_dist_negotiation *t = job->negotiation;
     const tern_dist_work *w = t->asks;
     char text[DIST_MESSAGE] = "", lines[DIST_TEXT * 4];
     if (w->number)
@@ -241,7 +241,7 @@ static void conclude(tern_dist_job *job)
 
 static void read_note(tern_dist_job *job)
 {
-    tern_dist_talk *t = job->talk;
+    tern_dist_negotiation *t = job->negotiation;
     const note *n = &t->heard;
     if (n->type == NOTE_ASK) {
         answer_to(job, n);
@@ -257,9 +257,9 @@ static void read_note(tern_dist_job *job)
     }
 }
 
-bool tern_dist_talk_step(tern_dist_job *job)
+bool tern_dist_negotiation_step(tern_dist_job *job)
 {
-    tern_dist_talk *t = job->talk;
+    tern_dist_negotiation *t = job->negotiation;
     bool done = false;
     send_letters(job);
     if (!t->deaf && job->mpi->test(&t->hears, &done) == 0 && done) {
@@ -280,16 +280,16 @@ bool tern_dist_talk_step(tern_dist_job *job)
     return done;
 }
 
-void tern_dist_talk_end(tern_dist_job *job)
+void tern_dist_negotiation_end(tern_dist_job *job)
 {
     const note last = {.type = NOTE_LAST};
     const double until = tern_dist_now() + 1;
     write_to(job, job->all.rank, &last); /* what waits for a note has one */
-    while ((!job->talk->deaf || job->talk->letters) && tern_dist_now() < until)
-        tern_dist_talk_step(job);
+    while ((!job->negotiation->deaf || job->negotiation->letters) && tern_dist_now() < until)
+        tern_dist_negotiation_step(job);
 }
 
-bool tern_dist_talk_is_silent(const tern_dist_job *job)
+bool tern_dist_negotiation_is_silent(const tern_dist_job *job)
 {
-    return !job->talk || !job->talk->letters;
+    return !job->negotiation || !job->negotiation->letters;
 }

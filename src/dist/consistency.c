@@ -1,4 +1,4 @@
-/* agree.c -- ranks that are to train one model: whether they have the same, and that they begin alike. */
+/* consistency.c -- ranks that are to train one model: whether they have the same, and that they begin alike. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "dist/ddp.h"

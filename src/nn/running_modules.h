@@ -1,6 +1,6 @@
-/* running.h -- which modules run, for errors to tell. */
-#ifndef TERN_NN_RUNNING_H
-#define TERN_NN_RUNNING_H
+/* running_modules.h -- which modules run, for errors to tell. */
+#ifndef TERN_NN_RUNNING_MODULES_H
+#define TERN_NN_RUNNING_MODULES_H
 #include "base/thread.h"
 #include "nn/module.h"
 

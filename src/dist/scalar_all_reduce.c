@@ -1,4 +1,4 @@
-/* numbers.c -- a few numbers of each rank: their sums, or the greatest; and what ranks agree on by them. */
+/* scalar_all_reduce.c -- a few numbers of each rank: their sums, or the greatest; and what ranks agree on by them. */
 #include "dist/dist.h"
 #include <math.h>
 #include <string.h>
@@ -25,8 +25,8 @@ tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, 
     return status;
 }
 
-tern_status tern_dist_agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
-                            const char *function)
+tern_status tern_dist_check_consistency(tern_ranks *ranks, tern_status status, char *text,
+                                        size_t bytes, const char *function)
 {
     const tern_dist_ranks *of = (const tern_dist_ranks *)(void *)ranks;
     double failed = status == TERN_OK ? 0 : tern_dist_get_rank(NULL) + 1;

@@ -1,5 +1,5 @@
-/* names.c -- lists of names: added, sorted, found. */
-#include "data/names.h"
+/* name_lists.c -- lists of names: added, sorted, found. */
+#include "data/name_lists.h"
 #include "base/checked.h"
 #include <stdlib.h>
 #include <string.h>

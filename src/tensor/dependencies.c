@@ -1,4 +1,4 @@
-/* ready.c -- passes that count: edges are counted before, and taken off as nodes run, so that it is known when
+/* dependencies.c -- passes that count: edges are counted before, and taken off as nodes run, so that it is known when
  * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the pass, and of the nodes
  * that may run those go first that keep devices busy. */
 #include "tensor/backward_pass.h"

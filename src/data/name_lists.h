@@ -1,4 +1,4 @@
-/* names.h -- lists of names: classes, columns, files. */
+/* name_lists.h -- lists of names: classes, columns, files. */
 #ifndef TERN_SRC_DATA_NAMES_H
 #define TERN_SRC_DATA_NAMES_H
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* count.c -- whether backward passes count their edges (ready.c), which costs a look at each node. */
+/* dependency_reasons.c -- whether backward passes count their edges (dependencies.c), which costs a look at each node. */
 #include "tensor/history.h"
 
 static atomic_int hooks;

@@ -1,4 +1,4 @@
-/* link.c -- data that go from device to device by the library of their vendor (storage.h), while MPI carries who does what.
+/* device_transport.c -- data that go from device to device by the library of their vendor (storage.h), while MPI carries who does what.
  *
  * Each header says whether the rank's tensors are where a link could read them, and whether that is another device than the
  * last time; all ranks see all headers, so that they decide alike: one that can't, and data go by way of the host. When the
@@ -17,14 +17,14 @@ static bool adds(const tern_dist_work *w)
 }
 
 /* Of its tensors, or their forms in float32. */
-static tern_link_call call_of(const tern_dist_work *w)
+static tern_transport_call call_of(const tern_dist_work *w)
 {
-    return (tern_link_call){.kind = (int)w->kind,
-                            .op = w->dtype == TERN_BOOL ? tern_dist_bits_of(w->op) : w->op,
-                            .count = w->count,
-                            .root = w->root,
-                            .in = w->wide[0] ? w->wide[0] : w->in,
-                            .out = w->wide[1] ? w->wide[1] : w->out};
+    return (tern_transport_call){.kind = (int)w->kind,
+                                 .op = w->dtype == TERN_BOOL ? tern_dist_bits_of(w->op) : w->op,
+                                 .count = w->count,
+                                 .root = w->root,
+                                 .in = w->wide[0] ? w->wide[0] : w->in,
+                                 .out = w->wide[1] ? w->wide[1] : w->out};
 }
 
 static const tern_tensor *one_of(const tern_dist_work *w)
@@ -56,16 +56,16 @@ static bool make_ready(tern_dist_work *w)
         return false;
     if (adds(w) && (w->dtype == TERN_F16 || w->dtype == TERN_BF16))
         widen(w);
-    tern_link_event(one_of(w), &w->event);
+    tern_transport_event(one_of(w), &w->event);
     return tern_error_hold_end(&hold, why, sizeof why) == TERN_OK;
 }
 
 bool tern_dist_offer(tern_dist_work *w)
 {
-    const tern_link_call call = call_of(w);
+    const tern_transport_call call = call_of(w);
     if (!one_of(w) || w->kind >= DIST_SEND || w->ordered || w->count == 0 || tern_dist_is_eager(w))
         return false;
-    w->place = tern_link_place(&call, w->group->rank);
+    w->place = tern_transport_place(&call, w->group->rank);
     if (w->place && w->place != atomic_load(&w->group->refused) && make_ready(w))
         return true;
     tern_dist_withdraw(w);
@@ -75,7 +75,7 @@ bool tern_dist_offer(tern_dist_work *w)
 void tern_dist_withdraw(tern_dist_work *w)
 {
     if (w->event)
-        tern_link_event_free(one_of(w), w->event);
+        tern_transport_event_free(one_of(w), w->event);
     for (int i = 0; i < 2; i++) {
         tern_release(w->wide[i]);
         w->wide[i] = NULL;
@@ -124,8 +124,8 @@ static tern_status meet(tern_dist_job *job, tern_dist_work *w)
     w->cards = tern_alloc(sizeof *w->cards * ((size_t)g->size + 1));
     if (!w->cards)
         return TERN_ERR_MEMORY;
-    tern_link_card *own = &w->cards[g->size];
-    TERN_TRY(tern_link_say(one_of(w), g->rank == 0, own));
+    tern_transport_card *own = &w->cards[g->size];
+    TERN_TRY(tern_transport_say(one_of(w), g->rank == 0, own));
     w->phase = LINK_MEETS;
     tern_dist_begin(job, w,
                     (tern_mpi_call){.kind = TERN_MPI_ALL_GATHER,
@@ -144,7 +144,7 @@ static bool fit(const tern_dist_job *job, const tern_dist_work *w)
         for (int b = 0; b < a; b++) {
             const bool on_one =
                 strcmp(job->cards[members[a]].host, job->cards[members[b]].host) == 0;
-            if (!tern_link_fits(&w->cards[a], &w->cards[b], on_one))
+            if (!tern_transport_fits(&w->cards[a], &w->cards[b], on_one))
                 return false;
         }
     return true;
@@ -154,9 +154,9 @@ static bool fit(const tern_dist_job *job, const tern_dist_work *w)
 
 static tern_status begin(tern_dist_work *w)
 {
-    const tern_link_call call = call_of(w);
+    const tern_transport_call call = call_of(w);
     w->phase = LINK_FLOWS;
-    return tern_link_begin(w->group->link, &call, w->event);
+    return tern_transport_begin(w->group->link, &call, w->event);
 }
 
 static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
@@ -167,18 +167,18 @@ static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
     case LINK_ASKS:
         return atomic_load(&g->linked) ? begin(w) : meet(job, w);
     case LINK_MEETS: /* all have ended what was before */
-        tern_link_drop(g->link);
+        tern_transport_drop(g->link);
         g->link = NULL;
         if (fit(job, w)) {
             w->phase = LINK_OPENS;
-            return tern_link_open(one_of(w), w->cards, g->rank, g->size, &g->link);
+            return tern_transport_open(one_of(w), w->cards, g->rank, g->size, &g->link);
         }
         atomic_store(&g->refused, w->place);
         w->linked = false;
         w->phase = 0;
         return TERN_OK;
     default:
-        TERN_TRY(tern_link_over(g->link, happened));
+        TERN_TRY(tern_transport_over(g->link, happened));
         if (*happened && w->phase == LINK_FLOWS) {
             w->phase = LINK_OVER;
         } else if (*happened) {
@@ -189,7 +189,7 @@ static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
     }
 }
 
-bool tern_dist_link_step(tern_dist_job *job, tern_dist_work *w)
+bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *w)
 {
     tern_error_hold hold;
     char why[256] = "";
@@ -210,7 +210,7 @@ bool tern_dist_link_step(tern_dist_job *job, tern_dist_work *w)
 
 static void *drop(void *link)
 {
-    tern_link_drop(link);
+    tern_transport_drop(link);
     atomic_fetch_sub(&tern_dist_the_job.drops, 1);
     return NULL;
 }
@@ -218,7 +218,7 @@ static void *drop(void *link)
 static void drop_link(tern_dist_job *job, tern_dist_group *g)
 {
     pthread_t thread;
-    tern_link *link = g->link;
+    tern_transport *link = g->link;
     atomic_store(&g->linked, false);
     g->link = NULL;
     if (!link)
@@ -230,7 +230,7 @@ static void drop_link(tern_dist_job *job, tern_dist_group *g)
         pthread_detach(thread);
 }
 
-void tern_dist_drop_links(tern_dist_job *job)
+void tern_dist_drop_transports(tern_dist_job *job)
 {
     drop_link(job, &job->all);
     for (tern_dist_group *g = job->groups; g; g = g->next)

@@ -1,4 +1,4 @@
-/* running.c -- the state of a thread that makes items, and their random numbers. */
+/* item_state.c -- the state of a thread that makes items, and their random numbers. */
 #include "base/parallel.h"
 #include "data/data.h"
 

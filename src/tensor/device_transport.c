@@ -1,11 +1,11 @@
-/* link.c -- tensors and those of other processes, by the library of their devices' vendor (storage.h). */
+/* device_transport.c -- tensors and those of other processes, by the library of their devices' vendor (storage.h). */
 #include "device/transfers.h"
 #include "tensor/storage.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
 #include <string.h>
 
-struct tern_link {
+struct tern_transport {
     const tern_links *by;
     void *opened;
 };
@@ -15,7 +15,7 @@ static const tern_links *links_of(const tern_tensor *x)
     return tern_place_links(x->storage->place);
 }
 
-static void describe(const tern_link_call *call, tern_collective *t, tern_arg ends[2])
+static void describe(const tern_transport_call *call, tern_collective *t, tern_arg ends[2])
 {
     const tern_tensor *x = call->out ? call->out : call->in;
     ends[1] = call->out ? tern_arg_tensor(call->out) : (tern_arg){0};
@@ -30,7 +30,7 @@ static void describe(const tern_link_call *call, tern_collective *t, tern_arg en
 }
 
 /* Not in one storage, but for a part that all_gather has in its place. */
-static bool are_apart(const tern_link_call *call, int rank)
+static bool are_apart(const tern_transport_call *call, int rank)
 {
     const tern_tensor *in = call->in, *out = call->out;
     return !in || !out || in->storage != out->storage ||
@@ -38,7 +38,7 @@ static bool are_apart(const tern_link_call *call, int rank)
             in->offset == out->offset + call->count * rank);
 }
 
-const void *tern_link_place(const tern_link_call *call, int rank)
+const void *tern_transport_place(const tern_transport_call *call, int rank)
 {
     const tern_tensor *in = call->in, *out = call->out, *x = out ? out : in;
     tern_collective t;
@@ -50,17 +50,17 @@ const void *tern_link_place(const tern_link_call *call, int rank)
     return links_of(x)->knows(&t) ? x->storage->place : NULL;
 }
 
-tern_status tern_link_event(const tern_tensor *x, void **event)
+tern_status tern_transport_event(const tern_tensor *x, void **event)
 {
     return tern_event_behind_launches(x->storage->place, event);
 }
 
-void tern_link_event_free(const tern_tensor *x, void *event)
+void tern_transport_event_free(const tern_tensor *x, void *event)
 {
     tern_event_free(x->storage->place, event);
 }
 
-tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *card)
+tern_status tern_transport_say(const tern_tensor *x, bool makes_id, tern_transport_card *card)
 {
     tern_place *place = x->storage->place;
     const tern_links *by = links_of(x);
@@ -70,16 +70,17 @@ tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *c
     return makes_id ? by->id(place, card->id) : TERN_OK;
 }
 
-bool tern_link_fits(const tern_link_card *a, const tern_link_card *b, bool on_one_host)
+bool tern_transport_fits(const tern_transport_card *a, const tern_transport_card *b,
+                         bool on_one_host)
 {
     return a->version == b->version && strcmp(a->uuid, b->uuid) != 0 &&
            !(on_one_host && strcmp(a->bus, b->bus) == 0);
 }
 
-tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, int rank, int n,
-                           tern_link **link)
+tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card *first, int rank,
+                                int n, tern_transport **link)
 {
-    tern_link *l = tern_alloc(sizeof *l);
+    tern_transport *l = tern_alloc(sizeof *l);
     if (!l)
         return TERN_ERR_MEMORY;
     l->by = links_of(x);
@@ -91,7 +92,7 @@ tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, in
     return status;
 }
 
-tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *event)
+tern_status tern_transport_begin(tern_transport *link, const tern_transport_call *call, void *event)
 {
     tern_collective t;
     tern_arg ends[2];
@@ -99,12 +100,12 @@ tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *e
     return link->by->begin(link->opened, &t, event);
 }
 
-tern_status tern_link_over(tern_link *link, bool *over)
+tern_status tern_transport_over(tern_transport *link, bool *over)
 {
     return link->by->over(link->opened, over);
 }
 
-void tern_link_drop(tern_link *link)
+void tern_transport_drop(tern_transport *link)
 {
     if (!link)
         return;

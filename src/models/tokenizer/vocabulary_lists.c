@@ -1,4 +1,4 @@
-/* lists.c -- the vocab and the merges of tokenizer.json, hundreds of thousands of rows, read from its text: jansson, which makes
+/* vocabulary_lists.c -- the vocab and the merges of tokenizer.json, hundreds of thousands of rows, read from its text: jansson, which makes
  * an object of each, reads the rest. What is not as tools write it (a key twice, a number that is none, text that is not
  * UTF-8) is not read here but by jansson alone, which says what is wrong. */
 #include "models/tokenizer/model.h"

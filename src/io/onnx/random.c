@@ -1,4 +1,4 @@
-/* chance.c -- ONNX's dropout and random numbers, its sampling of grids, and its losses. */
+/* random.c -- ONNX's dropout and random numbers, its sampling of grids, and its losses. */
 #include "io/onnx/operations.h"
 
 tern_status onnx_dropout(onnx_call *c)

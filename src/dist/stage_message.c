@@ -1,4 +1,4 @@
-/* parcel.c -- tensors between stages of a pipeline: on a device, from one to another, or by messages. */
+/* stage_message.c -- tensors between stages of a pipeline: on a device, from one to another, or by messages. */
 #include "base/error.h"
 #include "dist/pipeline.h"
 #include <string.h>
@@ -10,7 +10,7 @@ static bool is_own(const tern_pipeline *p, int stage)
     return p->device[stage] != NULL;
 }
 
-static tern_parcel *parcel_of(tern_pipeline *p, int from, int to, int micro)
+static tern_stage_message *message_of(tern_pipeline *p, int from, int to, int micro)
 {
     return from < to ? &p->run[to].up[micro] : &p->run[to].down[micro];
 }
@@ -42,42 +42,43 @@ static tern_status give_away(tern_pipeline *p, int from, int to, tern_tensor *x)
     return status;
 }
 
-static tern_status receive(tern_pipeline *p, int from, int to, tern_parcel *parcel, tern_tensor *x)
+static tern_status receive(tern_pipeline *p, int from, int to, tern_stage_message *message,
+                           tern_tensor *x)
 {
     const tern_dist_options o = {.tag = FIRST_TAG + 2 * from + (from < to)};
-    parcel->work = x ? tern_dist_irecv(x, p->rank[from], &o) : NULL;
-    return parcel->work ? TERN_OK : TERN_ERR_PEER;
+    message->work = x ? tern_dist_irecv(x, p->rank[from], &o) : NULL;
+    return message->work ? TERN_OK : TERN_ERR_PEER;
 }
 
 /* Ask for the first message, and once it is there for the second. */
-static tern_status go_on(tern_pipeline *p, int from, int to, tern_parcel *parcel)
+static tern_status go_on(tern_pipeline *p, int from, int to, tern_stage_message *message)
 {
     tern_status status = TERN_OK;
-    if (parcel->work) {
-        status = tern_dist_wait(parcel->work);
-        parcel->work = NULL;
-        parcel->there = parcel->x || status != TERN_OK;
-        if (parcel->there)
+    if (message->work) {
+        status = tern_dist_wait(message->work);
+        message->work = NULL;
+        message->there = message->x || status != TERN_OK;
+        if (message->there)
             return status;
     }
     TERN_SCOPE {
         tern_tensor *x = NULL;
-        if (!parcel->head) {
+        if (!message->head) {
             x = tern_zeros(TERN_SHAPE(FACTS), TERN_I64, "cpu");
-            parcel->head = x ? tern_keep(x) : NULL;
+            message->head = x ? tern_keep(x) : NULL;
         } else {
-            const int64_t *facts = tern_data(parcel->head);
+            const int64_t *facts = tern_data(message->head);
             x = tern_empty(tern_shape_from((int)facts[1], facts + 2), (tern_dtype)facts[0],
                            p->device[to]);
-            parcel->x = x ? tern_keep(x) : NULL;
+            message->x = x ? tern_keep(x) : NULL;
         }
-        status = receive(p, from, to, parcel, x);
+        status = receive(p, from, to, message, x);
     }
-    parcel->there = status != TERN_OK;
+    message->there = status != TERN_OK;
     return status;
 }
 
-tern_status tern_parcels_wait(tern_pipeline *p)
+tern_status tern_stage_messages_wait(tern_pipeline *p)
 {
     tern_status status = TERN_OK;
     for (int i = 0; i < p->n_sent; i++) {
@@ -90,57 +91,57 @@ tern_status tern_parcels_wait(tern_pipeline *p)
 
 /* ---- devices ---------------------------------------------------------------------------------------- */
 
-tern_status tern_parcel_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
-                             int round)
+tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
+                                    int round)
 {
     if (!is_own(p, to))
         return give_away(p, from, to, x);
-    tern_parcel *parcel = parcel_of(p, from, to, micro);
+    tern_stage_message *message = message_of(p, from, to, micro);
     const bool moves =
         strcmp(tern_device(x), "cpu") != 0 && strcmp(tern_device(x), p->device[to]) != 0;
     tern_status status = TERN_OK;
     TERN_SCOPE {
         tern_tensor *alone = tern_detach(x);
         if (moves) /* behind what computes x, beside all that is launched from now on */
-            parcel->copy = tern_transfer_begin(tern_contiguous(alone), "cpu");
-        parcel->x = alone ? tern_keep(alone) : NULL;
-        if (!alone || (moves && !parcel->copy))
+            message->copy = tern_transfer_begin(tern_contiguous(alone), "cpu");
+        message->x = alone ? tern_keep(alone) : NULL;
+        if (!alone || (moves && !message->copy))
             status = TERN_ERR_MEMORY;
     }
-    parcel->round = round;
-    parcel->there = true;
+    message->round = round;
+    message->there = true;
     return status;
 }
 
-bool tern_parcel_is_there(tern_pipeline *p, int from, int to, int micro, int round)
+bool tern_stage_message_is_there(tern_pipeline *p, int from, int to, int micro, int round)
 {
-    tern_parcel *parcel = parcel_of(p, from, to, micro);
+    tern_stage_message *message = message_of(p, from, to, micro);
     if (is_own(p, from))
-        return parcel->there && parcel->round < round;
-    while (!parcel->there && (!parcel->work || tern_dist_is_completed(parcel->work)))
-        if (go_on(p, from, to, parcel) != TERN_OK) {
-            tern_release(parcel->x);
-            parcel->x = NULL;
+        return message->there && message->round < round;
+    while (!message->there && (!message->work || tern_dist_is_completed(message->work)))
+        if (go_on(p, from, to, message) != TERN_OK) {
+            tern_release(message->x);
+            message->x = NULL;
         }
-    return parcel->there;
+    return message->there;
 }
 
-tern_tensor *tern_parcel_take(tern_pipeline *p, int from, int to, int micro)
+tern_tensor *tern_stage_message_take(tern_pipeline *p, int from, int to, int micro)
 {
-    tern_parcel *parcel = parcel_of(p, from, to, micro);
-    tern_tensor *x = parcel->copy ? tern_transfer_take(parcel->copy) : parcel->x;
+    tern_stage_message *message = message_of(p, from, to, micro);
+    tern_tensor *x = message->copy ? tern_transfer_take(message->copy) : message->x;
     tern_tensor *there = x ? tern_to(x, p->device[to]) : NULL;
-    if (there == parcel->x && there) /* in the scope, as a copy would be */
+    if (there == message->x && there) /* in the scope, as a copy would be */
         there = tern_detach(there);
-    parcel->copy = NULL;
-    tern_parcel_drop(parcel);
+    message->copy = NULL;
+    tern_stage_message_drop(message);
     return there;
 }
 
-void tern_parcel_drop(tern_parcel *parcel)
+void tern_stage_message_drop(tern_stage_message *message)
 {
-    tern_transfer_free(parcel->copy);
-    tern_release(parcel->x);
-    tern_release(parcel->head);
-    *parcel = (tern_parcel){0}; /* a message that is still to come keeps its own tensor */
+    tern_transfer_free(message->copy);
+    tern_release(message->x);
+    tern_release(message->head);
+    *message = (tern_stage_message){0}; /* a message that is still to come keeps its own tensor */
 }

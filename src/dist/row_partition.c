@@ -1,8 +1,8 @@
-/* shares.c -- how rows are shared out over devices: equally, by weights, by measured speed. */
-#include "dist/shares.h"
+/* row_partition.c -- how rows are shared out over devices: equally, by weights, by measured speed. */
+#include "dist/row_partition.h"
 #include <math.h>
 
-void tern_shares_equal(int64_t total, int n, int64_t *rows)
+void tern_row_partition_equal(int64_t total, int n, int64_t *rows)
 {
     const int64_t each = (total + n - 1) / n;
     for (int i = 0; i < n; i++) {
@@ -29,7 +29,7 @@ static void at_least_one(int64_t total, const double *weights, int n, int64_t *r
     }
 }
 
-void tern_shares_weighted(int64_t total, const double *weights, int n, int64_t *rows)
+void tern_row_partition_weighted(int64_t total, const double *weights, int n, int64_t *rows)
 {
     double sum = 0;
     int64_t left = total;
@@ -56,8 +56,8 @@ void tern_shares_weighted(int64_t total, const double *weights, int n, int64_t *
 }
 
 /* Within 3 % of the best all stays as it is: other parts are other shapes, which devices meet as new ones. */
-void tern_shares_balance(double *weights, const int64_t *rows, const double *seconds, int n,
-                         int64_t look)
+void tern_row_partition_balance(double *weights, const int64_t *rows, const double *seconds, int n,
+                                int64_t look)
 {
     const double way = look <= 5 ? 0.5 : 0.1;
     double speed[n], sum = 0, known = 0, total = 0, longest = 0;

@@ -1,4 +1,4 @@
-/* region.c -- activations that go between ranks of a group, as functions of the graph: each way is another one's gradient. */
+/* tensor_parallel_functions.c -- activations that go between ranks of a group, as functions of the graph: each way is another one's gradient. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <tern/autograd.h>

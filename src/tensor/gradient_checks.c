@@ -1,4 +1,4 @@
-/* fit.c -- gradients fit what they are gradients of, wherever they come from (PyTorch's
+/* gradient_checks.c -- gradients fit what they are gradients of, wherever they come from (PyTorch's
  * validate_outputs). */
 #include "tensor/node.h"
 #include "device/device.h"
