@@ -15,7 +15,7 @@ typedef struct tern_env_info {
     const char *values; /* what it takes: "0|1", "a folder"; "" for one that tern does not know */
     const char *by_default;  /* what holds where it is not set; "" likewise */
     const char *description; /* a sentence; "" likewise */
-    char problem[256];       /* what is wrong with its name or value; "": nothing */
+    char problem[320];       /* what is wrong with its name or value; "": nothing */
     uint64_t reserved[8];
 } tern_env_info;
 
