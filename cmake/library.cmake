@@ -8,6 +8,12 @@ if(TERN_SANITIZE)
   target_compile_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer -g1
                          -fno-sanitize-recover=all)
   target_link_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE})
+  # LeakSanitizer crashes over thread-local variables of OpenMP's threads in libraries that dlopen brings; linked, oneDNN is
+  # there from the start, and dlopen finds it.
+  find_library(TERN_SANITIZED_DNNL NAMES libdnnl.so.2 dnnl)
+  if(TERN_ONEDNN AND TERN_SANITIZED_DNNL)
+    target_link_libraries(tern_common INTERFACE -Wl,--no-as-needed ${TERN_SANITIZED_DNNL} -Wl,--as-needed)
+  endif()
 endif()
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE

@@ -290,10 +290,13 @@ tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_
 {
     static const tern_checkpoint_options none;
     const tern_checkpoint_options *o = options ? options : &none;
-    if (!function || n < 0 || k < 0 || (!in && n > 0) || (!out && k > 0))
+    if (!function || n < 0 || k < 0 || (!in && n > 0) || (!out && k > 0)) {
+        if (o->free_data)
+            o->free_data(data); /* as after every other failure */
         return tern_fail_argument_null("tern_checkpoint", !function      ? "function"
                                                           : !in && n > 0 ? "in"
                                                                          : "out");
+    }
     for (int i = 0; i < k; i++)
         out[i] = NULL;
     if (!tern_is_grad_enabled()) {
