@@ -243,9 +243,8 @@ typedef struct tern_memory_growth {
     /* How many addresses to reserve, a multiple of step: more than there is memory, as parts that are in use can't move. 0:
      * this device has no such segments. */
     size_t (*most)(tern_place *place);
-    /* Addresses for segment->bytes, and no memory. */
+    /* Addresses for segment->bytes, and no memory, for as long as the process lives. */
     tern_status (*reserve)(tern_place *place, tern_buffer *segment);
-    void (*unreserve)(tern_place *place, tern_buffer *segment);
     /* Put memory behind a part, which the device can write from then on; *memory is the backend's own. Out of memory is
      * TERN_ERR_MEMORY without a recorded error. */
     tern_status (*map)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,

@@ -129,15 +129,6 @@ static tern_extent *new_extent(tern_segment *segment, size_t at, size_t bytes)
 
 /* ---- segments ------------------------------------------------------------------------------ */
 
-static void end_segment(tern_place *place, tern_segment *segment)
-{
-    if (segment->grows)
-        place->backend->growth->unreserve(place, &segment->whole);
-    else
-        place->backend->free(place, &segment->whole);
-    tern_free(segment);
-}
-
 /* A segment of these bytes, which is one free extent. */
 static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, tern_status *status)
 {
@@ -386,6 +377,7 @@ void tern_segments_trim(tern_place *place)
         unlist(e);
         place->stats.reserved -= segment->whole.bytes;
         tern_free(e);
-        end_segment(place, segment);
+        place->backend->free(place, &segment->whole);
+        tern_free(segment);
     }
 }

@@ -3,21 +3,6 @@
 #include "io/block.h"
 #include <string.h>
 
-static float half(const unsigned char *b)
-{
-    uint32_t h = (uint32_t)b[0] | (uint32_t)b[1] << 8, mantissa = h & 0x3ff,
-             exponent = h >> 10 & 31;
-    uint32_t bits = (h & 0x8000) << 16;
-    float x;
-    if (!exponent) {
-        x = (float)mantissa * 0x1p-24f;
-        return bits ? -x : x;
-    }
-    bits |= mantissa << 13 | (exponent == 31 ? 255 : exponent + 112) << 23;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* ---- blocks of 32 ------------------------------------------------------------------------ */
 
 /* Levels of four bits: the low halves of 16 bytes are the first 16 elements. */
@@ -34,35 +19,35 @@ static int level5(const unsigned char *qs, const unsigned char *qh, int i)
 
 static void q4_0(const unsigned char *b, float *y)
 {
-    float d = half(b);
+    float d = io_half(b);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)(level(b + 2, i) - 8);
 }
 
 static void q4_1(const unsigned char *b, float *y)
 {
-    float d = half(b), m = half(b + 2);
+    float d = io_half(b), m = io_half(b + 2);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)level(b + 4, i) + m;
 }
 
 static void q5_0(const unsigned char *b, float *y)
 {
-    float d = half(b);
+    float d = io_half(b);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)(level5(b + 6, b + 2, i) - 16);
 }
 
 static void q5_1(const unsigned char *b, float *y)
 {
-    float d = half(b), m = half(b + 2);
+    float d = io_half(b), m = io_half(b + 2);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)level5(b + 8, b + 4, i) + m;
 }
 
 static void q8_0(const unsigned char *b, float *y)
 {
-    float d = half(b);
+    float d = io_half(b);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)(signed char)b[2 + i];
 }
@@ -72,7 +57,7 @@ static const signed char points[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
 
 static void iq4_nl(const unsigned char *b, float *y)
 {
-    float d = half(b);
+    float d = io_half(b);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)points[level(b + 2, i)];
 }
@@ -86,7 +71,7 @@ static int level2(const unsigned char *qs, int i)
 
 static void q2_k(const unsigned char *b, float *y)
 {
-    float d = half(b + 80), dmin = half(b + 82);
+    float d = io_half(b + 80), dmin = io_half(b + 82);
     for (int i = 0; i < 256; i++) {
         int s = b[i / 16];
         y[i] = d * (float)(s & 15) * (float)level2(b + 16, i) - dmin * (float)(s >> 4);
@@ -96,7 +81,7 @@ static void q2_k(const unsigned char *b, float *y)
 static void q3_k(const unsigned char *b, float *y)
 {
     const unsigned char *scales = b + 96;
-    float d = half(b + 108);
+    float d = io_half(b + 108);
     for (int i = 0; i < 256; i++) {
         int k = i / 16, low = k < 8 ? scales[k] & 15 : scales[k - 8] >> 4;
         int s = (low | (scales[8 + k % 4] >> (k / 4 * 2) & 3) << 4) - 32;
@@ -116,7 +101,7 @@ static void scale_and_min(const unsigned char *s, int k, float *scale, float *mi
 static void q45_k(const unsigned char *b, const unsigned char *qh, const unsigned char *qs,
                   float *y)
 {
-    float d = half(b), dmin = half(b + 2), scale, min;
+    float d = io_half(b), dmin = io_half(b + 2), scale, min;
     for (int k = 0; k < 8; k++) {
         scale_and_min(b + 4, k, &scale, &min);
         scale *= d;
@@ -141,7 +126,7 @@ static void q5_k(const unsigned char *b, float *y)
 
 static void q6_k(const unsigned char *b, float *y)
 {
-    float d = half(b + 208);
+    float d = io_half(b + 208);
     for (int i = 0; i < 256; i++) {
         int n = i / 128, k = i % 128 / 32, l = i % 32;
         int low = b[64 * n + 32 * (k % 2) + l] >> k / 2 * 4 & 15;
@@ -152,7 +137,7 @@ static void q6_k(const unsigned char *b, float *y)
 
 static void iq4_xs(const unsigned char *b, float *y)
 {
-    float d = half(b);
+    float d = io_half(b);
     for (int i = 0; i < 256; i++) {
         int k = i / 32, high = b[2 + k / 4] >> k % 4 * 2 & 3;
         int s = ((b[4 + k / 2] >> k % 2 * 4 & 15) | high << 4) - 32;

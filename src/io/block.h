@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A block of a row: so many elements in so many bytes. */
 typedef struct io_block {
@@ -14,6 +15,22 @@ typedef struct io_block {
     /* NULL: single elements that io_type knows, and types that are not decoded. */
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
+
+/* The float16 at b, little-endian. */
+static inline float io_half(const unsigned char *b)
+{
+    uint32_t h = (uint32_t)b[0] | (uint32_t)b[1] << 8, mantissa = h & 0x3ff,
+             exponent = h >> 10 & 31;
+    uint32_t bits = (h & 0x8000) << 16;
+    float x;
+    if (!exponent) {
+        x = (float)mantissa * 0x1p-24f;
+        return bits ? -x : x;
+    }
+    bits |= mantissa << 13 | (exponent == 31 ? 255 : exponent + 112) << 23;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* The row of a type's number, or of its name; NULL: there is none. */
 const io_block *io_block_of(uint32_t id);

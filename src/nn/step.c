@@ -43,7 +43,6 @@ struct tern_step {
     void *user;
     tern_step_options options;
     recording *first;
-    int n_recordings, n_guards;
     tern_step_stats stats;
     char *reason; /* why a recording was refused */
 };
@@ -71,14 +70,13 @@ tern_step *tern_step_new(tern_step_function function, void *user, const tern_ste
     return step;
 }
 
-static void end_graph(tern_step *step, recording *r)
+static void end_graph(recording *r)
 {
     for (int i = 0; i < MOST_TENSORS; i++) {
         tern_release(r->in[i]);
         tern_release(r->out[i]);
         r->in[i] = r->out[i] = NULL;
     }
-    step->n_recordings -= r->graph != NULL;
     tern_graph_free(r->graph);
     r->graph = NULL;
 }
@@ -88,10 +86,9 @@ static void clear(tern_step *step)
     while (step->first) {
         recording *r = step->first;
         step->first = r->next;
-        end_graph(step, r);
+        end_graph(r);
         tern_free(r);
     }
-    step->n_guards = 0;
     tern_free(step->reason);
     step->reason = NULL;
     step->stats.reason = NULL;
@@ -121,7 +118,8 @@ tern_step_stats tern_step_get_stats(const tern_step *step)
         return stats;
     }
     stats = step->stats;
-    stats.recordings = step->n_recordings;
+    for (const recording *r = step->first; r; r = r->next)
+        stats.recordings += r->graph != NULL;
     return stats;
 }
 
@@ -325,7 +323,7 @@ static void refuse(tern_step *step, recording *r, const gradients *without)
     step->reason = tern_copy_text(tern_last_error());
     tern_clear_error();
     r->refused = true;
-    end_graph(step, r);
+    end_graph(r);
     for (int64_t i = 0; i < without->n; i++)
         tern_set_grad(without->x[i], NULL);
     tern_warn("step", "tern_step_run", "the function can't be recorded and runs in every call: %s",
@@ -341,7 +339,6 @@ static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n,
     note_gradients(step, &without);
     TERN_SCOPE {
         r->graph = device ? tern_graph_new(device) : NULL;
-        step->n_recordings += r->graph != NULL;
         status = r->graph ? make_inputs(r, in, n, device) : tern_last_status();
         if (status == TERN_OK)
             status = capture(step, r, n, k, device);
@@ -387,7 +384,10 @@ static recording *recording_of(tern_step *step, const guard *g)
         move_up(step, r);
         return r;
     }
-    if (step->n_guards == step->options.max_recordings) {
+    int n = 0;
+    for (const recording *other = step->first; other; other = other->next)
+        n++;
+    if (n >= step->options.max_recordings) {
         if (!step->reason)
             step->reason = tern_copy_text("there are more kinds of inputs than max_recordings");
         tern_warn(
@@ -403,7 +403,6 @@ static recording *recording_of(tern_step *step, const guard *g)
     r->guard = *g;
     r->next = step->first;
     step->first = r;
-    step->n_guards++;
     return r;
 }
 

@@ -191,11 +191,6 @@ void *standin_reserve(size_t bytes, size_t alignment)
     return all + before;
 }
 
-bool standin_unreserve(void *base, size_t bytes)
-{
-    return munmap(base, bytes) == 0;
-}
-
 bool standin_take(int device, size_t bytes)
 {
     standin_lock();

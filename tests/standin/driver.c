@@ -102,11 +102,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
     return base ? 0 : OUT_OF_MEMORY;
 }
 
-CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
-{
-    return standin_unreserve((void *)(uintptr_t)address, bytes) ? 0 : INVALID_VALUE;
-}
-
 CUresult cuMemCreate(CUmemGenericAllocationHandle *made, size_t bytes,
                      const CUmemAllocationProp *what, unsigned long long flags)
 {

@@ -51,7 +51,6 @@ bool standin_free(void *memory);
 int standin_owner(const void *at, size_t bytes);
 /* Addresses without memory; memory of a device that is taken, and put behind some of them. */
 void *standin_reserve(size_t bytes, size_t alignment);
-bool standin_unreserve(void *base, size_t bytes);
 bool standin_take(int device, size_t bytes);
 void standin_give(int device, size_t bytes);
 bool standin_map(int device, void *at, size_t bytes);

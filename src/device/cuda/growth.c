@@ -35,12 +35,6 @@ static tern_status reserve_addresses(tern_place *place, tern_buffer *segment)
     return TERN_OK;
 }
 
-static void unreserve(tern_place *place, tern_buffer *segment)
-{
-    if (!atomic_load(&tern_cuda_state_of(place)->lost))
-        tern_cuda.cuMemAddressFree(address(segment, 0), segment->bytes);
-}
-
 /* The device itself, and those that may reach into its memory: collectives of several devices in one process do. */
 static CUresult allow(const tern_cuda_state *s, CUdeviceptr from, size_t bytes)
 {
@@ -106,12 +100,8 @@ static void unmap(tern_place *place, const tern_buffer *segment, size_t at, size
     tern_cuda.cuMemRelease((CUmemGenericAllocationHandle)(uintptr_t)memory);
 }
 
-const tern_memory_growth tern_cuda_growth = {.step = STEP,
-                                             .most = most,
-                                             .reserve = reserve_addresses,
-                                             .unreserve = unreserve,
-                                             .map = map,
-                                             .unmap = unmap};
+const tern_memory_growth tern_cuda_growth = {
+    .step = STEP, .most = most, .reserve = reserve_addresses, .map = map, .unmap = unmap};
 
 tern_status tern_cuda_part(tern_place *place, const tern_buffer *whole, size_t at,
                            tern_buffer *part)

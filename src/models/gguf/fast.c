@@ -7,24 +7,9 @@
 #ifdef WIDE
 typedef const unsigned char *bytes;
 
-WIDE_INLINE float half_of(bytes b)
-{
-    uint32_t h = (uint32_t)b[0] | (uint32_t)b[1] << 8, mantissa = h & 0x3ff,
-             exponent = h >> 10 & 31;
-    uint32_t bits = (h & 0x8000) << 16;
-    float x;
-    if (!exponent) {
-        x = (float)mantissa * 0x1p-24f;
-        return bits ? -x : x;
-    }
-    bits |= mantissa << 13 | (exponent == 31 ? 255 : exponent + 112) << 23;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 WIDE static void q4_0(bytes b, float *y)
 {
-    const float d = half_of(b);
+    const float d = io_half(b);
     for (int i = 0; i < 16; i++) {
         y[i] = d * (float)((b[2 + i] & 15) - 8);
         y[i + 16] = d * (float)((b[2 + i] >> 4) - 8);
@@ -33,14 +18,14 @@ WIDE static void q4_0(bytes b, float *y)
 
 WIDE static void q8_0(bytes b, float *y)
 {
-    const float d = half_of(b);
+    const float d = io_half(b);
     for (int i = 0; i < 32; i++)
         y[i] = d * (float)(signed char)b[2 + i];
 }
 
 WIDE_INLINE void scales_of(bytes b, float *scale, float *min)
 {
-    const float d = half_of(b), dmin = half_of(b + 2);
+    const float d = io_half(b), dmin = io_half(b + 2);
     bytes s = b + 4;
     for (int k = 0; k < 4; k++) {
         scale[k] = d * (float)(s[k] & 63);
@@ -77,7 +62,7 @@ WIDE static void q5_k(bytes b, float *y)
 
 WIDE static void q6_k(bytes b, float *y)
 {
-    const float d = half_of(b + 208);
+    const float d = io_half(b + 208);
     for (int n = 0; n < 4; n++) { /* 16 elements of each of four runs of 32 */
         bytes low = b + n / 2 * 64 + n % 2 * 16, high = b + 128 + n / 2 * 32 + n % 2 * 16;
         const signed char *s = (const signed char *)b + 192 + n / 2 * 8 + n % 2;
@@ -97,7 +82,7 @@ WIDE static void iq4_nl(bytes b, float *y)
     const __m128i points =
         _mm_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
     const __m128i q = _mm_loadu_si128((const __m128i *)(b + 2)), mask = _mm_set1_epi8(15);
-    const __m256 d = _mm256_set1_ps(half_of(b));
+    const __m256 d = _mm256_set1_ps(io_half(b));
     __m128i level[2] = {_mm_shuffle_epi8(points, _mm_and_si128(q, mask)),
                         _mm_shuffle_epi8(points, _mm_and_si128(_mm_srli_epi16(q, 4), mask))};
     for (int i = 0; i < 4; i++) {
