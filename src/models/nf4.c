@@ -1,8 +1,8 @@
 /* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as numbers, in one pass. */
+#include "models/device_kernels.h"
 #include "models/nf4.h"
 #include "models/host_and_device.h"
 #include "models/wide.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,31 +189,8 @@ static void decode_here(float *w, tern_tensor *const parts[3], int64_t from, int
 
 /* ---- other devices ------------------------------------------------------------------------------- */
 
-/* Compiled once for each device, and kept; one that has no compiler has NULLs. */
-typedef struct place {
-    const char *device;
-    tern_kernel *unpack, *product;
-} place;
-
-static const place *place_of(const char *device)
-{
-    static place places[64];
-    static int n;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < n && places[i].device != device)
-        i++;
-    if (i == n && n < 64) {
-        places[n].device = device;
-        places[n].unpack = tern_kernel_compile(device, source, "nf4_unpack");
-        places[n].product =
-            places[n].unpack ? tern_kernel_compile(device, source, "nf4_product") : NULL;
-        n += places[n].product != NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    return i < n ? &places[i] : NULL;
-}
+static models_kernels kernels = {
+    .source = source, .names = {"nf4_unpack", "nf4_product"}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool on_cpu(tern_tensor *const parts[3])
 {
@@ -242,9 +219,9 @@ tern_tensor *nf4_decode(const quantize_layer *l, tern_tensor *const parts[3], in
     if (on_cpu(parts)) {
         decode_here(tern_data(w), parts, first, end);
     } else {
-        const place *at = place_of(tern_device(w));
+        tern_kernel *const *at = models_kernels_on(&kernels, tern_device(w));
         int64_t items = (end - first + ITEMS - 1) / ITEMS * ITEMS;
-        if (!at || tern_kernel_launch(at->unpack, TERN_GRID_GROUP(items, ITEMS), TERN_ARG_TENSOR(w),
+        if (!at || tern_kernel_launch(at[0], TERN_GRID_GROUP(items, ITEMS), TERN_ARG_TENSOR(w),
                                       TERN_ARG_TENSOR(parts[0]), TERN_ARG_TENSOR(parts[1]),
                                       TERN_ARG_TENSOR(parts[2]), TERN_ARG_LONG(first),
                                       TERN_ARG_LONG(end)) != TERN_OK)
@@ -269,13 +246,13 @@ tern_tensor *nf4_linear(const quantize_layer *l, tern_tensor *x, tern_tensor *co
         if (multiply_here(l, tern_data(y), tern_data(given), rows, parts) != TERN_OK)
             return NULL;
     } else {
-        const place *at = place_of(device);
-        if (!at || tern_kernel_launch(at->product, TERN_GRID_GROUP(l->out * ITEMS, ITEMS),
-                                      TERN_ARG_TENSOR(y), TERN_ARG_TENSOR(given),
-                                      TERN_ARG_TENSOR(parts[0]), TERN_ARG_TENSOR(parts[1]),
-                                      TERN_ARG_TENSOR(parts[2]), TERN_ARG_LONG(rows),
-                                      TERN_ARG_LONG(l->out), TERN_ARG_LONG(l->in / 2),
-                                      TERN_ARG_LONG(0), TERN_ARG_LONG(l->out)) != TERN_OK)
+        tern_kernel *const *at = models_kernels_on(&kernels, device);
+        if (!at ||
+            tern_kernel_launch(at[1], TERN_GRID_GROUP(l->out * ITEMS, ITEMS), TERN_ARG_TENSOR(y),
+                               TERN_ARG_TENSOR(given), TERN_ARG_TENSOR(parts[0]),
+                               TERN_ARG_TENSOR(parts[1]), TERN_ARG_TENSOR(parts[2]),
+                               TERN_ARG_LONG(rows), TERN_ARG_LONG(l->out), TERN_ARG_LONG(l->in / 2),
+                               TERN_ARG_LONG(0), TERN_ARG_LONG(l->out)) != TERN_OK)
             return NULL;
     }
     shape.dims[shape.ndim - 1] = l->out;

@@ -1,8 +1,8 @@
 /* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads, elsewhere by a kernel, element by
  * element. Both give the same bits (io/block.c says why). */
+#include "models/device_kernels.h"
 #include "models/gguf/fast.h"
 #include "models/gguf/layer.h"
-#include <pthread.h>
 #include <string.h>
 
 /* ---- the kernel ---------------------------------------------------------------------------- */
@@ -93,38 +93,19 @@ __kernel void gguf_unpack(__global float *w, __global const uchar *blocks, long 
 );
 /* clang-format on */
 
-/* Compiled once for each device, and kept. */
-static tern_kernel *kernel_of(const char *device)
-{
-    static struct {
-        const char *device;
-        tern_kernel *kernel;
-    } places[64];
-    static int n;
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < n && places[i].device != device)
-        i++;
-    if (i == n && n < 64) {
-        places[n].device = device;
-        places[n].kernel = tern_kernel_compile(device, source, "gguf_unpack");
-        n += places[n].kernel != NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    return i < n ? places[i].kernel : NULL;
-}
+static models_kernels kernels = {
+    .source = source, .names = {"gguf_unpack"}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static tern_status decode_there(const gguf_layer *l, tern_tensor *w, tern_tensor *blocks,
                                 int64_t from, int64_t n)
 {
     enum { ITEMS = 64, EACH = 8 };
-    tern_kernel *kernel = kernel_of(tern_device(w));
+    tern_kernel *const *kernel = models_kernels_on(&kernels, tern_device(w));
     const int64_t bytes = tern_size(blocks, 1), all = n * l->columns;
     const int64_t items = (all / EACH + ITEMS - 1) / ITEMS * ITEMS;
     if (!kernel)
         return tern_last_status();
-    return tern_kernel_launch(kernel, TERN_GRID_GROUP(items ? items : ITEMS, ITEMS),
+    return tern_kernel_launch(kernel[0], TERN_GRID_GROUP(items ? items : ITEMS, ITEMS),
                               TERN_ARG_TENSOR(w), TERN_ARG_TENSOR(blocks),
                               TERN_ARG_LONG(from * bytes), TERN_ARG_LONG(all),
                               TERN_ARG_INT((int)l->block->id), TERN_ARG_INT(l->block->elements),
