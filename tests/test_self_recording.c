@@ -1,43 +1,7 @@
 /* test_self_recording.c -- steps that record themselves: the same bits as without recordings, whatever a training step has in it. */
 #include "heard.h"
-#include "support.h"
+#include "step_training.h"
 #include <stdlib.h>
-
-typedef struct training {
-    tern_module *model;
-    tern_optimizer *optimizer;
-    tern_lr_scheduler *schedule;
-    tern_scaler *scaler;
-    int64_t variant;
-    int calls; /* of the function */
-} training;
-
-static tern_module *dropout_net(void)
-{
-    return tern_nn_sequential(tern_nn_linear(6, 16, NULL), tern_nn_relu(),
-                              tern_nn_dropout(&(tern_dropout_options){.p = 0.3}),
-                              tern_nn_linear(16, 3, NULL));
-}
-
-static void open_training(training *t, const char *device)
-{
-    tern_manual_seed(3);
-    *t = (training){.model = NULL};
-    TERN_DEVICE (device)
-        t->model = dropout_net();
-    t->optimizer = tern_optim_adamw(t->model, 0.02, NULL);
-    t->schedule = tern_lr_scheduler_exponential_lr(t->optimizer, 0.9);
-    t->scaler = tern_amp_grad_scaler(NULL);
-    assert_no_error();
-}
-
-static void close_training(training *t)
-{
-    tern_amp_free(t->scaler);
-    tern_lr_scheduler_free(t->schedule);
-    tern_optim_free(t->optimizer);
-    tern_nn_free(t->model);
-}
 
 /* Two micro-batches, a scaled loss, clipping, an optimizer, a schedule. */
 static tern_status train(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
@@ -54,34 +18,30 @@ static tern_status train(void *user, tern_tensor *const *in, int n, tern_tensor 
         tern_backward(tern_amp_scale(t->scaler, loss));
         out[0] = i ? tern_add(out[0], loss) : loss;
     }
+    if (t->schedule && t->early)
+        tern_lr_scheduler_step(t->schedule);
     if (t->variant == 1)
         tern_nn_clip_grad_norm_(t->model, 0.1);
     tern_amp_step(t->scaler, t->optimizer);
     tern_amp_update(t->scaler);
-    if (t->schedule)
+    if (t->schedule && !t->early)
         tern_lr_scheduler_step(t->schedule);
     return tern_last_status();
 }
 
 static const tern_step_options plain;
 
-/* A batch of that many rows, of the same numbers for the same i. */
-static void batch(const char *device, int64_t rows, int i, tern_tensor *in[2])
-{
-    in[0] = test_uniform(device, TERN_F32, TERN_SHAPE(rows, 6), -1, 1, (uint64_t)i + 1);
-    in[1] = tern_to_dtype(
-        test_uniform(device, TERN_F32, TERN_SHAPE(rows), 0, 2.99, (uint64_t)i + 9), TERN_I64);
-}
-
 /* ---- the same bits ----------------------------------------------------------------------- */
 
 enum { CALLS = 14 };
 
-static double *losses_of(const char *device, bool eager, double **weights, tern_step_stats *stats)
+static double *losses_of(const char *device, bool eager, bool early, double **weights,
+                         tern_step_stats *stats)
 {
     static double losses[2][CALLS];
     training t;
     open_training(&t, device);
+    t.early = early;
     tern_step *step = tern_step_new(
         train, &t, &(tern_step_options){.eager = eager, .module = t.model, .variant = &t.variant});
     assert_non_null(step);
@@ -106,24 +66,25 @@ static void recorded_steps_have_the_bits_of_eager_ones(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        double *weights[2];
-        tern_step_stats stats[2];
-        const double *eager = losses_of(device, true, &weights[1], &stats[1]);
-        const double *recorded = losses_of(device, false, &weights[0], &stats[0]);
-        assert_int_equal(stats[1].replayed, 0);
-        assert_int_equal(stats[1].ran, CALLS);
-        assert_string_equal(stats[1].reason, "options.eager is set");
-        assert_true(stats[0].replayed >= 5);
-        assert_int_equal(stats[0].replayed + stats[0].ran, CALLS);
-        assert_true(stats[0].launches > 3);
-        for (int i = 0; i < CALLS; i++)
-            assert_true(eager[i] == recorded[i]);
-        for (int i = 0; i < 6 * 16; i++)
-            assert_true(weights[0][i] == weights[1][i]);
-        free(weights[0]);
-        free(weights[1]);
-    }
+    for (int early = 0; early < 2; early++)
+        TERN_SCOPE {
+            double *weights[2];
+            tern_step_stats stats[2];
+            const double *eager = losses_of(device, true, early, &weights[1], &stats[1]);
+            const double *recorded = losses_of(device, false, early, &weights[0], &stats[0]);
+            assert_int_equal(stats[1].replayed, 0);
+            assert_int_equal(stats[1].ran, CALLS);
+            assert_string_equal(stats[1].reason, "options.eager is set");
+            assert_true(stats[0].replayed >= 5);
+            assert_int_equal(stats[0].replayed + stats[0].ran, CALLS);
+            assert_true(stats[0].launches > 3);
+            for (int i = 0; i < CALLS; i++)
+                assert_true(eager[i] == recorded[i]);
+            for (int i = 0; i < 6 * 16; i++)
+                assert_true(weights[0][i] == weights[1][i]);
+            free(weights[0]);
+            free(weights[1]);
+        }
 }
 
 /* ---- what has a recording of its own ----------------------------------------------------- */
@@ -180,6 +141,39 @@ static void modes_shapes_and_variants_have_their_own(void **state)
     }
 }
 
+static tern_status convolve(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    (void)n, (void)k;
+    out[0] = tern_nn_forward(user, in[0]);
+    return tern_last_status();
+}
+
+/* Images that lie by channels do so in the recording, which is not that of images that lie in rows. */
+static void formats_of_images_have_their_own(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = NULL;
+        TERN_DEVICE (device)
+            m = tern_nn_conv2d(3, 8, TERN_SHAPE(3), NULL);
+        tern_step *step = tern_step_new(convolve, m, NULL);
+        for (int i = 0; i < 8; i++) {
+            const tern_memory_format format = i % 2 ? TERN_CHANNELS_LAST : TERN_CONTIGUOUS_FORMAT;
+            tern_tensor *x = tern_to_memory_format(
+                test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, 9, 7), -1, 1, (uint64_t)i), format);
+            tern_tensor *out = NULL;
+            assert_ok(tern_step_run(step, &x, 1, &out, 1));
+            tern_tensor *expected = tern_detach(tern_nn_forward(m, x));
+            assert_same(out, expected);
+            assert_true(tern_is_contiguous_format(out, format));
+        }
+        assert_int_equal(tern_step_get_stats(step).recordings, 2);
+        tern_step_free(step);
+        tern_nn_free(m);
+    }
+}
+
 static void more_kinds_than_there_is_room_for_run(void **state)
 {
     (void)state;
@@ -207,91 +201,7 @@ static void more_kinds_than_there_is_room_for_run(void **state)
     }
     tern_on_warning(NULL, NULL);
 }
-
-/* ---- what can't be recorded --------------------------------------------------------------- */
-
-/* A gradient, a value on the host, a step. */
-static tern_status peek(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
-{
-    training *t = user;
-    (void)n, (void)k;
-    t->calls++;
-    tern_optim_zero_grad(t->optimizer);
-    out[0] = tern_mean(tern_square(tern_nn_forward(t->model, in[0])));
-    tern_backward(out[0]);
-    if (tern_item(out[0]) > 0)
-        tern_optim_step(t->optimizer);
-    return tern_last_status();
-}
-
-static void a_function_that_reads_values_runs_in_every_call(void **state)
-{
-    (void)state;
-    heard h = {0};
-    tern_on_warning(hear, &h);
-    FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        double *weights[2];
-        for (int eager = 0; eager < 2; eager++) {
-            training t;
-            tern_tensor *in[2], *out = NULL;
-            open_training(&t, device);
-            tern_step *step =
-                tern_step_new(peek, &t, &(tern_step_options){.eager = eager, .module = t.model});
-            batch(device, 8, 0, in);
-            for (int i = 0; i < 5; i++)
-                assert_ok(tern_step_run(step, in, 1, &out, 1));
-            const tern_step_stats stats = tern_step_get_stats(step);
-            assert_int_equal(stats.ran, 5);
-            assert_int_equal(stats.recordings, 0);
-            if (!eager)
-                assert_non_null(strstr(stats.reason, "can't be recorded"));
-            weights[eager] = test_read(tern_nn_parameter(t.model, "0.weight"));
-            tern_step_free(step);
-            close_training(&t);
-        }
-        for (int i = 0; i < 6 * 16; i++)
-            assert_true(weights[0][i] == weights[1][i]);
-        free(weights[0]);
-        free(weights[1]);
-    }
-    assert_true(h.count >= 1);
-    assert_string_equal(h.kind, "step");
-    tern_on_warning(NULL, NULL);
-}
-
-/* Half on the device, half on the cpu, which has a tensor of its own. */
-static tern_status wander(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
-{
-    (void)n, (void)k;
-    tern_tensor *own = *(tern_tensor **)user;
-    out[0] = tern_mul(tern_to(tern_add(own, 1.0), tern_device(in[0])), in[0]);
-    return TERN_OK;
-}
-
-static void work_on_another_device_is_not_recorded(void **state)
-{
-    (void)state;
-    heard h = {0};
-    tern_on_warning(hear, &h);
-    FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        if (strcmp(device, "cpu") == 0)
-            continue;
-        tern_tensor *own = tern_full(TERN_SHAPE(2), TERN_SCALAR(0), TERN_F32, "cpu");
-        tern_step *step = tern_step_new(wander, &own, NULL);
-        for (int i = 0; i < 5; i++) {
-            tern_tensor *x = tern_full(TERN_SHAPE(2), TERN_SCALAR(3), TERN_F32, device), *out;
-            tern_fill_(own, TERN_SCALAR(i));
-            assert_ok(tern_step_run(step, &x, 1, &out, 1));
-            assert_values(out, 3 * (i + 1), 3 * (i + 1));
-        }
-        assert_int_equal(tern_step_get_stats(step).recordings, 0);
-        assert_non_null(tern_step_get_stats(step).reason);
-        tern_step_free(step);
-    }
-    tern_on_warning(NULL, NULL);
-}
+/* ---- errors ------------------------------------------------------------------------------ */
 
 static tern_status misbehave(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
@@ -409,9 +319,8 @@ static void compiling_ahead_steps_no_schedule(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(recorded_steps_have_the_bits_of_eager_ones),
     TEST(modes_shapes_and_variants_have_their_own),
+    TEST(formats_of_images_have_their_own),
     TEST(more_kinds_than_there_is_room_for_run),
-    TEST(a_function_that_reads_values_runs_in_every_call),
-    TEST(work_on_another_device_is_not_recorded),
     TEST(errors_are_the_functions),
     TEST(results_are_copies_unless_asked_for),
     TEST(a_schedule_that_was_freed_is_an_error),

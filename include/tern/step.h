@@ -13,7 +13,7 @@
  *
  * The first two calls for inputs of some shapes run the function. The third records it (tern/graph.h);
  * from then on a call copies the inputs to where the recording reads them and replays it, without the
- * host's part of the function. Inputs of other shapes, dtypes or devices, another training mode of the
+ * host's part of the function. Inputs of other shapes, dtypes, devices or memory formats, another training mode of the
  * module, another grad mode, autocast or value of *variant have recordings of their own. The results
  * are those that the function gives without recordings, bit for bit, on every device.
  *
@@ -24,8 +24,8 @@
  * adds to are to be made in it: it zeroes them first, and may run several micro-batches.
  *
  * A function that needs a value on the host (tern_item, a branch on a result), computes on other devices
- * too, or does anything else that can't be recorded runs in every call: a warning of kind "step"
- * says once what stood in the way, and tern_step_get_stats says so too. It also runs in every call for inputs
+ * too, writes to its inputs, or does anything else that can't be recorded runs in every call: a warning of
+ * kind "step" says once what stood in the way, and tern_step_get_stats says so too. It also runs in every call for inputs
  * that require a gradient, in anomaly detection and the debug mode, inside of another recording, and for
  * more kinds of inputs than max_recordings. */
 #ifndef TERN_STEP_H

@@ -246,6 +246,16 @@ tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void 
     return status;
 }
 
+void tern_note_elsewhere(tern_graph *graph)
+{
+    graph->elsewhere = true;
+}
+
+bool tern_graph_ran_elsewhere(const tern_graph *graph)
+{
+    return graph->elsewhere;
+}
+
 int64_t tern_record_random(tern_graph *graph, int64_t n)
 {
     graph->drawn += n;

@@ -33,6 +33,10 @@ static inline void tern_capture_resume(tern_graph *graph)
 /* Whether its programs are built, and nothing is recorded. */
 bool tern_graph_lists(const tern_graph *graph);
 
+/* Work of the recording thread for another device ran; whether any has. */
+void tern_note_elsewhere(tern_graph *graph);
+bool tern_graph_ran_elsewhere(const tern_graph *graph);
+
 /* Errors where something can't be recorded: "reading values on the host". */
 tern_status tern_capture_refuse(const tern_place *place, const char *what);
 

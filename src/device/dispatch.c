@@ -99,6 +99,8 @@ tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken
     TERN_TRY(tern_debugging   ? run_and_wait(place, work, &done)
              : tern_profiling ? run_and_time(place, work, &done)
                               : tern_work_run(place, work, &done));
+    if (tern_thread.graph && done)
+        tern_note_elsewhere(tern_thread.graph);
     if (taken)
         *taken = done;
     if (work->kind == TERN_WORK_COLLECTIVE)

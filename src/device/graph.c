@@ -118,7 +118,7 @@ static void empty(tern_graph *graph)
     graph->held = graph->constants = NULL;
     graph->n_nodes = graph->room = graph->n_held = graph->room_held = 0;
     graph->n_constants = 0;
-    graph->recorded = graph->failed = graph->faults = false;
+    graph->recorded = graph->failed = graph->faults = graph->elsewhere = false;
     graph->taken = graph->drawn = 0;
 }
 

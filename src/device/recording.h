@@ -29,6 +29,7 @@ struct tern_graph {
     int64_t n_nodes, room;
     bool recorded, failed; /* failed: what was recorded is of no use */
     bool faults;           /* some kernel reports faults */
+    bool elsewhere;        /* while it was recorded the thread launched on other devices */
     bool lists;            /* programs are built, and nothing is recorded: listing.c */
     int64_t taken;         /* groups of random numbers a replay */
     int64_t drawn;         /* the next of them */

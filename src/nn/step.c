@@ -6,6 +6,7 @@
 #include "base/warning.h"
 #include "nn/module.h"
 #include "tensor/scope.h"
+#include "tensor/storage.h"
 #include <string.h>
 #include <tern/step.h>
 
@@ -16,6 +17,7 @@ typedef struct guard {
     int n, k;
     struct {
         bool there;
+        bool channels_last;
         tern_dtype dtype;
         int ndim;
         int64_t dims[TERN_MAX_DIMS];
@@ -33,7 +35,7 @@ typedef struct recording {
     struct recording *next;
     guard guard;
     int ran;
-    bool refused;      /* it can't be recorded */
+    char reason[512];  /* why it can't be recorded; "": it can, as far as is known */
     tern_graph *graph; /* NULL: not yet */
     tern_tensor *in[MOST_TENSORS], *out[MOST_TENSORS];
 } recording;
@@ -44,7 +46,6 @@ struct tern_step {
     tern_step_options options;
     recording *first;
     tern_step_stats stats;
-    char *reason; /* why a recording was refused */
 };
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -89,8 +90,6 @@ static void clear(tern_step *step)
         end_graph(r);
         tern_free(r);
     }
-    tern_free(step->reason);
-    step->reason = NULL;
     step->stats.reason = NULL;
 }
 
@@ -132,6 +131,12 @@ static tern_status note_mode(tern_module *m, void *user)
     return TERN_OK;
 }
 
+static bool is_channels_last(const tern_tensor *x)
+{
+    return !tern_is_contiguous(x) && (tern_is_contiguous_format(x, TERN_CHANNELS_LAST) ||
+                                      tern_is_contiguous_format(x, TERN_CHANNELS_LAST_3D));
+}
+
 static tern_status fill_guard(const tern_step *step, tern_tensor *const *in, int n, int k, guard *g)
 {
     memset(g, 0, sizeof *g);
@@ -142,6 +147,7 @@ static tern_status fill_guard(const tern_step *step, tern_tensor *const *in, int
             continue;
         const tern_shape shape = tern_shape_of(in[i]);
         g->in[i].there = true;
+        g->in[i].channels_last = is_channels_last(in[i]);
         g->in[i].dtype = tern_dtype_of(in[i]);
         g->in[i].device = tern_device(in[i]);
         g->in[i].ndim = shape.ndim;
@@ -209,16 +215,32 @@ static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_ten
         if (status == TERN_OK)
             status = check_results(out, k, before.failures);
         status = TERN_CALLBACK_END(&before, status, "tern_step_run: the function failed");
-        for (int i = 0; i < k; i++)
+        for (int i = 0; i < k; i++) {
             out[i] = status == TERN_OK ? tern_keep(tern_detach(out[i])) : NULL;
+            if (status == TERN_OK && !out[i])
+                status = tern_last_status();
+        }
+        for (int i = 0; i < k && status != TERN_OK; i++) {
+            tern_release(out[i]);
+            out[i] = NULL;
+        }
     }
     return status;
+}
+
+/* In the memory format of x, which tern_clone does not keep. */
+static tern_tensor *copy_of(tern_tensor *x)
+{
+    if (!x || !is_channels_last(x))
+        return tern_clone(x);
+    return tern_movedim(tern_clone(tern_movedim(x, TERN_DIMS(1), TERN_DIMS(-1))), TERN_DIMS(-1),
+                        TERN_DIMS(1));
 }
 
 static tern_status give(tern_tensor *const *kept, tern_tensor **out, int k, bool copies)
 {
     for (int i = 0; i < k; i++)
-        if (!(out[i] = copies ? tern_clone(kept[i]) : tern_scoped(tern_keep(kept[i]))))
+        if (!(out[i] = copies ? copy_of(kept[i]) : tern_scoped(tern_keep(kept[i]))))
             return tern_last_status();
     return TERN_OK;
 }
@@ -230,9 +252,11 @@ static tern_status run(tern_step *step, recording *r, tern_tensor *const *in, in
     step->stats.ran++;
     if (r)
         r->ran++;
+    tern_status status = TERN_OK;
     for (int i = 0; i < k; i++)
-        out[i] = tern_scoped(out[i]);
-    return TERN_OK;
+        if (!tern_scoped(out[i]))
+            status = tern_last_status();
+    return status;
 }
 
 /* ---- recording --------------------------------------------------------------------------- */
@@ -255,98 +279,107 @@ static const char *device_of(const tern_step *step, tern_tensor *const *in, int 
     return tern_device_canonical(device ? device : tern_default_device());
 }
 
-/* What was launched on all devices but this one: what a function does there is not recorded. */
-static uint64_t launched_elsewhere(const char *device)
-{
-    uint64_t n = 0;
-    const char *other;
-    for (int i = 0; (other = tern_opened_device_at(i)); i++) {
-        tern_counters counters = {0};
-        if (strcmp(other, device) != 0 && tern_get_counters(other, &counters) == TERN_OK)
-            n += counters.launches;
-    }
-    return n;
-}
-
 /* Where the recording reads the inputs, on its device. */
 static tern_status make_inputs(recording *r, tern_tensor *const *in, int n, const char *device)
 {
     TERN_NO_GRAD {
         for (int i = 0; i < n; i++)
-            if (in[i] && !(r->in[i] = tern_keep(tern_clone(tern_to(in[i], device)))))
+            if (in[i] && !(r->in[i] = tern_keep(copy_of(tern_to(in[i], device)))))
                 return tern_last_status();
     }
     return TERN_OK;
 }
 
+/* The function, recorded on inputs of the recording's own. */
 static tern_status capture(tern_step *step, recording *r, int n, int k, const char *device)
 {
-    tern_graph *graph = r->graph;
-    const uint64_t elsewhere = launched_elsewhere(device);
-    TERN_TRY(tern_graph_capture_begin(graph));
+    int64_t versions[MOST_TENSORS];
+    for (int i = 0; i < n; i++)
+        versions[i] = r->in[i] ? tern_version(r->in[i]) : 0;
+    TERN_TRY(tern_graph_capture_begin(r->graph));
     tern_status status = call(step, r->in, n, r->out, k);
-    const tern_status ended = tern_graph_capture_end(graph);
+    const bool elsewhere = tern_storage_ran_elsewhere();
+    const tern_status ended = tern_graph_capture_end(r->graph);
     status = status == TERN_OK ? ended : status;
-    if (status == TERN_OK && launched_elsewhere(device) != elsewhere)
-        status = tern_fail(TERN_ERR_STATE,
+    if (status == TERN_OK && elsewhere)
+        status = tern_fail(TERN_ERR_UNSUPPORTED,
                            "tern_step_run: the function computes on other devices than %s, which "
                            "is not recorded",
                            device);
+    for (int i = 0; i < n && status == TERN_OK; i++)
+        if (r->in[i] && tern_version(r->in[i]) != versions[i])
+            status = tern_fail(TERN_ERR_UNSUPPORTED,
+                               "tern_step_run: the function writes to input %d, and a recording "
+                               "reads a copy of it",
+                               i);
     return status;
 }
 
-/* What an attempt to record leaves behind of gradients that there were not before. */
+/* Parameters without a gradient before an attempt to record, which may leave some there. */
 typedef struct gradients {
-    tern_tensor **x;
+    tern_tensor **x; /* references of its own */
     int64_t n;
 } gradients;
 
-static void note_gradients(const tern_step *step, gradients *without)
+static tern_status note_gradients(const tern_step *step, gradients *without)
 {
     tern_module *m = step->options.module;
-    *without = (gradients){NULL, 0};
     const int64_t n = m ? tern_nn_parameters(m, NULL, 0) : 0;
-    tern_tensor **all = n > 0 ? tern_alloc(sizeof *all * (size_t)n) : NULL;
+    if (n <= 0)
+        return TERN_OK;
+    tern_tensor **all = tern_alloc(sizeof *all * (size_t)n);
     if (!all)
-        return;
+        return tern_last_status();
     tern_nn_parameters(m, all, n);
     for (int64_t i = 0; i < n; i++)
         if (!tern_grad(all[i]))
-            all[without->n++] = all[i];
+            all[without->n++] = tern_keep(all[i]);
     without->x = all;
+    return TERN_OK;
 }
 
-/* A recording that failed was not run: its error becomes a warning, and the function runs in each call. */
-static void refuse(tern_step *step, recording *r, const gradients *without)
+static void end_gradients(gradients *without, bool clears)
 {
-    tern_free(step->reason);
-    step->reason = tern_copy_text(tern_last_error());
-    tern_clear_error();
-    r->refused = true;
-    end_graph(r);
-    for (int64_t i = 0; i < without->n; i++)
-        tern_set_grad(without->x[i], NULL);
-    tern_warn("step", "tern_step_run", "the function can't be recorded and runs in every call: %s",
-              step->reason ? step->reason : "");
+    for (int64_t i = 0; i < without->n; i++) {
+        if (clears)
+            tern_set_grad(without->x[i], NULL);
+        tern_release(without->x[i]);
+    }
+    tern_free(without->x);
 }
 
-/* Whether r has a recording now. */
-static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n, int k)
+static tern_status try_to_record(tern_step *step, recording *r, tern_tensor *const *in, int n,
+                                 int k)
 {
-    const char *device = device_of(step, in, n);
-    gradients without;
-    tern_status status = TERN_OK;
-    note_gradients(step, &without);
+    tern_status status;
     TERN_SCOPE {
+        const char *device = device_of(step, in, n);
         r->graph = device ? tern_graph_new(device) : NULL;
         status = r->graph ? make_inputs(r, in, n, device) : tern_last_status();
         if (status == TERN_OK)
             status = capture(step, r, n, k, device);
     }
-    if (status != TERN_OK)
-        refuse(step, r, &without);
-    tern_free(without.x);
-    return status == TERN_OK;
+    return status;
+}
+
+/* Whether r has a recording now. What failed was not run: its error is a warning, and the function runs in each call. */
+static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n, int k)
+{
+    tern_error_hold hold;
+    gradients without = {NULL, 0};
+    if (tern_error_hold_begin(&hold) != TERN_OK)
+        return false;
+    tern_status status = note_gradients(step, &without);
+    if (status == TERN_OK)
+        status = try_to_record(step, r, in, n, k);
+    end_gradients(&without, status != TERN_OK);
+    tern_error_hold_end(&hold, r->reason, sizeof r->reason);
+    if (status == TERN_OK)
+        return true;
+    end_graph(r);
+    tern_warn("step", "tern_step_run", "the function can't be recorded and runs in every call: %s",
+              r->reason);
+    return false;
 }
 
 static tern_status replay(tern_step *step, recording *r, tern_tensor *const *in, int n,
@@ -388,8 +421,6 @@ static recording *recording_of(tern_step *step, const guard *g)
     for (const recording *other = step->first; other; other = other->next)
         n++;
     if (n >= step->options.max_recordings) {
-        if (!step->reason)
-            step->reason = tern_copy_text("there are more kinds of inputs than max_recordings");
         tern_warn(
             "step", "tern_step_run",
             "there are inputs of more than %d kinds (shapes, types, modes): the function runs "
@@ -400,7 +431,7 @@ static recording *recording_of(tern_step *step, const guard *g)
     r = tern_alloc(sizeof *r);
     if (!r)
         return NULL;
-    r->guard = *g;
+    memcpy(&r->guard, g, sizeof *g); /* with its padding, as find() compares bytes */
     r->next = step->first;
     step->first = r;
     return r;
@@ -418,11 +449,13 @@ static tern_status run_step(tern_step *step, tern_tensor *const *in, int n, tern
     recording *r = recording_of(step, &g);
     if (!r)
         TERN_TRY(tern_last_status());
-    if (r && r->ran >= step->options.warmup && !r->refused &&
+    if (r && r->ran >= step->options.warmup && !r->reason[0] &&
         (r->graph || record(step, r, in, n, k)))
         return replay(step, r, in, n, out, k);
-    if (!r || r->refused)
-        step->stats.reason = step->reason;
+    if (!r)
+        step->stats.reason = "there are more kinds of inputs than max_recordings";
+    else if (r->reason[0])
+        step->stats.reason = r->reason;
     return run(step, r, in, n, out, k);
 }
 

@@ -166,14 +166,15 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
     return status == TERN_OK ? noted : status;
 }
 
-/* In a replay of a recording that the step was part of. */
+/* In a replay of a recording that the step was part of, which may step the optimizer after it. */
 static tern_status step_in_replay(void *life)
 {
     tern_lr_scheduler *s = tern_life_object(life);
-    return s ? tern_lr_scheduler_step(s)
-             : tern_fail(TERN_ERR_STATE,
-                         "tern_graph_replay: the scheduler that the recording steps "
-                         "was freed");
+    if (!s)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_graph_replay: the scheduler that the recording steps was freed");
+    TERN_TRY(tern_lr_scheduler_step(s));
+    return tern_optim_refresh(s->optimizer);
 }
 
 /* While the thread records, the step happens in each replay, and not now. */
@@ -219,6 +220,9 @@ tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
                          "tern_lr_scheduler_step_metric: %s takes no metric: call "
                          "tern_lr_scheduler_step",
                          s->kind->name);
+    if (tern_is_capturing())
+        return tern_fail(TERN_ERR_UNSUPPORTED, "tern_lr_scheduler_step_metric: a metric, which is "
+                                               "a value on the host, can't be recorded");
     return s->kind->step_metric(s, metric);
 }
 

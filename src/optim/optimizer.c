@@ -166,10 +166,8 @@ static tern_status write_values(const tern_optimizer *o, tern_optim_batch *b)
     return b->is_written ? TERN_OK : tern_last_status();
 }
 
-/* Before each replay of a graph: the learning rate may have changed since. */
-static tern_status refresh_values(void *user)
+tern_status tern_optim_refresh(const tern_optimizer *o)
 {
-    const tern_optimizer *o = user;
     tern_status status = TERN_OK;
     TERN_SCOPE
         TERN_NO_GRAD {
@@ -177,6 +175,12 @@ static tern_status refresh_values(void *user)
                 status = write_values(o, &o->batches[i]);
         }
     return status;
+}
+
+/* Before each replay of a graph: the learning rate may have changed since. */
+static tern_status refresh_values(void *user)
+{
+    return tern_optim_refresh(user);
 }
 
 /* Uploads the options now, outside of a capture, and again before each replay. */

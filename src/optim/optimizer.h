@@ -142,6 +142,8 @@ static inline tern_tensor *tern_optim_in_format(tern_tensor *x, tern_memory_form
 /* Sort the parameters into batches, anew where one moved; states and steps come
  * along (group_tensors.c). */
 tern_status tern_optim_regroup(tern_optimizer *o);
+/* The options, a learning rate that changed among them, to the devices: recorded steps that are replayed read them there. */
+tern_status tern_optim_refresh(const tern_optimizer *o);
 void tern_optim_batches_free(tern_optim_batch *batches, int n);
 /* Make the states of a slot that are in use. */
 tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot);

@@ -58,6 +58,8 @@ void tern_stage_free(tern_stage *stage);
 const void *tern_storage_recording(const tern_tensor *x);
 /* Whether this thread's work is listed for its programs alone (tern_compile_begin), and nothing of it happens. */
 bool tern_storage_lists(void);
+/* Whether this thread, since it records, has launched something on another device, where it ran. */
+bool tern_storage_ran_elsewhere(void);
 /* Whether a graph that is there, or a transfer on its way, goes on with the memory that x has now. */
 bool tern_storage_is_held(const tern_tensor *x);
 /* While there is one: each replay calls run(user) on the host between what was recorded before and after it, which the

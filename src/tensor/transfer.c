@@ -378,6 +378,11 @@ bool tern_storage_lists(void)
     return tern_thread.graph && tern_graph_lists(tern_thread.graph);
 }
 
+bool tern_storage_ran_elsewhere(void)
+{
+    return tern_thread.graph && tern_graph_ran_elsewhere(tern_thread.graph);
+}
+
 bool tern_storage_is_held(const tern_tensor *x)
 {
     return x->storage->block && x->storage->block->holds > 0;
