@@ -373,8 +373,13 @@ static tern_status next_job(tern_loader *l, tern_job **job)
 {
     for (;;) {
         TERN_TRY(l->o.num_workers ? take_first(l, job) : make_here(l, job));
-        if (!*job)
-            return tern_loader_refills(l) ? tern_loader_refill(l, job) : TERN_OK;
+        if (!*job && !tern_loader_refills(l))
+            return TERN_OK;
+        if (!*job) {
+            TERN_TRY(tern_loader_refill(l, job));
+            note_position(l);
+            return TERN_OK;
+        }
         tern_status status = (*job)->status;
         if (status != TERN_OK) {
             tern_fail(status, "%s", (*job)->message);

@@ -55,7 +55,8 @@ typedef struct tern_loader_options {
     tern_transform *device_transform;
     int device_transform_which;
     /* Leave out items that fail, and count them. The items that come next fill the batch up, so that only the last one may
-     * be short (not with a batch_sampler of one's own). */
+     * be short (not with a batch_sampler of one's own). A collate function of one's own is called again for a batch that is
+     * made of others' items, on the loop's thread. */
     bool skip_errors;
     double timeout; /* seconds that the loop waits for workers; 0: for ever */
     /* Called on each worker's thread when it starts. What it fails with ends the loop that takes a
