@@ -88,18 +88,34 @@ static void wait_for_all(void)
 static tern_ending at_ending = {.run = tern_builds_stop},
                    after_threads = {.run = wait_for_all, .after = true};
 
+static bool is_cpu(int b)
+{
+    return strcmp(backends[b]->kind, "cpu") == 0;
+}
+
+/* Around what looks for devices with drivers, before the registry's lock is taken (base/ending.h). */
+static void enter(bool driver)
+{
+    if (driver)
+        tern_foreign_enter();
+}
+
+static void leave(bool driver)
+{
+    if (driver)
+        tern_foreign_leave();
+}
+
 /* Drivers are loaded here, with their compilers. */
 static tern_status enumerate(int b, tern_found **found, int *n, tern_text *notes)
 {
-    tern_foreign_enter();
     tern_foreign_compile_begin();
     tern_status status = backends[b]->enumerate(found, n, notes);
     tern_foreign_compile_end();
-    tern_foreign_leave();
     return status;
 }
 
-/* Look for a backend's devices, once. */
+/* Look for a backend's devices, once. With the registry's lock, and inside of the drivers for all but the cpu. */
 static tern_status find(int b)
 {
     if (registry.found[b])
@@ -108,9 +124,8 @@ static tern_status find(int b)
     int n = 0;
     tern_text notes = {0};
     check_slots(backends[b]);
-    bool is_cpu = strcmp(backends[b]->kind, "cpu") == 0;
     tern_status status =
-        is_cpu ? backends[b]->enumerate(&found, &n, &notes) : enumerate(b, &found, &n, &notes);
+        is_cpu(b) ? backends[b]->enumerate(&found, &n, &notes) : enumerate(b, &found, &n, &notes);
     tern_place **places = status == TERN_OK ? tern_alloc(sizeof *places * (size_t)(n + 1)) : NULL;
     int made = 0;
     while (places && made < n && (places[made] = make_place(backends[b], made, &found[made])))
@@ -128,7 +143,7 @@ static tern_status find(int b)
     registry.notes[b] = notes.data;
     registry.forks[b] = tern_forks();
     registry.found[b] = true;
-    if (n > 0 && !is_cpu) {
+    if (n > 0 && !is_cpu(b)) {
         tern_at_ending(&at_ending);
         tern_at_ending(&after_threads);
     }
@@ -155,9 +170,11 @@ const char *tern_registry_kind_name(int kind)
 
 int tern_registry_count(int kind)
 {
+    enter(!is_cpu(kind));
     pthread_mutex_lock(&registry.lock);
     int n = find(kind) == TERN_OK ? registry.count[kind] : 0;
     pthread_mutex_unlock(&registry.lock);
+    leave(!is_cpu(kind));
     return n;
 }
 
@@ -179,6 +196,7 @@ tern_status tern_registry_pinning(tern_place **place)
 {
     tern_status status = TERN_OK;
     *place = NULL;
+    enter(true);
     pthread_mutex_lock(&registry.lock);
     for (int b = 0; b < BACKENDS && status == TERN_OK && !*place; b++) {
         if (!backends[b]->vendor || !backends[b]->vendor->host_alloc)
@@ -187,6 +205,7 @@ tern_status tern_registry_pinning(tern_place **place)
         *place = status == TERN_OK && registry.count[b] > 0 ? registry.places[b][0] : NULL;
     }
     pthread_mutex_unlock(&registry.lock);
+    leave(true);
     return status;
 }
 
@@ -218,16 +237,16 @@ tern_status tern_registry_open(tern_place *place)
                          place->text);
     if (atomic_load_explicit(&place->is_open, memory_order_acquire))
         return TERN_OK;
+    tern_place_enter(place);
     pthread_mutex_lock(&place->lock);
     tern_status status = TERN_OK;
     if (!atomic_load(&place->is_open)) {
-        tern_foreign_enter();
         status = place->backend->open(place);
-        tern_foreign_leave();
         if (status == TERN_OK)
             atomic_store_explicit(&place->is_open, true, memory_order_release);
     }
     pthread_mutex_unlock(&place->lock);
+    tern_place_leave(place);
     return status;
 }
 

@@ -51,18 +51,18 @@ static bool find_functions(void *library)
 static void load(void)
 {
     static const char *const names[] = {"libdnnl.so." TEXT(DNNL_VERSION_MAJOR), NULL};
-    tern_foreign_enter();
     void *library = tern_dynlib_open_apart(names, reason, sizeof reason);
     there = library && find_functions(library);
     tern_foreign_loaded();
-    tern_foreign_leave();
 }
 
 bool tern_onednn_is_there(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static atomic_flag warned = ATOMIC_FLAG_INIT;
+    tern_foreign_enter(); /* before the once, which the thread that ends the process could want */
     pthread_once(&once, load);
+    tern_foreign_leave();
     if (!there && !atomic_flag_test_and_set(&warned))
         tern_warn("slow", "tern_matmul",
                   "products and convolutions on cpu are slower without oneDNN: %s", reason);
@@ -96,16 +96,16 @@ void tern_onednn_end_alone(tern_onednn_threads t)
 static dnnl_engine_t engine;
 static void make_engine(void)
 {
-    tern_foreign_enter();
     if (!tern_onednn_is_there() || tern_dnnl.engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
-    tern_foreign_leave();
 }
 
 dnnl_engine_t tern_onednn_engine(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    tern_foreign_enter();
     pthread_once(&once, make_engine);
+    tern_foreign_leave();
     return engine;
 }
 
