@@ -83,6 +83,27 @@ static void memory_between_blocks_is_given_back(void **state)
 }
 
 /* x has this number everywhere, and is released. */
+/* A small block in what a large one gave up does not keep the rest of it. */
+static void a_small_block_keeps_little(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = empty_place(device);
+        if (!place->backend->growth || !place->backend->growth->most(place))
+            continue;
+        const uint64_t before = stats_of(device).reserved;
+        tern_block_free(take(place, (size_t)300 * MB));
+        assert_true(stats_of(device).reserved - before >= (uint64_t)300 * MB);
+        tern_block *small = take(place, 2 * MB);
+        assert_ok(tern_empty_cache(device));
+        assert_true(stats_of(device).reserved - before <= 64 * MB);
+        tern_block_free(small);
+        assert_ok(tern_empty_cache(device));
+        assert_int_equal(stats_of(device).reserved, before);
+    }
+}
+
 static void end_of(tern_tensor *x, double number)
 {
     TERN_SCOPE {
@@ -204,6 +225,10 @@ static void a_limit_is_kept(void **state)
         const uint64_t reserved = stats_of(device).reserved;
         assert_ok(tern_set_memory_limit(device, reserved + 20 * MB));
         tern_block *small = take(place, 4000), *large = take(place, 10 * MB);
+        const uint64_t with_both = stats_of(device).reserved;
+        assert_null(tern_block_alloc(place, (size_t)200 * MB, "test"));
+        assert_error(TERN_ERR_MEMORY, "bytes that tern_set_memory_limit allows");
+        assert_int_equal(stats_of(device).reserved, with_both); /* nothing was begun */
         assert_null(tern_block_alloc(place, 12 * MB, "test"));
         assert_error(TERN_ERR_MEMORY, "bytes that tern_set_memory_limit allows");
         tern_block_free(large);
@@ -239,7 +264,8 @@ static void fail_each(const char *device, const char *point)
         tern_block *blocks[6];
         arm(&s);
         for (int i = 0; i < 6; i++) {
-            blocks[i] = tern_block_alloc(place, (size_t)(i % 3 + 1) * MB + 100, "test");
+            blocks[i] =
+                tern_block_alloc(place, (size_t)(i == 4 ? 140 : i % 3 + 1) * MB + 100, "test");
             if (i == 2) {
                 tern_block_free(blocks[1]);
                 blocks[1] = NULL;
@@ -273,11 +299,9 @@ static void a_failure_leaves_nothing_behind(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(what_one_size_gave_up_serves_others),
-    TEST(memory_between_blocks_is_given_back),
-    TEST(blocks_share_no_bytes),
-    TEST(a_recording_keeps_its_memory),
-    TEST(a_limit_is_kept),
+    TEST(what_one_size_gave_up_serves_others), TEST(memory_between_blocks_is_given_back),
+    TEST(a_small_block_keeps_little),          TEST(blocks_share_no_bytes),
+    TEST(a_recording_keeps_its_memory),        TEST(a_limit_is_kept),
     TEST(a_failure_leaves_nothing_behind),
 };
 TEST_MAIN(tests)

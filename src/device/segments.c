@@ -12,6 +12,8 @@ typedef struct backing {
     void *memory; /* the backend's */
 } backing;
 
+enum { STEPS_OF_A_PIECE = 32 };
+
 struct tern_segment {
     struct tern_segment *next;
     tern_buffer whole;
@@ -140,12 +142,12 @@ static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, ter
         return NULL;
     }
     *segment = (tern_segment){.whole.bytes = bytes, .first = e, .grows = grows};
-    if (!grows)
-        place->stats.driver_calls++;
-    if (grows)
+    if (grows) {
         *status = place->backend->growth->reserve(place, &segment->whole);
-    else if (!tern_memory_exceeds(place, bytes))
+    } else if (!tern_memory_exceeds(place, bytes)) {
+        place->stats.driver_calls++;
         *status = place->backend->alloc(place, &segment->whole);
+    }
     if (*status != TERN_OK) {
         tern_free(e);
         tern_free(segment);
@@ -177,7 +179,7 @@ static void open_growth(tern_place *place)
 static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at, size_t bytes,
                             backing **link)
 {
-    backing *made = tern_memory_exceeds(place, bytes) ? NULL : tern_alloc(sizeof *made);
+    backing *made = tern_alloc(sizeof *made);
     if (!made)
         return TERN_ERR_MEMORY;
     *made = (backing){.next = *link, .at = at, .bytes = bytes};
@@ -193,13 +195,15 @@ static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at,
     return TERN_OK;
 }
 
-/* Memory behind all of [at, at + bytes), in whole steps of the backend's. */
+/* Memory behind all of [at, at + bytes), in whole steps of the backend's, and in pieces, of which each goes back alone. */
 static tern_status back(tern_place *place, tern_segment *segment, size_t at, size_t bytes)
 {
-    const size_t step = place->backend->growth->step;
+    const size_t step = place->backend->growth->step, piece = step * STEPS_OF_A_PIECE;
     const size_t end = (at + bytes + step - 1) / step * step;
     size_t from = at / step * step;
     backing **link = &segment->backings;
+    if (tern_memory_exceeds(place, missing_in(segment, from, end - from)))
+        return TERN_ERR_MEMORY;
     while (from < end) {
         backing *b = *link;
         if (b && b->at <= from) {
@@ -207,8 +211,10 @@ static tern_status back(tern_place *place, tern_segment *segment, size_t at, siz
             link = &b->next;
             continue;
         }
-        const size_t to = b && b->at < end ? b->at : end;
+        size_t to = b && b->at < end ? b->at : end;
+        to = to - from > piece ? from + piece : to;
         TERN_TRY(back_gap(place, segment, from, to - from, link));
+        link = &(*link)->next;
         from = to;
     }
     return TERN_OK;
@@ -258,7 +264,6 @@ static tern_status split(tern_place *place, tern_extent *e, size_t bytes)
 /* e, which is no block's any more, is free. */
 static void release(tern_place *place, tern_extent *e)
 {
-    e->missing = missing_in(e->segment, e->at, e->bytes);
     list(place, e);
     join(e);
 }
@@ -285,11 +290,11 @@ tern_status tern_segment_take(tern_place *place, struct tern_graph *graph, size_
     block->buffer = (tern_buffer){.bytes = bytes};
     if (status == TERN_OK)
         status = place->backend->part(place, &e->segment->whole, e->at, &block->buffer);
+    e->missing = status == TERN_OK ? 0 : missing_in(e->segment, e->at, e->bytes);
     if (status != TERN_OK) {
         release(place, e);
         return status;
     }
-    e->missing = 0;
     if (graph && !e->graph)
         place->stats.recorded += e->bytes;
     e->graph = graph;

@@ -6,7 +6,7 @@
  * stays near what its tensors hold at the peak.
  *
  * A backend with `growth` (CUDA) has one segment: addresses for all of the device's memory, of which only what is used is backed
- * by memory. It grows where a request needs it, and gives the memory of free extents back. Others (OpenCL) get a segment for each
+ * by memory. It grows where a request needs it, by pieces, and gives back those in which no block lies. Others (OpenCL) get a segment for each
  * request that no free extent serves. Extents that a recording gave up stay the recording's, whose replays write to them. */
 #ifndef TERN_DEVICE_SEGMENTS_H
 #define TERN_DEVICE_SEGMENTS_H

@@ -58,6 +58,8 @@ typedef struct tern_cuda_state {
     tern_cuda_attention_state *attention; /* under dnn_lock */
     struct tern_cuda_gelu_state *gelu;    /* dnn_gelu.c, with dnn_lock */
     uint64_t peers[4];                    /* bit i: access to device i was tried */
+    CUmemAccessDesc reach[64];            /* growth.c: who reads and writes the memory */
+    int n_reach;
 } tern_cuda_state;
 
 /* A kernel of the library or of the user. */

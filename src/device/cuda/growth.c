@@ -1,7 +1,7 @@
 /* growth.c -- segments of addresses of which only what is used has memory behind it (cuMemMap), for large blocks. */
 #include "device/cuda/cuda.h"
 
-enum { STEP = 2 << 20, MOST_DEVICES = 64 };
+enum { STEP = 2 << 20 };
 
 static CUdeviceptr address(const tern_buffer *segment, size_t at)
 {
@@ -22,6 +22,23 @@ static size_t most(tern_place *place)
     return (size_t)tern_place_info(place)->memory_total / STEP * 2 * STEP;
 }
 
+/* The device itself, and those that may reach into its memory: collectives of several devices in one process do. */
+static void note_reach(tern_cuda_state *s)
+{
+    const int most = (int)(sizeof s->reach / sizeof *s->reach);
+    int devices = 0, can = 0;
+    s->reach[0] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, s->index},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    s->n_reach = 1;
+    if (tern_cuda.cudaGetDeviceCount(&devices) != 0)
+        devices = 0;
+    for (int i = 0; i < devices && s->n_reach < most; i++)
+        if (i != s->index && tern_cuda.cudaDeviceCanAccessPeer(&can, i, s->index) == 0 && can)
+            s->reach[s->n_reach++] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, i},
+                                                       CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    tern_cuda.cudaGetLastError(); /* the runtime keeps what a question met */
+}
+
 static tern_status reserve_addresses(tern_place *place, tern_buffer *segment)
 {
     CUdeviceptr base = 0;
@@ -30,27 +47,17 @@ static tern_status reserve_addresses(tern_place *place, tern_buffer *segment)
         return status == TERN_ERR_MEMORY ? TERN_ERR_DEVICE : status;
     if (tern_cuda.cuMemAddressReserve(&base, segment->bytes, 0, 0, 0) != 0)
         return TERN_ERR_MEMORY; /* blocks are allocated without it */
+    note_reach(tern_cuda_state_of(place));
     segment->address = base;
     segment->handle = (void *)(uintptr_t)base; /* NOLINT: an address of the device's */
     return TERN_OK;
 }
 
-/* The device itself, and those that may reach into its memory: collectives of several devices in one process do. */
+/* Where a device refuses others in spite of what it said, it has the memory alone. */
 static CUresult allow(const tern_cuda_state *s, CUdeviceptr from, size_t bytes)
 {
-    CUmemAccessDesc all[MOST_DEVICES];
-    int n = 0, devices = 0, can = 0;
-    all[n++] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, s->index},
-                                 CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    if (tern_cuda.cudaGetDeviceCount(&devices) != 0)
-        devices = 0;
-    for (int i = 0; i < devices && n < MOST_DEVICES; i++)
-        if (i != s->index && tern_cuda.cudaDeviceCanAccessPeer(&can, i, s->index) == 0 && can)
-            all[n++] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, i},
-                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    tern_cuda.cudaGetLastError(); /* the runtime keeps what a question met */
-    CUresult code = tern_cuda.cuMemSetAccess(from, bytes, all, (size_t)n);
-    return code != 0 && n > 1 ? tern_cuda.cuMemSetAccess(from, bytes, all, 1) : code;
+    CUresult code = tern_cuda.cuMemSetAccess(from, bytes, s->reach, (size_t)s->n_reach);
+    return code != 0 && s->n_reach > 1 ? tern_cuda.cuMemSetAccess(from, bytes, s->reach, 1) : code;
 }
 
 static tern_status map(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
@@ -86,6 +93,8 @@ static tern_status map(tern_place *place, const tern_buffer *segment, size_t at,
     return TERN_OK;
 }
 
+/* Other streams are through with memory before it is free: a link's collective holds it until it is over, and what graphs
+ * were made on does not run. */
 static void unmap(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                   void *memory)
 {
