@@ -1,6 +1,6 @@
 /* name_lists.h -- lists of names: classes, columns, files. */
-#ifndef TERN_SRC_DATA_NAMES_H
-#define TERN_SRC_DATA_NAMES_H
+#ifndef TERN_SRC_DATA_NAME_LISTS_H
+#define TERN_SRC_DATA_NAME_LISTS_H
 #include "base/memory.h"
 
 typedef struct tern_names {

@@ -1,4 +1,5 @@
 /* collective.c -- the public collectives: what they take, and where the host finds it. */
+#include "base/dtype.h"
 #include "base/option.h"
 #include "base/parallel.h"
 #include "dist/dist.h"
@@ -190,7 +191,7 @@ static tern_status begin(const request *r)
                          "tern_dist_%s: %" PRId64 " elements a rank, of at most %d", r->name,
                          w->count, INT_MAX);
     if (adds(w->kind)) {
-        const bool half = w->dtype == TERN_F16 || w->dtype == TERN_BF16;
+        const bool half = tern_dtype_is_half(w->dtype);
         w->op = r->o.op;
         w->ordered =
             w->tree || (tern_are_deterministic_algorithms_enabled() &&

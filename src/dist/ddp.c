@@ -1,4 +1,5 @@
 /* ddp.c -- tern_nn_distributed_data_parallel: a module whose gradients are those of all ranks. */
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
@@ -89,7 +90,7 @@ static void free_ddp(void *data)
 static tern_status set_up(tern_ddp *d, tern_module *module,
                           const tern_distributed_data_parallel_options *o)
 {
-    const bool half = o->compress == TERN_F16 || o->compress == TERN_BF16;
+    const bool half = tern_dtype_is_half(o->compress);
     d->group = o->group;
     d->ranks = tern_dist_get_world_size(o->group);
     d->shards = o->shards;

@@ -4,6 +4,7 @@
  * last time; all ranks see all headers, so that they decide alike: one that can't, and data go by way of the host. When the
  * first work of a group can go, ranks tell each other which device they have, and the first one makes the id of the link:
  * without one where two share a device, or have other versions of the library. */
+#include "base/dtype.h"
 #include "dist/dist.h"
 #include <string.h>
 #include <tern/autograd.h>
@@ -54,7 +55,7 @@ static bool make_ready(tern_dist_work *w)
     char why[8];
     if (tern_error_hold_begin(&hold) != TERN_OK)
         return false;
-    if (adds(w) && (w->dtype == TERN_F16 || w->dtype == TERN_BF16))
+    if (adds(w) && tern_dtype_is_half(w->dtype))
         widen(w);
     tern_transport_event(one_of(w), &w->event);
     return tern_error_hold_end(&hold, why, sizeof why) == TERN_OK;

@@ -104,7 +104,7 @@ static tern_tensor *left_out(const tern_node *node, int i)
 /* A program's function may leave a gradient out on purpose; one that was added is where it belongs. */
 static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i)
 {
-    return node->op->release || (i == 0 && tern_is_accumulated(g));
+    return tern_is_function(node->op) || (i == 0 && tern_is_accumulated(g));
 }
 
 /* The gradients of the inputs, to where they came from. */

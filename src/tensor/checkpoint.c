@@ -20,7 +20,7 @@ static tern_status nothing(tern_call *call)
     return TERN_OK;
 }
 
-/* Stands for what made an input: nobody passes that far. */
+/* Stands for what made an input: no backward pass comes that far. */
 static const tern_op input_op = {.name = "checkpoint_input", .infer = nothing};
 
 /* Input i as the function saw it: a leaf if it was one, requiring a gradient if it did. */

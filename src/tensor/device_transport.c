@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(sizeof((tern_transport_card *)0)->id == TERN_LINK_ID &&
+                   sizeof((tern_transport_card *)0)->bus == TERN_LINK_BUS,
+               "a card has what a backend gives");
+
 struct tern_transport {
     const tern_links *by;
     void *opened;

@@ -231,6 +231,11 @@ static tern_status record(tern_function *f, tern_tensor *const *in, tern_tensor 
     return status;
 }
 
+bool tern_is_function(const tern_op *op)
+{
+    return op->backward == backward;
+}
+
 /* ---- running ----------------------------------------------------------------------------- */
 
 static tern_function *new_function(const tern_function_type *type, void *data,

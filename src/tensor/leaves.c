@@ -233,7 +233,7 @@ static tern_status leave_in_leaf(tern_backward_pass *w, tern_arrival *a)
     return status;
 }
 
-/* What is done with a gradient may make more leaves arrive (a hook that passes on): the line is a copy. */
+/* What is done with a gradient may make more leaves arrive (a hook that runs a backward pass): the line is a copy. */
 tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *line)
 {
     tern_arrival a = *line;

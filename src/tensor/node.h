@@ -103,6 +103,8 @@ tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *con
 /* Fill the node's slots, computing them again if need be. */
 tern_status tern_frame_unpack(tern_node *node);
 void tern_frame_release(tern_frame *frame);
+/* Whether the operation is a function of the program's (function.c). */
+bool tern_is_function(const tern_op *op);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
 /* The labels that are open now, to be freed; *where is NULL for none. */

@@ -37,7 +37,7 @@ static void cut(tern_host_product *p, int64_t rows, int parts)
 static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
     static _Atomic(void *) found[TERN_BF16 + 1];
-    bool half = dtype == TERN_F16 || dtype == TERN_BF16;
+    bool half = tern_dtype_is_half(dtype);
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
     cut(p, half ? TERN_PRODUCT_ROWS : 1 << 20, parts);
     int64_t units = p->count[0] * p->count[1] * p->down * p->across;
@@ -274,10 +274,9 @@ static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_hos
 /* Whether all of it is more than what it takes to widen it. */
 static bool is_wide(tern_dtype dtype, const tern_host_product *p)
 {
-    return (dtype == TERN_F16 || dtype == TERN_BF16) && p->beta == 0 &&
-           p->count[0] * p->count[1] == 1 && p->m >= LEAST_WIDE && p->n >= LEAST_WIDE &&
-           p->k >= LEAST_WIDE && (p->a.col == 1 || p->a.row == 1) &&
-           (p->b.col == 1 || p->b.row == 1);
+    return (tern_dtype_is_half(dtype)) && p->beta == 0 && p->count[0] * p->count[1] == 1 &&
+           p->m >= LEAST_WIDE && p->n >= LEAST_WIDE && p->k >= LEAST_WIDE &&
+           (p->a.col == 1 || p->a.row == 1) && (p->b.col == 1 || p->b.row == 1);
 }
 
 static tern_status wide_product(tern_place *place, tern_dtype dtype, const tern_host_product *p)

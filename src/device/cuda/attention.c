@@ -3,6 +3,7 @@
  * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled. So forward alone, of
  * which each length of a prompt would be another shape, is left to tern's own kernel (ops/attention/attention_tiles.c), as
  * are small ones, whose gradient is more launches than that. */
+#include "base/dtype.h"
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/dnn_attention.h"
@@ -67,7 +68,7 @@ static bool describe(const tern_attention *a, tern_dnn_problem *p)
     p->causal = b->flags != 0;
     p->lower_right = p->causal && b->after != 0;
     bool fits = (b->flags == 0 || b->flags == TERN_ATTENTION_BAND) && a->softcap == 0 &&
-                (a->dtype == TERN_F16 || a->dtype == TERN_BF16) && all < INT32_MAX;
+                tern_dtype_is_half(a->dtype) && all < INT32_MAX;
     if (p->causal)
         fits = fits && b->before >= b->queries - 1 &&
                (b->after == 0 || (b->after == b->keys - b->queries && b->after > 0));

@@ -3,6 +3,7 @@
  * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
  * needs (convolution_choice.c). Everything that it has no words for is left to products of columns
  * (ops/convolution/conv_run.c). */
+#include "base/dtype.h"
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/convolution.h"
@@ -69,7 +70,7 @@ static bool fits(const tern_convolution *c)
  * compare the two. */
 static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
-    bool half = c->dtype == TERN_F16 || c->dtype == TERN_BF16;
+    bool half = tern_dtype_is_half(c->dtype);
     if (!tern_cuda.has_graph || c->adds || c->deterministic ||
         !tern_env_flag(TERN_ENV_CUDNN_CONVOLUTION, true) || (!half && !c->tf32))
         return false;

@@ -4,6 +4,7 @@
  *   h = A B + bias,  C = gelu(h), and h is noted; or C = gelu'(h) A B
  *
  * Making a plan takes cuDNN a second of a processor, a kernel compiled: what cuDNN answers for a shape is kept. */
+#include "base/dtype.h"
 #include "base/env.h"
 #include "device/cuda/dnn_graph.h"
 #include <stdlib.h>
@@ -47,11 +48,10 @@ static bool describe(const tern_gemm *g, problem *p)
     uint64_t all = address(g->a.buffer, g->a.at) | address(g->b.buffer, g->b.at) |
                    address(g->c.buffer, g->c.at) | address(g->bias, g->bias_at) |
                    address(g->mask, g->mask_at);
-    return (g->dtype == TERN_F16 || g->dtype == TERN_BF16) && g->count[0] * g->count[1] == 1 &&
-           g->alpha == 1 && g->beta == 0 && g->a.col == 1 && g->c.col == 1 &&
-           (!p->turned || g->b.row == 1) && g->n % 8 == 0 && g->k % 8 == 0 &&
-           (p->rows[A] | p->rows[B] | p->rows[C]) % 8 == 0 && all % ALIGNMENT == 0 &&
-           (g->bias != NULL) != (p->gradient != 0) && !g->sums && !g->wide;
+    return (tern_dtype_is_half(g->dtype)) && g->count[0] * g->count[1] == 1 && g->alpha == 1 &&
+           g->beta == 0 && g->a.col == 1 && g->c.col == 1 && (!p->turned || g->b.row == 1) &&
+           g->n % 8 == 0 && g->k % 8 == 0 && (p->rows[A] | p->rows[B] | p->rows[C]) % 8 == 0 &&
+           all % ALIGNMENT == 0 && (g->bias != NULL) != (p->gradient != 0) && !g->sums && !g->wide;
 }
 
 /* TERN_CUDNN_GELU: 1 for all that cuDNN takes, 0 for none, to compare the two. */

@@ -217,7 +217,7 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
     int n = 0;
     LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
                       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
-    if (s->dtype == TERN_F16 || s->dtype == TERN_BF16)
+    if (tern_dtype_is_half(s->dtype))
         LT_TRY(place,
                cublasLtMatmulPreferenceSetAttribute(
                    preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme));
@@ -446,7 +446,7 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 bool tern_cuda_wants_multiples(const tern_gemm *g)
 {
     enum { LEAST = 128, WORK = 1 << 30 };
-    const bool half = g->dtype == TERN_F16 || g->dtype == TERN_BF16;
+    const bool half = tern_dtype_is_half(g->dtype);
     const bool large = g->m >= LEAST && g->n >= LEAST && g->k >= LEAST &&
                        (double)g->m * (double)g->n * (double)g->k >= WORK;
     return half && large && tern_cuda.has_lt;

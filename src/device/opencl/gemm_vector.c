@@ -21,7 +21,7 @@ static int block_k(tern_place *place, tern_dtype dtype)
 {
     enum { MC = 96, B_ROW = 1024, MR = 12 };
     uint64_t element = dtype == TERN_F64 ? 8 : 4, vector = has_wide_registers() ? 64 : 32;
-    uint64_t spill = dtype == TERN_F16 || dtype == TERN_BF16 ? MC * B_ROW : MR * 2 * vector;
+    uint64_t spill = tern_dtype_is_half(dtype) ? MC * B_ROW : MR * 2 * vector;
     uint64_t fixed = MC * vector + B_ROW + spill, each = MC * element + B_ROW;
     int k = 256;
     while (k >= 16 && fixed + (uint64_t)k * each > tern_cl_state_of(place)->local_memory)
@@ -152,7 +152,7 @@ tern_cl_gemm_plan tern_cl_vector_plan(tern_place *place, const tern_gemm *g, int
         .b_col = g->b.col,
         .width = has_wide_registers() ? 64 : 32,
         .element = g->dtype == TERN_F64 ? 8 : 4,
-        .narrow = g->dtype == TERN_F16 || g->dtype == TERN_BF16,
+        .narrow = tern_dtype_is_half(g->dtype),
         .compute_units = tern_place_info(place)->compute_units,
     };
     return tern_cl_gemm_plan_make(&problem);

@@ -169,7 +169,7 @@ tern_tensor *tern_scaled_dot_product_attention(
                                     .lower_right = o.lower_right};
     if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
-    bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
+    bool half = tern_dtype_is_half(query->dtype);
     /* a trace is of operations that others have too */
     bool fits = !tern_thread.mode.trace && fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))

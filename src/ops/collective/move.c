@@ -288,9 +288,7 @@ tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op)
 /* The type that sums are made in. */
 static tern_dtype wide(tern_dtype dtype)
 {
-    return dtype == TERN_F16 || dtype == TERN_BF16 ? TERN_F32
-           : tern_dtype_is_stored(dtype)           ? TERN_I64
-                                                   : dtype;
+    return tern_dtype_is_half(dtype) ? TERN_F32 : tern_dtype_is_stored(dtype) ? TERN_I64 : dtype;
 }
 
 /* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's first; *taken[i]: x[i] is

@@ -127,7 +127,7 @@ static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
 static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
 {
     tern_dtype dtype = tern_dtype_of(dy);
-    if (dtype == TERN_F16 || dtype == TERN_BF16)
+    if (tern_dtype_is_half(dtype))
         dy = tern_to_dtype(dy, TERN_F32);
     if (at->last) /* columns of a matrix */
         return tern_to_dtype(

@@ -1,6 +1,6 @@
 /* unfold.h -- the windows of images as the columns of a matrix, and back. */
-#ifndef TERN_SRC_OPS_COLUMNS_H
-#define TERN_SRC_OPS_COLUMNS_H
+#ifndef TERN_SRC_OPS_UNFOLD_H
+#define TERN_SRC_OPS_UNFOLD_H
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -162,23 +162,20 @@ static tern_status ternary_forward(tern_call *call)
 
 /* ---- float32 and halves, as residuals are under autocast: one launch instead of a copy and another ---- */
 
-static bool is_half(const tern_tensor *x)
-{
-    return x->dtype == TERN_F16 || x->dtype == TERN_BF16;
-}
-
 static bool mixes_halves(const tern_call *call)
 {
     if (call->n_in != 2 || !tern_place_is_grouped(call->place) || tern_thread.mode.trace)
         return false;
     const tern_tensor *x = call->in[0], *y = call->in[1];
-    return ((x->dtype == TERN_F32 && is_half(y)) || (y->dtype == TERN_F32 && is_half(x))) &&
+    return ((x->dtype == TERN_F32 && tern_dtype_is_half(y->dtype)) ||
+            (y->dtype == TERN_F32 && tern_dtype_is_half(x->dtype))) &&
            x->contiguous && y->contiguous && tern_same_shape(x, y) && x->numel > 0;
 }
 
 static tern_status add_mixed(tern_call *call)
 {
-    const tern_tensor *x = call->in[0], *y = call->in[1], *half = is_half(x) ? x : y;
+    const tern_tensor *x = call->in[0], *y = call->in[1],
+                      *half = tern_dtype_is_half(x->dtype) ? x : y;
     return TERN_LAUNCH(call->place, &tern_kernel_add_mixed, half->dtype, tern_items(half->numel),
                        tern_arg_out(call->out[0]), tern_arg_in(half == x ? y : x),
                        tern_arg_in(half), tern_arg_i64(half->numel));

@@ -21,7 +21,7 @@ bool tern_fft_given(const char *function, const tern_tensor *x, bool pairs)
 {
     if (!tern_given(x, function, "x"))
         return false;
-    if (x->dtype == TERN_F16 || x->dtype == TERN_BF16) {
+    if (tern_dtype_is_half(x->dtype)) {
         tern_fail(TERN_ERR_DTYPE, "%s: Unsupported dtype %s", function, tern_dtype_name(x->dtype));
         return false;
     }

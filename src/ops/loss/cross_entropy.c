@@ -420,8 +420,8 @@ static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, 
  * model's largest tensor, and the same numbers. A trace shows the cast. */
 static bool is_widened(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
-    return x && target && !weight && (x->dtype == TERN_F16 || x->dtype == TERN_BF16) &&
-           tern_loss_is_cast(x) && !tern_same_shape(x, target) && !tern_thread.mode.trace;
+    return x && target && !weight && tern_dtype_is_half(x->dtype) && tern_loss_is_cast(x) &&
+           !tern_same_shape(x, target) && !tern_thread.mode.trace;
 }
 
 /* A target of the shape of the logits holds probabilities, any other class indices. */

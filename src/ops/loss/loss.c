@@ -28,22 +28,17 @@ void tern_loss_warn_shapes(const tern_tensor *input, const tern_tensor *target,
                   TERN_TENSOR_TEXT(target), TERN_TENSOR_TEXT(input));
 }
 
-static bool is_half(tern_dtype dtype)
-{
-    return dtype == TERN_F16 || dtype == TERN_BF16;
-}
-
 tern_tensor *tern_loss_wide(tern_tensor *x)
 {
-    return x && is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
+    return x && tern_dtype_is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
 }
 
 /* The half precision that two types have together; TERN_DTYPE_DEFAULT for none. */
 static tern_dtype half_of(tern_dtype a, tern_dtype b)
 {
-    if (is_half(a) && (a == b || !tern_dtype_is_floating_point(b)))
+    if (tern_dtype_is_half(a) && (a == b || !tern_dtype_is_floating_point(b)))
         return a;
-    return is_half(b) && !tern_dtype_is_floating_point(a) ? b : TERN_DTYPE_DEFAULT;
+    return tern_dtype_is_half(b) && !tern_dtype_is_floating_point(a) ? b : TERN_DTYPE_DEFAULT;
 }
 
 /* The reduction runs in float32 and half precision is rounded once, at its end. */

@@ -263,7 +263,7 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
     if (!check_dims(1, vec1, "vec1", 1, vec2, "vec2", "tern_addr"))
         return NULL;
     tern_dtype dtype = tern_common_type((tern_tensor *[]){input, vec1, vec2}, 3);
-    bool half = dtype == TERN_F16 || dtype == TERN_BF16;
+    bool half = tern_dtype_is_half(dtype);
     tern_dtype wide = half ? TERN_F32 : dtype; /* half precision rounds once, at the end */
     input = input ? tern_to_dtype(input, wide) : NULL;
     vec1 = vec1 ? tern_to_dtype(vec1, wide) : NULL;

@@ -1,7 +1,7 @@
 /* matrix_product.h -- one matrix product of two tensors, from which matmul, linear and attention
  * are made. */
-#ifndef TERN_SRC_OPS_PRODUCT_H
-#define TERN_SRC_OPS_PRODUCT_H
+#ifndef TERN_SRC_OPS_MATRIX_PRODUCT_H
+#define TERN_SRC_OPS_MATRIX_PRODUCT_H
 #include "device/device.h"
 #include "tensor/op.h"
 

@@ -100,7 +100,7 @@ static tern_status norm_infer(tern_call *call)
     call->result[2] = call->result[1];
     tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0 ? tern_speculate(call, call->in[1])
                                                            : TERN_DTYPE_DEFAULT;
-    if (cast == TERN_F16 || cast == TERN_BF16) {
+    if (tern_dtype_is_half(cast)) {
         call->result[CAST] = (tern_result){.dtype = cast, .shape = shape};
         call->n_out = CAST + 1;
     }

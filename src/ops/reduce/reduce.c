@@ -54,7 +54,7 @@ static tern_status run_sum(const sum_kernels *first, tern_reduction_view *f, ter
     tern_dtype dtype = f->x->dtype, kept = kept_in(dtype);
     if (f->parts == 1)
         return launch_sum(first, dtype, f, out, shift, divisor);
-    bool half = dtype == TERN_F16 || dtype == TERN_BF16;
+    bool half = tern_dtype_is_half(dtype);
     tern_shape shape = {1, {f->outer * f->parts * f->inner}};
     tern_tensor *partial = tern_tensor_new(&shape, kept, out->storage->place, "tern_sum");
     if (!partial)

@@ -1,6 +1,6 @@
 /* reduction.h -- a tensor seen as (outer, n, inner) with the middle to be reduced. */
-#ifndef TERN_SRC_OPS_FOLD_H
-#define TERN_SRC_OPS_FOLD_H
+#ifndef TERN_SRC_OPS_REDUCTION_H
+#define TERN_SRC_OPS_REDUCTION_H
 #include "tensor/op.h"
 
 /* Dims as bits; an empty list means all. */

@@ -24,7 +24,7 @@ static bool may_defer(const tern_backward_pass *w, const tern_node *node)
 static bool takes_half(const tern_fusion *next, const tern_tensor *dout,
                        const tern_node_output *out)
 {
-    return next->takes_half_grad && tern_is_half(dout->dtype) && out->dtype == TERN_F32 &&
+    return next->takes_half_grad && tern_dtype_is_half(dout->dtype) && out->dtype == TERN_F32 &&
            dout->contiguous;
 }
 

@@ -9,11 +9,6 @@ static inline const tern_fusion *tern_fusion_of(const tern_node *node)
     return node->op->fusion ? node->op->fusion : &none;
 }
 
-static inline bool tern_is_half(tern_dtype dtype)
-{
-    return dtype == TERN_F16 || dtype == TERN_BF16;
-}
-
 /* ---- seed.c ---- */
 /* Returns the gradient that node's loss computed with its value, and gives it away; NULL where there
  * is none, or none for this pass. */

@@ -14,7 +14,7 @@ tern_dtype tern_half_copy_wanted(const tern_backward_pass *w, const tern_node *n
         return TERN_DTYPE_DEFAULT;
     for (int i = 0; i < sum->n_in; i++) {
         const tern_edge *edge = &sum->edge[i];
-        if (edge->node && tern_is_half(edge->node->output[edge->output].dtype))
+        if (edge->node && tern_dtype_is_half(edge->node->output[edge->output].dtype))
             return edge->node->output[edge->output].dtype;
     }
     return TERN_DTYPE_DEFAULT;
@@ -32,7 +32,7 @@ uint32_t tern_f32_grads_wanted(const tern_backward_pass *w, const tern_node *nod
             cast->edge[0].leaf->dtype != TERN_F32)
             continue;
         const tern_node_output *out = &cast->output[0];
-        if (tern_is_half(out->dtype) && !out->hooks && !out->retainer)
+        if (tern_dtype_is_half(out->dtype) && !out->hooks && !out->retainer)
             wanted |= 1u << i;
     }
     return wanted;
