@@ -95,10 +95,7 @@ static tern_tensor *left_out(const tern_node *node, int i)
     tern_dtype dtype = edge->leaf ? edge->leaf->dtype : edge->node->output[edge->output].dtype;
     tern_tensor *x =
         tern_scoped(tern_tensor_new(&node->in_shape[i], dtype, node->place, node->op->name));
-    if (!x || x->numel == 0)
-        return x;
-    const size_t bytes = (size_t)x->numel * tern_dtype_size(dtype);
-    return tern_block_zero(x->storage->block, 0, bytes) == TERN_OK ? x : NULL;
+    return x && tern_zero_elements(x) == TERN_OK ? x : NULL;
 }
 
 /* A program's function may leave a gradient out on purpose; one that was added is where it belongs. */

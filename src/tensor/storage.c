@@ -92,6 +92,14 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
     return NULL;
 }
 
+tern_status tern_zero_elements(tern_tensor *x)
+{
+    const size_t size = tern_dtype_size(x->dtype);
+    return x->numel == 0 ? TERN_OK
+                         : tern_block_zero(x->storage->block, (size_t)x->offset * size,
+                                           (size_t)x->numel * size);
+}
+
 tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                                 const char *function)
 {

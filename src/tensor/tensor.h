@@ -35,6 +35,8 @@ static inline tern_status tern_storage_there(const tern_tensor *x, const char *f
 {
     return x->storage->emptied ? tern_storage_missing(x, function) : TERN_OK;
 }
+/* Zeros into all of x, which is dense; nothing without elements. */
+tern_status tern_zero_elements(tern_tensor *x);
 /* Another view of x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);

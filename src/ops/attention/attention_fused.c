@@ -384,9 +384,7 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
 static tern_status zero_keys(tern_call *call)
 {
     for (int i = K; i <= V; i++)
-        TERN_TRY(
-            tern_block_zero(call->out[i]->storage->block, 0,
-                            (size_t)call->out[i]->numel * tern_dtype_size(call->out[i]->dtype)));
+        TERN_TRY(tern_zero_elements(call->out[i]));
     return TERN_OK;
 }
 

@@ -326,12 +326,7 @@ static tern_status run_half_precision(const conv *c)
 static tern_status run_empty(const conv *c)
 {
     tern_tensor *result = result_of(c);
-    const size_t size = tern_dtype_size(result->dtype);
-    if (result->numel && c->bias)
-        return write_bias(c, false);
-    return result->numel ? tern_block_zero(result->storage->block, (size_t)result->offset * size,
-                                           (size_t)result->numel * size)
-                         : TERN_OK;
+    return result->numel && c->bias ? write_bias(c, false) : tern_zero_elements(result);
 }
 
 static conv conv_of(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,

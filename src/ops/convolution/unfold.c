@@ -73,7 +73,7 @@ static tern_status launch_columns(tern_call *call, const tern_kernel_ref *kernel
     if (y->numel == 0)
         return TERN_OK;
     if (x->numel == 0)
-        return tern_block_zero(y->storage->block, 0, (size_t)y->numel * tern_dtype_size(y->dtype));
+        return tern_zero_elements(y);
     return TERN_LAUNCH(call->place, kernel, y->dtype, tern_items(y->numel), tern_arg_out(y),
                        tern_arg_in(x), TERN_ARG_STRUCT(tern_columns, c));
 }

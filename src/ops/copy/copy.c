@@ -334,11 +334,8 @@ static tern_status fill_stored(tern_tensor *y, tern_scalar value)
  * compiled at its first launch. */
 static tern_status fill(tern_tensor *y, tern_scalar value)
 {
-    if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value))) {
-        size_t size = tern_dtype_size(y->dtype);
-        return tern_block_zero(y->storage->block, (size_t)y->offset * size,
-                               (size_t)y->numel * size);
-    }
+    if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value)))
+        return tern_zero_elements(y);
     if (tern_dtype_is_stored(y->dtype))
         return fill_stored(y, value);
     if (y->contiguous && y->dtype == TERN_F32 &&

@@ -83,8 +83,7 @@ tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
 static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_tensor *index,
                             const tern_gather_attributes *at)
 {
-    TERN_TRY(
-        tern_block_zero(dx->storage->block, 0, (size_t)dx->numel * tern_dtype_size(dx->dtype)));
+    TERN_TRY(tern_zero_elements(dx));
     return tern_gather_add_gradient(dx, dy, index, at);
 }
 

@@ -76,8 +76,7 @@ static tern_status embed_forward(tern_call *call)
     tern_result r;
     if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(
-        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
+    TERN_TRY(tern_zero_elements(out));
     view_diagonal(&r, out, &at->diagonal);
     tern_tensor *diagonal = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     tern_status status = diagonal ? tern_copy_elements(diagonal, call->in[0]) : tern_last_status();

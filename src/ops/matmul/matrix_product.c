@@ -371,10 +371,7 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
 /* Where the summed dim is empty the product is zero, plus the bias. */
 static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 {
-    const size_t size = tern_dtype_size(result->dtype);
-    return bias ? tern_copy_elements(result, bias)
-                : tern_block_zero(result->storage->block, (size_t)result->offset * size,
-                                  (size_t)result->numel * size);
+    return bias ? tern_copy_elements(result, bias) : tern_zero_elements(result);
 }
 
 /* Without elements in an operand the summed dim is empty, which gemm does not take. */

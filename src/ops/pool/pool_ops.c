@@ -106,7 +106,7 @@ static tern_status unpool_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     if (y->numel == 0)
-        return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
+        return tern_zero_elements(x);
     TERN_TRY(tern_fault_arg(call->place, &fault));
     int64_t ins = plane_size(&at->shape, at->ndim), outs = plane_size(&y_shape, at->ndim);
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(x->numel / ins, ins),
@@ -196,7 +196,7 @@ static tern_status max_dx_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
-        return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
+        return tern_zero_elements(x);
     return TERN_LAUNCH(call->place, &kernel, x->dtype,
                        tern_groups(shape.planes, x->numel / shape.planes), tern_arg_out(x),
                        tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
@@ -270,8 +270,7 @@ static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, i
     if (out->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
-        return tern_block_zero(out->storage->block, 0,
-                               (size_t)out->numel * tern_dtype_size(out->dtype));
+        return tern_zero_elements(out);
     return TERN_LAUNCH(call->place, kernel, out->dtype, tern_items_of(out->numel, work),
                        tern_arg_out(out), tern_arg_in(call->in[0]),
                        TERN_ARG_STRUCT(tern_pool_shape, &shape));

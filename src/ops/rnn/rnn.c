@@ -270,9 +270,7 @@ static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 /* to = from, or zero. */
 static tern_status copy_or_zero(tern_tensor *to, tern_tensor *from)
 {
-    if (from)
-        return tern_copy_elements(to, from);
-    return tern_block_zero(to->storage->block, 0, (size_t)to->numel * tern_dtype_size(to->dtype));
+    return from ? tern_copy_elements(to, from) : tern_zero_elements(to);
 }
 
 /* dh and dc begin with the gradients of the last state, or zero, and are updated in place from

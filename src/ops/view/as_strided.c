@@ -79,8 +79,7 @@ static tern_status scatter_forward(tern_call *call)
     tern_tensor *out = call->out[0], *x = call->in[0];
     if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(
-        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
+    TERN_TRY(tern_zero_elements(out));
     if (x->numel == 0)
         return TERN_OK;
     return add_parts(out, x, &at->view, tern_distinct_dims(&at->view.shape, at->view.stride), 0,

@@ -49,8 +49,7 @@ static tern_status embed_forward(tern_call *call)
     tern_result r;
     if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(
-        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
+    TERN_TRY(tern_zero_elements(out));
     view_part(&r, out, &at->part);
     tern_tensor *hole = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     if (!hole)

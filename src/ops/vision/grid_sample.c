@@ -56,8 +56,7 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_g
     if (call->out[0]->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
-        return tern_block_zero(call->out[0]->storage->block, 0,
-                               (size_t)call->out[0]->numel * tern_dtype_size(dtype));
+        return tern_zero_elements(call->out[0]);
     if (call->n_in == 2)
         return TERN_LAUNCH(call->place, kernel, dtype, grid, tern_arg_out(call->out[0]),
                            tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
