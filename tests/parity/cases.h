@@ -96,7 +96,7 @@ int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide
 bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_result *result,
                      char *text, size_t size);
 
-/* ---- unsupported.txt and fresh.txt: lines "operation | what | reason" -------------------------
+/* ---- unsupported.txt, fresh.txt, edges.txt: lines "operation | what | reason" --------------
  * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given),
  * `arg mode text bicubic` (of that value), or `arg index int32` (a tensor of that dtype); values
  * are patterns, too. Such a case is not run. `lacks PATTERN` and `differs PATTERN` are of what was

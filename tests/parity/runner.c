@@ -3,9 +3,9 @@
  *   runner [--errors | --kept] [--all | --forward] [--layout NAME] [--set CASES] [--op NAME]
  *          [--verbose] FOLDER DEVICE
  *
- * FOLDER has cases/ and unsupported.txt; --set reads other cases and what they are listed in:
- * FOLDER/CASES/ (or CASES, where that has a slash) and FOLDER/fresh.txt. By default the cpu runs everything, other devices the
- * forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
+ * FOLDER has cases/ and unsupported.txt; --set reads other cases and what they are listed in: FOLDER/CASES/ (or CASES, where
+ * that has a slash) and FOLDER/fresh.txt, and FOLDER/edges.txt where its last part begins with "edges". By default the cpu
+ * runs everything, other devices the forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
  * earlier error is recorded, which must not change a result. --layout transposed, permuted,
  * spaced or rows lays inputs and incoming gradients out otherwise in memory, which must not either; --layout incoming
  * incoming gradients alone, in each of these ways, and repeated ones; --layout lent the inputs on memory that is not tern's. */
@@ -336,9 +336,25 @@ static bool read_arguments(int argc, char **argv)
     return run.folder && run.device;
 }
 
-int main(int argc, char **argv)
+static bool read_list(const char *name)
 {
     char path[1024];
+    snprintf(path, sizeof path, "%s/%s.txt", run.folder, name);
+    if (parity_read_unsupported(path))
+        return true;
+    fprintf(stderr, "parity: %s cannot be read\n", path);
+    return false;
+}
+
+/* Whether the cases are those of fresh.py --edges. */
+static bool is_of_edges(const char *set)
+{
+    const char *slash = set ? strrchr(set, '/') : NULL;
+    return set && strncmp(slash ? slash + 1 : set, "edges", 5) == 0;
+}
+
+int main(int argc, char **argv)
+{
     if (!read_arguments(argc, argv)) {
         fprintf(stderr, "usage: runner [--errors | --kept] [--all | --forward] [--layout NAME] "
                         "[--set CASES] [--op NAME] [--verbose] FOLDER DEVICE\n");
@@ -348,11 +364,9 @@ int main(int argc, char **argv)
         printf("parity: SKIP: there is no %s\n", run.device);
         return 77;
     }
-    snprintf(path, sizeof path, "%s/%s.txt", run.folder, run.set ? "fresh" : "unsupported");
-    if (!parity_read_unsupported(path)) {
-        fprintf(stderr, "parity: %s cannot be read\n", path);
+    if (!read_list(run.set ? "fresh" : "unsupported") ||
+        (is_of_edges(run.set) && !read_list("edges")))
         return 2;
-    }
     tern_device_info info = {0};
     run.lacks_f64 = tern_device_get_info(run.device, &info) == TERN_OK && !info.has_f64;
     tern_backends_cudnn_set_allow_tf32(false); /* float32 is compared as float32 */

@@ -1,4 +1,4 @@
-/* unsupported.c -- what tern does without, and where it differs: unsupported.txt, fresh.txt. */
+/* unsupported.c -- what tern does without, and where it differs: unsupported.txt, fresh.txt, edges.txt. */
 #include "cases.h"
 #include <fnmatch.h>
 #include <stdlib.h>
