@@ -127,23 +127,29 @@ static void a_handler_hears_of_every_compiler(void **state)
 static void a_program_stops_waiting(void **state)
 {
     (void)state;
+    int ran = 0;
     for (int way = 1; way < WAYS; way++) {
         if (!begin(way))
             continue;
+        ran++;
         const char *output = RUN("stopped", device, own, driver, ways[way].form);
         if (!strstr(output, "sum 0 status STATE ") || !strstr(output, "tern_compile_stop") ||
             !strstr(output, "|sum 1 more 1"))
             fail_msg("%s %s: %s", device, ways[way].form, output);
     }
+    if (!ran)
+        skip();
 }
 
 /* Where no terminal is, lines; RUN reads what goes to stderr with TERN_WARN. */
 static void the_environment_asks_for_lines(void **state)
 {
     (void)state;
+    int ran = 0;
     for (int way = 1; way < WAYS; way++) {
         if (!begin(way))
             continue;
+        ran++;
         const char *output =
             RUN("compute", device, own, driver, ways[way].form, "TERN_PROGRESS=1", "TERN_WARN=0");
         char begins[96];
@@ -152,6 +158,8 @@ static void the_environment_asks_for_lines(void **state)
         if (!strstr(output, "sum 1") || !first || !strchr(first, '\n') || strchr(output, '\r'))
             fail_msg("%s %s: %s", device, ways[way].form, output);
     }
+    if (!ran)
+        skip();
 }
 
 int main(int argc, char **argv)
