@@ -17,6 +17,18 @@ static inline void leave_pid(void)
         fclose(file);
 }
 
+/* Seconds: what a busy machine takes, not what a hang does. */
+enum { IN_TIME = 60 };
+
+/* Whether what a message says was waited, if it says so, is the limit at least, and was in time. */
+static inline bool waited_in_time(const char *message, double limit)
+{
+    const char *at = strstr(message, "was waited for ");
+    double seconds = 0;
+    return !at || (sscanf(at, "was waited for %lf s", &seconds) == 1 && seconds >= limit &&
+                   seconds < IN_TIME);
+}
+
 /* The launcher ends the other ranks. */
 #define CHECK(condition, ...)                                                                      \
     do {                                                                                           \
