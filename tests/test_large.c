@@ -18,6 +18,8 @@ static bool has_memory(int64_t bytes)
     return free * 1024 > bytes + bytes / 2;
 }
 
+static int allocated; /* how many tensors bytes_of returned */
+
 /* n bytes on the device, 0 but for 7 and 9 at the end; NULL where there is no such memory. */
 static tern_tensor *bytes_of(const char *device, int64_t n)
 {
@@ -32,6 +34,7 @@ static tern_tensor *bytes_of(const char *device, int64_t n)
         tern_clear_error();
         return NULL;
     }
+    allocated++;
     tern_fill_(tern_narrow(x, 0, n - 2, 1), 7);
     tern_fill_(tern_narrow(x, 0, n - 1, 1), 9);
     return x;
@@ -142,6 +145,7 @@ static void elements_beyond_2_to_the_31_are_where_they_are(void **state)
 {
     (void)state;
     const int64_t n = (INT64_C(1) << 31) + 10;
+    const int before = allocated;
     FOR_EACH_DEVICE(device)
     {
         reads(device, n);
@@ -151,12 +155,15 @@ static void elements_beyond_2_to_the_31_are_where_they_are(void **state)
         makes(device, n);
         tern_empty_cache(device);
     }
+    if (allocated == before)
+        skip();
 }
 
 static void bytes_beyond_2_to_the_32_are_where_they_are(void **state)
 {
     (void)state;
     const int64_t n = (INT64_C(1) << 32) + 10;
+    const int before = allocated;
     FOR_EACH_DEVICE(device)
     {
         reads(device, n);
@@ -164,6 +171,8 @@ static void bytes_beyond_2_to_the_32_are_where_they_are(void **state)
         writes(device, n);
         tern_empty_cache(device);
     }
+    if (allocated == before)
+        skip();
 }
 
 /* ---- caches that are emptied ------------------------------------------------------------------- */
