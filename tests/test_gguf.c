@@ -80,6 +80,31 @@ static void rows_are_read_alone(void **state)
     }
 }
 
+/* Rows of a vector begin and end inside of blocks. */
+static void parts_of_a_vector_of_blocks_are_its_elements(void **state)
+{
+    (void)state;
+    static gguf_bytes b;
+    static const int64_t parts[][2] = {{0, 1},   {1, 3},   {0, 32}, {31, 33},
+                                       {32, 64}, {33, 96}, {5, 5}};
+    gguf_head(&b, 1, 0);
+    gguf_record(&b, "v", 1, (uint64_t[]){96}, 8, 0);
+    gguf_data(&b, 128);
+    write_file(in_folder("vector.gguf"), b.bytes, b.n);
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_file *file = tern_safe_open(in_folder("vector.gguf"));
+        assert_non_null(file);
+        tern_tensor *x = tern_file_get(file, "v", device);
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+            const int64_t from = parts[i][0], to = parts[i][1];
+            assert_same(tern_file_get_slice(file, "v", from, to, device),
+                        tern_narrow(x, 0, from, to - from));
+        }
+        tern_file_free(file);
+    }
+}
+
 /* ---- what is said of a file ---------------------------------------------------------------------- */
 
 static void types_and_metadata_are_as_the_file_has_them(void **state)
@@ -101,6 +126,28 @@ static void types_and_metadata_are_as_the_file_has_them(void **state)
     assert_string_equal(tern_file_metadata(file, "flag"), "true");
     assert_string_equal(tern_file_metadata(file, "real"), "0.25");
     tern_file_free(file);
+}
+
+static void an_index_says_what_its_shards_say(void **state)
+{
+    (void)state;
+    static const char index[] = "{\"weight_map\": {\"q\": \"sample.gguf\"}}";
+    gguf_write_sample(in_folder("sample.gguf"));
+    write_file(in_folder("sample.json"), index, strlen(index));
+    TERN_SCOPE {
+        tern_file *shard = tern_safe_open(in_folder("sample.gguf"));
+        tern_file *file = tern_safe_open(in_folder("sample.json"));
+        assert_non_null(file);
+        assert_string_equal(tern_file_dtype_name(file, "q"), "Q8_0");
+        assert_int_equal(tern_file_dtype(file, "q"), TERN_F32);
+        assert_int_equal(tern_file_nbytes(file, "q"), tern_file_nbytes(shard, "q"));
+        assert_int_equal(tern_file_shape(file, "q").dims[1], 32);
+        assert_same(tern_file_get(file, "q", "cpu"), tern_file_get(shard, "q", "cpu"));
+        assert_same(tern_file_get_slice(file, "q", 3, 5, "cpu"),
+                    tern_file_get_slice(shard, "q", 3, 5, "cpu"));
+        tern_file_free(file);
+        tern_file_free(shard);
+    }
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -198,6 +245,7 @@ static void what_is_wrong_is_named(void **state)
         {"hole", "`hole` is at offset 32 of the data, and 0", 1, {8}, 0, 32, 64},
         {"more", "the tensors end at 32 of 64 bytes of data", 1, {8}, 0, 0, 64},
         {"type", "type 99, which is not known", 1, {8}, 99, 0, 32},
+        {"\xc3(", "is no UTF-8", 1, {8}, 0, 0, 32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         gguf_head(&b, 1, 1);
@@ -306,7 +354,9 @@ int main(void)
         TEST(every_type_is_what_the_package_reads),
         TEST(signs_of_zeros_are_those_of_the_package),
         TEST(rows_are_read_alone),
+        TEST(parts_of_a_vector_of_blocks_are_its_elements),
         TEST(types_and_metadata_are_as_the_file_has_them),
+        TEST(an_index_says_what_its_shards_say),
         TEST(any_part_opens_them_all),
         TEST(parts_that_do_not_fit_are_errors),
         TEST(a_tensor_in_two_parts_is_an_error),

@@ -189,27 +189,34 @@ static const io_entry *find(const tern_file *file, const char *name, const char 
     return &file->entries[i];
 }
 
+/* With its type, dims and bytes. */
+static const io_entry *facts_of(const tern_file *file, const char *name, const char *function)
+{
+    const io_entry *e = find(file, name, function);
+    return e ? io_entry_itself(file, e) : NULL;
+}
+
 tern_shape tern_file_shape(const tern_file *file, const char *name)
 {
-    const io_entry *e = find(file, name, "tern_file_shape");
+    const io_entry *e = facts_of(file, name, "tern_file_shape");
     return e ? tern_shape_from(e->ndim, e->dims) : tern_shape_from(-1, NULL);
 }
 
 tern_dtype tern_file_dtype(const tern_file *file, const char *name)
 {
-    const io_entry *e = find(file, name, "tern_file_dtype");
+    const io_entry *e = facts_of(file, name, "tern_file_dtype");
     return e && e->type ? e->type->dtype : TERN_DTYPE_DEFAULT;
 }
 
 const char *tern_file_dtype_name(const tern_file *file, const char *name)
 {
-    const io_entry *e = find(file, name, "tern_file_dtype_name");
+    const io_entry *e = facts_of(file, name, "tern_file_dtype_name");
     return !e ? NULL : e->block ? e->block->name : e->type ? e->type->name : e->foreign;
 }
 
 uint64_t tern_file_nbytes(const tern_file *file, const char *name)
 {
-    const io_entry *e = find(file, name, "tern_file_nbytes");
+    const io_entry *e = facts_of(file, name, "tern_file_nbytes");
     return e ? io_entry_bytes(e) : 0;
 }
 
@@ -225,7 +232,8 @@ tern_tensor *tern_file_get_slice(tern_file *file, const char *name, int64_t star
     const io_entry *e = find(file, name, "tern_file_get_slice");
     if (!e)
         return NULL;
-    int64_t size = e->ndim ? e->dims[0] : -1;
+    const io_entry *itself = io_entry_itself(file, e);
+    int64_t size = itself->ndim ? itself->dims[0] : -1;
     if (size < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_file_get_slice: tensor `%s` has no dims",
                               IO_SHOW(name));

@@ -60,7 +60,8 @@ struct tern_file {
     io_part *parts;
     int n_parts;
     bool is_mapped; /* tensors lie in its pages where they can */
-    /* Files that have its tensors, where it is an index: an entry's part is the number of one, `at` the entry there. */
+    /* Files that have its tensors, where it is an index: an entry has the number of one as its part and the entry there as `at`, and
+     * nothing else but its name. */
     tern_file **shards;
     int n_shards;
     io_entry *entries;
@@ -92,14 +93,17 @@ void io_map_release(void *map);
 tern_file *io_open(const char *function, const char *path);
 tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
-/* Take over the first part of another file; its number there. -1 after an error. */
-int io_take_part(tern_file *file, tern_file *from);
 /* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is added. */
 tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
                               const char *advice);
 /* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
 io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
                        int ndim, bool is_strided);
+/* The entry that an entry stands for: of an index a shard's, else itself. */
+static inline const io_entry *io_entry_itself(const tern_file *file, const io_entry *e)
+{
+    return file->n_shards ? &file->shards[e->part]->entries[e->at] : e;
+}
 /* How many bytes an entry's elements take in the file. */
 uint64_t io_entry_bytes(const io_entry *e);
 /* Bytes of a part, all or an error. */

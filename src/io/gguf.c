@@ -233,6 +233,8 @@ static tern_status add_tensor(reader *r, const record *t, uint64_t offset)
     const io_type *type = t->block->elements == 1 ? io_type_named(t->block->name)
                           : t->block->decode      ? io_type_named("F32")
                                                   : NULL;
+    if (!io_is_utf8(t->name))
+        return BAD(r, "the name of tensor `%s` is no UTF-8", IO_SHOW(t->name));
     if (tern_keys_find(&r->file->keys, t->name) >= 0)
         return BAD(r, "tensor `%s` is there twice", IO_SHOW(t->name));
     io_entry *e = io_add_entry(r->file, t->name, type, t->dims, t->ndim, false);

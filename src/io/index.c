@@ -77,13 +77,9 @@ static tern_status take_tensor(weight_map *map, const char *name, const char *in
     if (i < 0)
         return io_bad(map->file, 0, "weight_map: there is no tensor `%s` in \"%s\"", IO_SHOW(name),
                       IO_SHOW(in));
-    const io_entry *from = &file->entries[i];
-    io_entry *e = io_add_entry(map->file, name, from->type, from->dims, from->ndim, false);
+    io_entry *e = io_add_entry(map->file, name, NULL, NULL, 0, false);
     if (!e)
         return tern_last_status();
-    memcpy(e->foreign, from->foreign, sizeof e->foreign);
-    e->refused = from->refused;
-    e->bytes = from->bytes;
     e->part = shard;
     e->at = (uint64_t)i;
     return TERN_OK;

@@ -37,7 +37,7 @@ static tern_status check_types(const tern_file *file, const tern_load_options *o
     for (int i = 0; i < file->count; i++) {
         const io_entry *e = &file->entries[i];
         if (wanted(o, only, e, &name))
-            TERN_TRY(io_check_readable(file, e, file->function,
+            TERN_TRY(io_check_readable(file, io_entry_itself(file, e), file->function,
                                        "; with .only the others can be loaded"));
     }
     return TERN_OK;

@@ -188,10 +188,9 @@ static tern_tensor *read_all(io_stream *s, const tern_shape *shape, uint64_t ski
 tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
                      const char *device, const char *function)
 {
-    if (file->n_shards) {
-        tern_file *shard = file->shards[e->part];
-        return io_read(shard, &shard->entries[e->at], start, end, device, function);
-    }
+    if (file->n_shards)
+        return io_read(file->shards[e->part], io_entry_itself(file, e), start, end, device,
+                       function);
     if (io_check_readable(file, e, function, "") != TERN_OK)
         return NULL;
     device = device ? tern_device_canonical(device) : tern_default_device();
@@ -200,7 +199,8 @@ tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t 
     tern_shape shape = tern_shape_from(e->ndim, e->dims);
     io_stream s = {.file = file, .entry = e, .left = e->bytes};
     uint64_t skip = 0;
-    bool part = start >= 0 && !e->is_strided;
+    /* Rows by their bytes: those of strides lie apart, and those of a vector of blocks inside of blocks. */
+    bool part = start >= 0 && !e->is_strided && !(e->block && e->ndim == 1);
     if (part) {
         uint64_t row = shape.dims[0] ? e->bytes / (uint64_t)shape.dims[0] : 0;
         shape.dims[0] = end - start;
