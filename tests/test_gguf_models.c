@@ -2,6 +2,7 @@
  * the numbers in each file; layers over blocks, and adapters around them. */
 #include "models.h"
 #include "folder.h"
+#include "gguf_file.h"
 #include "models/gguf/layer.h"
 #include <math.h>
 #include <stdio.h>
@@ -390,6 +391,29 @@ static void adapters_over_blocks_learn_as_pefts(void **state)
 
 /* ---- files that lie -------------------------------------------------------------------------- */
 
+static void numbers_beyond_a_models_are_named(void **state)
+{
+    (void)state;
+    static const gguf_said rows[] = {
+        {"rope.scaling.original_context_length", 2, 4, 0x7149f2ca, 6}, /* 1e30 */
+        {"rope.scaling.original_context_length", 2, 4, UINT64_C(0xc6293e5939a08cea),
+         12}, /* -1e30 */
+        {"rope.scaling.original_context_length", 2, 4, 0, 4},
+        {"rope.scaling.original_context_length", 2, 4, 0xffffffff, 5}, /* -1 */
+        {"attention.key_length", INT32_MAX, INT32_MAX, 16, 4},
+        {"attention.key_length", 65536, 65536, 16, 4},
+    };
+    static const char *const architectures[] = {"llama", "phi3"}; /* q, k, v apart, and in one */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int k = 0; k < (strncmp(rows[i].key, "rope", 4) == 0 ? 1 : 2); k++) {
+            char key[128];
+            snprintf(key, sizeof key, "`%s.%s` is", architectures[k], rows[i].key);
+            gguf_write_said(&rows[i], architectures[k], in_folder("said.gguf"));
+            assert_null(tern_models_from_pretrained(in_folder("said.gguf"), NULL));
+            assert_error(TERN_ERR_IO, key);
+        }
+}
+
 static void models_that_lie_have_named_errors(void **state)
 {
     (void)state;
@@ -440,6 +464,7 @@ int main(void)
         TEST(halves_are_what_the_caller_asks_for),
         TEST(logits_and_tokens_are_pytorchs),
         TEST(adapters_over_blocks_learn_as_pefts),
+        TEST(numbers_beyond_a_models_are_named),
         TEST(models_that_lie_have_named_errors),
     };
     return folder_main(tests, sizeof tests / sizeof *tests);

@@ -109,6 +109,8 @@ tern_status gguf_write_gpt2(gguf_maker *m)
     for (size_t i = 0; i < m->v.n_merges; i++) {
         const gguf_text_of *merge = &m->v.merges[i];
         const char *space = memchr(merge->text + 1, ' ', merge->n - 1);
+        if (!space)
+            return gguf_bad(m->g, "`tokenizer.ggml.merges` changed while it was read");
         gguf_put_merge(&m->o, i == 0, merge, (size_t)(space - merge->text), 1);
     }
     gguf_put(&m->o, "]}}");

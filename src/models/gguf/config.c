@@ -27,11 +27,16 @@ static const char *key_of(facts *f, const char *name)
     return gguf_key(f->g, name, f->keys[f->turn++ % 2]);
 }
 
-static tern_status set(facts *f, const char *name, json_t *value)
+static tern_status set_in(facts *f, json_t *object, const char *name, json_t *value)
 {
-    return value && json_object_set_new(f->json, name, value) == 0
+    return value && json_object_set_new(object, name, value) == 0
                ? TERN_OK
                : tern_fail(TERN_ERR_MEMORY, "%s: no memory", f->g->function);
+}
+
+static tern_status set(facts *f, const char *name, json_t *value)
+{
+    return set_in(f, f->json, name, value);
 }
 
 static tern_status set_integer(facts *f, const char *name, int64_t x)
@@ -76,30 +81,34 @@ static tern_status take_factors(facts *f, const char *name, json_t *list)
     return status;
 }
 
+/* The places that the model was trained for before it was stretched. */
+static tern_status set_original(facts *f, json_t *rope)
+{
+    int64_t original;
+    TRY(gguf_size(f->g, key_of(f, "rope.scaling.original_context_length"), 1, f->places,
+                  &original));
+    return set_in(f, rope, "original_max_position_embeddings", json_integer(original));
+}
+
 static tern_status use_factors(facts *f, json_t *rope, const char *long_name,
                                const char *short_name)
 {
-    double original, attention;
-    TRY(gguf_real(f->g, key_of(f, "rope.scaling.original_context_length"), (double)f->places,
-                  &original));
+    double attention;
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.attn_factor"), 1, &attention));
-    json_object_set_new(rope, "rope_type", json_string("longrope"));
-    json_object_set_new(rope, "attention_factor", json_real(attention));
-    json_object_set_new(rope, "factor", json_real(1));
-    json_object_set_new(rope, "original_max_position_embeddings",
-                        json_integer((json_int_t)original));
-    json_object_set_new(rope, "long_factor", json_array());
-    json_object_set_new(rope, "short_factor", json_array());
+    TRY(set_in(f, rope, "rope_type", json_string("longrope")));
+    TRY(set_in(f, rope, "attention_factor", json_real(attention)));
+    TRY(set_in(f, rope, "factor", json_real(1)));
+    TRY(set_original(f, rope));
+    TRY(set_in(f, rope, "long_factor", json_array()));
+    TRY(set_in(f, rope, "short_factor", json_array()));
     TRY(take_factors(f, long_name, json_object_get(rope, "long_factor")));
     return take_factors(f, short_name, json_object_get(rope, "short_factor"));
 }
 
 static tern_status use_yarn(facts *f, json_t *rope)
 {
-    double factor, original, attention, extension, fast, slow;
+    double factor, attention, extension, fast, slow;
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.factor"), 1, &factor));
-    TRY(gguf_real(f->g, key_of(f, "rope.scaling.original_context_length"), (double)f->places,
-                  &original));
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.yarn_attn_factor"), 1, &attention));
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.yarn_ext_factor"), 1, &extension));
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.yarn_beta_fast"), 32, &fast));
@@ -108,16 +117,14 @@ static tern_status use_yarn(facts *f, json_t *rope)
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\": `%s` is %g, and 1 is supported",
                          f->g->function, f->g->path, key_of(f, "rope.scaling.yarn_ext_factor"),
                          extension);
-    json_object_set_new(rope, "rope_type", json_string("yarn"));
-    json_object_set_new(rope, "factor", json_real(factor));
-    json_object_set_new(rope, "beta_fast", json_real(fast));
-    json_object_set_new(rope, "beta_slow", json_real(slow));
+    TRY(set_in(f, rope, "rope_type", json_string("yarn")));
+    TRY(set_in(f, rope, "factor", json_real(factor)));
+    TRY(set_in(f, rope, "beta_fast", json_real(fast)));
+    TRY(set_in(f, rope, "beta_slow", json_real(slow)));
     if (attention != 1)
-        json_object_set_new(rope, "attention_factor",
-                            json_real(attention * (factor > 1 ? 0.1 * log(factor) + 1 : 1)));
-    json_object_set_new(rope, "original_max_position_embeddings",
-                        json_integer((json_int_t)original));
-    return TERN_OK;
+        TRY(set_in(f, rope, "attention_factor",
+                   json_real(attention * (factor > 1 ? 0.1 * log(factor) + 1 : 1))));
+    return set_original(f, rope);
 }
 
 /* What stretches the frequencies: a tensor of factors, or what `rope.scaling.type` says. */
@@ -150,25 +157,25 @@ static tern_status read_scaling(facts *f, json_t *rope)
     TRY(gguf_real(f->g, key_of(f, "rope.scale_linear"), 1, &factor)); /* of old files */
     TRY(gguf_real(f->g, key_of(f, "rope.scaling.factor"), factor, &factor));
     linear = (linear || !type) && factor != 1 && factor != 0;
-    json_object_set_new(rope, "rope_type", json_string(linear ? "linear" : "default"));
-    if (linear)
-        json_object_set_new(rope, "factor", json_real(factor));
-    return TERN_OK;
+    TRY(set_in(f, rope, "rope_type", json_string(linear ? "linear" : "default")));
+    return linear ? set_in(f, rope, "factor", json_real(factor)) : TERN_OK;
+}
+
+/* How much of a head turns, where it is not all. */
+static tern_status set_turned(facts *f, json_t *rope)
+{
+    return f->turned == f->head_dim ? TERN_OK
+                                    : set_in(f, rope, "partial_rotary_factor",
+                                             json_real((double)f->turned / (double)f->head_dim));
 }
 
 static tern_status set_rope(facts *f, const char *layers)
 {
-    json_t *rope = json_object();
-    json_object_set_new(rope, "rope_theta", json_real(f->theta));
-    if (f->turned != f->head_dim)
-        json_object_set_new(rope, "partial_rotary_factor",
-                            json_real((double)f->turned / (double)f->head_dim));
-    tern_status status = read_scaling(f, rope);
-    if (status != TERN_OK) {
-        json_decref(rope);
-        return status;
-    }
-    return set(f, "rope_parameters", layers ? json_pack("{s:o}", layers, rope) : rope);
+    json_t *rope = json_object(); /* the config's before it is filled */
+    TRY(set(f, "rope_parameters", layers ? json_pack("{s:o}", layers, rope) : rope));
+    TRY(set_in(f, rope, "rope_theta", json_real(f->theta)));
+    TRY(set_turned(f, rope));
+    return read_scaling(f, rope);
 }
 
 /* ---- architectures ----------------------------------------------------------------------- */
@@ -243,11 +250,8 @@ static tern_status more_gemma3(facts *f)
     TRY(set_cap(f, "final_logit_softcapping", "final_logit_softcapping", 0));
     TRY(set_rope(f, "full_attention"));
     json_t *local = json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", 10000.0);
-    if (local && f->turned != f->head_dim)
-        json_object_set_new(local, "partial_rotary_factor",
-                            json_real((double)f->turned / (double)f->head_dim));
-    json_object_set_new(json_object_get(f->json, "rope_parameters"), "sliding_attention", local);
-    return TERN_OK;
+    TRY(set_in(f, json_object_get(f->json, "rope_parameters"), "sliding_attention", local));
+    return set_turned(f, local);
 }
 
 /* No key says how training dropped: it does not. */
@@ -372,6 +376,10 @@ static tern_status read_sizes(facts *f, const architecture *a)
     TRY(gguf_size(f->g, key_of(f, "attention.head_count_kv"), 1, f->heads, &f->kv_heads));
     TRY(gguf_size(f->g, key_of(f, "attention.key_length"), 1, f->width / f->heads, &f->head_dim));
     TRY(gguf_size(f->g, key_of(f, "attention.value_length"), 1, f->head_dim, &values));
+    if (f->heads * f->head_dim > INT32_MAX || f->kv_heads * f->head_dim > INT32_MAX)
+        return gguf_bad(f->g, "`%s` is %lld, and with %lld heads, %lld of keys, that is too much",
+                        key_of(f, "attention.key_length"), (long long)f->head_dim,
+                        (long long)f->heads, (long long)f->kv_heads);
     if (values != f->head_dim)
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\": `%s` is %lld, and %lld is supported",
                          f->g->function, f->g->path, key_of(f, "attention.value_length"),
