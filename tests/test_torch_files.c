@@ -161,6 +161,39 @@ static void every_shared_case_gives_the_tensors_of_pytorch(void **state)
     assert_int_equal(access("ran_by_pickle", F_OK), -1);
 }
 
+/* Types that tern does not have are listed, by PyTorch's names or by those of safetensors. */
+static void types_that_are_not_read_are_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *type;
+        int ndim;
+        uint64_t bytes;
+    } rows[] = {{"complex32", "complex32", 1, 8},
+                {"e8m0", "F8_E8M0", 1, 3},
+                {"e2m1", "float4_e2m1fn_x2", 2, 6},
+                {"four", "?", 0, 0},
+                {"two", "?", 0, 0},
+                {"turned", "complex128", 2, 96},
+                {"w", "F32", 1, 8}};
+    tern_file *file = tern_safe_open(OWN "/dtypes.pt");
+    if (!file && no_libzip())
+        return;
+    if (!file)
+        fail_msg("%s", tern_last_error());
+    assert_int_equal(tern_file_count(file), sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(tern_file_dtype_name(file, rows[i].name), rows[i].type);
+        assert_int_equal(tern_file_shape(file, rows[i].name).ndim, rows[i].ndim);
+        assert_int_equal(tern_file_nbytes(file, rows[i].name), rows[i].bytes);
+    }
+    assert_null(tern_file_get(file, "turned", "cpu"));
+    assert_error(TERN_ERR_DTYPE, "`turned` is of type complex128");
+    assert_null(tern_file_get(file, "four", "cpu"));
+    assert_error(TERN_ERR_DTYPE, "`four` is quantized");
+    tern_file_free(file);
+}
+
 /* The names of what was not understood are told, and numbers and texts beside tensors are metadata. */
 static void objects_of_other_programs_are_named(void **state)
 {
@@ -205,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_kind_gives_the_tensors_of_pytorch),
         TEST(every_shared_case_gives_the_tensors_of_pytorch),
+        TEST(types_that_are_not_read_are_listed),
         TEST(objects_of_other_programs_are_named),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

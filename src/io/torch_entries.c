@@ -53,8 +53,8 @@ tern_status io_torch_tensor(tern_file *file, const char *name, const io_torch_ty
     if (!measure(g, storage->bytes / size, &x))
         return io_torch_bad_tensor(file, name,
                                    "sizes, strides and offset do not fit into its storage");
-    io_entry *e =
-        io_add_entry(file, name, io_type_named(type->type), g->numbers, g->ndim, !x.is_dense);
+    const io_type *known = io_type_named(type->type); /* of others nothing is read by strides */
+    io_entry *e = io_add_entry(file, name, known, g->numbers, g->ndim, known && !x.is_dense);
     if (!e)
         return tern_last_status();
     e->part = storage->part;

@@ -120,6 +120,13 @@ def zips(net):
     q = torch.quantize_per_tensor(torch.randn(2, 4), 0.1, 3, torch.qint8)
     torch.save({"q": q, "w": w}, "quantized.pt")
     expect("quantized.pt", "but [q]", "a quantized tensor", {"w": w})
+    kinds = {"complex32": torch.tensor([1 + 2j, 3]).to(torch.complex32), "e8m0": torch.ones(3).to(torch.float8_e8m0fnu),
+             "e2m1": torch.zeros(2, 3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+             "four": torch.quantize_per_channel(torch.ones(2, 4), torch.ones(2), torch.zeros(2), 0, torch.quint4x2),
+             "two": torch.quantize_per_channel(torch.ones(2, 4), torch.ones(2), torch.zeros(2), 0, torch.quint2x4),
+             "turned": torch.zeros(2, 3, dtype=torch.complex128).t()}
+    torch.save({**kinds, "w": w}, "dtypes.pt")
+    expect("dtypes.pt", "but [complex32]", "types that tern does not have", {"w": w})
     torch.save({"args": argparse.Namespace(lr=1e-3), "best": np.float64(0.75), "w": w}, "protocol4.pt", pickle_protocol=4)
     expect("protocol4.pt", "same", "objects beside a tensor, protocol 4", {"w": w})
     torch.save({"model": net}, "module.pt")
