@@ -220,6 +220,24 @@ static void shared_values_are_not_a_tree(void **state)
         assert_error(TERN_ERR_IO, "more than the pickle");
 }
 
+/* A list of a hundred pairs of which every seven bytes make a dict. */
+static void dicts_of_shared_pairs_are_bounded(void **state)
+{
+    (void)state;
+#define PAIRS_OF(DICTS)                                                                            \
+    P(BEGIN "](" TEN(TEN("K\1K\2\x86")) "eq\0ccollections\nOrderedDict\nq\1" DICTS "}.")
+    static const pickle few = PAIRS_OF("h\1h\0\x85R0h\1h\0\x85R0h\1h\0\x85R0"),
+                        many = PAIRS_OF(TEN(TEN("h\1h\0\x85R0")));
+    tern_state_dict *dict = load(few, (options){0});
+    if (!dict && no_libzip())
+        return;
+    if (!dict)
+        fail_msg("%s", tern_last_error());
+    tern_state_dict_free(dict);
+    assert_null(load(many, (options){0}));
+    assert_error(TERN_ERR_IO, "more pairs than it has bytes");
+}
+
 static void other_archives_are_refused_by_name(void **state)
 {
     (void)state;
@@ -281,6 +299,75 @@ static void damaged_streams_and_tars_are_refused(void **state)
     assert_error(TERN_ERR_IO, "none of PyTorch's");
 }
 
+/* ---- tars from before 0.1.10 ------------------------------------------------------------------ */
+
+static size_t add_member(char *to, const char *name, pickle p)
+{
+    memcpy(to, name, strlen(name));
+    snprintf(to + 124, 12, "%011o", (unsigned)p.n);
+    memcpy(to + 257, "ustar", 5);
+    memcpy(to + 512, p.bytes, p.n);
+    return 512 + (p.n + 511) / 512 * 512;
+}
+
+/* A tar of storages, tensors and the id of one of the latter; what a load of it says, "" for none of an error. */
+static const char *load_tar(pickle storages, pickle tensors, pickle object)
+{
+    static char bytes[8192], said[1024];
+    static const pickle system = P(BEGIN "}" TEXT("\x0d", "little_endian") "\x88s.");
+    memset(bytes, 0, sizeof bytes);
+    size_t n = add_member(bytes, "sys_info", system);
+    n += add_member(bytes + n, "storages", storages);
+    n += add_member(bytes + n, "tensors", tensors);
+    n += add_member(bytes + n, "pickle", object);
+    write_file(in_folder("tar.pt"), bytes, n + 1024);
+    tern_state_dict *dict = tern_load(in_folder("tar.pt"), NULL);
+    snprintf(said, sizeof said, "%s", dict ? "" : tern_last_error());
+    tern_state_dict_free(dict);
+    tern_clear_error();
+    return said;
+}
+
+#define COUNT(N)  BEGIN "K" N "."
+#define STORED(K) BEGIN "K" K TEXT("\3", "cpu") FLOATS "\x87.\1\0\0\0\0\0\0\0\0\0\x80?"
+#define NO_VIEWS  BEGIN "]."
+#define SHAPED(K)                                                                                  \
+    BEGIN "K" K                                                                                    \
+          "K\1ctorch\nFloatTensor\n\x87.\1\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0"  \
+          "\0\0\0\0"
+#define NAMED(KEY) BEGIN "}" TEXT("\1", "x") KEY "Qs."
+
+static void tars_that_lie_have_named_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        pickle storages, tensors, object;
+        const char *says;
+    } rows[] = {
+        {P(COUNT("\1") STORED("\1") NO_VIEWS), P(COUNT("\1") SHAPED("\5")),
+         P(NAMED(TEXT("\1", "5"))), ""},
+        {P(COUNT("\2") STORED("\1") STORED("\1") NO_VIEWS), P(COUNT("\1") SHAPED("\5")),
+         P(NAMED(TEXT("\1", "5"))), "storages: the key 1 is there twice"},
+        {P(COUNT("\1") STORED("\1") NO_VIEWS),
+         P(COUNT("\3") SHAPED("\5") SHAPED("\4") SHAPED("\5")), P(NAMED(TEXT("\1", "5"))),
+         "tensors: the key 5 is there twice"},
+        {P(COUNT("\1") STORED("\1") NO_VIEWS), P(COUNT("\1") SHAPED("\0")),
+         P(NAMED(TEXT("\1", "a"))), "no tensor"},
+        {P(COUNT("\1") STORED("\1") NO_VIEWS), P(COUNT("\1") SHAPED("\5")),
+         P(NAMED(TEXT("\2", "5x"))), "no tensor"},
+        {P(COUNT("\1") STORED("\1") NO_VIEWS), P(BEGIN "\x8a\5\1\0\0\0\1." SHAPED("\5")),
+         P(NAMED(TEXT("\1", "5"))), "no number of records"},
+        {P(COUNT("\1") STORED("\1") NO_VIEWS), P(COUNT("\3") SHAPED("\5")),
+         P(NAMED(TEXT("\1", "5"))), "no number of records"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        TERN_SCOPE {
+            const char *said = load_tar(rows[i].storages, rows[i].tensors, rows[i].object);
+            if (*rows[i].says ? !strstr(said, rows[i].says) : *said)
+                fail_msg("number %zu: \"%s\", and \"%s\" is expected", i, said, rows[i].says);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,9 +376,11 @@ int main(void)
         TEST(every_pickle_has_its_verdict),
         TEST(all_short_pickles_are_read_or_refused),
         TEST(shared_values_are_not_a_tree),
+        TEST(dicts_of_shared_pairs_are_bounded),
         TEST(other_archives_are_refused_by_name),
         TEST(a_zip_without_tensors_is_refused_by_its_kind),
         TEST(damaged_streams_and_tars_are_refused),
+        TEST(tars_that_lie_have_named_errors),
     };
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

@@ -176,7 +176,7 @@ static tern_status read_mark(io_pickle *p, int unused)
 {
     void *list = p->marks;
     (void)unused;
-    TERN_TRY(io_pickle_reserve(&list, p->n_marks, &p->marks_capacity, sizeof *p->marks));
+    TERN_TRY(io_pickle_reserve(p, &list, p->n_marks, &p->marks_capacity, sizeof *p->marks));
     p->marks = list;
     p->marks[p->n_marks++] = p->depth;
     return TERN_OK;
@@ -229,7 +229,7 @@ static tern_status push_container(io_pickle *p, int kind, io_popped values)
     int i = io_pickle_new(p, v);
     if (i < 0)
         tern_free(copy);
-    return i < 0 ? TERN_ERR_MEMORY : io_pickle_push_old(p, i);
+    return i < 0 ? tern_last_status() : io_pickle_push_old(p, i);
 }
 
 static tern_status read_tuple(io_pickle *p, int n)
@@ -257,7 +257,7 @@ static tern_status holder_of(io_pickle *p, int *to, io_value_kind kind)
     if (*held < 0) {
         int new = io_pickle_new(p, (io_value){.kind = (uint8_t)kind});
         if (new < 0)
-            return TERN_ERR_MEMORY;
+            return tern_last_status();
         held = kind == IO_DICT ? &p->values[*to].is.object.pairs : &p->values[*to].is.object.items;
         *held = new;
     }
@@ -329,7 +329,7 @@ static tern_status read_persistent(io_pickle *p, int line)
         TERN_TRY(io_pickle_take_line(p, &at, &n));
         id = io_pickle_new(p, (io_value){.kind = IO_TEXT, .count = (int)n, .is.at = at});
         if (id < 0)
-            return TERN_ERR_MEMORY;
+            return tern_last_status();
     } else if ((id = io_pickle_pop(p)) < 0)
         return tern_last_status();
     return p->persistent(p, id);

@@ -130,6 +130,7 @@ struct io_pickle {
     uint64_t next_memo; /* MEMOIZE's */
     int *marks;
     int n_marks, marks_capacity;
+    uint64_t copied; /* pairs of lists that dicts were made of */
 };
 
 /* Runs it up to its end; the result is the value at *root. May be called again for a pickle behind it. Values are freed by
@@ -147,8 +148,8 @@ tern_status io_pickle_need(io_pickle *p, size_t n);
 tern_status io_pickle_take_number(io_pickle *p, int bytes, uint64_t *number);
 /* The bytes up to the end of the line, at *at in the pickle, *n of them. */
 tern_status io_pickle_take_line(io_pickle *p, size_t *at, size_t *n);
-/* Memory for one more of n things of that size. */
-tern_status io_pickle_reserve(void **list, int n, int *capacity, size_t size);
+/* Memory for one more of n things of that size, within the bound of all that the pickle takes. */
+tern_status io_pickle_reserve(const io_pickle *p, void **list, int n, int *capacity, size_t size);
 /* The lowest place of the stack above the last mark. */
 int io_pickle_floor(const io_pickle *p);
 /* The value on top, taken away; -1 after an error. */

@@ -40,7 +40,10 @@ static tern_status push_pairs(io_pickle *p, int list)
 {
     int dict = io_pickle_new(p, (io_value){.kind = IO_DICT});
     if (dict < 0)
-        return TERN_ERR_MEMORY;
+        return tern_last_status();
+    p->copied += (uint64_t)p->values[list].count;
+    if (p->copied > p->n)
+        return io_pickle_bad(p, "dicts are made of more pairs than it has bytes");
     for (int i = 0; i < p->values[list].count; i++) {
         const io_value *pair = &p->values[p->values[list].is.items[i]];
         if ((pair->kind != IO_TUPLE && pair->kind != IO_LIST) || pair->count != 2)

@@ -35,7 +35,6 @@ tern_status io_pickle_take_number(io_pickle *p, int bytes, uint64_t *number)
     return TERN_OK;
 }
 
-/* The bytes up to the end of the line, at *at in the pickle, *n of them. */
 tern_status io_pickle_take_line(io_pickle *p, size_t *at, size_t *n)
 {
     size_t seen = 0;
@@ -56,11 +55,22 @@ tern_status io_pickle_take_line(io_pickle *p, size_t *at, size_t *n)
 
 /* ---- values, stack, memo --------------------------------------------------------------------- */
 
-/* Memory for one more of n things of that size. */
-tern_status io_pickle_reserve(void **list, int n, int *capacity, size_t size)
+/* What values, stack, marks and memo take is bounded by the file's size: a few packed bytes can be many of a pickle. */
+static tern_status check_memory(const io_pickle *p, uint64_t more)
+{
+    const uint64_t most = ((uint64_t)64 << 20) + 64 * p->file->parts[0].size;
+    const uint64_t places =
+        (uint64_t)p->stack_capacity + (uint64_t)p->marks_capacity + (uint64_t)p->memo_count;
+    return (uint64_t)p->capacity * sizeof *p->values + places * sizeof(int) + more <= most
+               ? TERN_OK
+               : io_pickle_bad(p, "it has far more values than the file has bytes");
+}
+
+tern_status io_pickle_reserve(const io_pickle *p, void **list, int n, int *capacity, size_t size)
 {
     if (n < *capacity)
         return TERN_OK;
+    TERN_TRY(check_memory(p, 0));
     int more = *capacity ? *capacity + *capacity / 2 : 64;
     void *grown = tern_grow(*list, size * (size_t)more);
     if (!grown)
@@ -73,27 +83,16 @@ tern_status io_pickle_reserve(void **list, int n, int *capacity, size_t size)
 tern_status io_pickle_push_old(io_pickle *p, int value)
 {
     void *list = p->stack;
-    TERN_TRY(io_pickle_reserve(&list, p->depth, &p->stack_capacity, sizeof *p->stack));
+    TERN_TRY(io_pickle_reserve(p, &list, p->depth, &p->stack_capacity, sizeof *p->stack));
     p->stack = list;
     p->stack[p->depth++] = value;
     return TERN_OK;
 }
 
-/* What values take is bounded by the file's size: a few packed bytes can be many of a pickle. */
-static tern_status check_values(const io_pickle *p)
-{
-    const uint64_t most = ((uint64_t)64 << 20) + 64 * p->file->parts[0].size;
-    return (uint64_t)p->count * sizeof *p->values <= most
-               ? TERN_OK
-               : io_pickle_bad(p, "it has far more values than the file has bytes");
-}
-
 int io_pickle_new(io_pickle *p, io_value value)
 {
     void *list = p->values;
-    if (p->count == p->capacity && check_values(p) != TERN_OK)
-        return -1;
-    if (io_pickle_reserve(&list, p->count, &p->capacity, sizeof *p->values) != TERN_OK)
+    if (io_pickle_reserve(p, &list, p->count, &p->capacity, sizeof *p->values) != TERN_OK)
         return -1;
     p->values = list;
     p->values[p->count] = value;
@@ -103,16 +102,14 @@ int io_pickle_new(io_pickle *p, io_value value)
 tern_status io_pickle_push(io_pickle *p, io_value value)
 {
     int i = io_pickle_new(p, value);
-    return i < 0 ? TERN_ERR_MEMORY : io_pickle_push_old(p, i);
+    return i < 0 ? tern_last_status() : io_pickle_push_old(p, i);
 }
 
-/* The lowest place of the stack above the last mark. */
 int io_pickle_floor(const io_pickle *p)
 {
     return p->n_marks ? p->marks[p->n_marks - 1] : 0;
 }
 
-/* The value on top, taken away; -1 after an error. */
 int io_pickle_pop(io_pickle *p)
 {
     if (p->depth > io_pickle_floor(p))
@@ -137,7 +134,6 @@ tern_status io_pickle_add(io_pickle *p, int to, int item)
     return TERN_OK;
 }
 
-/* The values above the last mark, which goes. */
 tern_status io_pickle_pop_mark(io_pickle *p, io_popped *values)
 {
     if (!p->n_marks)
@@ -148,7 +144,6 @@ tern_status io_pickle_pop_mark(io_pickle *p, io_popped *values)
     return TERN_OK;
 }
 
-/* The last n values, or where n is negative those above the last mark. */
 tern_status io_pickle_pop_some(io_pickle *p, int n, io_popped *values)
 {
     if (n < 0)
@@ -166,6 +161,7 @@ tern_status io_pickle_put_memo(io_pickle *p, uint64_t place)
         return io_pickle_bad(p, "nothing to be kept, or a place beyond the pickle's length");
     if (place >= (uint64_t)p->memo_count) {
         size_t count = (size_t)place + 64 + (size_t)p->memo_count / 2;
+        TERN_TRY(check_memory(p, (count - (size_t)p->memo_count) * sizeof *p->memo));
         int *memo = tern_grow(p->memo, sizeof *memo * count);
         if (!memo)
             return TERN_ERR_MEMORY;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_CONFIG = 64 << 20, MOST_VALUE = 16384 };
+enum { MOST_CONFIG = 64 << 20, MOST_VALUE = 16384, MOST_RECORD = 200 };
 
 typedef struct config {
     tern_file *file;
@@ -92,7 +92,7 @@ static tern_status add_tensor(config *c, const char *name, const json_t *about, 
     io_member_facts facts;
     int64_t offset = 0;
     bool found = false;
-    char path[300];
+    char path[MOST_RECORD + 32];
     g.ndim = take_numbers(json_object_get(meta, "sizes"), g.numbers);
     if (g.ndim < 0 ||
         take_numbers(json_object_get(meta, "strides"), g.numbers + g.ndim) != g.ndim ||
@@ -104,7 +104,7 @@ static tern_status add_tensor(config *c, const char *name, const json_t *about, 
             snprintf(e->foreign, sizeof e->foreign, "%s", dtype ? dtype : "?");
         return e ? TERN_OK : tern_last_status();
     }
-    snprintf(path, sizeof path, "data/weights/%.200s", record);
+    snprintf(path, sizeof path, "data/weights/%s", record);
     TERN_TRY(io_torch_member(c->file, c->members, c->stem, path, &facts, &found));
     if (!found)
         return io_torch_bad_tensor(c->file, name, "its record is not in the archive");
@@ -121,7 +121,8 @@ static tern_status take_weight(void *user, const io_member *m)
         m->n > MOST_VALUE ? NULL : json_loadb(m->value, m->n, JSON_REJECT_DUPLICATES, &error);
     const char *record = json_string_value(json_object_get(about, "path_name"));
     tern_status status = TERN_OK;
-    if (!record || strchr(record, '/') || !*m->key || tern_keys_find(&c->file->keys, m->key) >= 0)
+    if (!record || strlen(record) > MOST_RECORD || strchr(record, '/') || !*m->key ||
+        tern_keys_find(&c->file->keys, m->key) >= 0)
         status = io_torch_bad_tensor(c->file, m->key,
                                      "it is there twice, or has no plain name of a record");
     else if (json_is_true(json_object_get(about, "use_pickle")))

@@ -50,7 +50,7 @@ static tern_status add_storage(stream *s, const io_value *value)
                    ? TERN_OK
                    : bad_storage(s, key, "it is of two types or of two sizes");
     void *list = s->list;
-    TERN_TRY(io_pickle_reserve(&list, s->n, &s->capacity, sizeof *s->list));
+    TERN_TRY(io_pickle_reserve(&s->c.pickle, &list, s->n, &s->capacity, sizeof *s->list));
     s->list = list;
     storage *new = &s->list[s->n];
     *new = (storage){.type = value->is.storage.type, .count = value->is.storage.count};

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, SYS_INFO = 0, STORAGES, TENSORS, PICKLE, MEMBERS };
+/* LEAST_RECORD: bytes, of which a storage's or tensor's pickle with the name of a class in it has more. */
+enum { BLOCK = 512, LEAST_RECORD = 32, SYS_INFO = 0, STORAGES, TENSORS, PICKLE, MEMBERS };
 static const char *const names[MEMBERS] = {"sys_info", "storages", "tensors", "pickle"};
 
 typedef struct storage {
@@ -39,6 +40,18 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of a member, by their keys, of which none is there twice. */
+static tern_status sort(const tar *t, int k, void *records, int n, size_t size)
+{
+    const char *at = records;
+    qsort(records, (size_t)n, size, by_key);
+    for (int i = 1; i < n; i++, at += size)
+        if (by_key(at, at + size) == 0)
+            return io_bad(t->c.file, 0, "%s: the key %lld is there twice", names[k],
+                          (long long)*(const int64_t *)(const void *)at);
+    return TERN_OK;
+}
+
 /* A pickle of the member k that begins at a place of the file; to be freed with io_pickle_free. */
 static tern_status run(const tar *t, int k, uint64_t at, io_pickle *p, int *root)
 {
@@ -52,14 +65,14 @@ static tern_status run(const tar *t, int k, uint64_t at, io_pickle *p, int *root
 }
 
 /* A whole number of a member's, and the place behind it. */
-static tern_status run_count(const tar *t, int k, uint64_t *at, int *n, size_t least)
+static tern_status run_count(const tar *t, int k, uint64_t *at, int *n)
 {
     io_pickle p;
     int root;
     tern_status status = run(t, k, *at, &p, &root);
     const io_value *v = status == TERN_OK ? &p.values[root] : NULL;
-    if (v &&
-        (v->kind != IO_INT || v->is.integer < 0 || (uint64_t)v->is.integer > t->size[k] / least))
+    if (v && (v->kind != IO_INT || v->is.integer < 0 || v->is.integer > INT32_MAX ||
+              (uint64_t)v->is.integer > t->size[k] / LEAST_RECORD))
         status = io_pickle_bad(&p, "it is no number of records that fit");
     if (status == TERN_OK) {
         *n = (int)v->is.integer;
@@ -123,11 +136,7 @@ static tern_status take_storage(const tar *t, io_pickle *p, int root, storage *s
         return io_pickle_bad(p, "a storage of no key or no type");
     s->key = key->is.integer;
     s->type = type->is.global.number - G_TYPES;
-    const unsigned char *number = io_pickle_take(p, 8);
-    if (!number)
-        return tern_last_status();
-    for (int i = 7; i >= 0; i--)
-        s->bytes = s->bytes << 8 | number[i];
+    TERN_TRY(io_pickle_take_number(p, 8, &s->bytes));
     s->at = p->from + p->at;
     const uint64_t left = t->at[STORAGES] + t->size[STORAGES] - s->at;
     if (__builtin_mul_overflow(s->bytes, (uint64_t)io_torch_type_at(s->type)->bytes, &s->bytes) ||
@@ -153,7 +162,7 @@ static tern_status read_storages(tar *t)
 {
     uint64_t at = t->at[STORAGES];
     int n = 0;
-    TERN_TRY(run_count(t, STORAGES, &at, &n, 16));
+    TERN_TRY(run_count(t, STORAGES, &at, &n));
     t->storages = tern_alloc(sizeof *t->storages * ((size_t)n + 1));
     if (!t->storages)
         return TERN_ERR_MEMORY;
@@ -168,7 +177,7 @@ static tern_status read_storages(tar *t)
         TERN_TRY(status);
         at = s->at + s->bytes;
     }
-    qsort(t->storages, (size_t)n, sizeof *t->storages, by_key);
+    TERN_TRY(sort(t, STORAGES, t->storages, n, sizeof *t->storages));
     return check_views(t, at);
 }
 
@@ -209,7 +218,7 @@ static tern_status read_tensors(tar *t)
 {
     uint64_t at = t->at[TENSORS];
     int n = 0;
-    TERN_TRY(run_count(t, TENSORS, &at, &n, 16));
+    TERN_TRY(run_count(t, TENSORS, &at, &n));
     t->tensors = tern_alloc(sizeof *t->tensors * ((size_t)n + 1));
     if (!t->tensors)
         return TERN_ERR_MEMORY;
@@ -223,8 +232,7 @@ static tern_status read_tensors(tar *t)
         io_pickle_free(&p);
         TERN_TRY(status);
     }
-    qsort(t->tensors, (size_t)n, sizeof *t->tensors, by_key);
-    return TERN_OK;
+    return sort(t, TENSORS, t->tensors, n, sizeof *t->tensors);
 }
 
 /* ---- the object ---------------------------------------------------------------------------------- */
@@ -246,16 +254,16 @@ static tern_status take_id(io_pickle *p, int value)
 {
     const tar *t = p->user;
     const io_value *id = &p->values[value];
-    char text[24] = "";
+    char text[24] = "", *end;
     if (id->kind == IO_TUPLE && io_item(p, id, 0, IO_GLOBAL))
         return io_pickle_push_old(p, id->is.items[0]);
     if (id->kind == IO_TEXT && (size_t)id->count < sizeof text)
         memcpy(text, io_text_of(p, id), (size_t)id->count);
-    const int64_t key = strtoll(text, NULL, 10);
+    const int64_t key = strtoll(text, &end, 10);
     const tensor *x = bsearch(&key, t->tensors, (size_t)t->n_tensors, sizeof *x, by_key);
     const storage *s =
         x ? bsearch(&x->storage, t->storages, (size_t)t->n_storages, sizeof *s, by_key) : NULL;
-    if (!*text || !s)
+    if (end == text || *end || !s)
         return io_pickle_bad(p, "a persistent id that is no tensor");
     const io_geometry *g = &x->geometry;
     io_value storage_value = {.kind = IO_STORAGE}, v = {.kind = IO_TENSOR};
@@ -267,7 +275,7 @@ static tern_status take_id(io_pickle *p, int value)
     v.is.tensor.stride = new_tuple(p, g->numbers + g->ndim, g->ndim);
     v.is.tensor.offset = (int64_t)g->offset;
     if (v.is.tensor.storage < 0 || v.is.tensor.size < 0 || v.is.tensor.stride < 0)
-        return TERN_ERR_MEMORY;
+        return tern_last_status();
     return io_pickle_push(p, v);
 }
 

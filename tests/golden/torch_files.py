@@ -144,10 +144,15 @@ def rewrite(name, drop, change):
 
 def bombs():
     """Lists and lists of them, and values without an end, which pack to a thousandth."""
-    for name, data in (("bomb_values.pt", b"\x80\2" + b"]" * (8 << 20) + b"."), ("bomb_size.pt", b"\x80\2" + b"N" * (40 << 20) + b".")):
+    text = (16 << 20) + (900 << 10)
+    for name, data, said in (("bomb_values.pt", b"\x80\2" + b"]" * (8 << 20) + b".", "data.pkl"),
+                             ("bomb_size.pt", b"\x80\2" + b"N" * (40 << 20) + b".", "data.pkl"),
+                             ("bomb_stack.pt", b"\x80\2N" + b"2" * (text // 2) + b"(" * (text // 2) + b".", "far more values"),
+                             ("bomb_memo.pt", b"\x80\2X" + struct.pack("<I", text) + bytes(text) + b"r" + struct.pack("<I", text) + b".",
+                              "far more values")):
         with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
             z.writestr(zipfile.ZipInfo("bomb/data.pkl"), data, zipfile.ZIP_DEFLATED)
-        expect(name, "refused [data.pkl]", "a few packed bytes that are a large pickle")
+        expect(name, "refused [%s]" % said, "a few packed bytes that are a large pickle")
 
 
 def compiled(net):
