@@ -1,20 +1,10 @@
 /* test_onnx.c -- ONNX models as modules: names, gradients, devices, training, and files that lie. */
-#include "onnx_file.h"
 #include "support.h"
+#include "folder.h"
+#include "onnx_file.h"
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char folder[200];
-
-static const char *at(const char *name)
-{
-    static char path[2][400];
-    static int next;
-    char *p = path[next++ % 2];
-    snprintf(p, sizeof path[0], "%s/%s", folder, name);
-    return p;
-}
 
 static const float weight[] = {1, 2, 3, -1, 0.5f, 0}, bias[] = {0.5f, -0.5f};
 static const int64_t weight_dims[] = {2, 3}, bias_dims[] = {2};
@@ -50,10 +40,10 @@ static message plain_bias(void)
 static void initializers_are_parameters(void **state)
 {
     (void)state;
-    write_model(at("net.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
+    write_model(in_folder("net.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
     FOR_EACH_DEVICE(device)
     {
-        tern_module *m = tern_nn_to(tern_onnx_load(at("net.onnx")), device);
+        tern_module *m = tern_nn_to(tern_onnx_load(in_folder("net.onnx")), device);
         assert_non_null(m);
         assert_string_equal(tern_nn_name(m), "Net");
         TERN_SCOPE {
@@ -110,10 +100,10 @@ static void weights_in_constants_are_parameters(void **state)
             put_message(&g, 5, float_tensor("fc.bias", 1, bias_dims, bias));
         put_message(&g, 11, named("x"));
         put_message(&g, 12, named("y"));
-        write_model(at("constants.onnx"), g, 17);
+        write_model(in_folder("constants.onnx"), g, 17);
         FOR_EACH_DEVICE(device)
         {
-            tern_module *m = tern_nn_to(tern_onnx_load(at("constants.onnx")), device);
+            tern_module *m = tern_nn_to(tern_onnx_load(in_folder("constants.onnx")), device);
             assert_non_null(m);
             assert_non_null(tern_nn_parameter(m, "fc.weight"));
             assert_non_null(tern_nn_parameter(m, "fc.bias"));
@@ -155,10 +145,10 @@ static void shapes_are_computed_by_the_host(void **state)
     put_message(&g, 5, minus);
     put_message(&g, 11, named("x"));
     put_message(&g, 12, named("y"));
-    write_model(at("shapes.onnx"), g, 13);
+    write_model(in_folder("shapes.onnx"), g, 13);
     FOR_EACH_DEVICE(device)
     {
-        tern_module *m = tern_nn_to(tern_onnx_load(at("shapes.onnx")), device);
+        tern_module *m = tern_nn_to(tern_onnx_load(in_folder("shapes.onnx")), device);
         TERN_SCOPE {
             tern_tensor *x = tern_zeros(TERN_SHAPE(2, 3, 4), TERN_F32, device);
             tern_tensor *y = tern_nn_forward(m, x);
@@ -198,12 +188,12 @@ static message external_weight(const char *location, const char *offset, const c
 static void weights_beside_the_model(void **state)
 {
     (void)state;
-    FILE *file = fopen(at("net.data"), "wb");
+    FILE *file = fopen(in_folder("net.data"), "wb");
     fwrite("12345678", 1, 8, file);
     fwrite(weight, 1, sizeof weight, file);
     fclose(file);
-    assert_int_equal(symlink("net.data", at("link.data")), 0);
-    assert_int_equal(mkfifo(at("pipe.data"), 0600), 0);
+    assert_int_equal(symlink("net.data", in_folder("link.data")), 0);
+    assert_int_equal(mkfifo(in_folder("pipe.data"), 0600), 0);
     static const struct {
         const char *location, *offset, *length, *error;
     } rows[] = {{"net.data", "8", "24", NULL},
@@ -221,11 +211,11 @@ static void weights_beside_the_model(void **state)
                 {".", "8", "24", "no plain name"},
                 {"", "8", "24", "no plain name"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        write_model(at("outside.onnx"),
+        write_model(in_folder("outside.onnx"),
                     linear_graph(external_weight(rows[i].location, rows[i].offset, rows[i].length),
                                  plain_bias()),
                     17);
-        tern_module *m = tern_onnx_load(at("outside.onnx"));
+        tern_module *m = tern_onnx_load(in_folder("outside.onnx"));
         if (rows[i].error) {
             assert_null(m);
             assert_error(TERN_ERR_IO, rows[i].error);
@@ -235,9 +225,9 @@ static void weights_beside_the_model(void **state)
             assert_values(tern_nn_parameter(m, "fc.1.weight"), 1, 2, 3, -1, 0.5, 0);
         tern_nn_free(m);
     }
-    unlink(at("link.data"));
-    unlink(at("pipe.data"));
-    unlink(at("net.data"));
+    unlink(in_folder("link.data"));
+    unlink(in_folder("pipe.data"));
+    unlink(in_folder("net.data"));
 }
 
 /* ---- files that lie -------------------------------------------------------------------------- */
@@ -245,8 +235,8 @@ static void weights_beside_the_model(void **state)
 static void refused(message graph, int64_t opset, tern_status status, const char *part)
 {
     int64_t live = tern_live_tensors();
-    write_model(at("bad.onnx"), graph, opset);
-    assert_null(tern_onnx_load(at("bad.onnx")));
+    write_model(in_folder("bad.onnx"), graph, opset);
+    assert_null(tern_onnx_load(in_folder("bad.onnx")));
     assert_error(status, part);
     assert_int_equal(tern_live_tensors(), live);
 }
@@ -285,7 +275,7 @@ static void what_is_no_model_is_refused(void **state)
     g = linear_graph(plain_weight(), plain_bias());
     put_message(&g, 12, named("elsewhere"));
     refused(g, 17, TERN_ERR_IO, "nothing gives output 1");
-    assert_null(tern_onnx_load(at("absent.onnx")));
+    assert_null(tern_onnx_load(in_folder("absent.onnx")));
     assert_error(TERN_ERR_IO, "absent.onnx");
     assert_null(tern_onnx_load(folder));
     assert_error(TERN_ERR_IO, "not a regular file");
@@ -297,17 +287,17 @@ static void what_is_no_model_is_refused(void **state)
 static void a_file_that_is_cut_off(void **state)
 {
     (void)state;
-    write_model(at("whole.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
+    write_model(in_folder("whole.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
     unsigned char bytes[1000];
-    FILE *file = fopen(at("whole.onnx"), "rb");
+    FILE *file = fopen(in_folder("whole.onnx"), "rb");
     size_t n = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     int refusals = 0;
     for (size_t k = 0; k < n; k++) {
-        file = fopen(at("cut.onnx"), "wb");
+        file = fopen(in_folder("cut.onnx"), "wb");
         fwrite(bytes, 1, k, file);
         fclose(file);
-        tern_module *m = tern_onnx_load(at("cut.onnx"));
+        tern_module *m = tern_onnx_load(in_folder("cut.onnx"));
         refusals += !m;
         tern_clear_error();
         tern_nn_free(m);
@@ -347,16 +337,5 @@ int main(void)
         printf("test_onnx: skipped: libprotobuf-c.so.1 can't be opened\n");
         return 77;
     }
-    snprintf(folder, sizeof folder, "onnx-test-XXXXXX");
-    if (!mkdtemp(folder))
-        return 1;
-    int failures = test_main(tests, sizeof tests / sizeof *tests);
-    static const char *const files[] = {"net", "shapes", "outside", "bad", "whole", "cut"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "%s.onnx", files[i]);
-        unlink(at(name));
-    }
-    rmdir(folder);
-    return failures;
+    return folder_main(tests, sizeof tests / sizeof *tests);
 }
