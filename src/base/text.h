@@ -2,6 +2,7 @@
 #ifndef TERN_BASE_TEXT_H
 #define TERN_BASE_TEXT_H
 #include "base/memory.h"
+#include <string.h>
 
 /* A text that grows; zero-initialise it. After a failed allocation `failed` is set, the text stays
  * as it was and later calls do nothing, so that a builder checks once at the end. */
@@ -18,6 +19,12 @@ void tern_text_free(tern_text *text);
 /* Write "-nan", as printf writes a NaN whose sign bit is set, as "nan" from the place `from` in
  * text on: the sign of a NaN says nothing. Words that it is a part of stay. */
 void tern_text_unsign_nan(const char *text, char *from);
+
+static inline bool tern_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
 
 /* "[2, 3]" for n numbers, into buffer; returns buffer. */
 char *tern_format_list(char *buffer, size_t bytes, const int64_t *values, int n);

@@ -37,12 +37,6 @@ static tern_status open_part(tern_file *file)
 
 /* ---- kinds ------------------------------------------------------------------------------- */
 
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
 /* What a file begins with. */
 typedef struct head {
     unsigned char bytes[TERN_MAGIC_BYTES + 1]; /* zeros behind the file's end */
@@ -54,7 +48,8 @@ typedef struct head {
 /* A JSON text is told by the file's name too: what is no index begins as one. */
 static bool is_index(const head *h)
 {
-    return h->n && strchr("{ \t\r\n", h->bytes[0]) && h->bytes[0] && ends(h->path, ".json");
+    return h->n && strchr("{ \t\r\n", h->bytes[0]) && h->bytes[0] &&
+           tern_ends_with(h->path, ".json");
 }
 
 /* The length of a header that fits into the file, and the header's first byte. */

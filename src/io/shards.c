@@ -31,19 +31,13 @@ static tern_status text_is(const tern_text *text)
     return text->failed ? TERN_ERR_MEMORY : TERN_OK;
 }
 
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
 /* ---- what goes where --------------------------------------------------------------------- */
 
 /* The folder, which is made, and the name in it. */
 static tern_status find_folder(shards *s, const char *path)
 {
     size_t n = strlen(path), k = strlen(".safetensors");
-    if (ends(path, ".safetensors")) {
+    if (tern_ends_with(path, ".safetensors")) {
         const char *slash = strrchr(path, '/');
         size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
         tern_text_add(&s->folder, "%.*s", (int)folder, path);
@@ -123,7 +117,7 @@ static tern_status note_old_file(void *user, const io_member *m)
     json_error_t error;
     json_t *name = m->n < 4096 ? json_loadb(m->value, m->n, JSON_DECODE_ANY, &error) : NULL;
     const char *text = json_string_value(name);
-    if (text && *text != '.' && !strchr(text, '/') && ends(text, ".safetensors"))
+    if (text && *text != '.' && !strchr(text, '/') && tern_ends_with(text, ".safetensors"))
         tern_state_dict_set_metadata(s->old, text, "");
     json_decref(name);
     return TERN_OK;

@@ -27,12 +27,6 @@ tern_status io_torch_member(const tern_file *file, const tern_keys *members, con
     return status;
 }
 
-static bool ends(const char *text, const char *with)
-{
-    size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
 /* The first member whose name ends so, and the stem before that end. */
 static tern_status find_stem(archive *a, const char *end, bool *found)
 {
@@ -40,7 +34,7 @@ static tern_status find_stem(archive *a, const char *end, bool *found)
     for (int i = 0; i < io_zip_count(a->file) && !*found; i++) {
         io_member_facts facts;
         TERN_TRY(io_zip_member(a->file, i, &facts));
-        *found = ends(facts.name, end);
+        *found = tern_ends_with(facts.name, end);
         if (*found)
             tern_text_add(&a->stem, "%.*s", (int)(strlen(facts.name) - strlen(end) + 1),
                           facts.name);
@@ -157,7 +151,7 @@ static tern_status refuse(const tern_file *file)
         io_member_facts facts;
         TERN_TRY(io_zip_member(file, i, &facts));
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-            if (ends(facts.name, known[k][0]))
+            if (tern_ends_with(facts.name, known[k][0]))
                 return io_bad(file, 0, "it is %s", known[k][1]);
     }
     return io_bad(file, 0, "it is a zip without a file of PyTorch's and without NumPy's arrays");

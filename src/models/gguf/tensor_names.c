@@ -1,4 +1,5 @@
 /* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules have them. */
+#include "base/text.h"
 #include "models/gguf/gguf.h"
 #include <fnmatch.h>
 #include <stdio.h>
@@ -130,17 +131,11 @@ bool gguf_is_extra(const char *name)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static bool ends_with(const char *path, const char *end)
-{
-    size_t n = strlen(path), k = strlen(end);
-    return n >= k && strcmp(path + n - k, end) == 0;
-}
-
 bool gguf_is_transposed(const models_model *m, const char *path)
 {
     return is_of(m, "gpt2") &&
-           (ends_with(path, ".c_attn.weight") || ends_with(path, ".c_proj.weight") ||
-            ends_with(path, ".c_fc.weight"));
+           (tern_ends_with(path, ".c_attn.weight") || tern_ends_with(path, ".c_proj.weight") ||
+            tern_ends_with(path, ".c_fc.weight"));
 }
 
 /* Rows of a head that stand as (0, d / 2, 1, d / 2 + 1, ...) come to stand as (0, 1, ...). */
@@ -161,7 +156,7 @@ tern_tensor *gguf_values(const models_model *m, const char *path, tern_tensor *x
     if (gguf_is_transposed(m, path) && tern_dim(x) == 2)
         return tern_contiguous(tern_transpose(x, 0, 1));
     /* Files have 1 + w, whose rounding the subtraction undoes: where w was rounded, 1 + w is at least 0.5. */
-    if (strncmp(m->kind->type, "gemma", 5) == 0 && ends_with(path, "norm.weight"))
+    if (strncmp(m->kind->type, "gemma", 5) == 0 && tern_ends_with(path, "norm.weight"))
         return tern_sub_scalar(tern_to_dtype(x, TERN_F32), tern_scalar_int(1));
     return x;
 }
