@@ -35,7 +35,7 @@ bool tern_event_has_passed(tern_place *place, void *event);
 tern_status tern_event_await(tern_place *place, void *event);
 /* Free it. */
 void tern_event_free(tern_place *place, void *event);
-/* When it has passed, free it, give back the staging and drop the hold on the block (pinned.h); each may be
+/* When it has passed, free it, give back the staging and drop the hold on the block (place.h); each may be
  * NULL. */
 void tern_event_then(tern_place *place, void *event, tern_staging *staging, tern_block *held);
 /* Keep a block's memory as it is while a copy reads it; dropped by tern_event_then. */

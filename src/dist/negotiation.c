@@ -126,7 +126,7 @@ static void end_here(tern_dist_job *job, tern_status status, const char *message
         job->first = w->next;
         w->status = status;
         if (w->state != WORK_WAITS)
-            w->next = job->lent, job->lent = w; /* kept by whoever frees it, see work.c */
+            w->next = job->lent, job->lent = w; /* kept by whoever frees it, see engine.c */
         atomic_store(&w->done, true);
     }
     if (job->negotiation)
