@@ -111,6 +111,19 @@ def names(path, text, known):
     return out
 
 
+def first_page(text, results):
+    """README.md is short, begins with the two commands, and its table has numbers of the results that it links to and no others."""
+    lines = text.split("\n")
+    out = [f"README.md: {len(lines) - 1} lines, where 150 are the most"] if len(lines) > 151 else []
+    out += [f"README.md: {c} is not on the first screen" for c in ("./ci/demo", "./ci/test") if c not in "\n".join(lines[:25])]
+    linked = "\n".join(results[p] for p in LINK.findall(text) if p in results)
+    for number, line in enumerate(lines, 1):
+        for cell in re.split(r"\|", line)[2:-1]:
+            if re.fullmatch(r" \d+\.\d+ ", cell) and not re.search(rf"(?<![\d.]){re.escape(cell.strip())}(?![\d.])", linked):
+                out.append(f"README.md:{number}: {cell.strip()} is in none of the results that it links to")
+    return out
+
+
 def run(root):
     pages = headers.read_all(root)
     tables = slots.Tables(root, pages)
@@ -125,6 +138,8 @@ def run(root):
             cache[path] = documents.anchors(documents.read(root, path))
         return cache[path]
 
+    results = {p: documents.read(root, p) for p in (f"bench/results/{n}" for n in os.listdir(os.path.join(root, "bench/results")))}
+    found += first_page(documents.read(root, "README.md"), results)
     every = documents.documents(root)
     for path in every:
         text = documents.read(root, path)

@@ -107,8 +107,19 @@ def joins_pages():
     assert status == 0, f"of two pages with a class of the same name one runs the other's: {status}"
 
 
+def holds_the_first_page():
+    """README.md's length, its commands, and numbers that no result has."""
+    results = {"bench/results/a.md": "| b | 3.05 |"}
+    good = "./ci/demo\n./ci/test\n| b | 3.05 |\n[a](bench/results/a.md)\n"
+    assert check.first_page(good, results) == []
+    assert any("3.06" in line for line in check.first_page(good.replace("3.05", "3.06"), results))
+    assert any("3.0 " in line for line in check.first_page(good.replace("3.05", "3.0"), results))
+    assert len(check.first_page("\n" * 30 + good + "\n" * 150, results)) == 3
+
+
 reads_headers()
 reads_documents()
+holds_the_first_page()
 joins_snippets()
 joins_pages()
 print("docs/tool: ok")

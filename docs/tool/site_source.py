@@ -7,7 +7,7 @@ import documents
 import headers
 import markdown
 
-GUIDES = ("install", "first-steps", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
+GUIDES = ("install", "first-steps", "rules", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
           "fine-tuning", "kernels", "embedding", "cpp", "from-pytorch", "from-cuda", "troubleshooting", "drivers", "examples", "cheatsheet")
 SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])")
 
@@ -34,6 +34,17 @@ def linked(text, links, up):
     return "\n".join(out)
 
 
+def within(text, path, pages):
+    """Links to files of the repository that the site does not have become their text and the file's name."""
+    def answer(match):
+        file = match.group(2).partition("#")[0]
+        there = os.path.normpath(os.path.join(os.path.dirname(path), file))
+        if not file or re.match(r"[a-z]+:", file) or there in pages or "reference/" in there or file.endswith((".svg", ".png")):
+            return match.group(0)
+        return f"{match.group(1)} (`{there}`)"
+    return re.sub(r"(?<!!)\[([^\]`]*)\]\(([^)\s]+)\)", answer, text)
+
+
 def toctree(title, entries):
     return ["```{toctree}", f":caption: {title}", ":maxdepth: 1", ""] + entries + ["```", ""]
 
@@ -43,11 +54,10 @@ def write_site(root, out):
     from __main__ import write
     site = os.path.join(out, "site")
     links = markdown.Links(headers.read_all(root))
-    for path in documents.documents(root):
-        if path.startswith(("bench/", "debian/", "python/")):
-            continue
+    pages = [p for p in documents.documents(root) if not p.startswith(("bench/", "debian/", "python/"))]
+    for path in pages:
         up = "../" * path.count("/")
-        write(os.path.join(site, path), linked(documents.read(root, path), links, up))
+        write(os.path.join(site, path), within(linked(documents.read(root, path), links, up), path, pages))
     for folder, kinds in (("docs", (".svg",)), ("docs/guide", (".svg",)), ("docs/pictures", (".svg", ".png"))):
         if os.path.isdir(os.path.join(root, folder)):
             for name in os.listdir(os.path.join(root, folder)):

@@ -5,7 +5,7 @@
  * of their name, vendor or platform ("opencl:pocl"; 3 characters or more, any case). NULL is the
  * default device: cpu, or TERN_DEVICE of the environment. TERN_OPENCL_VISIBLE_DEVICES selects and
  * orders OpenCL devices ("1,0"); its first invalid element ends the list, a repeat leaves none. A
- * file that TERN_OPENCL_TUNING names tunes their matrix products (see README.md). */
+ * file that TERN_OPENCL_TUNING names tunes their matrix products (see docs/tuning.md). */
 #ifndef TERN_DEVICE_H
 #define TERN_DEVICE_H
 #include <tern/error.h>
