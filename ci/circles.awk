@@ -6,14 +6,22 @@
 # public function: its gradient is made of them; public=1 counts these too). A header takes from those that it includes.
 #
 # Files without an arrow in or out are taken away until none is left but those of circles and between them.
-function strip(line) {
+function strip(line,    code) {
     gsub(/"([^"\\]|\\.)*"/, "\"\"", line)
-    gsub(/\/\*[^*]*\*\//, "", line)
-    if (comment && match(line, /\*\//)) { line = substr(line, RSTART + 2); comment = 0 }
-    if (comment) return ""
-    if (match(line, /\/\*/)) { comment = 1; line = substr(line, 1, RSTART - 1) }
+    code = ""
+    for (;;) {
+        if (comment) {
+            if (!match(line, /\*\//)) return code
+            line = substr(line, RSTART + 2)
+            comment = 0
+        }
+        if (!match(line, /\/\*/)) break
+        code = code substr(line, 1, RSTART - 1)
+        line = substr(line, RSTART + 2)
+        comment = 1
+    }
     sub(/\/\/.*/, "", line)
-    return line
+    return code line
 }
 function arrow(a, b, name) {
     if (a == b) return
