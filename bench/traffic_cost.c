@@ -148,9 +148,7 @@ static void cost_product(const tern_gemm *g, cost *c)
     if (all == 1)
         c->least = c->read + c->written;
     if (g->mask)
-        *(g->end == TERN_GEMM_GELU_GRADIENT || g->end == TERN_GEMM_ERF_GRADIENT ? &c->read
-                                                                                : &c->written) +=
-            noted_by(g);
+        *(g->end == TERN_GEMM_GELU_GRADIENT ? &c->read : &c->written) += noted_by(g);
 }
 
 static void cost_convolution(const tern_convolution *v, cost *c)

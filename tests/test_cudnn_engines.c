@@ -126,33 +126,6 @@ static void its_engines_take_the_graphs(void **state)
     }
 }
 
-/* A layer of GPT-2 and its gradient: products with gelu by erf. */
-static void its_engines_take_gelu(void **state)
-{
-    (void)state;
-    for (int back = 0; back < 2; back++) {
-        tern_dnn_graph g = {.device = gpu(1)};
-        cudnnBackendDescriptor_t device = g.device;
-        char why[1024] = "";
-        const tern_buffer none = {.bytes = 0};
-        tern_gemm of = {.dtype = TERN_BF16, .m = 4096, .n = 3072, .k = 768, .count = {1, 1}};
-        of.alpha = 1;
-        of.a = (tern_matrix){.buffer = &none, .row = 768, .col = 1};
-        of.b = (tern_matrix){.buffer = &none, .row = back ? 3072 : 1, .col = back ? 1 : 768};
-        of.c = (tern_matrix){.buffer = &none, .row = 3072, .col = 1};
-        of.end = back ? TERN_GEMM_ERF_GRADIENT : TERN_GEMM_ERF;
-        assert_non_null(device);
-        tern_dnn_gelu(&g, &of);
-        last_error(why, sizeof why);
-        printf("%s: gelu%s: %lld engines, %s\n", gpus[1].name, back ? "'s gradient" : "",
-               (long long)g.offered, g.plan ? "a plan" : "compiled, and no driver to load it");
-        if (g.offered < 1 || (g.code != 0 && g.code != NO_DRIVER))
-            fail_msg("%s gave %u: %s", g.call ? g.call : "", g.code, why);
-        tern_dnn_clear(&g);
-        tern_cuda.cudnnBackendDestroyDescriptor(device);
-    }
-}
-
 /* Layers of ResNet-50, in each pass, and what else tern may give: rows, groups, TensorFloat-32, three dims. */
 static const struct {
     const char *what;
@@ -224,8 +197,7 @@ static void its_engines_take_convolutions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(its_engines_take_convolutions),
-                                       TEST(its_engines_take_the_graphs),
-                                       TEST(its_engines_take_gelu)};
+                                       TEST(its_engines_take_the_graphs)};
     if (!load()) {
         puts("SKIP: no cuDNN from 9.19 on: nobody was asked whether it has engines for tern's "
              "graphs");

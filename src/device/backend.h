@@ -79,9 +79,7 @@ typedef struct tern_gemm {
         TERN_GEMM_PLAIN,
         TERN_GEMM_RELU,
         TERN_GEMM_GELU,
-        TERN_GEMM_GELU_GRADIENT,
-        TERN_GEMM_ERF, /* gelu by erf; its gradient comes without sums */
-        TERN_GEMM_ERF_GRADIENT
+        TERN_GEMM_GELU_GRADIENT
     } end;
     const tern_buffer *mask;
     int64_t mask_at;

@@ -38,11 +38,6 @@ static int64_t place_of(const tensor *t, const int64_t *at)
     return place;
 }
 
-static double cdf(double x)
-{
-    return 0.5 * erfc(-x * 0.7071067811865476);
-}
-
 static double point(const step *s, double x, double b, double t, const int64_t *at)
 {
     switch (s->mode) {
@@ -60,10 +55,6 @@ static double point(const step *s, double x, double b, double t, const int64_t *
         return log(x);
     case CUDNN_POINTWISE_CMP_GE:
         return x >= b;
-    case CUDNN_POINTWISE_GELU_FWD:
-        return x * cdf(x);
-    case CUDNN_POINTWISE_GELU_BWD: /* x is dy, b is x */
-        return x * (cdf(b) + b * 0.3989422804014327 * exp(-0.5 * b * b));
     case CUDNN_POINTWISE_GEN_INDEX:
         return (double)at[s->axis + DIMS - 4];
     case CUDNN_POINTWISE_BINARY_SELECT:

@@ -189,11 +189,7 @@ cudnnStatus_t standin_compile(const descriptor *graph, program *p)
                     .axis = how && how->kind == CUDNN_BACKEND_POINTWISE_DESCRIPTOR
                                 ? standin_number(how, CUDNN_ATTR_POINTWISE_AXIS, -1)
                                 : -1};
-        static const cudnnBackendAttributeName_t back[4] = {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
-                                                            CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 0,
-                                                            CUDNN_ATTR_OPERATION_POINTWISE_DXDESC};
-        const bool goes_back = k == 0 && s->mode >= 200 && s->mode < 300;
-        const cudnnBackendAttributeName_t *names = goes_back ? back : operations[k].operands;
+        const cudnnBackendAttributeName_t *names = operations[k].operands;
         for (int j = 0; j < 4; j++)
             s->operands[j] = tensor_of(p, names[j] ? standin_pointed(d, names[j]) : NULL);
         if (k >= FIRST_CONVOLUTION && !read_window(how, s))

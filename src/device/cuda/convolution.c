@@ -25,12 +25,6 @@ struct tern_cuda_dnn_state {
 
 /* ---- descriptions ------------------------------------------------------------------------ */
 
-const tern_cuda_conv_type tern_cuda_conv_types[] = {
-    [TERN_F32] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, true},
-    [TERN_F64] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, true},
-    [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
-    [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
-
 static bool is_small(int64_t a, int64_t b, const int64_t *dims)
 {
     int64_t all = 1;

@@ -56,7 +56,6 @@ typedef struct tern_cuda_state {
     pthread_mutex_t dnn_lock;
     tern_cuda_dnn_state *dnn;
     tern_cuda_attention_state *attention; /* under dnn_lock */
-    struct tern_cuda_gelu_state *gelu;    /* dnn_gelu.c, with dnn_lock */
     uint64_t peers[4];                    /* bit i: access to device i was tried */
     CUmemAccessDesc reach[64];            /* growth.c: who reads and writes the memory */
     int n_reach;
@@ -143,10 +142,6 @@ void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
 bool tern_cuda_wants_multiples(const tern_gemm *gemm);
-/* Of products that end with gelu by erf, the same two (dnn_gelu.c); and the memory that products share, its bytes: 0 for none. */
-tern_status tern_cuda_gelu_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
-tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *gemm);
-tern_status tern_cuda_gemm_workspace(tern_place *place, void **at, size_t *bytes);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);

@@ -4,6 +4,12 @@
 #include "device/cuda/convolution.h"
 #include <string.h>
 
+const tern_cuda_conv_type tern_cuda_conv_types[] = {
+    [TERN_F32] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, true},
+    [TERN_F64] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, true},
+    [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
+    [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
+
 /* By these a run has the tensors: in the order of what a caller has; SUM is never in memory. */
 enum { X = 1, WEIGHT, Y, BIAS, SUM };
 

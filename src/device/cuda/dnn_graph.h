@@ -38,7 +38,6 @@ typedef enum tern_dnn_kind {
     TERN_DNN_PRODUCT,
     TERN_DNN_REDUCTION,
     TERN_DNN_RESHAPE,
-    TERN_DNN_POINTWISE_BACK, /* x is dy, b is x, and y is dx */
     TERN_DNN_CONVOLUTION, /* of x and b, the weight; and by the numbers of tern_conv_pass its gradients: */
     TERN_DNN_CONVOLUTION_X,     /* of dy and the weight */
     TERN_DNN_CONVOLUTION_WEIGHT /* of x and dy */
@@ -54,8 +53,6 @@ typedef struct tern_dnn_operation {
 
 cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_tensor *tensor);
 void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *operation);
-/* A product that ends with gelu by erf or its gradient (dnn_gelu.c), and the plan. */
-void tern_dnn_gelu(tern_dnn_graph *g, const tern_gemm *of);
 /* The first of its heuristics' plans, from g->first on, that it does not refuse to make; its descriptor is g->plan, and
  * g->first says which it is. */
 void tern_dnn_make_plan(tern_dnn_graph *g);

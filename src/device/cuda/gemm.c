@@ -379,21 +379,8 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     return TERN_OK;
 }
 
-tern_status tern_cuda_gemm_workspace(tern_place *place, void **at, size_t *bytes)
-{
-    tern_cuda_state *device = tern_cuda_state_of(place);
-    pthread_mutex_lock(&device->gemm_lock);
-    tern_status status = open_state(place, device);
-    *at = status == TERN_OK ? device->gemm->workspace : NULL;
-    *bytes = *at ? WORKSPACE : 0;
-    pthread_mutex_unlock(&device->gemm_lock);
-    return status;
-}
-
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)
 {
-    if (g->end >= TERN_GEMM_ERF)
-        return tern_cuda_gelu_fits(place, g, fits);
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
     shape s;
@@ -413,8 +400,6 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits
 
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 {
-    if (g->end >= TERN_GEMM_ERF)
-        return tern_cuda_gelu(place, g);
     tern_cuda_state *device = tern_cuda_state_of(place);
     tern_gemm rest = *g;
     TERN_TRY(tern_cuda_enter(place));

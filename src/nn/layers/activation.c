@@ -109,9 +109,7 @@ bool tern_layer_activation_stage(const tern_module *m, tern_stage *stage)
     static const struct {
         tern_module_forward forward;
         const tern_stage_kind *kind;
-    } all[] = {{relu_forward, &tern_stage_relu},
-               {gelu_tanh_forward, &tern_stage_gelu_tanh},
-               {gelu_forward, &tern_stage_gelu}};
+    } all[] = {{relu_forward, &tern_stage_relu}, {gelu_tanh_forward, &tern_stage_gelu_tanh}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (tern_layer_runs(m, all[i].forward) && !tern_layer_is_inplace(m))
             return stage->kind = all[i].kind, true;

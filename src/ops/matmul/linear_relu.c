@@ -15,8 +15,8 @@
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
-enum { Y, H, NOTED };     /* NOTED: not of relu */
-enum { RELU, GELU, ERF }; /* variants of the operations: gelu by tanh, and by erf */
+enum { Y, H, NOTED }; /* NOTED: not of relu */
+enum { RELU, GELU };  /* variants of the operations; gelu is the one by tanh */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -52,15 +52,15 @@ static tern_gemm first(tern_tensor *const *in, int variant)
     tern_gemm g = times(in[X], in[W1], in[W1]->shape[0], true);
     g.bias = &in[B1]->storage->block->buffer;
     g.bias_at = in[B1]->offset;
-    g.end = variant == ERF ? TERN_GEMM_ERF : variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
+    g.end = variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
     return g;
 }
 
 /* dh = dy w2 times gelu's slope, and its sums of columns, which are db1. */
-static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2, int variant)
+static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
-    g.end = variant == ERF ? TERN_GEMM_ERF_GRADIENT : TERN_GEMM_GELU_GRADIENT;
+    g.end = TERN_GEMM_GELU_GRADIENT;
     return g;
 }
 
@@ -157,12 +157,12 @@ static tern_status forward(tern_call *call)
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* Gelu's. Inputs dy, w2 and what was noted; outputs dh and, but for gelu by erf, db1. */
+/* Gelu's. Inputs dy, w2 and what was noted; outputs dh and db1. */
 static tern_status sloped_infer(tern_call *call)
 {
     const tern_tensor *dy = call->in[0];
     int64_t hidden = last(call->in[1]);
-    call->n_out = call->op->variant == ERF ? 1 : 2;
+    call->n_out = 2;
     call->result[0] = (tern_result){.dtype = dy->dtype, .shape = with_last(dy, hidden)};
     call->result[1] = (tern_result){.dtype = dy->dtype, .shape = {1, {hidden}}};
     return TERN_OK;
@@ -170,23 +170,20 @@ static tern_status sloped_infer(tern_call *call)
 
 static tern_status sloped_forward(tern_call *call)
 {
-    const tern_tensor *noted = call->in[2], *sums = call->n_out > 1 ? call->out[1] : NULL;
-    tern_gemm g = sloped(call->in[0], call->in[1], call->op->variant);
+    const tern_tensor *noted = call->in[2], *sums = call->out[1];
+    tern_gemm g = sloped(call->in[0], call->in[1]);
     g.c = dense(call->out[0], g.n, false);
     g.mask = &noted->storage->block->buffer;
     g.mask_at = noted->offset;
-    g.sums = sums ? &sums->storage->block->buffer : NULL;
-    g.sums_at = sums ? sums->offset : 0;
+    g.sums = &sums->storage->block->buffer;
+    g.sums_at = sums->offset;
     return tern_launch_gemm(call->place, &g);
 }
 
-#define SLOPED(VARIANT)                                                                            \
-    [VARIANT] = {.name = "linear_gelu_gradient",                                                   \
-                 .variant = VARIANT,                                                               \
-                 .not_differentiable = true,                                                       \
-                 .infer = sloped_infer,                                                            \
-                 .forward = sloped_forward}
-static const tern_op sloped_ops[] = {SLOPED(GELU), SLOPED(ERF)};
+static const tern_op sloped_op = {.name = "linear_gelu_gradient",
+                                  .not_differentiable = true,
+                                  .infer = sloped_infer,
+                                  .forward = sloped_forward};
 
 /* dh where nothing was made with it: relu's by h, gelu's by what it is of. */
 static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
@@ -194,19 +191,18 @@ static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
     if (!dh || g->op->variant == RELU)
         return dh ? tern_relu_dx(dh, g->out[H]) : NULL;
     tern_tensor *x = tern_narrow(g->out[NOTED], -1, 0, last(dh));
-    return x ? tern_gelu_dx(dh, x, g->op->variant == GELU) : NULL;
+    return x ? tern_gelu_dx(dh, x, true) : NULL;
 }
 
-/* dh, and of gelu by tanh db1 with it, where one product makes them; the others' db1 is left to the product that makes dw1. */
+/* dh, and of gelu db1 with it, where one product makes them; the other's db1 is left to the product that makes dw1. */
 static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
-    const int variant = g->op->variant;
     bool fit = false;
-    if (variant != RELU)
-        TERN_TRY(fits(sloped(dy, g->in[W2], variant), dy, &fit));
+    if (g->op->variant != RELU)
+        TERN_TRY(fits(sloped(dy, g->in[W2]), dy, &fit));
     if (fit)
-        return tern_apply_all(&sloped_ops[variant], (tern_tensor *[]){dy, g->in[W2], g->out[NOTED]},
-                              3, NULL, 0, dh_db, variant == ERF ? 1 : 2);
+        return tern_apply_all(&sloped_op, (tern_tensor *[]){dy, g->in[W2], g->out[NOTED]}, 3, NULL,
+                              0, dh_db, 2);
     dh_db[0] = through_alone(g, tern_product_dx(&product, dy, g->in[W2]));
     return dh_db[0] ? TERN_OK : tern_last_status();
 }
@@ -215,9 +211,7 @@ static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor 
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
     tern_tensor *h = tern_linear(in[X], in[W1], in[B1]);
-    h = g->op->variant == ERF    ? tern_gelu(h)
-        : g->op->variant == GELU ? tern_gelu_tanh(h)
-                                 : tern_relu(h);
+    h = g->op->variant == GELU ? tern_gelu_tanh(h) : tern_relu(h);
     out[Y] = tern_linear(h, in[W2], in[B2]);
     return out[Y] ? TERN_OK : tern_last_status();
 }
@@ -281,8 +275,7 @@ static tern_status backward(tern_gradient *g)
         .forward = forward, .backward = backward                                                   \
     }
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
-                              LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED)),
-                              LINEARS("linear_gelu_linear", ERF, TERN_SAVE_OUT(NOTED))};
+                              LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED))};
 
 /* ---- whether it is for these ------------------------------------------------------------------ */
 
@@ -310,12 +303,6 @@ static bool go_together(tern_tensor *const *in)
            (needs || !tern_requires_grad(x));
 }
 
-/* A plan for gelu by erf takes its time, and each length of a prompt would be another: it is for training. */
-static bool is_worth_it(const tern_op *op, tern_tensor *const *in)
-{
-    return op->variant != ERF || tern_must_record(op, in, INPUTS);
-}
-
 static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
 {
     const tern_op *op = &ops[stages[1].kind->variant];
@@ -329,7 +316,7 @@ static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
     for (int i = W1; i < INPUTS; i++)
         fit = fit && in[i] && in[X] && in[i]->dtype == in[X]->dtype;
     *from = in[X] ? in[X] : x; /* cast once, whoever goes on */
-    if (!fit || !takes(op->variant, in[X]->dtype) || !is_worth_it(op, in) ||
+    if (!fit || !takes(op->variant, in[X]->dtype) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
     const linears_attributes at = {{stages[0].ref, stages[2].ref}};
@@ -342,4 +329,3 @@ static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
 const tern_stage_kind tern_stage_linear = {.with_epilogue = linears};
 const tern_stage_kind tern_stage_relu = {.is_epilogue = true, .variant = RELU};
 const tern_stage_kind tern_stage_gelu_tanh = {.is_epilogue = true, .variant = GELU};
-const tern_stage_kind tern_stage_gelu = {.is_epilogue = true, .variant = ERF};

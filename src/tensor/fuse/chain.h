@@ -18,8 +18,7 @@ typedef struct tern_stage_kind {
 } tern_stage_kind;
 
 /* The kinds that there are belong to ops (matmul/linear_relu.c). */
-extern const tern_stage_kind tern_stage_linear, tern_stage_relu, tern_stage_gelu_tanh,
-    tern_stage_gelu;
+extern const tern_stage_kind tern_stage_linear, tern_stage_relu, tern_stage_gelu_tanh;
 
 struct tern_stage {
     const tern_stage_kind *kind;
