@@ -96,20 +96,20 @@ int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide
 bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_result *result,
                      char *text, size_t size);
 
-/* ---- unsupported.txt, fresh.txt, edges.txt: lines "operation | what | reason" --------------
+/* ---- unsupported.txt, fresh.txt, edges.txt, seeds.txt: lines "operation | what | reason" --------------
  * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given),
  * `arg mode text bicubic` (of that value), or `arg index int32` (a tensor of that dtype); values
- * are patterns, too. Such a case is not run. `lacks PATTERN` and `differs PATTERN` are of what was
+ * are patterns, too. Such a case may fail as a whole. `lacks PATTERN` and `differs PATTERN` are of what was
  * run and failed, and why: of the text "form dtype kind: failure". */
-bool parity_read_unsupported(const char *path);
+bool parity_read_unsupported(const char *path, bool own);
 /* The index of the line that a case falls under, -1 for none. */
 int parity_unsupported(const parity_file *file, const parity_case *c);
 /* The index of the line that a failure falls under, -1 for none; *differs: whether it is a difference, rather than
  * something that tern lacks. */
 int parity_listed(const parity_file *file, const parity_case *c, const char *form, const char *text,
                   bool *differs);
-/* Its text; NULL past the end. */
-const char *parity_unsupported_line(int i);
+/* Its text, and whether its list was read as the set's own; NULL past the end. */
+const char *parity_unsupported_line(int i, bool *own);
 
 /* ---- refusals: whether the numbers of PyTorch's message are in tern's. Those that lack into
  * lacking. */

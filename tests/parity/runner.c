@@ -1,11 +1,12 @@
 /* runner.c -- runs every case of every operation that tern has by name against PyTorch's results.
  *
- *   runner [--errors | --kept] [--all | --forward] [--layout NAME] [--set CASES] [--op NAME]
+ *   runner [--errors | --both | --kept] [--all | --forward] [--layout NAME] [--set CASES] [--op NAME]
  *          [--verbose] FOLDER DEVICE
  *
- * FOLDER has cases/ and unsupported.txt; --set reads other cases and what they are listed in: FOLDER/CASES/ (or CASES, where
- * that has a slash) and FOLDER/fresh.txt, and FOLDER/edges.txt where its last part begins with "edges". By default the cpu
- * runs everything, other devices the forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
+ * FOLDER has cases/ and unsupported.txt, the list of its exceptions; --set fresh reads FOLDER/fresh/ and fresh.txt, --set edges
+ * FOLDER/edges/, fresh.txt and edges.txt; another CASES, a path with a slash, has these two and seeds.txt. By default the cpu
+ * runs everything, other devices the forward cases of float32. --errors runs what PyTorch refuses instead, --both that too; then an exception
+ * in the set's own list that no case of all needed is stale, and an error. --kept runs all while an
  * earlier error is recorded, which must not change a result. --layout transposed, permuted,
  * spaced or rows lays inputs and incoming gradients out otherwise in memory, which must not either; --layout incoming
  * incoming gradients alone, in each of these ways, and repeated ones; --layout lent the inputs on memory that is not tern's. */
@@ -243,17 +244,31 @@ static bool lacks_results(const parity_file *file, const parity_case *c)
     return lacks;
 }
 
+/* Whether a case that is listed as unsupported is so. */
+static bool is_lacking(const parity_file *file, const parity_case *c)
+{
+    char text[512] = "";
+    bool passed = false;
+    TERN_SCOPE {
+        passed = (c->error || c->refused ? refusal : forward)(file, c, text, sizeof text);
+    }
+    tern_clear_error();
+    return !passed;
+}
+
 static void run_case(const parity_file *file, const parity_case *c)
 {
     int line = parity_unsupported(file, c);
     bool refuses = c->error || c->refused, in_place_too = c->has_in_place || c->in_place_refused;
-    if (run.errors != refuses || (c->dtype != TERN_F32 && !run.all && !run.errors))
+    if (refuses ? !run.errors : run.errors && !run.both)
+        return;
+    if (c->dtype != TERN_F32 && !run.all && !refuses)
         return;
     if (lacks_results(file, c)) {
         run.left_out++;
         return;
     }
-    if (line >= 0) {
+    if (line >= 0 && is_lacking(file, c)) {
         int forms = 1 + (c->n_grads > 0 && run.all);
         run.hits[line] += forms;
         run.cases += forms;
@@ -265,7 +280,7 @@ static void run_case(const parity_file *file, const parity_case *c)
             run_form(file, c, "incoming", parity_incoming);
         return;
     }
-    run_form(file, c, run.errors ? "refusal" : "forward", run.errors ? refusal : forward);
+    run_form(file, c, refuses ? "refusal" : "forward", refuses ? refusal : forward);
     if (c->n_grads > 0 && run.all)
         run_form(file, c, "gradient", parity_gradient);
     if (c->n_grads2 > 0 && run.all)
@@ -313,6 +328,8 @@ static bool read_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--errors") == 0)
             run.errors = true;
+        else if (strcmp(argv[i], "--both") == 0)
+            run.errors = run.both = true;
         else if (strcmp(argv[i], "--kept") == 0)
             run.kept = true;
         else if (strcmp(argv[i], "--all") == 0)
@@ -340,32 +357,52 @@ static bool read_list(const char *name)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s.txt", run.folder, name);
-    if (parity_read_unsupported(path))
-        return true;
-    fprintf(stderr, "parity: %s cannot be read\n", path);
-    return false;
+    return parity_read_unsupported(path, !run.set || strcmp(run.set, name) == 0);
 }
 
-/* Whether the cases are those of fresh.py --edges. */
-static bool is_of_edges(const char *set)
+/* The exceptions that the set may need. */
+static bool read_lists(void)
 {
-    const char *slash = set ? strrchr(set, '/') : NULL;
-    return set && strncmp(slash ? slash + 1 : set, "edges", 5) == 0;
+    const bool other = run.set && strchr(run.set, '/');
+    if (!run.set)
+        return read_list("unsupported");
+    return read_list("fresh") &&
+           ((!other && strcmp(run.set, "edges") != 0) || read_list("edges")) &&
+           (!other || read_list("seeds"));
+}
+
+/* Prints the exceptions that were needed; how many of the set's own were not, where all that may need one was run. */
+static int print_listed(void)
+{
+    const bool everything =
+        run.both && run.all && !run.only && run.layout == PARITY_AS_STORED && !run.lacks_f64;
+    const char *text;
+    bool own;
+    int stale = 0;
+    for (int i = 0; (text = parity_unsupported_line(i, &own)); i++) {
+        if (run.hits[i])
+            printf("listed: %s (%d cases)\n", text, run.hits[i]);
+        else if (own && everything) {
+            printf("STALE exception, which no case needs: %s\n", text);
+            stale++;
+        }
+    }
+    return stale;
 }
 
 int main(int argc, char **argv)
 {
     if (!read_arguments(argc, argv)) {
-        fprintf(stderr, "usage: runner [--errors | --kept] [--all | --forward] [--layout NAME] "
-                        "[--set CASES] [--op NAME] [--verbose] FOLDER DEVICE\n");
+        fprintf(stderr,
+                "usage: runner [--errors | --both | --kept] [--all | --forward] [--layout NAME] "
+                "[--set CASES] [--op NAME] [--verbose] FOLDER DEVICE\n");
         return 2;
     }
     if (!tern_device_is_available(run.device)) {
         printf("parity: SKIP: there is no %s\n", run.device);
         return 77;
     }
-    if (!read_list(run.set ? "fresh" : "unsupported") ||
-        (is_of_edges(run.set) && !read_list("edges")))
+    if (!read_lists())
         return 2;
     tern_device_info info = {0};
     run.lacks_f64 = tern_device_get_info(run.device, &info) == TERN_OK && !info.has_f64;
@@ -376,11 +413,8 @@ int main(int argc, char **argv)
         if (tern_op_by_name(name) == op && (!run.only || strcmp(run.only, name) == 0))
             run_op(name);
     }
-    const char *text;
-    for (int i = 0; (text = parity_unsupported_line(i)); i++)
-        if (run.hits[i])
-            printf("listed: %s (%d cases)\n", text, run.hits[i]);
-    if (run.errors)
+    const int stale = print_listed();
+    if (run.errors && !run.both)
         printf("on %s: refusals with PyTorch's facts\n", run.device);
     else
         printf("on %s: %d forward float32, %d gradient float64, %d forward of other types\n",
@@ -389,7 +423,9 @@ int main(int argc, char **argv)
     if (run.left_out)
         printf("left out: %d cases with results of float64, which %s does not have\n", run.left_out,
                run.device);
-    printf("ops %d, cases %d: %d passed, %d failed, %d unsupported, %d listed differences\n",
-           run.ops, run.cases, run.passed, run.failed, run.unsupported, run.differ);
-    return run.failed > 0 || run.passed == 0; /* no cases, no proof */
+    printf(
+        "ops %d, cases %d: %d passed, %d failed, %d unsupported, %d listed differences, %d stale "
+        "exceptions\n",
+        run.ops, run.cases, run.passed, run.failed, run.unsupported, run.differ, stale);
+    return run.failed > 0 || stale > 0 || run.passed == 0; /* no cases, no proof */
 }

@@ -7,7 +7,7 @@ enum { OUTS = 1024 };
 
 extern struct parity_run {
     const char *folder, *device, *only, *set;
-    bool errors, kept, all, verbose, lacks_f64;
+    bool errors, both, kept, all, verbose, lacks_f64; /* both: errors beside the rest */
     parity_layout layout;
     int ops, cases, passed, failed, unsupported, differ, left_out;
     int float32, gradients; /* of those that ran */

@@ -1,4 +1,4 @@
-/* unsupported.c -- what tern does without, and where it differs: unsupported.txt, fresh.txt, edges.txt. */
+/* unsupported.c -- what tern does without, and where it differs: unsupported.txt, fresh.txt, edges.txt, seeds.txt. */
 #include "cases.h"
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -9,27 +9,45 @@ enum { LINES = 512 };
 typedef struct line {
     char whole[400];
     char op[64], what[200];
+    bool own;
 } line;
 static line lines[LINES];
 static int n_lines;
 
-bool parity_read_unsupported(const char *path)
+/* Whether the text is a line of a list: an operation, one of the four words and what follows it, a reason. */
+static bool read_line(line *l, const char *text, bool own)
+{
+    static const char *const words[] = {"dtype ", "arg ", "lacks ", "differs "};
+    bool known = false;
+    if (sscanf(text, "%63s | %199[^|]", l->op, l->what) != 2 || !strchr(strchr(text, '|') + 1, '|'))
+        return false;
+    for (size_t n = strlen(l->what); n > 0 && l->what[n - 1] == ' '; n--)
+        l->what[n - 1] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        known |= strncmp(l->what, words[i], strlen(words[i])) == 0;
+    snprintf(l->whole, sizeof l->whole, "%s", text);
+    l->own = own;
+    return known;
+}
+
+bool parity_read_unsupported(const char *path, bool own)
 {
     FILE *in = fopen(path, "r");
     char text[400];
-    while (in && fgets(text, sizeof text, in) && n_lines < LINES) {
-        line *l = &lines[n_lines];
+    bool good = in != NULL;
+    while (good && fgets(text, sizeof text, in)) {
         text[strcspn(text, "\n")] = '\0';
-        strcpy(l->whole, text);
-        if (text[0] != '#' && sscanf(text, "%63s | %199[^|]", l->op, l->what) == 2) {
-            for (size_t n = strlen(l->what); n > 0 && l->what[n - 1] == ' '; n--)
-                l->what[n - 1] = '\0';
-            n_lines++;
-        }
+        if (text[0] == '#' || text[0] == '\0')
+            continue;
+        good = n_lines < LINES && read_line(&lines[n_lines], text, own);
+        n_lines += good;
     }
+    if (!good)
+        fprintf(stderr, "parity: %s cannot be read%s%s\n", path, in ? " from here on: " : "",
+                in ? text : "");
     if (in)
         fclose(in);
-    return in != NULL;
+    return good;
 }
 
 /* What a line's value is compared with: as it was written, or the dtype of a tensor. */
@@ -86,7 +104,10 @@ int parity_listed(const parity_file *file, const parity_case *c, const char *for
     return -1;
 }
 
-const char *parity_unsupported_line(int i)
+const char *parity_unsupported_line(int i, bool *own)
 {
-    return i < n_lines ? lines[i].whole : NULL;
+    if (i >= n_lines)
+        return NULL;
+    *own = lines[i].own;
+    return lines[i].whole;
 }
