@@ -66,15 +66,6 @@ static inline void write_archive(const char *path, pickle p, options o)
     free(a.bytes);
 }
 
-static inline bool no_libzip(void)
-{
-    if (tern_last_status() != TERN_ERR_UNSUPPORTED)
-        return false;
-    print_message("SKIP: %s\n", tern_last_error());
-    tern_clear_error();
-    return true;
-}
-
 /* The dict of a pickle; NULL also where there is no libzip, which is said. */
 static inline tern_state_dict *load(pickle p, options o)
 {

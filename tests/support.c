@@ -2,6 +2,7 @@
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -95,6 +96,28 @@ uint64_t launches(const char *device)
     tern_memory_stats stats = {0};
     assert_ok(tern_memory_get_stats(device, &stats));
     return stats.launches;
+}
+
+/* ---- what can't be tested here -------------------------------------------------------------- */
+
+void test_skipped(const char *format, ...)
+{
+    va_list arguments;
+    fputs("SKIP: ", stdout);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+    fflush(stdout);
+}
+
+bool test_no_library(void)
+{
+    if (tern_last_status() != TERN_ERR_UNSUPPORTED || !strstr(tern_last_error(), "Debian: "))
+        return false;
+    test_skipped("%s", tern_last_error());
+    tern_clear_error();
+    return true;
 }
 
 /* ---- errors ------------------------------------------------------------------------------ */
@@ -313,7 +336,7 @@ static void need_dtype(const char *device, tern_dtype dtype)
 {
     if (test_has(device, dtype))
         return;
-    print_message("SKIP: %s has no float64, which this test computes in\n", device);
+    test_skipped("%s has no float64, which this test computes in", device);
     skip();
 }
 

@@ -225,7 +225,7 @@ static int end_one(const char *on, int program, int way, int moment, const char 
         setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* threads that still run hold memory */
         if (!freopen(log, "w", stderr))
             _exit(97);
-        alarm(300);
+        test_limit(60);
         execl(self, self, on, numbers[0], numbers[1], numbers[2], (char *)NULL);
         _exit(127);
     }

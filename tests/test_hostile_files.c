@@ -225,15 +225,6 @@ static void put(const char *path, int way, const char *bytes, size_t n)
     free(other);
 }
 
-static bool there_is_no_library(const char *name)
-{
-    if (tern_last_status() != TERN_ERR_UNSUPPORTED)
-        return false;
-    print_message("SKIP: %s: %s\n", name, tern_last_error());
-    tern_clear_error();
-    return true;
-}
-
 /* 16 kinds, 11 ways. */
 static void every_kind_in_every_way(void **state)
 {
@@ -244,11 +235,11 @@ static void every_kind_in_every_way(void **state)
             char path[4400];
             snprintf(path, sizeof path, "%s", in_folder(kinds[k].name));
             kinds[k].make(path);
-            if (there_is_no_library(kinds[k].name))
+            if (test_no_library())
                 continue;
             char *bytes = read_file(path, &n);
             bool fine = kinds[k].read(path);
-            if (!fine && there_is_no_library(kinds[k].name)) {
+            if (!fine && test_no_library()) {
                 free(bytes);
                 continue;
             }
@@ -276,7 +267,7 @@ static void expect_refusal(const char *path, bool (*read)(const char *path), con
 {
     TERN_SCOPE {
         bool fine = read(path);
-        if (!fine && there_is_no_library(path))
+        if (!fine && test_no_library())
             return;
         assert_false(fine);
         assert_error(TERN_ERR_IO, says);
@@ -339,7 +330,7 @@ static void packed_data_is_as_long_as_it_says(void **state)
     tern_status status =
         tern_npz_save(dict, in_folder("zeros.npz"), &(tern_npz_options){.compressed = true});
     tern_state_dict_free(dict);
-    if (status != TERN_OK && there_is_no_library("zeros.npz"))
+    if (status != TERN_OK && test_no_library())
         return;
     size_t n;
     unsigned char *bytes = (unsigned char *)read_file(in_folder("zeros.npz"), &n);
@@ -367,7 +358,7 @@ static void a_file_cut_off_under_the_reader_is_an_error(void **state)
             else
                 make_dict(path);
             tern_file *file = tern_safe_open(path);
-            if (!file && there_is_no_library(names[k]))
+            if (!file && test_no_library())
                 continue;
             assert_non_null(file);
             assert_int_equal(truncate(path, 300), 0);
@@ -413,7 +404,7 @@ static void an_image_replaced_after_it_was_listed_is_an_error(void **state)
             remove(path);
             put(path, way, bytes, n);
             tern_status status = tern_dataset_item(d, 0, item);
-            if (status != TERN_OK && there_is_no_library("png"))
+            if (status != TERN_OK && test_no_library())
                 continue;
             assert_true((status == TERN_OK) == (way == SHORT || way == LONGER));
             if (status != TERN_OK)
@@ -460,7 +451,7 @@ static void a_file_replaced_between_open_and_stat_is_one_of_both(void **state)
             snprintf(path[i], sizeof path[i], "%s/made%d.%s", folder, i, names[k]);
             write_dict(path[i], i ? 40000 : 100, i + 1);
         }
-        if (there_is_no_library(names[k]))
+        if (test_no_library())
             continue;
         atomic_store(&replaced_enough, false);
         assert_int_equal(pthread_create(&thread, NULL, replace_it, NULL), 0);

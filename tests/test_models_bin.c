@@ -85,15 +85,6 @@ static void save_bin(const tern_state_dict *dict, int first, int by, const char 
 
 /* ---- comparisons ------------------------------------------------------------------------------- */
 
-static bool no_libzip(void)
-{
-    if (tern_last_status() != TERN_ERR_UNSUPPORTED)
-        return false;
-    print_message("SKIP: %s\n", tern_last_error());
-    tern_clear_error();
-    return true;
-}
-
 static void assert_same_state(tern_module *m, tern_module *n)
 {
     tern_state_dict *a = tern_nn_state_dict(m), *b = tern_nn_state_dict(n);
@@ -126,7 +117,7 @@ static void a_model_in_bin_is_the_same_model(void **state)
             save_bin(dict, 0, 1, path);
             tern_module *n = tern_models_from_pretrained(
                 folder, &(tern_pretrained_options){.dtype = TERN_F32, .device = "cpu"});
-            if (n || !no_libzip()) {
+            if (n || !test_no_library()) {
                 if (!n)
                     fail_msg("%s", tern_last_error());
                 assert_same_state(m, n);
@@ -159,7 +150,7 @@ static void shards_in_bin_are_one_model(void **state)
         models_write(folder, "pytorch_model.bin.index.json", index);
         tern_module *n = tern_models_from_pretrained(
             folder, &(tern_pretrained_options){.dtype = TERN_F32, .device = "cpu"});
-        if (n || !no_libzip()) {
+        if (n || !test_no_library()) {
             if (!n)
                 fail_msg("%s", tern_last_error());
             assert_same_state(m, n);
@@ -188,7 +179,7 @@ static void an_adapter_in_bin_is_the_same_adapter(void **state)
         assert_non_null(tern_lora_load(m, models_path("llama", "lora"), false));
         if (tern_lora_load(n, folder, false))
             assert_same_state(m, n);
-        else if (!no_libzip())
+        else if (!test_no_library())
             fail_msg("%s", tern_last_error());
         tern_nn_free(n), tern_nn_free(m);
         tern_state_dict_free(dict);

@@ -35,7 +35,7 @@ static void unknown_names_are_objects(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         TERN_SCOPE {
             tern_state_dict *dict = load(rows[i].p, (options){0});
-            if (!dict && no_libzip())
+            if (!dict && test_no_library())
                 return;
             if (!dict)
                 fail_msg("number %zu: %s", i, tern_last_error());
@@ -115,7 +115,7 @@ static void every_protocol_has_its_opcodes(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tern_state_dict *dict = load(rows[i].p, (options){0});
-        if (!dict && no_libzip())
+        if (!dict && test_no_library())
             return;
         const char *value = dict ? tern_state_dict_metadata(dict, rows[i].key) : NULL;
         if (!value || strcmp(value, rows[i].value) != 0)
@@ -138,7 +138,7 @@ static void protocol_0_has_tensors(void **state)
         P("P('storage', <class 'torch.FloatStorage'>, '0', 'cpu', -6)\n."), P("P\n.")};
     TERN_SCOPE {
         tern_state_dict *dict = load(p, (options){0});
-        if (!dict && no_libzip())
+        if (!dict && test_no_library())
             return;
         assert_non_null(dict);
         assert_shape(tern_state_dict_get(dict, "x"), 2, 3);
@@ -166,7 +166,7 @@ static void the_negative_bit_negates(void **state)
                         other = P(WITH_METADATA(TEXT("\3", "odd") "\x88"));
     TERN_SCOPE {
         tern_state_dict *dict = load(negated, (options){0});
-        if (!dict && no_libzip())
+        if (!dict && test_no_library())
             return;
         assert_non_null(dict);
         assert_values(tern_state_dict_get(dict, "x"), -1, -2, -3, -4, -5, -6);
@@ -193,7 +193,7 @@ static void expanded_tensors_are_read_within_bounds(void **state)
                                                          "J\xff\xff\xff\x7f\x85", "K\0\x85")));
     TERN_SCOPE {
         tern_state_dict *dict = load(small, (options){0});
-        if (!dict && no_libzip())
+        if (!dict && test_no_library())
             return;
         assert_non_null(dict);
         assert_shape(tern_state_dict_get(dict, "x"), 3, 2);

@@ -18,7 +18,7 @@ static void a_state_dict_is_read(void **state)
     for (int no_crc = 0; no_crc < 2; no_crc++)
         TERN_SCOPE {
             tern_state_dict *dict = load(p, (options){.no_crc = no_crc});
-            if (!dict && no_libzip())
+            if (!dict && test_no_library())
                 return;
             assert_non_null(dict);
             assert_int_equal(tern_state_dict_count(dict), 4);
@@ -44,7 +44,7 @@ static void names_are_joined_and_numbers_are_metadata(void **state)
                                                                                  "u.");
     TERN_SCOPE {
         tern_state_dict *dict = load(p, (options){0});
-        if (!dict && no_libzip())
+        if (!dict && test_no_library())
             return;
         assert_non_null(dict);
         assert_int_equal(tern_state_dict_count(dict), 2);
@@ -151,7 +151,7 @@ static void every_pickle_has_its_verdict(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         TERN_SCOPE {
             tern_state_dict *dict = load(refused[i].p, (options){0});
-            if (!dict && no_libzip())
+            if (!dict && test_no_library())
                 return;
             if (dict || !strstr(tern_last_error(), refused[i].says))
                 fail_msg("number %zu, %s: %s", i, refused[i].says,
@@ -192,7 +192,7 @@ static void all_short_pickles_are_read_or_refused(void **state)
             }
             bytes[n++] = '.';
             tern_state_dict *dict = load((pickle){bytes, n}, (options){0});
-            if (!dict && no_libzip())
+            if (!dict && test_no_library())
                 return;
             if (!dict == (tern_last_status() == TERN_OK))
                 fail_msg("number %d: %s and \"%s\"", i, dict ? "loaded" : "not loaded",
@@ -216,7 +216,7 @@ static void shared_values_are_not_a_tree(void **state)
     }
     bytes[n++] = '.';
     assert_null(load((pickle){bytes, n}, (options){0}));
-    if (!no_libzip())
+    if (!test_no_library())
         assert_error(TERN_ERR_IO, "more than the pickle");
 }
 
@@ -229,7 +229,7 @@ static void dicts_of_shared_pairs_are_bounded(void **state)
     static const pickle few = PAIRS_OF("h\1h\0\x85R0h\1h\0\x85R0h\1h\0\x85R0"),
                         many = PAIRS_OF(TEN(TEN("h\1h\0\x85R0")));
     tern_state_dict *dict = load(few, (options){0});
-    if (!dict && no_libzip())
+    if (!dict && test_no_library())
         return;
     if (!dict)
         fail_msg("%s", tern_last_error());
@@ -251,7 +251,7 @@ static void other_archives_are_refused_by_name(void **state)
                 {{.no_storage = true}, "not in the archive"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_null(load(p, rows[i].o));
-        if (no_libzip())
+        if (test_no_library())
             return;
         if (i != 1) /* libzip or we */
             assert_error(TERN_ERR_IO, rows[i].says);
@@ -278,7 +278,7 @@ static void a_zip_without_tensors_is_refused_by_its_kind(void **state)
         write_file(in_folder("x.zip"), a.bytes, a.size);
         free(a.bytes);
         assert_null(tern_load(in_folder("x.zip"), NULL));
-        if (no_libzip())
+        if (test_no_library())
             return;
         assert_error(TERN_ERR_IO, rows[i].says);
     }
