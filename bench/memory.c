@@ -2,29 +2,32 @@
  *
  *   memory                        at full size on cuda:0, the tests' stand-in for NVIDIA's libraries, idle: a second, and no memory
  *   memory DEVICE GPT2 RESNET50   with these batches; on other devices than cuda a step is recorded, and nothing runs
- *   memory check                  as the first; ends with 1 where a step takes more than its limit
+ *   memory check                  as the first; ends with 1 where one of the three limits of a step is passed
  *
- * On the stand-in the peaks are a GPU's to the byte (an NVIDIA H200 had 12069.5 and 10453 MiB, both ways). "reserved" is what the
- * driver gave, which is what a card must have; "recorded" is what one recording of the step leaves reserved. PyTorch's columns
- * are computed: eager by memory_peer.py, which counts each storage from the call that makes it to its last holder; torch.compile
- * by what its partitioner keeps. Measured on an H200: eager ResNet-50 5820 MiB (computed 5711, without workspaces), compiled GPT-2
- * 10175 MiB (computed 10216). */
+ * On the stand-in the peaks are a GPU's to the byte (an NVIDIA H200 had 12069.5 and 10453 MiB, both ways).
+ * "reserved" is what the driver gave, which is what a card must have; "recorded" is what one recording of the step leaves reserved. */
 #include "memory_steps.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* What PyTorch's eager step holds is a line through two runs of memory_peer.py (PyTorch 2.15), which counts each storage from the call that
+ * makes it to its last holder: `gpt2 8` and `gpt2 16` print 9443.0 and 17145.6 MB, `resnet50 64` and `resnet50 128` 3124.4 and
+ * 5988.8. An H200 measured 5820 MiB for the last, with cuDNN's workspaces, which are 109 more. What torch.compile's step holds is
+ * torch.cuda.max_memory_allocated() of an H200 at that batch: 10175 MiB. */
 typedef struct peer {
-    double eager[2], compiled[2]; /* bytes of a step without inputs, and of each input */
-    double limit;                 /* tern's peak over eager's, at full size */
+    double eager[2]; /* bytes of a step without inputs, and of each input */
+    int64_t batch;   /* full size */
+    double compiled; /* bytes at full size; 0 was not measured */
+    double peak;     /* the limit of tern's peak over eager's, at full size */
+    double reserved; /* that of what is reserved over tern's peak */
+    double recorded; /* that of what a recording leaves reserved over tern's peak */
 } peer;
 
-/* Limits of what is reserved, and of what a recording leaves reserved, over the peak of what tensors hold. */
-static const double reserved_limit = 1.05, recorded_limit = 1.05;
-
+/* The limits are what was counted when they were set, rounded up in their last place: a step that takes more is to say why. */
+static const peer peers[] = {{{1740.4e6, 962.825e6}, 16, 10175.0 * (1 << 20), 0.63, 1.02, 1.03},
+                             {{260.0e6, 44.756e6}, 128, 0, 1.002, 1.01, 1.03}};
 static memory_step steps[] = {{.name = "gpt2", .batch = 16}, {.name = "resnet50", .batch = 128}};
-static const peer peers[] = {{{1740.5e6, 962.82e6}, {1896e6, 551e6}, 0.63},
-                             {{286.3e6, 44.551e6}, {0, 0}, 1.005}};
 enum { STEPS = sizeof steps / sizeof *steps };
 
 /* Statistics after a recording of the step, with the peak on the way there. */
@@ -63,12 +66,40 @@ static bool measure(memory_step *s, const char *device, tern_memory_stats *eager
     return tern_last_status() == TERN_OK;
 }
 
+/* Whether a ratio is above its limit, which is told. */
+static int above(const char *what, double ratio, double limit)
+{
+    if (ratio <= limit)
+        return 0;
+    printf("    above the limit: %s is %.4f, at most %.3f\n", what, ratio, limit);
+    return 1;
+}
+
+/* A row of the table; how many limits are passed. */
+static int print_step(const memory_step *s, const peer *p, const char *device, bool check,
+                      const tern_memory_stats *eager, const tern_memory_stats *recorded)
+{
+    const double mb = 1e-6, peak = (double)eager->allocated_peak;
+    const double of_eager = p->eager[0] + p->eager[1] * (double)s->batch,
+                 reserved = (double)eager->reserved_peak, left = (double)recorded->reserved;
+    printf("%-9s %5lld %-9s %10.1f %10.1f %10.1f %10.1f %10.1f %6.3f", s->name, (long long)s->batch,
+           device, (double)eager->allocated * mb, peak * mb, reserved * mb, left * mb,
+           of_eager * mb, peak / of_eager);
+    if (p->compiled > 0 && s->batch == p->batch)
+        printf(" %10.1f %6.3f", p->compiled * mb, peak / p->compiled);
+    putchar('\n');
+    if (!check)
+        return 0;
+    return above("peak / eager", peak / of_eager, p->peak) +
+           above("reserved / peak", reserved / peak, p->reserved) +
+           above("recorded / peak", left / peak, p->recorded);
+}
+
 int main(int argc, char **argv)
 {
     const bool check = argc == 2 && strcmp(argv[1], "check") == 0;
     const char *device = argc == 4 ? argv[1] : "cuda:0";
-    const double mb = 1e-6;
-    int above = 0;
+    int passed = 0; /* limits */
     if (argc != 1 && argc != 4 && !check)
         return fputs("Usage: memory [check | DEVICE GPT2 RESNET50]\n", stderr), 2;
     if (tern_set_default_device(device) != TERN_OK)
@@ -77,26 +108,12 @@ int main(int argc, char **argv)
            "at rest", "peak", "reserved", "recorded", "eager", "ratio", "compiled", "ratio");
     for (int i = 0; i < STEPS; i++) {
         memory_step *s = &steps[i];
-        const peer *p = &peers[i];
         tern_memory_stats eager, recorded;
         if (argc == 4)
             s->batch = atoll(argv[2 + i]);
         if (!measure(s, device, &eager, &recorded))
             return fprintf(stderr, "memory: %s\n", tern_last_error()), 2;
-        const double peak = (double)eager.allocated_peak, batch = (double)s->batch;
-        const double of_eager = p->eager[0] + p->eager[1] * batch,
-                     of_compiled = p->compiled[0] + p->compiled[1] * batch;
-        printf("%-9s %5lld %-9s %10.1f %10.1f %10.1f %10.1f %10.1f %6.3f", s->name,
-               (long long)s->batch, device, (double)eager.allocated * mb, peak * mb,
-               (double)eager.reserved_peak * mb, (double)recorded.reserved * mb, of_eager * mb,
-               peak / of_eager);
-        if (of_compiled > 0)
-            printf(" %10.1f %6.3f", of_compiled * mb, peak / of_compiled);
-        const bool failed = check && (peak / of_eager > p->limit ||
-                                      (double)eager.reserved_peak > reserved_limit * peak ||
-                                      (double)recorded.reserved > recorded_limit * peak);
-        puts(failed ? "  above the limit" : "");
-        above += failed;
+        passed += print_step(s, &peers[i], device, check, &eager, &recorded);
     }
-    return above > 0;
+    return passed > 0;
 }
