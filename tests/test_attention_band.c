@@ -147,7 +147,7 @@ static void first_and_second_gradients(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; i < ROWS && rows[i].queries < 20; i += test_thorough(device) ? 1 : 2)
+    for (int i = 0; i < ROWS && rows[i].queries < 20; i++)
         TERN_SCOPE {
             tern_device_info info = {0};
             assert_ok(tern_device_get_info(device, &info));
