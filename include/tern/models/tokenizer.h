@@ -42,15 +42,36 @@ typedef struct tern_encoding {
  * It does not change: threads may use one together. */
 typedef struct tern_tokenizer tern_tokenizer;
 
-/* Of a directory of the Hugging Face Hub: tokenizer.json, and where it is there tokenizer_config.json (AutoTokenizer.
- * from_pretrained); or of a GGUF file, before which a tokenizer.json beside it goes. Lengths to cut or fill up to that the files name are not applied, as transformers does not. To be
- * freed with tern_tokenizer_free. NULL after TERN_ERR_IO for files that are not there or malformed, and after
- * TERN_ERR_UNSUPPORTED for a part of another type, which the message names. */
+/* Of a directory of the Hugging Face Hub (AutoTokenizer.from_pretrained): the first of tokenizer.json, tokenizer.model, spiece.model,
+ * sentencepiece.bpe.model, vocab.json with merges.txt, vocab.txt, tekken.json, and the only *.tiktoken or *.gguf; and where it is there
+ * tokenizer_config.json. Or of a file of these kinds; before a GGUF a tokenizer.json beside it goes. Lengths to cut or fill up to that the
+ * files name are not applied, as transformers does not. To be freed with tern_tokenizer_free. NULL after TERN_ERR_IO for files that are
+ * not there or malformed, and after TERN_ERR_UNSUPPORTED for a part of another type, which the message names. */
 TERN_API tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory);
-/* Of a tokenizer.json alone (tokenizers.Tokenizer.from_file), or of a GGUF file. Of the latter tern_tokenizer_save writes the
- * tokenizer.json of the same tokenizer. */
+/* Of a file alone, whose kind its contents say: tokenizer.json (tokenizers.Tokenizer.from_file), a SentencePiece model (of byte pairs or
+ * unigrams), a tiktoken file, tekken.json, vocab.txt (WordPiece), vocab.json or merges.txt (the other one lies beside it), GGUF. Without a
+ * config a SentencePiece model of byte pairs puts its first token in front of a text, as Llama's, and one of unigrams its last behind it,
+ * as T5's; control tokens are not found in a text. */
 TERN_API tern_tokenizer *tern_tokenizer_from_file(const char *path);
-/* Writes a tokenizer.json, byte for byte as it was read. */
+
+/* What a tiktoken file does not hold. */
+typedef struct tern_tiktoken_options {
+    const char *
+        pattern; /* what cuts a text into words; NULL: by the number of tokens, and the special tokens too: GPT-2, p50k_base,
+                            cl100k_base, o200k_base, Whisper, Llama 3, Qwen */
+    const char *const *special_tokens; /* ends with NULL; found in a text before anything else */
+    const int64_t *special_ids;        /* of each; NULL: the numbers behind the last rank */
+    uint64_t reserved[4];
+} tern_tiktoken_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_tiktoken_options tern_tiktoken_defaults(void);
+/* Of a tiktoken file, ranks of the bytes of tokens in base64 (tiktoken.Encoding). NULL after TERN_ERR_ARGUMENT where no pattern is given
+ * and none is known for so many tokens, and for a special token whose number is another's. */
+TERN_API tern_tokenizer *tern_tokenizer_from_tiktoken(const char *path,
+                                                      const tern_tiktoken_options *options);
+/* Writes a tokenizer.json, byte for byte as it was read; of a tokenizer from a file of another kind the tokenizer.json that stands for it:
+ * what that has no words for (a SentencePiece model's tokens of the user's within words, its float32 sums) is as Hugging Face's
+ * converters leave it. */
 TERN_API tern_status tern_tokenizer_save(const tern_tokenizer *tokenizer, const char *path);
 /* Frees it; NULL is fine. */
 TERN_API void tern_tokenizer_free(tern_tokenizer *tokenizer);

@@ -1,5 +1,5 @@
 /* byte_pairs.c -- tokenizers that GGUFs call gpt2: BPE on bytes, whose patterns have names. */
-#include "models/gguf/maker.h"
+#include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -70,49 +70,22 @@ static const family *family_of(const gguf_file *g)
 
 /* ---- gpt2: BPE on bytes ------------------------------------------------------------------ */
 
-static void put_split(gguf_out *o, const char *pattern)
-{
-    gguf_put(o, "{\"type\":\"Split\",\"pattern\":{\"Regex\":");
-    gguf_put_quoted(o, "", pattern, strlen(pattern));
-    gguf_put(o, "},\"behavior\":\"Isolated\",\"invert\":false},");
-}
-
-tern_status gguf_write_gpt2(gguf_maker *m)
+tern_status gguf_make_gpt2(const gguf_file *g, tk_maker *m)
 {
     static const int64_t defaults[] = {11, 11, -1, -1, -1};
-    static const char byte_level[] =
-        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
-        "\"use_regex\":false}";
-    const family *f = family_of(m->g);
+    const family *f = family_of(g);
     if (!f)
         return tern_last_status();
-    TRY(gguf_read_ids(m, defaults, f->bos, false));
-    gguf_put_added(m, true);
-    gguf_put(&m->o, f->nfc ? ",\"normalizer\":{\"type\":\"NFC\"}" : ",\"normalizer\":null");
-    gguf_put(&m->o, ",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[");
-    if (f->digits)
-        put_split(&m->o, "\\p{N}");
-    put_split(&m->o, f->pattern);
-    gguf_put(&m->o, byte_level);
-    gguf_put(&m->o, "]}");
-    gguf_put_post(m, m->add_bos ? m->bos : -1, m->add_eos ? m->eos : -1, false);
-    gguf_put(&m->o, ",\"decoder\":");
-    gguf_put(&m->o, byte_level);
-    gguf_put(&m->o, ",\"model\":{\"type\":\"BPE\",\"dropout\":null");
-    gguf_put_unknown(m);
-    gguf_put(&m->o,
-             ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":false,"
-             "\"byte_fallback\":false,\"ignore_merges\":");
-    gguf_put(&m->o, f->whole ? "true" : "false");
-    gguf_put_vocab(m);
-    gguf_put(&m->o, ",\"merges\":[");
+    TRY(gguf_read_ids(g, m, defaults, f->bos, false));
+    TRY(tk_make_byte_level(m, f->pattern, f->digits, f->nfc, f->whole));
+    tk_out_text(&m->o, ",\"merges\":[");
     for (size_t i = 0; i < m->v.n_merges; i++) {
-        const gguf_text_of *merge = &m->v.merges[i];
+        const tk_text_of *merge = &m->v.merges[i];
         const char *space = memchr(merge->text + 1, ' ', merge->n - 1);
         if (!space)
-            return gguf_bad(m->g, "`tokenizer.ggml.merges` changed while it was read");
-        gguf_put_merge(&m->o, i == 0, merge, (size_t)(space - merge->text), 1);
+            return gguf_bad(g, "`tokenizer.ggml.merges` changed while it was read");
+        tk_out_merge(&m->o, i == 0, merge, (size_t)(space - merge->text), 1);
     }
-    gguf_put(&m->o, "]}}");
+    tk_out_text(&m->o, "]}}");
     return m->o.status;
 }

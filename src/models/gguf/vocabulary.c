@@ -31,7 +31,7 @@ static tern_status find_array(const gguf_file *g, const char *key, io_gguf_kind 
     return TERN_OK;
 }
 
-static tern_status read_texts(const gguf_file *g, const char *key, gguf_text_of **list, size_t *n)
+static tern_status read_texts(const gguf_file *g, const char *key, tk_text_of **list, size_t *n)
 {
     io_gguf_value v;
     bool is_there;
@@ -42,7 +42,7 @@ static tern_status read_texts(const gguf_file *g, const char *key, gguf_text_of 
         return no_memory(g);
     const unsigned char *at = v.bytes;
     for (*n = 0; *n < v.count; ++*n) {
-        gguf_text_of *t = &(*list)[*n];
+        tk_text_of *t = &(*list)[*n];
         if (!io_gguf_text(&at, v.end, &t->text, &length))
             return gguf_bad(g, "`%s` changed while it was read", key);
         t->n = (size_t)length;
@@ -52,7 +52,7 @@ static tern_status read_texts(const gguf_file *g, const char *key, gguf_text_of 
     return TERN_OK;
 }
 
-static tern_status read_types(const gguf_file *g, gguf_vocabulary *v)
+static tern_status read_types(const gguf_file *g, tk_vocabulary *v)
 {
     io_gguf_value types;
     bool is_there;
@@ -62,15 +62,15 @@ static tern_status read_types(const gguf_file *g, gguf_vocabulary *v)
     if (!v->types)
         return no_memory(g);
     for (size_t i = 0; i < v->n; i++) {
-        type = GGUF_NORMAL;
+        type = TK_NORMAL;
         if (is_there)
             io_gguf_integer(types.kind, types.bytes + 4 * i, &type);
-        v->types[i] = type >= GGUF_NORMAL && type <= GGUF_BYTE ? (int32_t)type : GGUF_NORMAL;
+        v->types[i] = type >= TK_NORMAL && type <= TK_BYTE ? (int32_t)type : TK_NORMAL;
     }
     return TERN_OK;
 }
 
-static tern_status read_scores(const gguf_file *g, gguf_vocabulary *v)
+static tern_status read_scores(const gguf_file *g, tk_vocabulary *v)
 {
     io_gguf_value scores;
     bool is_there;
@@ -94,7 +94,7 @@ static int hexadecimal(char c)
 }
 
 /* No token is there twice; tokens of type byte are called <0x00> to <0xFF>. */
-static tern_status check_tokens(const gguf_file *g, gguf_vocabulary *v)
+static tern_status check_tokens(const gguf_file *g, tk_vocabulary *v)
 {
     TRY(tk_vocab_reserve(&v->table, v->n));
     for (size_t i = 0; i < v->n; i++) {
@@ -105,8 +105,8 @@ static tern_status check_tokens(const gguf_file *g, gguf_vocabulary *v)
             return gguf_bad(g, "`" KEY("tokens") "`: %lld and %zu are both '%.*s'",
                             (long long)before, i, n < 80 ? (int)n : 80, t);
         TRY(tk_vocab_add(&v->table, t, n, (uint32_t)i));
-        if (v->types[i] == GGUF_BYTE && (n != 6 || memcmp(t, "<0x", 3) != 0 || t[5] != '>' ||
-                                         hexadecimal(t[3]) < 0 || hexadecimal(t[4]) < 0))
+        if (v->types[i] == TK_BYTE && (n != 6 || memcmp(t, "<0x", 3) != 0 || t[5] != '>' ||
+                                       hexadecimal(t[3]) < 0 || hexadecimal(t[4]) < 0))
             return gguf_bad(g,
                             "`" KEY("tokens") "`: %zu is '%.*s', and a byte's token is called "
                                               "<0x00> to <0xFF>",
@@ -116,10 +116,10 @@ static tern_status check_tokens(const gguf_file *g, gguf_vocabulary *v)
 }
 
 /* "a b": the first space behind the first byte divides it. */
-static tern_status check_merges(const gguf_file *g, const gguf_vocabulary *v)
+static tern_status check_merges(const gguf_file *g, const tk_vocabulary *v)
 {
     for (size_t i = 0; i < v->n_merges; i++) {
-        const gguf_text_of *m = &v->merges[i];
+        const tk_text_of *m = &v->merges[i];
         const char *space = m->n > 2 ? memchr(m->text + 1, ' ', m->n - 1) : NULL;
         if (!space || space == m->text + m->n - 1)
             return gguf_bad(g, "`" KEY("merges") "`: %zu is '%.*s', and \"a b\" is expected", i,
@@ -128,7 +128,7 @@ static tern_status check_merges(const gguf_file *g, const gguf_vocabulary *v)
     return TERN_OK;
 }
 
-tern_status gguf_token_id(const gguf_file *g, const gguf_vocabulary *v, const char *name,
+tern_status gguf_token_id(const gguf_file *g, const tk_vocabulary *v, const char *name,
                           int64_t absent, int64_t *id)
 {
     char key[128];
@@ -141,7 +141,7 @@ tern_status gguf_token_id(const gguf_file *g, const gguf_vocabulary *v, const ch
     return TERN_OK;
 }
 
-static tern_status check_ids(const gguf_file *g, const gguf_vocabulary *v)
+static tern_status check_ids(const gguf_file *g, const tk_vocabulary *v)
 {
     static const char *const names[] = {"bos",  "eos",       "unknown",   "padding",
                                         "mask", "seperator", "separator", "eot"};
@@ -151,9 +151,9 @@ static tern_status check_ids(const gguf_file *g, const gguf_vocabulary *v)
     return TERN_OK;
 }
 
-tern_status gguf_read_vocabulary(const gguf_file *g, gguf_vocabulary *v)
+tern_status gguf_read_vocabulary(const gguf_file *g, tk_vocabulary *v)
 {
-    *v = (gguf_vocabulary){0};
+    *v = (tk_vocabulary){0};
     TRY(gguf_text(g, KEY("model"), &v->model));
     if (!v->model && !gguf_has(g, KEY("tokens")))
         return TERN_OK;
@@ -171,19 +171,10 @@ tern_status gguf_read_vocabulary(const gguf_file *g, gguf_vocabulary *v)
     return check_ids(g, v);
 }
 
-void gguf_free_vocabulary(gguf_vocabulary *v)
-{
-    free(v->tokens);
-    free(v->types);
-    free(v->scores);
-    free(v->merges);
-    tk_vocab_free(&v->table);
-}
-
 tern_status gguf_check_vocabulary(const gguf_file *g)
 {
-    gguf_vocabulary v;
+    tk_vocabulary v;
     tern_status status = gguf_read_vocabulary(g, &v);
-    gguf_free_vocabulary(&v);
+    tk_vocabulary_free(&v);
     return status;
 }

@@ -73,6 +73,13 @@ void tk_added_free(tk_added_tokens *added)
     free(added->list);
 }
 
+void tk_added_unmatch(tk_added_tokens *added)
+{
+    tk_trie_free(&added->raw);
+    tk_trie_free(&added->normal);
+    memset(added->first, 0, sizeof added->first);
+}
+
 const tk_added *tk_added_by_id(const tk_added_tokens *added, int64_t id)
 {
     size_t n;

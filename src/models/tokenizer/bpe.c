@@ -1,6 +1,7 @@
 /* bpe.c -- byte pair encoding (Sennrich et al. 2016): the pair that comes first in the list of merges becomes one
  * token, the leftmost where there are several, until no pair is in the list. */
-#include "models/tokenizer/model.h"
+#include "models/tokenizer/maker.h"
+#include "models/tokenizer/sentence.h"
 #include <stdio.h>
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -112,6 +113,8 @@ typedef struct word {
     symbol *symbols;
     candidate *heap; /* the least first */
     int32_t n, n_heap;
+    uint32_t *
+        halves; /* of an unused token that may be made: bytes of its first half; NULL: there is none */
 } word;
 
 static bool is_less(candidate a, candidate b)
@@ -127,6 +130,8 @@ static void push(const tk_model *model, word *w, int32_t at)
     if (!pair)
         return;
     candidate c = {pair->rank, pair->id, at};
+    if (w->halves && model->sentence->types[pair->id] == TK_UNUSED)
+        w->halves[pair->id] = w->symbols[at].to - w->symbols[at].from;
     int32_t i = w->n_heap++;
     for (; i > 0 && is_less(c, w->heap[(i - 1) / 2]); i = (i - 1) / 2)
         w->heap[i] = w->heap[(i - 1) / 2];
@@ -202,8 +207,15 @@ static void add_chars(const tk_model *model, word *w, const char *text, size_t n
 {
     size_t unknown_from = 0, unknown_to = 0; /* what is still to be added */
     for (size_t from = 0, at = 0; from < n; from = at) {
-        tk_next(text, &at);
-        int64_t id = find_char(model, text, n, from, at);
+        int64_t id = -1;
+        const size_t user =
+            model->sentence ? tk_sentence_user(model->sentence, text + from, n - from, false, &id)
+                            : 0;
+        if (user)
+            at = from + user;
+        else
+            tk_next(text, &at);
+        id = user ? id : find_char(model, text, n, from, at);
         bool bytes = id < 0 && model->byte_fallback;
         for (size_t i = from; i < at; i++)
             bytes = bytes && model->bytes[(uint8_t)text[i]] >= 0;
@@ -230,6 +242,32 @@ static void add_chars(const tk_model *model, word *w, const char *text, size_t n
         add_symbol(w, (uint32_t)model->unknown, unknown_from, unknown_to);
 }
 
+/* A symbol as tokens: SentencePiece divides an unused one into what made it, down to tokens that are used. */
+static tern_status add_used(const tk_model *model, const word *w, const symbol *whole,
+                            tk_tokens *out)
+{
+    tk_tokens waiting = {0};
+    tern_status status = tk_tokens_add(&waiting, whole->id, whole->from, whole->to);
+    while (waiting.n && status == TERN_OK) {
+        const tk_token one = waiting.list[--waiting.n];
+        const size_t first = w->halves ? w->halves[one.id] : 0;
+        size_t n;
+        const char *text = tk_vocab_text(&model->vocab, one.id, &n);
+        int64_t left = first ? tk_vocab_find(&model->vocab, text, first) : -1,
+                right = first ? tk_vocab_find(&model->vocab, text + first, n - first) : -1;
+        if (left < 0 || right < 0) {
+            status = tk_tokens_add(out, one.id, one.origin.from, one.origin.to);
+            continue;
+        }
+        status = tk_tokens_add(&waiting, (uint32_t)right, one.origin.from + first, one.origin.to);
+        if (status == TERN_OK)
+            status =
+                tk_tokens_add(&waiting, (uint32_t)left, one.origin.from, one.origin.from + first);
+    }
+    free(waiting.list);
+    return status;
+}
+
 static tern_status run(const tk_model *model, tk_scratch *s, const char *text, size_t n,
                        tk_tokens *out)
 {
@@ -250,11 +288,18 @@ static tern_status run(const tk_model *model, tk_scratch *s, const char *text, s
     s->a_capacity = symbols * sizeof(symbol);
     s->b_capacity = candidates * sizeof(candidate);
     TK_TRY(status);
+    if (model->sentence && model->sentence->has_unused) {
+        w.halves = calloc(model->sentence->n, sizeof *w.halves);
+        if (!w.halves)
+            return tern_fail(TERN_ERR_MEMORY, "tern_tokenizer_encode: no memory for a text");
+    }
     add_chars(model, &w, text, n);
     merge_all(model, &w);
-    for (int32_t i = w.n ? 0 : -1; i >= 0; i = w.symbols[i].next)
-        TK_TRY(tk_tokens_add(out, w.symbols[i].id, w.symbols[i].from, w.symbols[i].to));
-    return TERN_OK;
+    for (int32_t i = w.n ? 0 : -1; i >= 0 && status == TERN_OK; i = w.symbols[i].next)
+        status = w.halves ? add_used(model, &w, &w.symbols[i], out)
+                          : tk_tokens_add(out, w.symbols[i].id, w.symbols[i].from, w.symbols[i].to);
+    free(w.halves);
+    return status;
 }
 
 const tk_model_kind tk_bpe = {"BPE", read, run};

@@ -1,6 +1,8 @@
-/* load.c -- a tokenizer from tokenizer.json, and what tokenizer_config.json beside it says. */
+/* load.c -- a tokenizer from a file of any kind, and what tokenizer_config.json beside it says. */
 #include "models/gguf/gguf.h"
-#include "models/tokenizer/tokenizer.h"
+#include "models/option.h"
+#include "models/tokenizer/maker.h"
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -38,8 +40,7 @@ char *tk_read_file(const char *function, const char *path, bool may_lack, size_t
     return bytes;
 }
 
-/* NULL after an error. where: the function, and the file behind it. */
-static json_t *parse(const char *where, const char *bytes, size_t n)
+json_t *tk_parse(const char *where, const char *bytes, size_t n)
 {
     json_error_t error;
     json_t *json = json_loadb(bytes, n, JSON_ALLOW_NUL, &error);
@@ -91,7 +92,7 @@ tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_
     tern_status status;
     json_t *json = tk_lists_read(&t->model, bytes, n, &status);
     if (!json && status == TERN_OK)
-        json = parse(function, bytes, n);
+        json = tk_parse(function, bytes, n);
     t->pad_id = t->bos_id = t->eos_id = -1;
     t->n_json = n;
     t->json = json ? tk_copy(bytes, n) : NULL;
@@ -132,18 +133,26 @@ static int64_t named(const tern_tokenizer *t, const json_t *json, const char *ke
     return id < 0 ? otherwise : id;
 }
 
-static tern_status read_config(tern_tokenizer *t, const char *function, const char *path)
+/* {"number": {"content": ..., "special": ...}}: they are found in a text as those of "added_tokens". */
+static tern_status add_tokens(tern_tokenizer *t, const char *where, const json_t *config)
 {
-    size_t n;
-    char *bytes = tk_read_file(function, path, true, &n);
-    if (!bytes)
-        return n ? TERN_ERR_IO : TERN_OK;
-    char where[5000];
-    snprintf(where, sizeof where, "%s: %s", function, path);
-    json_t *json = parse(where, bytes, n);
-    free(bytes);
-    if (!json)
-        return TERN_ERR_IO;
+    json_t *list = json_array();
+    const json_t *all = json_object_get(config, "added_tokens_decoder");
+    for (void *i = json_object_iter((json_t *)all); list && i;
+         i = json_object_iter_next((json_t *)all, i)) {
+        json_t *one = json_copy(json_object_iter_value(i));
+        json_object_set_new(one, "id", json_integer(strtoll(json_object_iter_key(i), NULL, 10)));
+        json_array_append_new(list, one);
+    }
+    tern_status status =
+        list ? tk_added_read(&t->added, where, list, &t->model.vocab, t->normalizer)
+             : tern_fail(TERN_ERR_MEMORY, "%s: no memory for the added tokens", where);
+    json_decref(list);
+    return status;
+}
+
+static tern_status apply_config(tern_tokenizer *t, const json_t *json)
+{
     const char *side = json_string_value(json_object_get(json, "padding_side"));
     if (side)
         t->pad_left = strcmp(side, "left") == 0;
@@ -155,10 +164,21 @@ static tern_status read_config(tern_tokenizer *t, const char *function, const ch
     t->eos_id = named(t, json, "eos_token", t->eos_id);
     const char *chat = json_string_value(json_object_get(json, "chat_template"));
     t->chat_template = chat ? tk_copy(chat, strlen(chat)) : NULL;
-    json_decref(json);
-    if (chat && !t->chat_template)
-        return TERN_ERR_MEMORY;
-    return TERN_OK;
+    return chat && !t->chat_template ? TERN_ERR_MEMORY : TERN_OK;
+}
+
+/* *config NULL where the file is not there. */
+static tern_status read_config(const char *function, const char *path, json_t **config)
+{
+    size_t n;
+    char *bytes = tk_read_file(function, path, true, &n), where[5000];
+    *config = NULL;
+    if (!bytes)
+        return n ? TERN_ERR_IO : TERN_OK;
+    snprintf(where, sizeof where, "%s: %s", function, path);
+    *config = tk_parse(where, bytes, n);
+    free(bytes);
+    return *config ? TERN_OK : TERN_ERR_IO;
 }
 
 /* Models whose files say nothing of padding name its token so. */
@@ -169,23 +189,92 @@ static void find_padding(tern_tokenizer *t)
         t->pad_id = tern_tokenizer_token_to_id(t, names[i]);
 }
 
-static tern_tokenizer *read_at(const char *function, const char *path, const char *config)
+static bool ends_with(const char *name, const char *end)
 {
-    size_t n;
-    uint64_t wrong = 0;
-    char *bytes = tk_read_file(function, path, false, &n);
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* ---- files of all kinds -------------------------------------------------------------------- */
+
+tern_tokenizer *tk_read_json(const char *where, const char *path, const char *bytes, size_t n,
+                             const tk_settings *settings)
+{
+    (void)path, (void)settings;
+    return tk_tokenizer_read(where, bytes, n);
+}
+
+static tern_tokenizer *of_bytes(const char *function, const char *path, const char *bytes, size_t n,
+                                const tk_settings *settings)
+{
     char where[5000]; /* what every message about the file begins with */
     snprintf(where, sizeof where, "%s: %s", function, path);
-    tern_tokenizer *t = bytes ? tk_tokenizer_read(where, bytes, n) : NULL;
-    free(bytes);
-    if (t && config)
-        wrong = read_config(t, function, config) != TERN_OK;
-    if (t && !wrong) {
+    tk_reader read = tk_reader_of(bytes, n);
+    if (!read && ends_with(path, ".json"))
+        read = tk_read_json; /* says what is wrong with it */
+    if (!read)
+        return tern_fail_null(
+            TERN_ERR_IO,
+            "%s: it is none of tokenizer.json, a SentencePiece model, a tiktoken file, "
+            "tekken.json, vocab.txt, vocab.json and merges.txt, GGUF",
+            where);
+    if (settings->tiktoken && read != tk_read_tiktoken)
+        return tern_fail_null(TERN_ERR_IO, "%s: it is not a tiktoken file", where);
+    tern_tokenizer *t = read(where, path, bytes, n, settings);
+    bool good = t && (read == tk_read_json || !settings->config ||
+                      add_tokens(t, where, settings->config) == TERN_OK);
+    good = good && (!settings->config || apply_config(t, settings->config) == TERN_OK);
+    if (good) {
         find_padding(t);
         return t;
     }
     tern_tokenizer_free(t);
     return NULL;
+}
+
+/* config: the path of a tokenizer_config.json, which may not be there; NULL: none is looked at. */
+static tern_tokenizer *read_at(const char *function, const char *path, const char *config,
+                               const tern_tiktoken_options *tiktoken)
+{
+    size_t n;
+    json_t *json = NULL;
+    char *bytes = tk_read_file(function, path, false, &n);
+    tern_tokenizer *t = NULL;
+    if (bytes && (!config || read_config(function, config, &json) == TERN_OK))
+        t = of_bytes(function, path, bytes, n, &(tk_settings){json, tiktoken});
+    free(bytes);
+    json_decref(json);
+    return t;
+}
+
+/* ---- folders ------------------------------------------------------------------------------- */
+
+static const char *const files_of_folders[] = {
+    "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+    "vocab.json",     "vocab.txt",       "tekken.json"};
+
+/* The only file of a folder whose name ends so; false where there is none, or another one. */
+static bool only_file(const char *folder, const char *end, char path[4096])
+{
+    int found = 0;
+    DIR *entries = opendir(folder);
+    for (struct dirent *e; entries && (e = readdir(entries));)
+        if (e->d_name[0] != '.' && ends_with(e->d_name, end) &&
+            snprintf(path, 4096, "%s/%s", folder, e->d_name) < 4096)
+            found++;
+    if (entries)
+        closedir(entries);
+    return found == 1;
+}
+
+static bool find_file(const char *folder, char path[4096])
+{
+    struct stat about;
+    for (size_t i = 0; i < sizeof files_of_folders / sizeof *files_of_folders; i++)
+        if (snprintf(path, 4096, "%s/%s", folder, files_of_folders[i]) < 4096 &&
+            stat(path, &about) == 0)
+            return true;
+    return only_file(folder, ".tiktoken", path) || only_file(folder, ".gguf", path);
 }
 
 /* That of a GGUF file, before which a tokenizer.json beside it goes. */
@@ -199,7 +288,7 @@ static tern_tokenizer *of_gguf(const char *function, const char *file)
         snprintf(path[1], sizeof path[1], "%.*stokenizer_config.json", n, file) <
             (int)sizeof path[1] &&
         stat(path[0], &about) == 0)
-        return read_at(function, path[0], path[1]);
+        return read_at(function, path[0], path[1], NULL);
     return gguf_tokenizer(function, file);
 }
 
@@ -207,15 +296,28 @@ tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
 {
     static const char function[] = "tern_tokenizer_from_pretrained";
     char path[2][4096];
+    struct stat about;
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
     if (gguf_is_file(directory))
         return of_gguf(function, directory);
-    if (snprintf(path[0], sizeof path[0], "%s/tokenizer.json", directory) >= (int)sizeof path[0] ||
-        snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
-            (int)sizeof path[1])
+    if (snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
+        (int)sizeof path[1])
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: the path is too long", function);
-    return read_at(function, path[0], path[1]);
+    if (stat(directory, &about) == 0 && S_ISREG(about.st_mode))
+        return read_at(function, directory, NULL, NULL);
+    if (stat(directory, &about) != 0)
+        return tern_fail_null(TERN_ERR_IO, "%s: can't read %s: %s", function, directory,
+                              strerror(errno));
+    if (!find_file(directory, path[0]))
+        return tern_fail_null(
+            TERN_ERR_IO,
+            "%s: can't read a tokenizer in %s: there is no tokenizer.json, tokenizer.model, "
+            "spiece.model, sentencepiece.bpe.model, vocab.json and merges.txt, vocab.txt, "
+            "tekken.json, and not one .tiktoken or .gguf",
+            function, directory);
+    return gguf_is_file(path[0]) ? gguf_tokenizer(function, path[0])
+                                 : read_at(function, path[0], path[1], NULL);
 }
 
 tern_tokenizer *tern_tokenizer_from_file(const char *path)
@@ -225,7 +327,16 @@ tern_tokenizer *tern_tokenizer_from_file(const char *path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
     if (gguf_is_file(path))
         return gguf_tokenizer(function, path);
-    return read_at(function, path, NULL);
+    return read_at(function, path, NULL, NULL);
+}
+
+tern_tokenizer *tern_tokenizer_from_tiktoken(const char *path, const tern_tiktoken_options *options)
+{
+    static const char function[] = "tern_tokenizer_from_tiktoken";
+    const tern_tiktoken_options o = tern_read_tiktoken(options);
+    if (!path)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
+    return read_at(function, path, NULL, &o);
 }
 
 const char *tern_tokenizer_chat_template(const tern_tokenizer *t)

@@ -1,5 +1,5 @@
 /* model.c -- the models of tokenizer.json, by their type; WordPiece and WordLevel. */
-#include "models/tokenizer/model.h"
+#include "models/tokenizer/sentence.h"
 #include <stdio.h>
 
 tern_status tk_tokens_add(tk_tokens *to, uint32_t id, size_t from, size_t end)
@@ -42,6 +42,7 @@ void tk_model_free(tk_model *model)
     free(model->prefix);
     free(model->suffix);
     free(model->scores);
+    tk_sentence_free(model->sentence);
 }
 
 /* Older files do not say which it is. */

@@ -68,6 +68,7 @@ typedef struct tk_tokens {
 tern_status tk_tokens_add(tk_tokens *to, uint32_t id, size_t from, size_t end);
 
 typedef struct tk_model tk_model;
+typedef struct tk_sentence tk_sentence;
 typedef struct tk_scratch {
     void *a, *b;
     size_t a_capacity, b_capacity;
@@ -93,6 +94,7 @@ struct tk_model {
     double *scores;
     double unknown_score;
     tk_trie trie;
+    tk_sentence *sentence; /* of a SentencePiece model; NULL: of tokenizer.json */
 };
 
 extern const tk_model_kind tk_bpe, tk_word_piece, tk_unigram, tk_word_level;

@@ -158,6 +158,7 @@ struct tk_step {
     uint32_t character;
     void *table;
     size_t n_table;
+    const struct tk_sentence *of; /* of a SentencePiece model, which owns it */
 };
 
 /* The kinds of a family; ends with a NULL type. */
@@ -173,6 +174,10 @@ tern_status tk_decode(const tk_step *step, tk_matching *m, tk_words *words);
 
 /* sentencepiece's table of replacements (precompiled.c). */
 tern_status tk_precompiled_read(tk_step *step, const char *function, const json_t *json);
+/* The same of its n bytes, which were base64 there. */
+tern_status tk_precompiled_table(tk_step *step, const char *function, const void *bytes, size_t n);
+/* What stands for the longest beginning of n bytes that the table has, and its length; NULL: it has none. */
+const char *tk_precompiled_longest(const tk_step *step, const char *text, size_t n, size_t *length);
 tern_status tk_precompiled(const tk_step *step, tk_matching *m, const tk_text *in, tk_text *out);
 
 /* Fields of JSON (steps.c). */

@@ -1,82 +1,78 @@
 /* precompiled.c -- the table of replacements that sentencepiece's models bring: a double array of byte strings
  * (darts-clone's) and the texts that stand for them, in base64. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/maker.h"
 #include <utf8proc.h>
 
-static tern_status decode_base64(const char *function, const char *text, size_t n, uint8_t **bytes,
-                                 size_t *count)
+/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind it. */
+tern_status tk_precompiled_table(tk_step *step, const char *function, const void *bytes, size_t n)
 {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint32_t bits = 0, held = 0;
-    *count = 0;
-    *bytes = malloc(n + 1);
-    if (!*bytes)
+    uint32_t size = 0;
+    if (n >= 4)
+        memcpy(&size, bytes, 4);
+    if (n < 5 || size > n - 4 || size % 4 || (((const char *)bytes)[n - 1] != 0 && size != n - 4))
+        return tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not a table of %zu bytes",
+                         function, n);
+    step->n_table = size / 4;
+    step->n_text = n - 4 - size;
+    step->table = malloc(size + 1);
+    step->text = tk_copy((const char *)bytes + 4 + size, step->n_text);
+    if (!step->table || !step->text)
         return tern_fail(TERN_ERR_MEMORY, "%s: no memory for %zu bytes", function, n);
-    for (size_t i = 0; i < n && text[i] != '='; i++) {
-        const char *at = text[i] ? strchr(letters, text[i]) : NULL;
-        if (!at)
-            return tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not base64", function);
-        bits = bits << 6 | (uint32_t)(at - letters);
-        held += 6;
-        if (held >= 8)
-            (*bytes)[(*count)++] = (uint8_t)(bits >> (held -= 8));
-    }
+    memcpy(step->table, (const char *)bytes + 4, size);
     return TERN_OK;
 }
 
-/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind it. */
 tern_status tk_precompiled_read(tk_step *step, const char *function, const json_t *json)
 {
     size_t n;
-    uint32_t size = 0;
-    uint8_t *bytes = NULL;
     const char *text = tk_string(json, "precompiled_charsmap", &n);
     if (!text) /* null: nothing is replaced */
         return TERN_OK;
-    tern_status status = decode_base64(function, text, n, &bytes, &n);
-    if (status == TERN_OK && n >= 4)
-        memcpy(&size, bytes, 4);
-    if (status == TERN_OK &&
-        (n < 5 || size > n - 4 || size % 4 || (bytes[n - 1] != 0 && size != n - 4)))
-        status = tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not a table of %zu bytes",
-                           function, n);
-    if (status == TERN_OK) {
-        step->n_table = size / 4;
-        step->n_text = n - 4 - size;
-        step->table = malloc(size + 1);
-        step->text = tk_copy((char *)bytes + 4 + size, step->n_text);
-        status = step->table && step->text ? TERN_OK : TERN_ERR_MEMORY;
-        if (step->table)
-            memcpy(step->table, bytes + 4, size);
-    }
+    uint8_t *bytes = malloc(n + 1);
+    if (!bytes)
+        return tern_fail(TERN_ERR_MEMORY, "%s: no memory for %zu bytes", function, n);
+    n = tk_base64(text, n, bytes);
+    tern_status status =
+        n == SIZE_MAX ? tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not base64", function)
+                      : tk_precompiled_table(step, function, bytes, n);
     free(bytes);
     return status;
 }
 
-/* The text for all n bytes; NULL if there is none. The shortest prefix that is in the array counts, as in
- * Hugging Face's reader. */
-static const char *look_up(const tk_step *step, const char *key, size_t n)
+#define OFFSET(unit) ((unit) >> 10 << (((unit)&512) >> 6))
+
+/* The text for a beginning of n bytes, and its length; NULL if there is none: the longest, or the shortest, which Hugging Face's reader
+ * takes for all n. */
+static const char *look_up(const tk_step *step, const char *key, size_t n, bool longest,
+                           size_t *length)
 {
     const uint32_t *units = step->table;
+    const char *found = NULL;
     size_t at = 0;
     if (step->n_table == 0)
         return NULL;
-#define OFFSET(unit) ((unit) >> 10 << (((unit)&512) >> 6))
     at ^= OFFSET(units[0]);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && (longest || !found); i++) {
         uint8_t c = (uint8_t)key[i];
         at ^= c;
         if (c == 0 || at >= step->n_table || (units[at] & 0x800000ffu) != c)
-            return NULL;
+            break;
         bool leaf = units[at] >> 8 & 1;
         at ^= OFFSET(units[at]);
-        if (leaf && at < step->n_table) {
-            uint32_t value = units[at] & 0x7fffffffu;
-            return value < step->n_text ? step->text + value : NULL;
+        uint32_t value = leaf && at < step->n_table ? units[at] & 0x7fffffffu : UINT32_MAX;
+        if (value < step->n_text) {
+            found = step->text + value;
+            *length = i + 1;
         }
+        if (leaf && !found)
+            break;
     }
-    return NULL;
+    return found;
+}
+
+const char *tk_precompiled_longest(const tk_step *step, const char *text, size_t n, size_t *length)
+{
+    return look_up(step, text, n, true, length);
 }
 
 /* A replacement has the change of what it has more or less than the characters it stands for. */
@@ -102,7 +98,7 @@ static tern_status replace(const tk_step *step, const tk_text *in, tk_changes *l
 {
     for (size_t at = 0; at < in->n;) { /* by what is seen as one character */
         utf8proc_int32_t state = 0;
-        size_t from = at, count = 1;
+        size_t from = at, count = 1, length;
         for (uint32_t c = tk_next(in->data, &at); at < in->n; count++) {
             size_t next = at;
             uint32_t other = tk_next(in->data, &next);
@@ -112,7 +108,8 @@ static tern_status replace(const tk_step *step, const tk_text *in, tk_changes *l
             c = other;
             at = next;
         }
-        const char *text = at - from < 6 ? look_up(step, in->data + from, at - from) : NULL;
+        const char *text =
+            at - from < 6 ? look_up(step, in->data + from, at - from, false, &length) : NULL;
         if (text) {
             TK_TRY(put(text, count, list));
             continue;
@@ -120,7 +117,7 @@ static tern_status replace(const tk_step *step, const tk_text *in, tk_changes *l
         for (size_t one = from; one < at;) {
             size_t start = one;
             uint32_t c = tk_next(in->data, &one);
-            text = look_up(step, in->data + start, one - start);
+            text = look_up(step, in->data + start, one - start, false, &length);
             TK_TRY(text ? put(text, 1, list) : tk_changes_add(list, c, 0));
         }
     }

@@ -20,6 +20,8 @@ typedef struct tk_added_tokens {
 tern_status tk_added_read(tk_added_tokens *added, const char *function, const json_t *json,
                           const tk_vocab *vocab, const tk_step *normalizer);
 void tk_added_free(tk_added_tokens *added);
+/* None of those that are there is found in a text from now on. */
+void tk_added_unmatch(tk_added_tokens *added);
 /* NULL if it is none of them. */
 const tk_added *tk_added_by_id(const tk_added_tokens *added, int64_t id);
 /* The pieces of a text: tokens, and what is between them, normalized. */

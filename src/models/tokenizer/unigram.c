@@ -41,8 +41,10 @@ typedef struct node {
     int64_t id;
 } node;
 
-static void offer(node *to, double score, size_t from, int64_t id)
+/* SentencePiece keeps sums as float32. */
+static void offer(node *to, double score, size_t from, int64_t id, bool as_float)
 {
+    score = as_float ? (double)(float)score : score;
     if (to->from < 0 || score > to->score)
         *to = (node){score, (int64_t)from, id};
 }
@@ -60,7 +62,8 @@ static tern_status forward(const tk_model *model, node *best, const char *text, 
         for (size_t to = from; to < n && tk_trie_step(&model->trie, &place, (uint8_t)text[to], &id);
              to++)
             if (id >= 0) {
-                offer(&best[to + 1], best[from].score + model->scores[id], from, id);
+                offer(&best[to + 1], best[from].score + model->scores[id], from, id,
+                      model->sentence != NULL);
                 one = one || to + 1 == next;
             }
         if (one)
@@ -70,7 +73,8 @@ static tern_status forward(const tk_model *model, node *best, const char *text, 
                 TERN_ERR_ARGUMENT,
                 "tern_tokenizer_encode: '%.*s' is not in the vocab, and there is no unk_id",
                 (int)(next - from), text + from);
-        offer(&best[next], best[from].score + model->unknown_score, from, model->unknown);
+        offer(&best[next], best[from].score + model->unknown_score, from, model->unknown,
+              model->sentence != NULL);
     }
     return TERN_OK;
 }
@@ -80,8 +84,8 @@ static tern_status add(const tk_model *model, const char *text, size_t from, siz
                        tk_tokens *out)
 {
     bool bytes = model->byte_fallback && id == model->unknown;
-    if (id ==
-        model->unknown) { /* several in a row may be a token, as a text that has no way alone */
+    if (id == model->unknown &&
+        !model->sentence) { /* several in a row may be a token, as a text that has no way alone */
         int64_t whole = tk_vocab_find(&model->vocab, text + from, to - from);
         if (whole >= 0)
             return tk_tokens_add(out, (uint32_t)whole, from, to);
