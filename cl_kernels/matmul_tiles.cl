@@ -10,13 +10,13 @@
  * A lies by columns in local memory, so that an item reads neighbours of both; an item's rows and columns are TILE_V
  * together, and as many apart as all items have, so that items that load together load neighbours. */
 #include "tiles.h"
-/* x in [0, xs) runs where neighbours in memory do, y in [0, ys) across; x_room and y_room of them are there, the others
+/* x in [0, xs) runs where neighbours in memory do, y in [0, ys) across; x_end and y_end of them are there, the others
  * are 0. quads: four along x may be loaded at once. */
 INLINE void K(tile_fill)(LOCAL f32 *to, i32 x_to, i32 y_to, i32 xs, i32 ys, const GLOBAL STO *from,
-                         idx x_step, idx y_step, idx x_room, idx y_room, i32 quads)
+                         idx x_step, idx y_step, idx x_end, idx y_end, i32 quads)
 {
 #if TILE_V == 4
-    if (quads && x_room >= xs && y_room >= ys) {
+    if (quads && x_end >= xs && y_end >= ys) {
         const i32 all = xs / 4 * ys;
 #pragma unroll
         for (i32 r = 0; r < (all + TERN_WG - 1) / TERN_WG; r++) {
@@ -38,7 +38,7 @@ INLINE void K(tile_fill)(LOCAL f32 *to, i32 x_to, i32 y_to, i32 xs, i32 ys, cons
         i32 q = LID + r * TERN_WG, x = q % xs, y = q / xs;
         if (all % TERN_WG == 0 || q < all)
             to[x * x_to + y * y_to] =
-                x < x_room && y < y_room ? LD(from, x * x_step + y * y_step) : 0;
+                x < x_end && y < y_end ? LD(from, x * x_step + y * y_step) : 0;
     }
 }
 

@@ -10,7 +10,7 @@ static struct tern_address *slot_of(const tern_addresses *a, const void *x)
     return &a->at[i];
 }
 
-static tern_status make_room(tern_addresses *a)
+static tern_status reserve(tern_addresses *a)
 {
     tern_addresses more = {.count = a->count, .capacity = a->capacity ? 2 * a->capacity : 32};
     more.at = tern_alloc(sizeof *more.at * more.capacity);
@@ -27,7 +27,7 @@ static tern_status make_room(tern_addresses *a)
 tern_status tern_addresses_first(tern_addresses *a, const void *x, size_t place, size_t *first)
 {
     if (2 * a->count >= a->capacity)
-        TERN_TRY(make_room(a));
+        TERN_TRY(reserve(a));
     struct tern_address *slot = slot_of(a, x);
     if (!slot->x) {
         *slot = (struct tern_address){x, place};

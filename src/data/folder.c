@@ -17,7 +17,7 @@ enum { DEEPEST = 32 };
 typedef struct folder {
     tern_image_options image;
     tern_names files;
-    int64_t *label, room; /* of each file */
+    int64_t *label, capacity; /* of each file */
 } folder;
 
 static void free_folder(void *data)
@@ -74,13 +74,13 @@ static tern_status list(const char *path, tern_names *folders, tern_names *files
 
 static tern_status add_file(folder *f, const char *path, int64_t label)
 {
-    if (f->files.n == f->room) {
-        int64_t room = f->room ? 2 * f->room : 64;
-        int64_t *grown = tern_grow(f->label, tern_size_bytes(room, sizeof *grown));
+    if (f->files.n == f->capacity) {
+        int64_t capacity = f->capacity ? 2 * f->capacity : 64;
+        int64_t *grown = tern_grow(f->label, tern_size_bytes(capacity, sizeof *grown));
         if (!grown)
             return TERN_ERR_MEMORY;
         f->label = grown;
-        f->room = room;
+        f->capacity = capacity;
     }
     f->label[f->files.n] = label;
     return tern_names_add(&f->files, path);

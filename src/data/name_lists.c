@@ -6,13 +6,13 @@
 
 tern_status tern_names_add(tern_names *names, const char *name)
 {
-    if (names->n == names->room) {
-        int64_t room = names->room ? 2 * names->room : 16;
-        char **of = tern_grow(names->of, tern_size_bytes(room, sizeof *of));
+    if (names->n == names->capacity) {
+        int64_t capacity = names->capacity ? 2 * names->capacity : 16;
+        char **of = tern_grow(names->of, tern_size_bytes(capacity, sizeof *of));
         if (!of)
             return TERN_ERR_MEMORY;
         names->of = of;
-        names->room = room;
+        names->capacity = capacity;
     }
     char *copy = tern_copy_text(name);
     if (!copy)

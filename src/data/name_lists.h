@@ -5,7 +5,7 @@
 
 typedef struct tern_names {
     char **of;
-    int64_t n, room;
+    int64_t n, capacity;
 } tern_names;
 
 /* A copy of name at the end. */

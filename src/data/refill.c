@@ -18,16 +18,16 @@ void tern_rest_drop(tern_loader *l)
 }
 
 /* Room for one batch and what may be left before it. */
-static tern_status make_room(tern_loader *l)
+static tern_status reserve(tern_loader *l)
 {
     tern_rest *rest = &l->rest;
-    const int64_t room = tern_size_mul(2, l->o.batch_size);
+    const int64_t capacity = tern_size_mul(2, l->o.batch_size);
     if (rest->items)
         return TERN_OK;
-    rest->items =
-        tern_alloc(tern_size_bytes(tern_size_mul(room, l->dataset->count), sizeof *rest->items));
-    rest->indices = tern_alloc(tern_size_bytes(room, sizeof *rest->indices));
-    rest->places = tern_alloc(tern_size_bytes(room, sizeof *rest->places));
+    rest->items = tern_alloc(
+        tern_size_bytes(tern_size_mul(capacity, l->dataset->count), sizeof *rest->items));
+    rest->indices = tern_alloc(tern_size_bytes(capacity, sizeof *rest->indices));
+    rest->places = tern_alloc(tern_size_bytes(capacity, sizeof *rest->places));
     return rest->items && rest->indices && rest->places ? TERN_OK : TERN_ERR_MEMORY;
 }
 
@@ -36,7 +36,7 @@ static tern_status add(tern_loader *l, const tern_job *job)
 {
     tern_rest *rest = &l->rest;
     const int count = l->dataset->count;
-    TERN_TRY(make_room(l));
+    TERN_TRY(reserve(l));
     for (int64_t i = 0; i < job->size; i++) {
         TERN_SCOPE_HERE;
         for (int k = 0; k < count; k++) {

@@ -33,7 +33,7 @@ void tern_sampler_free(tern_sampler *s)
 }
 
 /* Room for an order of n in s->order. */
-static tern_status room(tern_sampler *s, int64_t n)
+static tern_status reserve(tern_sampler *s, int64_t n)
 {
     if (n <= s->ordered)
         return TERN_OK;
@@ -47,7 +47,7 @@ static tern_status room(tern_sampler *s, int64_t n)
 
 static tern_status shuffled(tern_sampler *s, int64_t n)
 {
-    TERN_TRY(room(s, n));
+    TERN_TRY(reserve(s, n));
     for (int64_t i = 0; i < n; i++)
         s->order[i] = i;
     tern_data_shuffle(s->order, n, s->seed);
@@ -258,7 +258,7 @@ static tern_status weighted_begin(tern_sampler *s, int64_t length, uint64_t seed
     *samples = s->samples;
     if (s->replaces)
         return TERN_OK;
-    TERN_TRY(room(s, s->samples));
+    TERN_TRY(reserve(s, s->samples));
     return smallest(s);
 }
 
@@ -367,7 +367,7 @@ static tern_status own_begin(tern_sampler *s, int64_t length, uint64_t seed, int
                              int64_t *samples)
 {
     uint64_t failures = tern_failures();
-    TERN_TRY(room(s, s->n));
+    TERN_TRY(reserve(s, s->n));
     tern_status status = s->type.order(s->data, seed, epoch, s->order, s->n);
     if (status != TERN_OK && tern_failed_since(failures) == TERN_OK)
         tern_fail(status, "%s: the sampler failed", s->type.name);

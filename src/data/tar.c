@@ -24,7 +24,7 @@ typedef struct shards {
     int n_fields;
     tern_image_options image;
     member *members; /* of samples * n_fields */
-    int64_t samples, room;
+    int64_t samples, capacity;
 } shards;
 
 static void free_shards(void *data)
@@ -149,14 +149,14 @@ static void end_sample(shards *s)
 
 static tern_status begin_sample(shards *s)
 {
-    if (s->samples == s->room) {
-        int64_t room = s->room ? 2 * s->room : 256;
-        member *grown =
-            tern_grow(s->members, tern_size_bytes(tern_size_mul(room, s->n_fields), sizeof *grown));
+    if (s->samples == s->capacity) {
+        int64_t capacity = s->capacity ? 2 * s->capacity : 256;
+        member *grown = tern_grow(
+            s->members, tern_size_bytes(tern_size_mul(capacity, s->n_fields), sizeof *grown));
         if (!grown)
             return TERN_ERR_MEMORY;
         s->members = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     for (int k = 0; k < s->n_fields; k++)
         s->members[s->samples * s->n_fields + k].archive = -1;

@@ -7,7 +7,7 @@
 typedef struct lines {
     tern_data_file file;
     int64_t *begin; /* of n + 1: each line, and behind the last */
-    int64_t n, room;
+    int64_t n, capacity;
 } lines;
 
 static void free_lines(void *data)
@@ -36,13 +36,13 @@ static tern_status line_item(tern_dataset *self, int64_t i, tern_tensor **item)
 
 static tern_status add_line(lines *l, int64_t at)
 {
-    if (l->n == l->room) {
-        int64_t room = l->room ? 2 * l->room : 1024;
-        int64_t *begin = tern_grow(l->begin, tern_size_bytes(room + 1, sizeof *begin));
+    if (l->n == l->capacity) {
+        int64_t capacity = l->capacity ? 2 * l->capacity : 1024;
+        int64_t *begin = tern_grow(l->begin, tern_size_bytes(capacity + 1, sizeof *begin));
         if (!begin)
             return TERN_ERR_MEMORY;
         l->begin = begin;
-        l->room = room;
+        l->capacity = capacity;
     }
     l->begin[l->n++] = at;
     return TERN_OK;

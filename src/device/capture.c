@@ -44,13 +44,13 @@ static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
         block->node = graph->n_nodes;
     if (!block || block->pool == graph || block->holder == graph)
         return TERN_OK;
-    if (graph->n_held == graph->room_held) {
-        int64_t room = graph->room_held ? 2 * graph->room_held : 64;
-        tern_block **grown = tern_grow(graph->held, sizeof *grown * (size_t)room);
+    if (graph->n_held == graph->held_capacity) {
+        int64_t capacity = graph->held_capacity ? 2 * graph->held_capacity : 64;
+        tern_block **grown = tern_grow(graph->held, sizeof *grown * (size_t)capacity);
         if (!grown)
             return TERN_ERR_MEMORY;
         graph->held = grown;
-        graph->room_held = room;
+        graph->held_capacity = capacity;
     }
     pthread_mutex_lock(&graph->place->memory_lock);
     block->holder = graph;
@@ -80,17 +80,17 @@ static tern_status hold_all(tern_graph *graph, const tern_arg *args, int n)
 /* ---- nodes ------------------------------------------------------------------------------- */
 
 /* A node of this work with room for copies of what it points to. */
-static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t room_bytes)
+static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t data_bytes)
 {
-    if (graph->n_nodes == graph->room) {
-        int64_t room = graph->room ? 2 * graph->room : 64;
-        tern_graph_node **grown = tern_grow(graph->nodes, sizeof *grown * (size_t)room);
+    if (graph->n_nodes == graph->capacity) {
+        int64_t capacity = graph->capacity ? 2 * graph->capacity : 64;
+        tern_graph_node **grown = tern_grow(graph->nodes, sizeof *grown * (size_t)capacity);
         if (!grown)
             return NULL;
         graph->nodes = grown;
-        graph->room = room;
+        graph->capacity = capacity;
     }
-    tern_graph_node *node = tern_alloc(sizeof *node + room_bytes);
+    tern_graph_node *node = tern_alloc(sizeof *node + data_bytes);
     if (!node)
         return NULL;
     node->work = *work;
@@ -121,13 +121,13 @@ static size_t bytes_of(const tern_arg *args, int n)
 static const tern_arg *copy_args(void *to, const tern_arg *args, int n)
 {
     tern_arg *copies = to;
-    char *room = (char *)to + padded(sizeof *args * (size_t)n);
+    char *data = (char *)to + padded(sizeof *args * (size_t)n);
     for (int i = 0; i < n; i++) {
         copies[i] = args[i];
         if (refers_to_data(&args[i])) {
-            memcpy(room, args[i].value.data, args[i].bytes);
-            copies[i].value.data = room;
-            room += padded(args[i].bytes);
+            memcpy(data, args[i].value.data, args[i].bytes);
+            copies[i].value.data = data;
+            data += padded(args[i].bytes);
         }
     }
     return copies;
@@ -146,10 +146,10 @@ static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
         return NULL;
     if (user)
         node->work.what.launch.user_grid =
-            memcpy(node->room, work->what.launch.user_grid, grid_bytes);
+            memcpy(node->data, work->what.launch.user_grid, grid_bytes);
     else
-        node->work.what.launch.grid = memcpy(node->room, work->what.launch.grid, grid_bytes);
-    node->work.what.launch.args = copy_args((char *)node->room + padded(grid_bytes), args, n);
+        node->work.what.launch.grid = memcpy(node->data, work->what.launch.grid, grid_bytes);
+    node->work.what.launch.args = copy_args((char *)node->data + padded(grid_bytes), args, n);
     return node;
 }
 
@@ -164,7 +164,7 @@ static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
     tern_graph_node *node = add(graph, work, sizeof *g);
     if (!node)
         return NULL;
-    node->work.what.gemm = memcpy(node->room, g, sizeof *g);
+    node->work.what.gemm = memcpy(node->data, g, sizeof *g);
     return node;
 }
 
@@ -177,8 +177,8 @@ static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work
     tern_graph_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
     if (!node)
         return NULL;
-    tern_convolution *copy = (void *)node->room;
-    tern_conv_shape *shape = (void *)((char *)node->room + padded(sizeof *c));
+    tern_convolution *copy = (void *)node->data;
+    tern_conv_shape *shape = (void *)((char *)node->data + padded(sizeof *c));
     *copy = *c;
     *shape = *c->shape;
     copy->shape = shape;
@@ -198,8 +198,8 @@ static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
     tern_graph_node *node = add(graph, work, padded(sizeof *a) + sizeof *a->block);
     if (!node)
         return NULL;
-    tern_attention *copy = (void *)node->room;
-    tern_attention_block *block = (void *)((char *)node->room + padded(sizeof *a));
+    tern_attention *copy = (void *)node->data;
+    tern_attention_block *block = (void *)((char *)node->data + padded(sizeof *a));
     *copy = *a;
     *block = *a->block;
     copy->block = block;

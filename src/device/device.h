@@ -196,7 +196,7 @@ typedef struct tern_rng_note {
     struct tern_graph *graph; /* that was recorded; NULL: none */
     tern_rng_state state;
 } tern_rng_note;
-int tern_rng_note_all(tern_rng_note *notes, int room);
+int tern_rng_note_all(tern_rng_note *notes, int capacity);
 /* false: a generator's numbers were a graph's that is recorded no more, or are one's now; it goes on. */
 bool tern_rng_put_back(const tern_rng_note *notes, int n);
 

@@ -116,7 +116,7 @@ static void empty(tern_graph *graph)
     pthread_mutex_unlock(&graphs.lock);
     graph->nodes = NULL;
     graph->held = graph->constants = NULL;
-    graph->n_nodes = graph->room = graph->n_held = graph->room_held = 0;
+    graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
     graph->n_constants = 0;
     graph->recorded = graph->failed = graph->faults = graph->elsewhere = false;
     graph->taken = graph->drawn = 0;

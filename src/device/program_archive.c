@@ -35,7 +35,7 @@ static struct {
         const tern_place *place;
         tern_cache_key key;
     } * list;
-    size_t count, room;
+    size_t count, capacity;
 } used = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_noted(const tern_place *place, const tern_cache_key *key)
@@ -51,13 +51,13 @@ void tern_program_archive_note(const tern_place *place, const tern_cache_key *ke
 {
     pthread_mutex_lock(&used.lock);
     if (!is_noted(place, key)) {
-        if (used.count == used.room) {
-            size_t room = used.room ? 2 * used.room : 64;
-            struct used *grown = realloc(used.list, sizeof *grown * room);
+        if (used.count == used.capacity) {
+            size_t capacity = used.capacity ? 2 * used.capacity : 64;
+            struct used *grown = realloc(used.list, sizeof *grown * capacity);
             used.list = grown ? grown : used.list;
-            used.room = grown ? room : used.room;
+            used.capacity = grown ? capacity : used.capacity;
         }
-        if (used.count < used.room)
+        if (used.count < used.capacity)
             used.list[used.count++] = (struct used){place, *key};
     }
     pthread_mutex_unlock(&used.lock);

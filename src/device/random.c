@@ -189,11 +189,11 @@ tern_status tern_set_rng_state(const char *device, const tern_rng_state *state)
     return TERN_OK;
 }
 
-int tern_rng_note_all(tern_rng_note *notes, int room)
+int tern_rng_note_all(tern_rng_note *notes, int capacity)
 {
     tern_place *place;
     int n = 0;
-    for (int i = 0; n < room && (place = tern_place_at(i)); i++)
+    for (int i = 0; n < capacity && (place = tern_place_at(i)); i++)
         if (atomic_load_explicit(&place->is_open, memory_order_acquire)) {
             tern_graph *graph = tern_thread.random ? NULL : tern_capture_of(place);
             notes[n] = (tern_rng_note){place, graph, rng_state_of(place)};

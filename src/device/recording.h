@@ -8,7 +8,7 @@
 /* Something to run; what the work points to follows it in memory. */
 typedef struct tern_graph_node {
     tern_work work;
-    max_align_t room[];
+    max_align_t data[];
 } tern_graph_node;
 
 typedef struct tern_refresh {
@@ -26,7 +26,7 @@ struct tern_graph {
     tern_place *place;
     tern_graph *next; /* of all graphs */
     tern_graph_node **nodes;
-    int64_t n_nodes, room;
+    int64_t n_nodes, capacity;
     bool recorded, failed; /* failed: what was recorded is of no use */
     bool faults;           /* some kernel reports faults */
     bool elsewhere;        /* while it was recorded the thread launched on other devices */
@@ -36,7 +36,7 @@ struct tern_graph {
     tern_refresh *refreshes;
     int n_refreshes;
     tern_block **held; /* from outside, used by nodes */
-    int64_t n_held, room_held;
+    int64_t n_held, held_capacity;
     tern_block **constants;
     int n_constants;
     tern_block *pool;               /* every block of it, by its `of_pool` */

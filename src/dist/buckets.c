@@ -48,7 +48,7 @@ static void reverse(tern_ddp *d)
 }
 
 /* Numbers that a slot takes in its bucket, so that the next one begins where vectors and products like it. */
-static int64_t room_of(const tern_ddp_slot *s)
+static int64_t padded_numel(const tern_ddp_slot *s)
 {
     const int64_t line = LINE / (int64_t)tern_dtype_size(tern_dtype_of(s->x));
     return (tern_numel(s->x) + line - 1) / line * line;
@@ -67,8 +67,8 @@ static void deal_out(tern_ddp *d, double limit)
         d->slots[i].bucket = d->n_buckets - 1;
         b->slots++;
         b->waiting++;
-        bytes +=
-            (double)room_of(&d->slots[i]) * (double)tern_dtype_size(tern_dtype_of(d->slots[i].x));
+        bytes += (double)padded_numel(&d->slots[i]) *
+                 (double)tern_dtype_size(tern_dtype_of(d->slots[i].x));
     }
 }
 
@@ -77,7 +77,7 @@ static tern_status make_bucket_views(tern_ddp_bucket *b, tern_ddp_slot *slots)
 {
     int64_t numel = 0, at = 0;
     for (int i = 0; i < b->slots; i++)
-        numel += room_of(&slots[i]);
+        numel += padded_numel(&slots[i]);
     b->flat = tern_keep(
         tern_zeros(TERN_SHAPE(numel), tern_dtype_of(slots[0].x), tern_device(slots[0].x)));
     if (!b->flat)
@@ -91,7 +91,7 @@ static tern_status make_bucket_views(tern_ddp_bucket *b, tern_ddp_slot *slots)
         s->hook = tern_register_post_accumulate_grad_hook(s->x, tern_ddp_arrived, s);
         if (!s->hook)
             return TERN_ERR_MEMORY;
-        at += room_of(s);
+        at += padded_numel(s);
     }
     return TERN_OK;
 }

@@ -127,7 +127,7 @@ struct tern_dist_work {
     int64_t at, piece;     /* of a large tensor */
     int phase;
     void *scratch; /* direct: what all have for this rank's part */
-    int *room;
+    int *integers;
 
     tern_status status;
     atomic_bool done;

@@ -309,7 +309,7 @@ void tern_dist_work_free(tern_dist_work *w)
     tern_dist_withdraw(w);
     tern_free(w->deeds);
     tern_free(w->scratch);
-    tern_free(w->room);
+    tern_free(w->integers);
     tern_free(w->headers);
     tern_free(w);
 }
@@ -330,9 +330,9 @@ tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label
                                  ? (w->count + (int64_t)size - 1) / (int64_t)size
                                  : DIST_DIRECT_PIECE / (int64_t)size + 1;
         w->scratch = tern_alloc((size_t)part * size * tern_dtype_size(w->dtype) + 1);
-        w->room = tern_alloc(sizeof *w->room * 4 * size);
+        w->integers = tern_alloc(sizeof *w->integers * 4 * size);
     }
-    if (!w->deeds || (headers && !w->headers) || (w->direct && (!w->scratch || !w->room))) {
+    if (!w->deeds || (headers && !w->headers) || (w->direct && (!w->scratch || !w->integers))) {
         tern_dist_work_free(w);
         return NULL;
     }

@@ -47,7 +47,7 @@ typedef struct tern_mpi_call {
     int op;        /* a tern_dist_op, but for the average */
     int root, tag;
     tern_mpi_comm comm;
-    int *room; /* four integers for each rank, until it is done */
+    int *integers; /* four integers for each rank, until it is done */
 } tern_mpi_call;
 
 typedef struct tern_mpi {

@@ -79,7 +79,7 @@ static tern_status place(tern_pipeline *p, const char *const *devices, const int
     return tern_dist_set_stages(p->sequential, p->begin, p->rank, p->n);
 }
 
-static bool make_room(tern_pipeline *p)
+static bool reserve(tern_pipeline *p)
 {
     const size_t n = (size_t)p->n, m = (size_t)p->micro_batches;
     p->begin = tern_alloc(sizeof *p->begin * (n + 1));
@@ -137,7 +137,7 @@ tern_pipeline *tern_dist_pipeline(tern_module *sequential, const char *const *de
     p->micro_batches = o.micro_batches ? o.micro_batches : n;
     p->schedule = o.schedule;
     p->no_scale_grads = o.no_scale_grads;
-    if (!make_room(p) || split(p, o.split) != TERN_OK || place(p, devices, o.ranks) != TERN_OK) {
+    if (!reserve(p) || split(p, o.split) != TERN_OK || place(p, devices, o.ranks) != TERN_OK) {
         tern_dist_pipeline_free(p);
         return NULL;
     }

@@ -33,7 +33,7 @@ struct tern_pipeline {
     int *rank;
     tern_stage_run *run;
     tern_dist_work **sent; /* what was sent in a step */
-    int n_sent, room;
+    int n_sent, capacity;
 };
 
 /* ---- stage_message.c: between stages ------------------------------------------------------------------- */

@@ -82,7 +82,7 @@ static void forget_all(tern_replicas *r)
     r->devices = r->copied = 0;
 }
 
-static tern_status make_room(tern_replicas *r, int n)
+static tern_status reserve(tern_replicas *r, int n)
 {
     if (r->devices == n && r->copied == r->count)
         return TERN_OK;
@@ -217,7 +217,7 @@ tern_status tern_replicas_send(tern_replicas *r, const char *const *device, cons
             devices[all.n] = device[i];
             who[all.n++] = i;
         }
-    TERN_TRY(make_room(r, n));
+    TERN_TRY(reserve(r, n));
     if (all.n == 0 || r->count == 0)
         return TERN_OK;
     for (int t = 0; t < all.n; t++)

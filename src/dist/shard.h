@@ -66,7 +66,7 @@ typedef struct tern_shard_pass {
 
 typedef struct tern_shard_units {
     tern_shard_unit **units; /* held */
-    int n, room;
+    int n, capacity;
 } tern_shard_units;
 
 struct tern_shard_unit {

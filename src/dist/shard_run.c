@@ -218,10 +218,10 @@ static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
 {
     tern_shape padded = s->shape;
     padded.dims[0] = s->each * tern_dist_get_world_size(u->mesh->group);
-    tern_tensor *room =
+    tern_tensor *rows =
         tern_empty(padded, u->param_dtype ? u->param_dtype : tern_dtype_of(s->bucket_view),
                    tern_device(s->bucket_view));
-    return room ? tern_storage_view(room, s->shape, NULL, 0) : NULL;
+    return rows ? tern_storage_view(rows, s->shape, NULL, 0) : NULL;
 }
 
 /* They are there for the next forward too; graphs of those before keep theirs. */
@@ -442,13 +442,13 @@ static tern_status run_whole(tern_shard_pass *p, tern_module_run run, tern_tenso
 
 static tern_status add_to(tern_shard_units *list, tern_shard_unit *u)
 {
-    if (list->n == list->room) {
-        const int room = list->room ? 2 * list->room : 16;
-        tern_shard_unit **grown = tern_grow(list->units, sizeof *grown * (size_t)room);
+    if (list->n == list->capacity) {
+        const int capacity = list->capacity ? 2 * list->capacity : 16;
+        tern_shard_unit **grown = tern_grow(list->units, sizeof *grown * (size_t)capacity);
         if (!grown)
             return TERN_ERR_MEMORY;
         list->units = grown;
-        list->room = room;
+        list->capacity = capacity;
     }
     tern_shard_hold(u);
     list->units[list->n++] = u;
@@ -462,7 +462,7 @@ static void end_forward(tern_shard_unit *root)
     forget_prefetched(&root->plan);
     forget_prefetched(&root->order);
     root->plan = root->order;
-    root->order = (tern_shard_units){old.units, 0, old.room};
+    root->order = (tern_shard_units){old.units, 0, old.capacity};
     for (int i = 0; i < old.n; i++)
         tern_shard_drop(old.units[i]);
 }

@@ -61,7 +61,7 @@ static bool next_call(const tern_dist_work *w, tern_mpi_call *call)
                             .root = w->root,
                             .tag = FIRST_TAG + w->tag,
                             .comm = w->group->data,
-                            .room = w->room};
+                            .integers = w->integers};
     if (w->dtype == TERN_BOOL) {
         call->dtype = TERN_U8;
         call->op = (int)tern_dist_bits_of(w->op);

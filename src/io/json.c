@@ -10,7 +10,7 @@ typedef struct walk {
     const io_json *json;
     size_t at;
     char *key; /* memory for names */
-    size_t room;
+    size_t capacity;
 } walk;
 
 static tern_status bad(const walk *w, const char *what)
@@ -65,12 +65,12 @@ static tern_status read_key(walk *w, io_member *m)
     size_t begin = w->at;
     TERN_TRY(pass_text(w, &plain));
     size_t n = w->at - begin;
-    if (n > w->room) {
+    if (n > w->capacity) {
         char *key = tern_grow(w->key, 2 * n);
         if (!key)
             return TERN_ERR_MEMORY;
         w->key = key;
-        w->room = 2 * n;
+        w->capacity = 2 * n;
     }
     m->key = w->key;
     if (plain) {

@@ -50,7 +50,7 @@ static bool pass_word(npy *h, const char *word)
 }
 
 /* A text in quotes, without escapes, into to. */
-static bool read_text(npy *h, char *to, size_t room)
+static bool read_text(npy *h, char *to, size_t capacity)
 {
     skip_blanks(h);
     char quote = h->at < h->end ? *h->at : '\0';
@@ -60,7 +60,7 @@ static bool read_text(npy *h, char *to, size_t room)
     while (h->at < h->end && *h->at != quote && *h->at != '\\')
         h->at++;
     size_t n = (size_t)(h->at - begin);
-    if (h->at >= h->end || *h->at != quote || n >= room)
+    if (h->at >= h->end || *h->at != quote || n >= capacity)
         return false;
     memcpy(to, begin, n);
     to[n] = '\0';

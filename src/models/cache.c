@@ -154,7 +154,7 @@ tern_status models_cache_advance(tern_kv_cache *cache, int64_t places)
 /* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to new
  * room where that is not 0. With a window no more than its keys are kept. */
 typedef struct plan {
-    int64_t from, kept, at, room;
+    int64_t from, kept, at, capacity;
 } plan;
 
 static plan plan_of(const tern_kv_cache *cache, const rows *r, int64_t window, int64_t n)
@@ -167,9 +167,9 @@ static plan plan_of(const tern_kv_cache *cache, const rows *r, int64_t window, i
     if (r->x[0] && r->used + n <= tern_size(r->x[0], 2))
         return p;
     p.at = p.kept;
-    p.room = window                        ? p.kept + n + window
-             : p.kept + n <= cache->places ? cache->places
-                                           : 2 * (p.kept + n);
+    p.capacity = window                        ? p.kept + n + window
+                 : p.kept + n <= cache->places ? cache->places
+                                               : 2 * (p.kept + n);
     return p;
 }
 
@@ -177,9 +177,9 @@ static tern_tensor *extend(rows *r, int which, const plan *p, tern_tensor *x)
 {
     tern_tensor *old = r->x[which];
     int64_t n = tern_size(x, 2);
-    if (p->room) {
+    if (p->capacity) {
         tern_shape shape = tern_shape_of(x);
-        shape.dims[2] = p->room;
+        shape.dims[2] = p->capacity;
         tern_tensor *wide = tern_empty(shape, tern_dtype_of(x), tern_device(x));
         if (!wide || (p->kept && !tern_copy_(tern_narrow(wide, 2, 0, p->kept),
                                              tern_narrow(old, 2, p->from, p->kept))))

@@ -32,8 +32,8 @@ int64_t models_past(const tern_model_inputs *in)
 
 int64_t models_reach(const tern_model_inputs *in, int64_t places)
 {
-    int64_t room = models_cache_static(in->cache);
-    return room ? room : models_past(in) + places;
+    int64_t capacity = models_cache_static(in->cache);
+    return capacity ? capacity : models_past(in) + places;
 }
 
 /* The number of its sequence for each place of a packed row, (T): how many ends are before it. */
@@ -86,11 +86,11 @@ static tern_tensor * and (tern_tensor * a, tern_tensor *b)
 tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal,
                         tern_tensor **mask)
 {
-    int64_t queries = tern_size(x, 1), room = models_cache_static(in->cache);
-    int64_t keys = room ? room : queries + models_past(in);
+    int64_t queries = tern_size(x, 1), capacity = models_cache_static(in->cache);
+    int64_t keys = capacity ? capacity : queries + models_past(in);
     tern_tensor *given = in->attention_mask, *packed = NULL;
     *mask = NULL;
-    if (!given && !in->cu_seqlens && !room)
+    if (!given && !in->cu_seqlens && !capacity)
         return TERN_OK;
     if (given && tern_size(given, 1) != keys)
         return tern_fail(TERN_ERR_SHAPE,
@@ -111,7 +111,7 @@ tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal
         if (!given)
             return tern_last_status();
     }
-    tern_tensor *before = room                    ? models_cache_mask(in->cache, 0)
+    tern_tensor *before = capacity                ? models_cache_mask(in->cache, 0)
                           : causal && queries > 1 ? models_causal(queries, keys, tern_device(x))
                                                   : NULL;
     *mask = and(and(given, packed), before);

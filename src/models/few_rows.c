@@ -321,17 +321,18 @@ static void round_rows(product *p)
     const int64_t size = block_of(p), blocks = size ? p->rows * p->ins / size : 0;
     if (!size)
         return;
-    float *room = malloc((size_t)blocks * 2 * sizeof *room + (size_t)(p->rows * p->ins) * 2);
-    int16_t *whole = room ? (int16_t *)(void *)(room + 2 * blocks) : NULL;
-    for (int64_t b = 0; room && b < blocks; b++)
-        if (!round_block(p->x + b * size, size, whole + b * size, room + b, room + blocks + b)) {
-            free(room);
+    float *scratch = malloc((size_t)blocks * 2 * sizeof *scratch + (size_t)(p->rows * p->ins) * 2);
+    int16_t *whole = scratch ? (int16_t *)(void *)(scratch + 2 * blocks) : NULL;
+    for (int64_t b = 0; scratch && b < blocks; b++)
+        if (!round_block(p->x + b * size, size, whole + b * size, scratch + b,
+                         scratch + blocks + b)) {
+            free(scratch);
             return;
         }
     p->block = size;
     p->whole = whole;
-    p->steps = room;
-    p->eighths = room ? room + blocks : NULL;
+    p->steps = scratch;
+    p->eighths = scratch ? scratch + blocks : NULL;
 }
 
 WIDE static void tiles_of(const product *p, int64_t o)
@@ -421,15 +422,15 @@ static void multiply(product *p, bool whole)
 static bool multiply_bf16(product *p, uint16_t *y, const uint16_t *x)
 {
     const int64_t given = p->rows * p->ins, made = p->rows * p->outs;
-    float *room = malloc((size_t)(given + made) * sizeof *room);
-    if (!room)
+    float *scratch = malloc((size_t)(given + made) * sizeof *scratch);
+    if (!scratch)
         return false;
-    from_bf16(room, x, given);
-    p->x = room;
-    p->y = room + given;
+    from_bf16(scratch, x, given);
+    p->x = scratch;
+    p->y = scratch + given;
     multiply(p, true);
     to_bf16(y, p->y, made);
-    free(room);
+    free(scratch);
     return true;
 }
 #endif

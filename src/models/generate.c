@@ -204,9 +204,9 @@ static tern_tensor *rows_of(models_generation *g, tern_tensor *ids)
 {
     bool *done = calloc((size_t)tern_size(ids, 0) + 1, sizeof *done), stop = false;
     tern_status status = done ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
-    int64_t most = g->o->max_new_tokens, room = g->m->c.places - tern_size(ids, 1);
-    if (g->m->kind->learned && most > room)
-        most = room;
+    int64_t most = g->o->max_new_tokens, places = g->m->c.places - tern_size(ids, 1);
+    if (g->m->kind->learned && most > places)
+        most = places;
     tern_keep(ids);
     for (int64_t i = 0; status == TERN_OK && !stop && i < most; i++)
         status = step(g, &ids, i, done, &stop);

@@ -14,9 +14,9 @@ enum { SUMS = 2 };
  * tensors' sums share one allocation. */
 static tern_status prepare(const tern_optimizer *o, tern_optim_batch *b)
 {
-    int64_t room = 2 * tern_foreach_chunks(b->table) + b->count;
+    int64_t n_sums = 2 * tern_foreach_chunks(b->table) + b->count;
     tern_tensor *sums =
-        tern_empty(TERN_SHAPE(room), tern_dtype_of(b->values), tern_device(b->values));
+        tern_empty(TERN_SHAPE(n_sums), tern_dtype_of(b->values), tern_device(b->values));
     (void)o;
     for (int i = 0; i < b->count; i++) {
         int64_t from = 2 * tern_foreach_first_chunk(b->table, i) + i;

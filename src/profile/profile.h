@@ -35,10 +35,10 @@ enum { TERN_MAKER_BITS = 40 };
 struct tern_profiler {
     tern_profiler_options options;
     tern_event *events;
-    int64_t n, room, lost;
+    int64_t n, capacity, lost;
     int64_t run; /* the number of the start, for threads to tell old spans from new */
     char **texts;
-    size_t n_texts, text_room; /* a table by hash */
+    size_t n_texts, text_capacity; /* a table by hash */
     tern_event_clock clocks[TERN_MOST_CLOCKS];
     int n_clocks;
     struct timespec zero;

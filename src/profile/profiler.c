@@ -25,24 +25,24 @@ static int64_t now(const tern_profiler *p)
 
 const char *tern_profile_text(tern_profiler *p, const char *text)
 {
-    if (2 * (p->n_texts + 1) > p->text_room) {
-        size_t room = p->text_room ? 2 * p->text_room : 256;
-        char **grown = tern_alloc(room * sizeof *grown);
+    if (2 * (p->n_texts + 1) > p->text_capacity) {
+        size_t capacity = p->text_capacity ? 2 * p->text_capacity : 256;
+        char **grown = tern_alloc(capacity * sizeof *grown);
         if (!grown)
             return "";
-        for (size_t i = 0; i < p->text_room; i++)
+        for (size_t i = 0; i < p->text_capacity; i++)
             if (p->texts[i]) {
-                size_t k = tern_hash(TERN_HASH_SEED, p->texts[i], strlen(p->texts[i])) % room;
+                size_t k = tern_hash(TERN_HASH_SEED, p->texts[i], strlen(p->texts[i])) % capacity;
                 while (grown[k])
-                    k = (k + 1) % room;
+                    k = (k + 1) % capacity;
                 grown[k] = p->texts[i];
             }
         tern_free(p->texts);
         p->texts = grown;
-        p->text_room = room;
+        p->text_capacity = capacity;
     }
-    size_t length = strlen(text), k = tern_hash(TERN_HASH_SEED, text, length) % p->text_room;
-    for (; p->texts[k]; k = (k + 1) % p->text_room)
+    size_t length = strlen(text), k = tern_hash(TERN_HASH_SEED, text, length) % p->text_capacity;
+    for (; p->texts[k]; k = (k + 1) % p->text_capacity)
         if (strcmp(p->texts[k], text) == 0)
             return p->texts[k];
     char *copy = tern_alloc(length + 1);
@@ -56,13 +56,13 @@ const char *tern_profile_text(tern_profiler *p, const char *text)
 /* A new event of this thread; NULL where there is no room. With the lock held. */
 static tern_event *add(tern_profiler *p, int kind, const char *name)
 {
-    if (p->n == p->room && p->n < p->options.most) {
-        int64_t room = p->room ? 2 * p->room : 1024;
-        tern_event *grown = tern_grow(p->events, sizeof *grown * (size_t)room);
+    if (p->n == p->capacity && p->n < p->options.most) {
+        int64_t capacity = p->capacity ? 2 * p->capacity : 1024;
+        tern_event *grown = tern_grow(p->events, sizeof *grown * (size_t)capacity);
         p->events = grown ? grown : p->events;
-        p->room = grown ? room : p->room;
+        p->capacity = grown ? capacity : p->capacity;
     }
-    if (p->n == p->room || p->n >= p->options.most) {
+    if (p->n == p->capacity || p->n >= p->options.most) {
         p->lost++;
         return NULL;
     }
@@ -365,7 +365,7 @@ void tern_profiler_free(tern_profiler *p)
     pthread_mutex_unlock(&lock);
     if (mine)
         tern_profiler_stop(p);
-    for (size_t i = 0; i < p->text_room; i++)
+    for (size_t i = 0; i < p->text_capacity; i++)
         tern_free(p->texts[i]);
     tern_free(p->texts);
     tern_free(p->events);

@@ -60,13 +60,13 @@ static void add_memory(const tern_profiler *p, sums *s)
 }
 
 /* The row of the event; one of a table by hash, made where there is none. */
-static tern_profiler_row *row_of(tern_profiler_row *rows, int64_t *n, int64_t *table, size_t room,
-                                 const tern_event *e, bool by_module)
+static tern_profiler_row *row_of(tern_profiler_row *rows, int64_t *n, int64_t *table,
+                                 size_t capacity, const tern_event *e, bool by_module)
 {
     const char *path = by_module ? e->path : NULL;
     uint64_t hash = ((uint64_t)(uintptr_t)e->name * 31 + (uint64_t)(uintptr_t)path) *
                     UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t k = (size_t)(hash >> 20) % room;; k = (k + 1) % room) {
+    for (size_t k = (size_t)(hash >> 20) % capacity;; k = (k + 1) % capacity) {
         if (table[k] == 0) {
             rows[*n] = (tern_profiler_row){.name = e->name, .module = path};
             table[k] = ++*n;
@@ -79,9 +79,9 @@ static tern_profiler_row *row_of(tern_profiler_row *rows, int64_t *n, int64_t *t
 
 int64_t tern_profile_rows(tern_profiler *p, bool by_module, tern_profiler_row **rows)
 {
-    size_t most = (size_t)p->n + 1, room = 2 * most;
+    size_t most = (size_t)p->n + 1, capacity = 2 * most;
     sums *s = tern_alloc(sizeof *s * most);
-    int64_t *table = tern_alloc(sizeof *table * room), n = 0;
+    int64_t *table = tern_alloc(sizeof *table * capacity), n = 0;
     *rows = tern_alloc(sizeof **rows * most);
     if (!s || !table || !*rows) {
         tern_free(s), tern_free(table), tern_free(*rows);
@@ -94,7 +94,7 @@ int64_t tern_profile_rows(tern_profiler *p, bool by_module, tern_profiler_row **
         bool own = e->kind == TERN_SPAN_WORK && !e->outer && e->done;
         if (e->kind == TERN_EVENT_MEMORY || (e->kind == TERN_SPAN_WORK && !own))
             continue;
-        tern_profiler_row *row = row_of(*rows, &n, table, room, e, by_module);
+        tern_profiler_row *row = row_of(*rows, &n, table, capacity, e, by_module);
         row->calls++;
         row->host_ns += e->end - e->begin;
         row->self_host_ns += e->end - e->begin - s[i].inner_host_ns;

@@ -67,11 +67,11 @@ tern_status tern_report_write_rows(tern_report *r, int64_t limit)
     if (!next_step(r, limit, &step, &time))
         return TERN_OK;
     if (r->columns != r->n_series) {
-        size_t room = strlen(r->csv_path) + 5;
-        char *path = malloc(room);
+        size_t capacity = strlen(r->csv_path) + 5;
+        char *path = malloc(capacity);
         if (!path)
             return tern_fail(TERN_ERR_MEMORY, "tern_report_step: out of memory");
-        snprintf(path, room, "%s.new", r->csv_path);
+        snprintf(path, capacity, "%s.new", r->csv_path);
         tern_status status = write_again(r, limit, path);
         free(path);
         return status;

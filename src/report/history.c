@@ -70,10 +70,10 @@ tern_status tern_report_read_rows(tern_report *r)
     if (!file)
         return errno == ENOENT ? TERN_OK : tern_report_io(function, r->csv_path);
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     tern_status status = TERN_OK;
     int number = 0;
-    for (ssize_t n; status == TERN_OK && (n = getline(&line, &room, file)) > 0;) {
+    for (ssize_t n; status == TERN_OK && (n = getline(&line, &capacity, file)) > 0;) {
         bool whole = line[n - 1] == '\n';
         line[n - whole] = '\0';
         number++;

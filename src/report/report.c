@@ -33,10 +33,10 @@ static tern_status given(const void *report, const char *function)
 
 static char *join(const char *folder, const char *name)
 {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(room);
+    size_t capacity = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(capacity);
     if (path)
-        snprintf(path, room, "%s/%s", folder, name);
+        snprintf(path, capacity, "%s/%s", folder, name);
     return path;
 }
 

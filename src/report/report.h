@@ -14,7 +14,7 @@ typedef struct tern_report_point {
 typedef struct tern_report_series {
     char *name;
     tern_report_point *points;
-    int64_t n, room;
+    int64_t n, capacity;
     int64_t written; /* of its points, those in the rows of the file */
     bool compared;
     double reference;

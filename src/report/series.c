@@ -20,13 +20,13 @@ tern_report_series *tern_report_series_of(tern_report *r, const char *name)
 
 bool tern_report_add_point(tern_report_series *s, tern_report_point point)
 {
-    if (s->n == s->room) {
-        int64_t room = s->room ? 2 * s->room : 64;
-        tern_report_point *grown = realloc(s->points, sizeof *grown * (size_t)room);
+    if (s->n == s->capacity) {
+        int64_t capacity = s->capacity ? 2 * s->capacity : 64;
+        tern_report_point *grown = realloc(s->points, sizeof *grown * (size_t)capacity);
         if (!grown)
             return false;
         s->points = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->points[s->n++] = point;
     return true;

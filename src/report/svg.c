@@ -92,11 +92,11 @@ static void put_curve(FILE *file, const tern_report_series *s, const axis *x, co
 
 static FILE *open_svg(const tern_report *r, const char *name, char **path)
 {
-    size_t room = strlen(r->folder) + strlen(name) + 8;
-    if (!(*path = malloc(room)))
+    size_t capacity = strlen(r->folder) + strlen(name) + 8;
+    if (!(*path = malloc(capacity)))
         return NULL;
-    int at = snprintf(*path, room, "%s/", r->folder);
-    snprintf(*path + at, room - (size_t)at, "%s.svg", name);
+    int at = snprintf(*path, capacity, "%s/", r->folder);
+    snprintf(*path + at, capacity - (size_t)at, "%s.svg", name);
     for (char *c = *path + at; *c; c++)
         if (*c == '/' || *c == ' ' || *c == ':')
             *c = '_';

@@ -87,10 +87,10 @@ tern_status tern_report_open_events(tern_report *r)
     static const char version[] = "brain.Event:2";
     char host[128] = "localhost";
     gethostname(host, sizeof host - 1);
-    size_t room = strlen(r->folder) + sizeof host + 64;
-    if (!(r->events_path = malloc(room)))
+    size_t capacity = strlen(r->folder) + sizeof host + 64;
+    if (!(r->events_path = malloc(capacity)))
         return tern_fail(TERN_ERR_MEMORY, "tern_report_new: out of memory");
-    snprintf(r->events_path, room, "%s/events.out.tfevents.%lld.%s", r->folder,
+    snprintf(r->events_path, capacity, "%s/events.out.tfevents.%lld.%s", r->folder,
              (long long)time(NULL), host);
     if (!(r->events = fopen(r->events_path, "wb")))
         return tern_report_io("tern_report_new", r->events_path);
@@ -103,10 +103,10 @@ tern_status tern_report_open_events(tern_report *r)
 tern_status tern_report_write_event(tern_report *r, const char *name, int64_t step, double value)
 {
     size_t length = strlen(name);
-    unsigned char *room = malloc(3 * (length + 64));
-    if (!room)
+    unsigned char *buffer = malloc(3 * (length + 64));
+    if (!buffer)
         return tern_fail(TERN_ERR_MEMORY, "tern_report_value: out of memory");
-    unsigned char *one = room, *summary = room + length + 64, *event = summary + length + 64;
+    unsigned char *one = buffer, *summary = buffer + length + 64, *event = summary + length + 64;
     union {
         float value;
         uint32_t bits;
@@ -118,6 +118,6 @@ tern_status tern_report_write_event(tern_report *r, const char *name, int64_t st
     size_t at = put_when(event, step);
     at += put_bytes(event + at, 0x2a, summary, n);
     tern_status status = put_record(r, event, at);
-    free(room);
+    free(buffer);
     return status;
 }

@@ -203,18 +203,18 @@ static void add_suffix(printer *p, size_t *line, const char *suffix)
 }
 
 /* "slice_backward" as SliceBackwardBackward0; a write through a view is CopySlices. */
-static void name_node(const char *op, char *name, size_t room)
+static void name_node(const char *op, char *name, size_t capacity)
 {
     size_t n = 0;
     bool up = true;
-    for (; *op && n + 1 < room; op++) {
+    for (; *op && n + 1 < capacity; op++) {
         if (*op != '_')
             name[n++] = (char)(up ? toupper((unsigned char)*op) : *op);
         up = *op == '_';
     }
     name[n] = '\0';
     if (strcmp(name, "CopySlices") != 0)
-        snprintf(name + n, room - n, "Backward0");
+        snprintf(name + n, capacity - n, "Backward0");
 }
 
 static void add_suffixes(printer *p)

@@ -8,7 +8,7 @@
 
 static size_t place_of(const tern_tracing *t, const tern_tensor *x)
 {
-    return (size_t)((uintptr_t)x >> 4) * 0x9e3779b9u & (size_t)(t->table_room - 1);
+    return (size_t)((uintptr_t)x >> 4) * 0x9e3779b9u & (size_t)(t->table_capacity - 1);
 }
 
 static void enter(tern_tracing *t, int value)
@@ -16,29 +16,29 @@ static void enter(tern_tracing *t, int value)
     const tern_tensor *x = t->values[value].tensor;
     size_t i = place_of(t, x);
     while (t->table[i] && t->values[t->table[i] - 1].tensor != x)
-        i = (i + 1) & (size_t)(t->table_room - 1);
+        i = (i + 1) & (size_t)(t->table_capacity - 1);
     t->table[i] = value + 1;
 }
 
 /* Room for one more value. */
-static tern_status make_room(tern_tracing *t)
+static tern_status reserve(tern_tracing *t)
 {
-    if (t->n_values == t->values_room) {
-        int room = t->values_room ? 2 * t->values_room : 64;
-        void *more = tern_grow(t->values, sizeof *t->values * (size_t)room);
+    if (t->n_values == t->values_capacity) {
+        int capacity = t->values_capacity ? 2 * t->values_capacity : 64;
+        void *more = tern_grow(t->values, sizeof *t->values * (size_t)capacity);
         if (!more)
             return TERN_ERR_MEMORY;
         t->values = more;
-        t->values_room = room;
+        t->values_capacity = capacity;
     }
-    if (2 * (t->n_values + 1) > t->table_room) {
-        int room = t->table_room ? 2 * t->table_room : 128;
-        int *table = tern_alloc(sizeof *table * (size_t)room);
+    if (2 * (t->n_values + 1) > t->table_capacity) {
+        int capacity = t->table_capacity ? 2 * t->table_capacity : 128;
+        int *table = tern_alloc(sizeof *table * (size_t)capacity);
         if (!table)
             return TERN_ERR_MEMORY;
         tern_free(t->table);
         t->table = table;
-        t->table_room = room;
+        t->table_capacity = capacity;
         for (int v = 0; v < t->n_values; v++) /* of one tensor the last is found */
             enter(t, v);
     }
@@ -47,7 +47,7 @@ static tern_status make_room(tern_tracing *t)
 
 static int add(tern_tracing *t, tern_tensor *x, tern_traced_source source, bool follows)
 {
-    if (make_room(t) != TERN_OK)
+    if (reserve(t) != TERN_OK)
         return -1;
     t->values[t->n_values] = (tern_traced_value){.tensor = tern_keep(x),
                                                  .version = tern_tensor_version(x),
@@ -79,8 +79,8 @@ static int find_alias(const tern_tracing *t, const tern_tensor *x, bool *shares)
 static int known(const tern_tracing *t, const tern_tensor *x)
 {
     bool shares;
-    if (t->table_room)
-        for (size_t i = place_of(t, x); t->table[i]; i = (i + 1) & (size_t)(t->table_room - 1))
+    if (t->table_capacity)
+        for (size_t i = place_of(t, x); t->table[i]; i = (i + 1) & (size_t)(t->table_capacity - 1))
             if (t->values[t->table[i] - 1].tensor == x)
                 return t->table[i] - 1;
     int alias = find_alias(t, x, &shares);
@@ -119,13 +119,13 @@ tern_status tern_trace_check(const tern_tracing *t, const char *function)
 
 static tern_traced_call *new_call(tern_tracing *t, const tern_call *call, size_t bytes)
 {
-    if (t->n_calls == t->calls_room) {
-        int room = t->calls_room ? 2 * t->calls_room : 64;
-        void *more = tern_grow(t->calls, sizeof *t->calls * (size_t)room);
+    if (t->n_calls == t->calls_capacity) {
+        int capacity = t->calls_capacity ? 2 * t->calls_capacity : 64;
+        void *more = tern_grow(t->calls, sizeof *t->calls * (size_t)capacity);
         if (!more)
             return NULL;
         t->calls = more;
-        t->calls_room = room;
+        t->calls_capacity = capacity;
     }
     size_t at = (bytes + sizeof(int) - 1) / sizeof(int) * sizeof(int);
     char *block = tern_alloc(at + sizeof(int) * (size_t)(call->n_in + call->n_out));

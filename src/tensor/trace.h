@@ -104,9 +104,10 @@ typedef struct tern_traced_call {
 typedef struct tern_tracing {
     tern_traced_call *calls;
     tern_traced_value *values;
-    int n_calls, n_values, calls_room, values_room;
-    int *table; /* of table_room: a value and one more, 0: free; found by the tensor's address */
-    int table_room;
+    int n_calls, n_values, calls_capacity, values_capacity;
+    int *
+        table; /* of table_capacity: a value and one more, 0: free; found by the tensor's address */
+    int table_capacity;
     struct tern_tracing *outer; /* while it runs */
 } tern_tracing;
 

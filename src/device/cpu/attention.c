@@ -24,11 +24,12 @@ static tern_status attention(tern_place *place, const tern_attention *a, bool *t
     static _Atomic(void *) found;
     int parts = tern_parallel_parts(b->count[0] * b->count[1] * b->queries * b->keys *
                                     (a->width + a->value_width) / TERN_CPU_PER_OPERATION);
-    int64_t part_room = TERN_ATTENTION_LANES *
-                        (TERN_ATTENTION_PANELS * (a->width + a->value_width) + TERN_ATTENTION_KEYS);
-    tern_block *room = tern_block_alloc(place, (size_t)(part_room * parts) * sizeof(float),
-                                        "tern_scaled_dot_product_attention");
-    if (!room)
+    int64_t part_scratch =
+        TERN_ATTENTION_LANES *
+        (TERN_ATTENTION_PANELS * (a->width + a->value_width) + TERN_ATTENTION_KEYS);
+    tern_block *scratch = tern_block_alloc(place, (size_t)(part_scratch * parts) * sizeof(float),
+                                           "tern_scaled_dot_product_attention");
+    if (!scratch)
         return tern_last_status();
     tern_host_attention g = {.count = {b->count[0], b->count[1]},
                              .queries = b->queries,
@@ -47,10 +48,10 @@ static tern_status attention(tern_place *place, const tern_attention *a, bool *t
                              .out = tern_cpu_matrix(&a->out, sizeof(float)),
                              .sums = tern_cpu_at(&a->sums),
                              .mask = tern_cpu_at(&a->mask),
-                             .room = room->buffer.host,
-                             .part_room = part_room};
+                             .scratch = scratch->buffer.host,
+                             .part_scratch = part_scratch};
     tern_status status = tern_cpu_run_product(place, &found, "attention", TERN_F32, &g, parts);
-    tern_block_free(room);
+    tern_block_free(scratch);
     return status;
 }
 

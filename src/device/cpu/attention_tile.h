@@ -179,8 +179,8 @@ KERNEL1(attention_f32, (IN, tern_host_attention, g))
 {
     const idx block = TERN_ATTENTION_PANELS * PANEL, queries = (idx)g->queries;
     const idx blocks = (queries + block - 1) / block;
-    f32 *room = g->room + (idx)tern_g.part * (idx)g->part_room;
-    f32 *s = room + TERN_ATTENTION_PANELS * (idx)(g->width + g->value_width) * PANEL;
+    f32 *scratch = g->scratch + (idx)tern_g.part * (idx)g->part_scratch;
+    f32 *s = scratch + TERN_ATTENTION_PANELS * (idx)(g->width + g->value_width) * PANEL;
     GROUPS (u, g->count[0] * g->count[1] * blocks) {
         attention_panel panels[TERN_ATTENTION_PANELS];
         idx stack = u / blocks, b0 = stack / (idx)g->count[1], b1 = stack % (idx)g->count[1];
@@ -192,7 +192,7 @@ KERNEL1(attention_f32, (IN, tern_host_attention, g))
         const f32 *v = (const f32 *)g->v.data + b0 * g->v.batch[0] + b1 * g->v.batch[1];
         f32 *out = (f32 *)(uintptr_t)g->out.data + b0 * g->out.batch[0] + b1 * g->out.batch[1];
         for (idx i = first; i < end; i += PANEL, n++) {
-            f32 *own = room + n * (idx)(g->width + g->value_width) * PANEL;
+            f32 *own = scratch + n * (idx)(g->width + g->value_width) * PANEL;
             panels[n].q = own;
             panels[n].o = own + (idx)g->width * PANEL;
             panels[n].first = i;

@@ -53,18 +53,18 @@ static void shape_of(const tern_convolution *c, tern_host_conv_few *g)
     int64_t phase = rounded((g->window[1] - 1) * g->dilation[1] / g->stride[1] + g->y_row);
     g->x_row = phase * g->stride[1];
     /* sums, x with what a register reads behind it, dy */
-    g->part_room = rounded(g->o * taps_of(s)) + g->c * g->x_rows * g->x_row + 2 * LANES;
+    g->part_scratch = rounded(g->o * taps_of(s)) + g->c * g->x_rows * g->x_row + 2 * LANES;
     if (c->pass == TERN_CONV_WEIGHT)
-        g->part_room += g->o * g->y_rows * g->y_row;
+        g->part_scratch += g->o * g->y_rows * g->y_row;
 }
 
-void tern_cpu_sum_parts(const float *room, int64_t part_room, int parts, int64_t numbers,
+void tern_cpu_sum_parts(const float *scratch, int64_t part_scratch, int parts, int64_t numbers,
                         float *out)
 {
-    memcpy(out, room, (size_t)numbers * sizeof *out);
+    memcpy(out, scratch, (size_t)numbers * sizeof *out);
     for (int p = 1; p < parts; p++)
         for (int64_t i = 0; i < numbers; i++)
-            out[i] += room[p * part_room + i];
+            out[i] += scratch[p * part_scratch + i];
 }
 
 tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken)
@@ -81,15 +81,15 @@ tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool
     int parts =
         tern_parallel_parts(c->shape->n * numbers * g.out[0] * g.out[1] / TERN_CPU_PER_OPERATION);
     parts = parts < g.groups ? parts : (int)g.groups;
-    tern_block *room =
-        tern_block_alloc(place, (size_t)(g.part_room * parts) * sizeof(float), "tern_convolution");
-    if (!room)
+    tern_block *scratch = tern_block_alloc(place, (size_t)(g.part_scratch * parts) * sizeof(float),
+                                           "tern_convolution");
+    if (!scratch)
         return tern_last_status();
-    g.room = room->buffer.host;
+    g.scratch = scratch->buffer.host;
     tern_status status = tern_cpu_run_product(
         place, &found[sums], sums ? "conv_weight" : "conv_forward", TERN_F32, &g, parts);
     if (sums && status == TERN_OK)
-        tern_cpu_sum_parts(g.room, g.part_room, parts, numbers, tern_cpu_at(&c->weight));
-    tern_block_free(room);
+        tern_cpu_sum_parts(g.scratch, g.part_scratch, parts, numbers, tern_cpu_at(&c->weight));
+    tern_block_free(scratch);
     return status;
 }

@@ -138,7 +138,7 @@ static __attribute__((noinline)) void conv_strip(const tern_host_conv_few *g, co
 KERNEL1(conv_weight_f32, (IN, tern_host_conv_few, g))
 {
     const idx numbers = (idx)(g->o * g->c * g->window[0] * g->window[1]), most = (idx)g->y_rows;
-    f32 *sums = g->room + (idx)tern_g.part * (idx)g->part_room, *x = sums + numbers;
+    f32 *sums = g->scratch + (idx)tern_g.part * (idx)g->part_scratch, *x = sums + numbers;
     f32 *dy = x + (idx)(g->c * g->x_rows * g->x_row);
     idx at[TERN_CONV_TAPS];
     conv_offsets(g, at);
@@ -198,7 +198,7 @@ static __attribute__((noinline)) void conv_outputs(const tern_host_conv_few *g, 
 KERNEL1(conv_forward_f32, (IN, tern_host_conv_few, g))
 {
     const idx area = (idx)(g->out[0] * g->out[1]);
-    f32 *x = g->room + (idx)tern_g.part * (idx)g->part_room;
+    f32 *x = g->scratch + (idx)tern_g.part * (idx)g->part_scratch;
     idx at[TERN_CONV_TAPS];
     conv_offsets(g, at);
     GROUPS (u, g->groups) {

@@ -45,18 +45,19 @@ tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, b
                           .window = s->window[2],
                           .back = c->pass == TERN_CONV_X,
                           .pitch = plane + PANEL}; /* columns do not share places of the caches */
-    g.part_room = (taps + 1) * g.pitch + (sums ? 2 * s->o * taps + (s->o + PANEL) * plane : 0);
+    g.part_scratch = (taps + 1) * g.pitch + (sums ? 2 * s->o * taps + (s->o + PANEL) * plane : 0);
     int parts = tern_parallel_parts(s->n * s->o * taps * plane / TERN_CPU_PER_OPERATION);
     parts = parts < s->n ? parts : (int)s->n;
-    tern_block *room =
-        tern_block_alloc(place, (size_t)(g.part_room * parts) * sizeof(float), "tern_convolution");
-    if (!room)
+    tern_block *scratch = tern_block_alloc(place, (size_t)(g.part_scratch * parts) * sizeof(float),
+                                           "tern_convolution");
+    if (!scratch)
         return tern_last_status();
-    g.room = room->buffer.host;
+    g.scratch = scratch->buffer.host;
     tern_status status = tern_cpu_run_product(
         place, &found[sums], sums ? "conv_halved_weight" : "conv_halved", TERN_F32, &g, parts);
     if (sums && status == TERN_OK)
-        tern_cpu_sum_parts(g.room, g.part_room, parts, s->o * taps, (float *)(uintptr_t)g.weight);
-    tern_block_free(room);
+        tern_cpu_sum_parts(g.scratch, g.part_scratch, parts, s->o * taps,
+                           (float *)(uintptr_t)g.weight);
+    tern_block_free(scratch);
     return status;
 }

@@ -78,7 +78,7 @@ KERNEL1(conv_halved_f32, (IN, tern_host_halved, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);
     const idx o = (idx)g->o, pitch = (idx)g->pitch;
-    f32 *columns = g->room + (idx)tern_g.part * (idx)g->part_room;
+    f32 *columns = g->scratch + (idx)tern_g.part * (idx)g->part_scratch;
     const finish_f32 f = {1, 0, NULL, HALVED_PANEL};
     GROUPS (u, g->n) {
         f32 *y = (f32 *)(uintptr_t)g->y + u * o * plane,
@@ -102,7 +102,7 @@ KERNEL1(conv_halved_weight_f32, (IN, tern_host_halved, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);
     const idx o = (idx)g->o;
-    f32 *sums = g->room + (idx)tern_g.part * (idx)g->part_room, *turned = sums + o * taps;
+    f32 *sums = g->scratch + (idx)tern_g.part * (idx)g->part_scratch, *turned = sums + o * taps;
     f32 *panels = turned + o * taps, *columns = panels + (o + HALVED_PANEL) * plane;
     finish_f32 f = {1, 0, NULL, o};
     GROUPS (u, g->n) {

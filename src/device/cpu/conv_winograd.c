@@ -68,7 +68,7 @@ static void cut(tern_host_winograd *g, bool sums)
 
 /* Registers are written and read whole, so there are LANES numbers more than needed; and what is read together does not
  * share places of the caches. */
-static void place_room(tern_host_winograd *g, bool sums)
+static void place_scratch(tern_host_winograd *g, bool sums)
 {
     int64_t weights = g->c * g->o, free;
     int64_t tiles =
@@ -78,14 +78,14 @@ static void place_room(tern_host_winograd *g, bool sums)
     g->u_step = weights + LANES;
     g->v_step = g->c * g->pitch + LANES;
     g->m_step = (sums ? g->strips.panel : g->o) * g->pitch + LANES; /* of sums: of a panel */
-    g->m_room = 16 * g->m_step * (sums ? (g->o + g->strips.panel - 1) / g->strips.panel : 1);
+    g->m_size = 16 * g->m_step * (sums ? (g->o + g->strips.panel - 1) / g->strips.panel : 1);
     g->line_step = rounded((g->strip + 1) * g->columns) + LANES;
     g->row = rounded(2 * g->columns) + 4 * LANES;
     g->sums = sums ? rounded(9 * weights) : 0;
     free = larger(rounded(9 * rounded(larger(g->c, g->o))) + LANES,
                   larger(4 * g->pitch + 4 * LANES, 8 * g->columns * LANES));
-    g->part_room = g->sums + 16 * (g->u_step + g->v_step) + g->m_room + 8 * g->line_step +
-                   (2 * g->strip + 3) * g->row + free;
+    g->part_scratch = g->sums + 16 * (g->u_step + g->v_step) + g->m_size + 8 * g->line_step +
+                      (2 * g->strip + 3) * g->row + free;
 }
 
 static void shape_of(const tern_convolution *c, tern_host_winograd *g)
@@ -121,23 +121,23 @@ tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c,
     if (sums && g.o <= g.strips.panel / 2) /* one register of it is enough */
         g.strips.panel /= 2;
     cut(&g, sums);
-    place_room(&g, sums);
+    place_scratch(&g, sums);
     int64_t numbers = 9 * g.c * g.o;
     int parts =
         tern_parallel_parts(g.n * numbers / 2 * g.out[0] * g.out[1] / TERN_CPU_PER_OPERATION);
     int64_t most = smaller(g.units, larger(1, g.n * g.rows * g.columns / TILES));
     parts = parts < most ? parts : (int)most;
-    tern_block *room =
-        tern_block_alloc(place, (size_t)(g.part_room * parts) * sizeof(float), "tern_convolution");
-    if (!room)
+    tern_block *scratch = tern_block_alloc(place, (size_t)(g.part_scratch * parts) * sizeof(float),
+                                           "tern_convolution");
+    if (!scratch)
         return tern_last_status();
-    g.room = room->buffer.host;
+    g.scratch = scratch->buffer.host;
     tern_status status = tern_cpu_run_product(
         place, &found[sums], sums ? "conv_winograd_weight" : "conv_winograd", TERN_F32, &g, parts);
     if (sums && status == TERN_OK)
-        tern_cpu_sum_parts(g.room, g.part_room, parts, numbers, tern_cpu_at(&c->weight));
+        tern_cpu_sum_parts(g.scratch, g.part_scratch, parts, numbers, tern_cpu_at(&c->weight));
     for (int p = 0; !sums && p < parts; p++)
-        *finite = *finite && g.room[p * g.part_room] == 0;
-    tern_block_free(room);
+        *finite = *finite && g.scratch[p * g.part_scratch] == 0;
+    tern_block_free(scratch);
     return status;
 }

@@ -25,14 +25,14 @@ typedef __typeof__(strips_f32) winograd_strips;
 static __attribute__((noinline)) void winograd_places(const tern_host_winograd *g, idx part,
                                                       winograd *w)
 {
-    f32 *at = g->room + part * (idx)g->part_room;
+    f32 *at = g->scratch + part * (idx)g->part_scratch;
     w->pitch = (idx)g->pitch;
     w->u_step = (idx)g->u_step, w->v_step = (idx)g->v_step, w->m_step = (idx)g->m_step;
     w->line_step = (idx)g->line_step;
     w->u = at + (idx)g->sums;
     w->v = w->u + 16 * w->u_step;
     w->m = w->v + 16 * w->v_step;
-    w->lines = w->m + (idx)g->m_room;
+    w->lines = w->m + (idx)g->m_size;
     w->row = w->lines + 8 * w->line_step;
     w->none = w->row + (2 * (idx)g->strip + 2) * (idx)g->row;
     w->free = w->none + (idx)g->row;
@@ -322,5 +322,5 @@ KERNEL1(conv_winograd_weight_f32, (IN, tern_host_winograd, g))
                    16 * w.m_step, w.u + s * w.u_step, o, &f);
         f.beta = 1;
     }
-    winograd_sums(g, &w, g->room + (idx)tern_g.part * (idx)g->part_room);
+    winograd_sums(g, &w, g->scratch + (idx)tern_g.part * (idx)g->part_scratch);
 }

@@ -238,9 +238,9 @@ typedef struct job {
     const plan *chunk, *rest; /* of `images` images, and of what is left of the last part */
     int64_t images, chunks;
     float *given[TENSORS], *bias;
-    char *weight; /* as worked on */
-    char *room;   /* of each part */
-    size_t part_room, x_room, y_room, weight_room, scratch_room;
+    char *weight;  /* as worked on */
+    char *scratch; /* of each part */
+    size_t part_scratch, x_bytes, y_bytes, weight_bytes, scratch_bytes;
     atomic_bool failed;
 } job;
 
@@ -257,7 +257,7 @@ static float *image(const job *j, int tensor, int64_t i)
 }
 
 /* The chunk that begins with image i; weight is that which this part works on. */
-static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room, char *weight)
+static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *scratch, char *weight)
 {
     static const int names[3][TENSORS] = {
         [TERN_CONV_Y] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
@@ -266,8 +266,8 @@ static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room,
     tern_conv_pass pass = j->c->pass;
     const plan *p = i + j->images <= j->c->shape->n ? j->chunk : j->rest;
     float *x = image(j, X, i), *y = image(j, Y, i);
-    void *x_worked = p->t[X].change ? (void *)room : x;
-    void *y_worked = p->t[Y].change ? (void *)(room + j->x_room) : y;
+    void *x_worked = p->t[X].change ? (void *)scratch : x;
+    void *y_worked = p->t[Y].change ? (void *)(scratch + j->x_bytes) : y;
     bool ok = true;
     if (p->t[X].change && pass != TERN_CONV_X)
         ok = change(&p->t[X], stream, false, x, x_worked);
@@ -277,7 +277,7 @@ static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room,
         {names[pass][X], &p->t[X].worked, x_worked},
         {names[pass][WEIGHT], &p->t[WEIGHT].worked, weight},
         {names[pass][Y], &p->t[Y].worked, y_worked},
-        {DNNL_ARG_SCRATCHPAD, &p->scratch, room + j->x_room + j->y_room + j->weight_room},
+        {DNNL_ARG_SCRATCHPAD, &p->scratch, scratch + j->x_bytes + j->y_bytes + j->weight_bytes},
         {DNNL_ARG_BIAS, &p->bias, j->bias},
     };
     ok = ok && tern_onednn_run(p->run, stream, a, p->has_bias ? 5 : 4);
@@ -296,14 +296,14 @@ static void add_numbers(float *restrict to, const float *restrict more, size_t n
 
 /* A part's chunks one after the other. The first one's gradient of the weight is where those of the others
  * are added, which have the memory behind it. */
-static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *room,
+static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *scratch,
                        char *weight)
 {
     bool sums = j->c->pass == TERN_CONV_WEIGHT, ok = true;
-    char *more = room + j->x_room + j->y_room + 2 * j->weight_room + j->scratch_room;
+    char *more = scratch + j->x_bytes + j->y_bytes + 2 * j->weight_bytes + j->scratch_bytes;
     for (int64_t i = from; ok && i < to; i++) {
         bool adds = sums && i > from;
-        ok = run_chunk(j, stream, i * j->images, room, adds ? more : weight);
+        ok = run_chunk(j, stream, i * j->images, scratch, adds ? more : weight);
         if (adds && ok)
             add_numbers((void *)weight, (void *)more, j->chunk->t[WEIGHT].bytes / sizeof(float));
     }
@@ -314,14 +314,14 @@ static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t
 static float *partial(const job *j, int part)
 {
     return part == 0 ? j->given[WEIGHT]
-                     : (void *)(j->room + (size_t)part * j->part_room + j->x_room + j->y_room +
-                                j->weight_room + j->scratch_room);
+                     : (void *)(j->scratch + (size_t)part * j->part_scratch + j->x_bytes +
+                                j->y_bytes + j->weight_bytes + j->scratch_bytes);
 }
 
 static void run_part(void *user, int part, int parts)
 {
     job *j = user;
-    char *room = j->room + (size_t)part * j->part_room;
+    char *scratch = j->scratch + (size_t)part * j->part_scratch;
     int64_t from = j->chunks * part / parts, to = j->chunks * (part + 1) / parts;
     dnnl_stream_t stream;
     tern_onednn_threads a = tern_onednn_go_alone();
@@ -332,8 +332,8 @@ static void run_part(void *user, int part, int parts)
         const layout *w = &j->chunk->t[WEIGHT];
         char *weight = j->weight;
         if (sums)
-            weight = w->change ? room + j->x_room + j->y_room : (void *)partial(j, part);
-        ok = run_chunks(j, stream, from, to, room, weight);
+            weight = w->change ? scratch + j->x_bytes + j->y_bytes : (void *)partial(j, part);
+        ok = run_chunks(j, stream, from, to, scratch, weight);
         if (sums && w->change)
             ok = ok && change(w, stream, true, partial(j, part), weight);
         tern_dnnl.stream_destroy(stream);
@@ -408,18 +408,18 @@ static tern_status run(tern_place *place, job *j, int parts)
     const plan *p = j->chunk;
     const tern_conv_shape *s = j->c->shape;
     size_t numbers = (size_t)(s->o * (s->c / s->groups) * numbers_of(s->window));
-    j->x_room = aligned(larger(p->t[X].bytes, j->rest->t[X].bytes));
-    j->y_room = aligned(larger(p->t[Y].bytes, j->rest->t[Y].bytes));
-    j->weight_room = aligned(larger(w->bytes, numbers * sizeof(float)));
-    j->scratch_room = aligned(larger(p->scratch_bytes, j->rest->scratch_bytes));
+    j->x_bytes = aligned(larger(p->t[X].bytes, j->rest->t[X].bytes));
+    j->y_bytes = aligned(larger(p->t[Y].bytes, j->rest->t[Y].bytes));
+    j->weight_bytes = aligned(larger(w->bytes, numbers * sizeof(float)));
+    j->scratch_bytes = aligned(larger(p->scratch_bytes, j->rest->scratch_bytes));
     /* x, y, the gradient as worked on, scratch, the gradient as given, and one of a chunk */
-    j->part_room = j->x_room + j->y_room + (sums ? 3 : 2) * j->weight_room + j->scratch_room;
-    tern_block *room = tern_block_alloc(
-        place, j->part_room * (size_t)parts + j->weight_room + ALIGN, "tern_convolution");
-    if (!room)
+    j->part_scratch = j->x_bytes + j->y_bytes + (sums ? 3 : 2) * j->weight_bytes + j->scratch_bytes;
+    tern_block *scratch = tern_block_alloc(
+        place, j->part_scratch * (size_t)parts + j->weight_bytes + ALIGN, "tern_convolution");
+    if (!scratch)
         return tern_last_status();
-    j->room = room->buffer.host;
-    j->weight = w->change ? j->room + j->part_room * (size_t)parts : (void *)j->given[WEIGHT];
+    j->scratch = scratch->buffer.host;
+    j->weight = w->change ? j->scratch + j->part_scratch * (size_t)parts : (void *)j->given[WEIGHT];
     if (!sums && w->change && !prepare_weight(j))
         atomic_store(&j->failed, true);
     if (!atomic_load(&j->failed))
@@ -428,7 +428,7 @@ static tern_status run(tern_place *place, job *j, int parts)
         sum_job sum = {j, (int64_t)numbers, parts};
         tern_parallel(tern_parallel_parts((int64_t)numbers * parts), sum_part, &sum);
     }
-    tern_block_free(room);
+    tern_block_free(scratch);
     return atomic_load(&j->failed)
                ? tern_fail(TERN_ERR_DEVICE, "cpu: oneDNN failed in a convolution")
                : TERN_OK;

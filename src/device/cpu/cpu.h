@@ -55,7 +55,7 @@ tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, b
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite);
 /* The first `numbers` of each part's room, added up. */
-void tern_cpu_sum_parts(const float *room, int64_t part_room, int parts, int64_t numbers,
+void tern_cpu_sum_parts(const float *scratch, int64_t part_scratch, int parts, int64_t numbers,
                         float *out);
 
 #endif

@@ -235,21 +235,21 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
 /* Rows i .. i + m and columns j .. j + n of x as float32 in room, with as dense lines as x has. */
 static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
                                                    const tern_host_matrix *x, int64_t i, int64_t j,
-                                                   int64_t m, int64_t n, float *room,
+                                                   int64_t m, int64_t n, float *scratch,
                                                    tern_host_matrix *wide)
 {
     const bool rows = x->col == 1;
     const char *at = (const char *)x->data + (i * x->row + j * x->col) * 2;
-    *wide = (tern_host_matrix){.data = room, .row = rows ? n : 1, .col = rows ? 1 : m};
-    return convert(place, TERN_F32, room, rows ? n : m, dtype, at, rows ? x->row : x->col,
+    *wide = (tern_host_matrix){.data = scratch, .row = rows ? n : 1, .col = rows ? 1 : m};
+    return convert(place, TERN_F32, scratch, rows ? n : m, dtype, at, rows ? x->row : x->col,
                    rows ? m : n, rows ? n : m);
 }
 
 /* A tile of C, m x n from (i, j) on: its sums are float32 and narrowed once. */
 static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_host_product *p,
-                             int64_t i, int64_t j, int64_t m, int64_t n, float *room)
+                             int64_t i, int64_t j, int64_t m, int64_t n, float *scratch)
 {
-    float *a = room, *b = a + WIDE_ROWS * WIDE_DEPTH, *c = b + WIDE_DEPTH * WIDE_COLUMNS,
+    float *a = scratch, *b = a + WIDE_ROWS * WIDE_DEPTH, *c = b + WIDE_DEPTH * WIDE_COLUMNS,
           *bias = c + WIDE_ROWS * WIDE_COLUMNS;
     if (p->bias)
         TERN_TRY(convert(place, TERN_F32, bias, 0, dtype, (const char *)p->bias + 2 * j, 0, 1, n));
@@ -282,19 +282,19 @@ static bool is_wide(tern_dtype dtype, const tern_host_product *p)
 static tern_status wide_product(tern_place *place, tern_dtype dtype, const tern_host_product *p)
 {
     tern_status status = TERN_OK;
-    tern_block *room =
+    tern_block *scratch =
         tern_block_alloc(place,
                          sizeof(float) * (WIDE_ROWS * WIDE_DEPTH + WIDE_DEPTH * WIDE_COLUMNS +
                                           WIDE_ROWS * WIDE_COLUMNS + WIDE_COLUMNS),
                          "tern_matmul");
-    if (!room)
+    if (!scratch)
         return tern_last_status();
     for (int64_t j = 0; j < p->n; j += WIDE_COLUMNS)
         for (int64_t i = 0; i < p->m && status == TERN_OK; i += WIDE_ROWS)
             status =
                 wide_tile(place, dtype, p, i, j, p->m - i < WIDE_ROWS ? p->m - i : WIDE_ROWS,
-                          p->n - j < WIDE_COLUMNS ? p->n - j : WIDE_COLUMNS, room->buffer.host);
-    tern_block_free(room);
+                          p->n - j < WIDE_COLUMNS ? p->n - j : WIDE_COLUMNS, scratch->buffer.host);
+    tern_block_free(scratch);
     return status;
 }
 #endif

@@ -50,8 +50,8 @@ typedef struct tern_host_attention {
     tern_host_matrix q, k, v, out;
     f32 *sums;
     const void *mask; /* NULL: none */
-    f32 *room;        /* part_room numbers for each part */
-    i64 part_room;
+    f32 *scratch;     /* part_scratch numbers for each part */
+    i64 part_scratch;
 } tern_host_attention;
 
 /* A convolution of images with few channels, or the gradient of its weight, as conv_few_tile.h takes it: images
@@ -61,8 +61,8 @@ typedef struct tern_host_conv_few {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 groups, c, o, in[2], out[2], window[2], stride[2], padding[2], dilation[2];
     i64 x_rows, x_row, y_rows, y_row;
-    f32 *room; /* part_room numbers for each part; its sums come first */
-    i64 part_room;
+    f32 *scratch; /* part_scratch numbers for each part; its sums come first */
+    i64 part_scratch;
 } tern_host_conv_few;
 enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
@@ -83,18 +83,18 @@ typedef struct tern_host_winograd {
     i64 turned;
     i64 rows, columns, strip, images, units;
     tern_host_strips strips; /* its products */
-    i64 pitch, u_step, v_step, m_step, m_room, line_step, row;
-    f32 *room;           /* part_room numbers for each part */
-    i64 part_room, sums; /* the gradient of the weight comes first, `sums` numbers */
+    i64 pitch, u_step, v_step, m_step, m_size, line_step, row;
+    f32 *scratch;           /* part_scratch numbers for each part */
+    i64 part_scratch, sums; /* the gradient of the weight comes first, `sums` numbers */
 } tern_host_winograd;
 
 /* A convolution whose y has half the rows and columns of x as conv_halved_tile.h takes it, or a gradient; back: that of x. */
 typedef struct tern_host_halved {
     const f32 *x, *weight, *y;
     i64 n, c, o, out[2], window, back;
-    i64 pitch; /* of columns */
-    f32 *room; /* part_room numbers for each part; its sums come first */
-    i64 part_room;
+    i64 pitch;    /* of columns */
+    f32 *scratch; /* part_scratch numbers for each part; its sums come first */
+    i64 part_scratch;
 } tern_host_halved;
 
 /* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */

@@ -107,22 +107,22 @@ bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *
     if (!p)
         return false;
     dnnl_stream_t stream;
-    void *from[3], *room = NULL;
+    void *from[3], *scratch = NULL;
     memcpy(from, (const void *[]){a, b, bias}, sizeof from);
     bool ok = p->run && tern_dnnl.stream_create(&stream, tern_onednn_engine(),
                                                 dnnl_stream_default_flags) == dnnl_success;
     if (ok) {
         size_t bytes = tern_dnnl.memory_desc_get_size(&p->scratch);
         if (bytes)
-            ok = (room = tern_alloc_aligned(bytes));
+            ok = (scratch = tern_alloc_aligned(bytes));
         const tern_onednn_argument arguments[] = {
             {DNNL_ARG_SRC, &p->a, from[0]},     {DNNL_ARG_WEIGHTS, &p->b, from[1]},
-            {DNNL_ARG_DST, &p->c, c},           {DNNL_ARG_SCRATCHPAD, &p->scratch, room},
+            {DNNL_ARG_DST, &p->c, c},           {DNNL_ARG_SCRATCHPAD, &p->scratch, scratch},
             {DNNL_ARG_BIAS, &p->bias, from[2]},
         };
         ok = ok && tern_onednn_run(p->run, stream, arguments, shape->has_bias ? 5 : 4);
         tern_dnnl.stream_destroy(stream);
-        tern_free(room);
+        tern_free(scratch);
     }
     pthread_mutex_lock(&cache.lock);
     let_go(p);

@@ -69,7 +69,7 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
                      idx j0, idx j1)
 {
     enum { WIDTH = 2 * VECTOR / sizeof(REAL), ROOM = 131072 / sizeof(REAL) };
-    REAL room[ROOM] __attribute__((aligned(64)));
+    REAL scratch[ROOM] __attribute__((aligned(64)));
     const idx row = (idx)g->b.row, col = (idx)g->b.col, rows = i1 - i0;
     const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
     for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
@@ -84,9 +84,9 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
                 panel = depth * (step = n > LANE ? WIDTH : LANE);
                 for (idx s = 0; s < n; s += WIDTH)
                     K(pack)
-                (room + s * depth, at + s * col, row, col, depth, tern_smaller(n - s, WIDTH), step,
-                 end);
-                at = room;
+                (scratch + s * depth, at + s * col, row, col, depth, tern_smaller(n - s, WIDTH),
+                 step, end);
+                at = scratch;
             }
             K(finish)
             f = {(REAL)g->alpha, p0 ? 1 : (REAL)g->beta, p0 || !bias ? NULL : bias + j, n};

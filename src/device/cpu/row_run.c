@@ -178,12 +178,12 @@ static void run_stretch(const tern_cpu_kernel *k, const stretch *s, const number
     const converter *c = &converters[k->stored];
     const void *in[INPUTS] = {0};
     int direct = is_direct(c), tensors = k->inputs - k->constant;
-    idx room = s->n;
+    idx scratch = s->n;
     for (int i = 0; i <= tensors; i++) /* a logical result is bytes whatever the type */
         if (!(i == 0 && k->logical) && (!direct || s->step[i] != 1))
-            room = TILE;
+            scratch = TILE;
     if (k->constant) {
-        room = TILE;
+        scratch = TILE;
         idx n = tern_smaller(TILE, s->n);
         if (c->tile_bytes == 4)
             for (idx i = 0; i < n; i++)
@@ -193,8 +193,8 @@ static void run_stretch(const tern_cpu_kernel *k, const stretch *s, const number
                 ((i64 *)(void *)tile[k->inputs])[i] = v->i[0];
         in[tensors] = tile[k->inputs];
     }
-    for (idx from = 0; from < s->n; from += room) {
-        idx n = tern_smaller(s->n - from, room);
+    for (idx from = 0; from < s->n; from += scratch) {
+        idx n = tern_smaller(s->n - from, scratch);
         for (int i = 1; i <= tensors; i++) {
             const u8 *x = s->at[i] + from * s->step[i] * c->bytes;
             in[i - 1] = direct && s->step[i] == 1 ? (const void *)x : tile[i];

@@ -51,8 +51,8 @@ static bool fits(const tern_convolution *c)
         return false;
     for (int d = 0; d < 3; d++) {
         int64_t span = (s->window[d] - 1) * s->dilation[d] + 1;
-        int64_t room = s->in[d] + 2 * s->padding[d] - span;
-        if (room < 0 || room / s->stride[d] + 1 != s->out[d] || room > INT32_MAX)
+        int64_t extent = s->in[d] + 2 * s->padding[d] - span;
+        if (extent < 0 || extent / s->stride[d] + 1 != s->out[d] || extent > INT32_MAX)
             return false;
     }
     return is_aligned(&c->x) && is_aligned(&c->weight) && is_aligned(&c->y) &&
@@ -292,13 +292,13 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
     *taken = p || status != TERN_OK;
     if (status == TERN_OK && p) {
         void *scratch = c->scratch ? c->scratch->handle : NULL, *at[4];
-        const size_t room = c->scratch ? c->scratch->bytes : 0;
+        const size_t extent = c->scratch ? c->scratch->bytes : 0;
         /* A plan that was made anew since this was planned may want more than it got, and one of its graph refuse to run. */
-        bool again = p->scratch > room;
+        bool again = p->scratch > extent;
         cudnnStatus_t code = 0;
         tern_cuda_conv_places(c, at);
         do {
-            code = again ? tern_cuda_conv_choose(place, handle, p, c, room, false) : 0;
+            code = again ? tern_cuda_conv_choose(place, handle, p, c, extent, false) : 0;
             if (!code && p->usable)
                 code = tern_cuda_conv_run(handle, p, at, scratch, c->adds);
             again = tern_cuda_dnn_refuses(code) && p->graph.plan;

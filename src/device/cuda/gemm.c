@@ -210,13 +210,14 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
     static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES};
-    uint64_t room = state->workspace ? WORKSPACE : 0;
+    uint64_t capacity = state->workspace ? WORKSPACE : 0;
     /* Parts of a sum over k are added as they were computed, in float32, not as halves. */
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
     int n = 0;
-    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
-                      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
+    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(preference,
+                                                       CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                       &capacity, sizeof capacity));
     if (tern_dtype_is_half(s->dtype))
         LT_TRY(place,
                cublasLtMatmulPreferenceSetAttribute(

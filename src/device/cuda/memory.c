@@ -52,7 +52,7 @@ tern_status tern_cuda_memory(tern_place *place, uint64_t *free_bytes, uint64_t *
 
 /* Room for bytes in the pinned block, which the stream reads later; when it is full, wait for the
  * stream and begin anew. With the lock held. */
-static tern_status stage(tern_place *place, size_t bytes, char **room)
+static tern_status stage(tern_place *place, size_t bytes, char **staging)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
     if (!s->staging) {
@@ -65,7 +65,7 @@ static tern_status stage(tern_place *place, size_t bytes, char **room)
         CUDA_TRY(place, cudaStreamSynchronize(s->stream));
         s->staged = 0;
     }
-    *room = s->staging + s->staged;
+    *staging = s->staging + s->staged;
     s->staged += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return TERN_OK;
 }
@@ -74,13 +74,13 @@ static tern_status write_small(tern_place *place, const tern_buffer *to, size_t 
                                const void *from, size_t bytes)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
-    char *room;
+    char *staging;
     pthread_mutex_lock(&s->staging_lock);
-    tern_status status = stage(place, bytes, &room);
+    tern_status status = stage(place, bytes, &staging);
     if (status == TERN_OK) {
-        memcpy(room, from, bytes);
+        memcpy(staging, from, bytes);
         status = tern_cuda_check(place,
-                                 tern_cuda.cudaMemcpyAsync(address(to, at), room, bytes,
+                                 tern_cuda.cudaMemcpyAsync(address(to, at), staging, bytes,
                                                            cudaMemcpyHostToDevice, s->stream),
                                  "cudaMemcpyAsync");
     }

@@ -178,9 +178,9 @@ static int test(tern_mpi_request *request, bool *done)
 /* ---- what is begun ---------------------------------------------------------------------------- */
 
 /* The counts and places of the parts of all ranks, and of this rank's part as often as there are ranks. */
-static void share_out(int count, int ranks, int rank, int *room)
+static void share_out(int count, int ranks, int rank, int *integers)
 {
-    int *counts = room, *places = room + ranks, *own = places + ranks, *behind = own + ranks;
+    int *counts = integers, *places = counts + ranks, *own = places + ranks, *behind = own + ranks;
     int each = (int)(((int64_t)count + ranks - 1) / ranks);
     for (int i = 0; i < ranks; i++) {
         int64_t from = (int64_t)i * each, left = count - from;
@@ -196,8 +196,8 @@ static void share_out(int count, int ranks, int rank, int *room)
 static int begin_shared(const tern_mpi_call *c, int n, MPI_Datatype type, MPI_Comm comm, int rank,
                         int size, MPI_Request *r)
 {
-    int *counts = c->room, *places = counts + size, *own = places + size, *behind = own + size;
-    share_out(n, size, rank, c->room);
+    int *counts = c->integers, *places = counts + size, *own = places + size, *behind = own + size;
+    share_out(n, size, rank, c->integers);
     switch (c->kind) {
     case TERN_MPI_EXCHANGE:
         return MPI_Ialltoallv(c->in, counts, places, type, c->out, own, behind, type, comm, r);

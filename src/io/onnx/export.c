@@ -56,7 +56,7 @@ static tern_status run(onnx_export *w, tern_tracing *trace, tern_tensor *const *
                        int *results, int k, members *m)
 {
     uint64_t failures = tern_failures();
-    tern_tensor **out = onnx_room(w, sizeof *out * (size_t)k);
+    tern_tensor **out = onnx_alloc(w, sizeof *out * (size_t)k);
     if (!out)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < n; i++)
@@ -157,8 +157,8 @@ static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *c
 static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, int *results,
                                 const tern_onnx_export_options *o, members *m)
 {
-    tern_tensor **first = onnx_room(w, sizeof *first * (size_t)n);
-    tern_tensor **second = onnx_room(w, sizeof *second * (size_t)n);
+    tern_tensor **first = onnx_alloc(w, sizeof *first * (size_t)n);
+    tern_tensor **second = onnx_alloc(w, sizeof *second * (size_t)n);
     if (!first || !second)
         return TERN_ERR_MEMORY;
     if (!o->dynamic_batch)
@@ -183,7 +183,7 @@ static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, i
 /* The calls that results come from. */
 static bool *needed_calls(onnx_export *w, const int *results, int k)
 {
-    bool *needed = onnx_room(w, (size_t)w->trace.n_calls + 1);
+    bool *needed = onnx_alloc(w, (size_t)w->trace.n_calls + 1);
     for (int i = 0; needed && i < k; i++)
         if (w->trace.values[results[i]].call >= 0)
             needed[w->trace.values[results[i]].call] = true;
@@ -217,10 +217,10 @@ static tern_status write_call(onnx_export *w, const tern_traced_call *c)
 static Onnx__ValueInfoProto *value_info(onnx_export *w, const char *name, int value)
 {
     tern_tensor *x = w->trace.values[value].tensor;
-    Onnx__ValueInfoProto *info = onnx_room(w, sizeof *info);
-    Onnx__TypeProto *type = onnx_room(w, sizeof *type);
-    Onnx__TypeProto__Tensor *tensor = onnx_room(w, sizeof *tensor);
-    Onnx__TensorShapeProto *shape = onnx_room(w, sizeof *shape);
+    Onnx__ValueInfoProto *info = onnx_alloc(w, sizeof *info);
+    Onnx__TypeProto *type = onnx_alloc(w, sizeof *type);
+    Onnx__TypeProto__Tensor *tensor = onnx_alloc(w, sizeof *tensor);
+    Onnx__TensorShapeProto *shape = onnx_alloc(w, sizeof *shape);
     if (w->status != TERN_OK)
         return info;
     *info = (Onnx__ValueInfoProto)ONNX__VALUE_INFO_PROTO__INIT;
@@ -234,9 +234,9 @@ static Onnx__ValueInfoProto *value_info(onnx_export *w, const char *name, int va
     tensor->has_elem_type = 1;
     tensor->elem_type = onnx_type_of(tern_dtype_of(x));
     tensor->shape = shape;
-    shape->dim = onnx_room(w, sizeof *shape->dim * TERN_MAX_DIMS);
+    shape->dim = onnx_alloc(w, sizeof *shape->dim * TERN_MAX_DIMS);
     for (int d = 0; shape->dim && d < tern_dim(x); d++) {
-        Onnx__TensorShapeProto__Dimension *dim = onnx_room(w, sizeof *dim);
+        Onnx__TensorShapeProto__Dimension *dim = onnx_alloc(w, sizeof *dim);
         if (!dim)
             break;
         *dim = (Onnx__TensorShapeProto__Dimension)ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
@@ -271,11 +271,11 @@ static tern_status write_graph(onnx_export *w, int n, const int *results,
 {
     int k = o->n_outputs;
     size_t n_values = (size_t)w->trace.n_values + 1;
-    w->names = onnx_room(w, sizeof *w->names * n_values);
-    w->wanted = onnx_room(w, sizeof *w->wanted * n_values);
-    graph->input = onnx_room(w, sizeof *graph->input * (size_t)n);
-    graph->output = onnx_room(w, sizeof *graph->output * (size_t)k);
-    const char **outputs = onnx_room(w, sizeof *outputs * (size_t)k);
+    w->names = onnx_alloc(w, sizeof *w->names * n_values);
+    w->wanted = onnx_alloc(w, sizeof *w->wanted * n_values);
+    graph->input = onnx_alloc(w, sizeof *graph->input * (size_t)n);
+    graph->output = onnx_alloc(w, sizeof *graph->output * (size_t)k);
+    const char **outputs = onnx_alloc(w, sizeof *outputs * (size_t)k);
     const bool *needed = needed_calls(w, results, k);
     if (w->status != TERN_OK)
         return w->status;
@@ -317,7 +317,7 @@ static tern_status export_module(onnx_export *w, tern_tensor *const *in, int n,
 {
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     uint64_t failures = tern_failures();
-    int *results = onnx_room(w, sizeof *results * (size_t)o->n_outputs);
+    int *results = onnx_alloc(w, sizeof *results * (size_t)o->n_outputs);
     if (!results)
         return TERN_ERR_MEMORY;
     modes was = {.w = w};

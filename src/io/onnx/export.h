@@ -15,7 +15,7 @@ enum {
 /* A list of messages that grows. */
 typedef struct onnx_list {
     void **items;
-    size_t n, room;
+    size_t n, capacity;
 } onnx_list;
 
 /* An initializer, or a constant's tensor, and what it holds. */
@@ -60,7 +60,7 @@ typedef tern_status (*onnx_writer)(onnx_export *w, const tern_traced_call *c);
 
 /* ---- messages (export_graph.c) ----------------------------------------------------------------- */
 /* Zeroed memory until the end; NULL after a failure, which w->status keeps. */
-void *onnx_room(onnx_export *w, size_t bytes);
+void *onnx_alloc(onnx_export *w, size_t bytes);
 char *onnx_text(onnx_export *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes a name of its own: text, or that with a number; NULL after an error. */
 const char *onnx_unique(onnx_export *w, const char *text);

@@ -36,7 +36,7 @@ static tern_status put_inside(onnx_export *w, const onnx_weight *at)
 
 static Onnx__StringStringEntryProto *entry(onnx_export *w, const char *key, char *value)
 {
-    Onnx__StringStringEntryProto *e = onnx_room(w, sizeof *e);
+    Onnx__StringStringEntryProto *e = onnx_alloc(w, sizeof *e);
     if (!e)
         return NULL;
     *e = (Onnx__StringStringEntryProto)ONNX__STRING_STRING_ENTRY_PROTO__INIT;
@@ -62,7 +62,7 @@ static tern_status put_beside(onnx_export *w, const onnx_weight *at, io_out *out
     TERN_TRY(pad(out));
     t->has_data_location = 1;
     t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    if (!(t->external_data = onnx_room(w, sizeof *t->external_data * 3)))
+    if (!(t->external_data = onnx_alloc(w, sizeof *t->external_data * 3)))
         return TERN_ERR_MEMORY;
     t->external_data[0] = entry(w, "location", name);
     t->external_data[1] = entry(w, "offset", onnx_text(w, "%llu", (unsigned long long)out->at));

@@ -9,7 +9,7 @@
 
 enum { CHUNK = 1 << 16 };
 
-void *onnx_room(onnx_export *w, size_t bytes)
+void *onnx_alloc(onnx_export *w, size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     if (bytes > w->left) {
@@ -33,7 +33,7 @@ static char *add_text(onnx_export *w, const char *format, va_list args)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, again);
     va_end(again);
-    char *text = onnx_room(w, (size_t)n + 1);
+    char *text = onnx_alloc(w, (size_t)n + 1);
     if (!text)
         return "";
     vsnprintf(text, (size_t)n + 1, format, args);
@@ -61,15 +61,15 @@ const char *onnx_unique(onnx_export *w, const char *text)
 
 void onnx_append(onnx_export *w, onnx_list *list, void *item)
 {
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 32;
-        void *more = tern_grow(list->items, room * sizeof *list->items);
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 32;
+        void *more = tern_grow(list->items, capacity * sizeof *list->items);
         if (!more) {
             w->status = w->status ? w->status : TERN_ERR_MEMORY;
             return;
         }
         list->items = more;
-        list->room = room;
+        list->capacity = capacity;
     }
     list->items[list->n++] = item;
 }
@@ -108,8 +108,8 @@ const char *onnx_emit(onnx_export *w, const char *type, const char *const *in, i
 {
     while (n > 0 && !in[n - 1])
         n--;
-    onnx_emitted *e = onnx_room(w, sizeof *e);
-    char **inputs = onnx_room(w, sizeof *inputs * (size_t)(n + 1));
+    onnx_emitted *e = onnx_alloc(w, sizeof *e);
+    char **inputs = onnx_alloc(w, sizeof *inputs * (size_t)(n + 1));
     bool there = e && inputs;
     e = there ? e : &w->spare;
     e->node = (Onnx__NodeProto)ONNX__NODE_PROTO__INIT;
@@ -138,7 +138,7 @@ const char *onnx_another(onnx_export *w)
 static Onnx__AttributeProto *put(onnx_export *w, const char *name,
                                  Onnx__AttributeProto__AttributeType type)
 {
-    Onnx__AttributeProto *a = onnx_room(w, sizeof *a);
+    Onnx__AttributeProto *a = onnx_alloc(w, sizeof *a);
     a = a ? a : &w->spare_attribute;
     *a = (Onnx__AttributeProto)ONNX__ATTRIBUTE_PROTO__INIT;
     a->name = onnx_text(w, "%s", name);
@@ -158,7 +158,7 @@ void onnx_put_int(onnx_export *w, const char *name, int64_t value)
 void onnx_put_ints(onnx_export *w, const char *name, const int64_t *list, int n)
 {
     Onnx__AttributeProto *a = put(w, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    a->ints = onnx_room(w, sizeof *list * (size_t)(n + 1));
+    a->ints = onnx_alloc(w, sizeof *list * (size_t)(n + 1));
     if (a->ints)
         memcpy(a->ints, list, sizeof *list * (size_t)n);
     a->n_ints = a->ints ? (size_t)n : 0;
@@ -182,7 +182,7 @@ void onnx_put_text(onnx_export *w, const char *name, const char *text)
 void onnx_put_texts(onnx_export *w, const char *name, const char *text)
 {
     Onnx__AttributeProto *a = put(w, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
-    a->strings = onnx_room(w, sizeof *a->strings);
+    a->strings = onnx_alloc(w, sizeof *a->strings);
     if (!a->strings)
         return;
     a->strings->data = (uint8_t *)onnx_text(w, "%s", text);
@@ -204,9 +204,9 @@ static Onnx__TensorProto *tensor_of(onnx_export *w, const char *name, tern_tenso
                           : TERN_ERR_MEMORY;
         return NULL;
     }
-    Onnx__TensorProto *t = onnx_room(w, sizeof *t);
-    onnx_weight *weight = onnx_room(w, sizeof *weight);
-    int64_t *dims = onnx_room(w, sizeof *dims * TERN_MAX_DIMS);
+    Onnx__TensorProto *t = onnx_alloc(w, sizeof *t);
+    onnx_weight *weight = onnx_alloc(w, sizeof *weight);
+    int64_t *dims = onnx_alloc(w, sizeof *dims * TERN_MAX_DIMS);
     if (!t || !weight || !dims)
         return NULL;
     *t = (Onnx__TensorProto)ONNX__TENSOR_PROTO__INIT;

@@ -124,7 +124,7 @@ tern_status onnx_write_split(onnx_export *w, const tern_traced_call *c)
 
 tern_status onnx_write_cat(onnx_export *w, const tern_traced_call *c)
 {
-    const char **parts = onnx_room(w, sizeof *parts * (size_t)c->n_in);
+    const char **parts = onnx_alloc(w, sizeof *parts * (size_t)c->n_in);
     if (!parts)
         return TERN_ERR_MEMORY;
     int n = 0, ndim = onnx_out_shape(w, 0).ndim;

@@ -30,14 +30,14 @@ static bool halves(const json_t *merge, const char *text[2], size_t n[2])
 }
 
 int tk_merge_find(const tk_vocab *vocab, const char *const text[2], const size_t n[2],
-                  size_t n_prefix, char *room, uint32_t ids[3])
+                  size_t n_prefix, char *buffer, uint32_t ids[3])
 {
     const size_t skip = n_prefix <= n[1] ? n_prefix : 0;
-    memcpy(room, text[0], n[0]);
-    memcpy(room + n[0], text[1] + skip, n[1] - skip);
+    memcpy(buffer, text[0], n[0]);
+    memcpy(buffer + n[0], text[1] + skip, n[1] - skip);
     for (int i = 0; i < 3; i++) {
         const int64_t id =
-            tk_vocab_find(vocab, i < 2 ? text[i] : room, i < 2 ? n[i] : n[0] + n[1] - skip);
+            tk_vocab_find(vocab, i < 2 ? text[i] : buffer, i < 2 ? n[i] : n[0] + n[1] - skip);
         if (id < 0)
             return i;
         ids[i] = (uint32_t)id;
@@ -55,7 +55,7 @@ static tern_status read_merge(tk_model *model, const char *function, const json_
     if (!halves(merge, text, n))
         return tern_fail(TERN_ERR_IO, "%s: merge %u is neither \"a b\" nor [\"a\", \"b\"]",
                          function, rank);
-    TK_TRY(tk_room(&s->a, &s->a_capacity, 0, n[0] + n[1] + 1, 1));
+    TK_TRY(tk_reserve(&s->a, &s->a_capacity, 0, n[0] + n[1] + 1, 1));
     const int found = tk_merge_find(&model->vocab, text, n, model->n_prefix, s->a, ids);
     if (found < 3)
         return tern_fail(TERN_ERR_IO, "%s: merge %u, '%s' and '%s': %s is not in the vocab",

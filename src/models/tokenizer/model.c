@@ -101,7 +101,7 @@ static tern_status word_piece(const tk_model *model, tk_scratch *s, const char *
     int64_t chars = 0;
     for (size_t at = 0; at < n; chars++)
         tk_next(text, &at);
-    TK_TRY(tk_room(&s->a, &s->a_capacity, 0, n + model->n_prefix, 1));
+    TK_TRY(tk_reserve(&s->a, &s->a_capacity, 0, n + model->n_prefix, 1));
     char *word = s->a;
     for (size_t from = 0, to; from < n && chars <= model->longest; from = to) {
         size_t ahead = from ? model->n_prefix : 0;

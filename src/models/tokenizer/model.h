@@ -107,7 +107,7 @@ bool tk_merge_split(const char *text[2], size_t n[2]);
 /* The numbers of both halves and of what they make, without the n_prefix bytes before the second; how many there are up to the first that
  * is not. room: for both. */
 int tk_merge_find(const tk_vocab *vocab, const char *const text[2], const size_t n[2],
-                  size_t n_prefix, char *room, uint32_t ids[3]);
+                  size_t n_prefix, char *buffer, uint32_t ids[3]);
 /* "vocab" and "merges" of a file into model, and what is left of it as JSON without their rows (vocabulary_lists.c). NULL where that is not
  * done and the model is as it was: with *status TERN_OK the file is one for jansson. bytes[n] is zero. */
 json_t *tk_lists_read(tk_model *model, const char *bytes, size_t n, tern_status *status);

@@ -16,9 +16,9 @@
 /* ---- arrays (text.c) --------------------------------------------------------------------------- */
 
 /* Room for `more` elements behind the n that are there; TERN_ERR_MEMORY. */
-tern_status tk_room(void **list, size_t *capacity, size_t n, size_t more, size_t each);
+tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each);
 #define TK_ROOM(list, capacity, n, more)                                                           \
-    tk_room((void **)&(list), &(capacity), n, more, sizeof *(list))
+    tk_reserve((void **)&(list), &(capacity), n, more, sizeof *(list))
 char *tk_copy(const char *text, size_t n); /* ends in a zero; NULL after TERN_ERR_MEMORY */
 
 /* ---- texts ------------------------------------------------------------------------------------- */

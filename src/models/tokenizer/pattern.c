@@ -100,9 +100,9 @@ static void bracket(translation *t)
 /* The same pattern in PCRE2's words; NULL after an error. */
 static char *translate(const char *function, const char *regex)
 {
-    size_t room = strlen(regex);
+    size_t capacity = strlen(regex);
     translation t = {.from = regex};
-    t.to = room < SIZE_MAX / 64 ? malloc(room * LONGEST + 8) : NULL;
+    t.to = capacity < SIZE_MAX / 64 ? malloc(capacity * LONGEST + 8) : NULL;
     if (!t.to)
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for a pattern", function);
     while (*t.from && !t.bad)

@@ -1,7 +1,7 @@
 /* text.c -- growing arrays, and texts that know where each byte comes from. */
 #include "models/tokenizer/parts.h"
 
-tern_status tk_room(void **list, size_t *capacity, size_t n, size_t more, size_t each)
+tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each)
 {
     size_t bytes, want;
     if (more <= *capacity - n)
@@ -30,7 +30,7 @@ char *tk_copy(const char *text, size_t n)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static tern_status text_room(tk_text *to, size_t more)
+static tern_status text_capacity(tk_text *to, size_t more)
 {
     TK_TRY(TK_ROOM(to->data, to->capacity, to->n, more));
     return TK_ROOM(to->origin, to->origin_capacity, to->n, more);
@@ -38,7 +38,7 @@ static tern_status text_room(tk_text *to, size_t more)
 
 tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_span *origin)
 {
-    TK_TRY(text_room(to, n));
+    TK_TRY(text_capacity(to, n));
     if (n) {
         memcpy(to->data + to->n, bytes, n);
         memcpy(to->origin + to->n, origin, n * sizeof *origin);
@@ -49,7 +49,7 @@ tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_span 
 
 tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_span origin)
 {
-    TK_TRY(text_room(to, n));
+    TK_TRY(text_capacity(to, n));
     for (size_t i = 0; i < n; i++, to->n++) {
         to->data[to->n] = bytes[i];
         to->origin[to->n] = origin;
@@ -59,7 +59,7 @@ tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_span ori
 
 tern_status tk_text_begin(tk_text *to, const char *bytes, size_t n)
 {
-    TK_TRY(text_room(to, n));
+    TK_TRY(text_capacity(to, n));
     for (size_t at = 0; at < n;) {
         tk_span span = {(uint32_t)at, 0};
         tk_next(bytes, &at);

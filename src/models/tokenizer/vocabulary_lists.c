@@ -77,13 +77,13 @@ static uint32_t character(const char **at)
 }
 
 /* q without its escapes, in room for as many bytes; false for a wrong one, and for a zero, which keys can't have. */
-static bool unescape(quoted *q, char *room)
+static bool unescape(quoted *q, char *buffer)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     size_t n = 0;
     for (const char *at = q->text, *end = at + q->n; at < end;) {
         if (*at != '\\') {
-            room[n++] = *at++;
+            buffer[n++] = *at++;
             continue;
         }
         const char *plain = *++at == 'u' ? NULL : strchr(from, *at);
@@ -92,9 +92,9 @@ static bool unescape(quoted *q, char *room)
                                         : 0;
         if (c == 0)
             return false;
-        n += tk_put(c, room + n);
+        n += tk_put(c, buffer + n);
     }
-    q->text = room;
+    q->text = buffer;
     q->n = n;
     return true;
 }
@@ -241,7 +241,7 @@ static json_t *parse_rest(const both_lists *lists, const char *bytes, size_t n)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static bool read_vocab(const rows_of *list, tk_vocab *vocab, char *room, tern_status *status)
+static bool read_vocab(const rows_of *list, tk_vocab *vocab, char *buffer, tern_status *status)
 {
     const char *at = list->rows;
     *status = tk_vocab_reserve(vocab, list->count);
@@ -249,7 +249,7 @@ static bool read_vocab(const rows_of *list, tk_vocab *vocab, char *room, tern_st
         quoted q;
         uint64_t number;
         if (!vocab_row(&at, &q, &number) || number > 4 * (uint64_t)list->count + 65536 ||
-            (q.escaped && !unescape(&q, room)))
+            (q.escaped && !unescape(&q, buffer)))
             return false;
         *status = tk_vocab_add(vocab, q.text, q.n, (uint32_t)number);
     }
@@ -257,16 +257,16 @@ static bool read_vocab(const rows_of *list, tk_vocab *vocab, char *room, tern_st
 }
 
 /* room: for four texts. */
-static bool read_merges(const rows_of *list, tk_model *model, size_t prefix, char *room,
+static bool read_merges(const rows_of *list, tk_model *model, size_t prefix, char *buffer,
                         tern_status *status)
 {
     const char *at = list->rows;
-    char *other = room + list->longest, *whole = other + list->longest;
+    char *other = buffer + list->longest, *whole = other + list->longest;
     *status = tk_pairs_reserve(&model->merges, list->count);
     for (size_t i = 0; i < list->count && *status == TERN_OK; i++, at = blank(at + 1)) {
         quoted a, b;
         uint32_t ids[3];
-        if (!merge_row(&at, &a, &b) || (a.escaped && !unescape(&a, room)) ||
+        if (!merge_row(&at, &a, &b) || (a.escaped && !unescape(&a, buffer)) ||
             (b.escaped && !unescape(&b, other)))
             return false;
         const char *text[2] = {a.text, b.text};
@@ -291,13 +291,13 @@ json_t *tk_lists_read(tk_model *model, const char *bytes, size_t n, tern_status 
     tk_string(json_object_get(json, "model"), "continuing_subword_prefix", &prefix);
     const size_t longest =
         lists.vocab.longest > lists.merges.longest ? lists.vocab.longest : lists.merges.longest;
-    char *room = json ? malloc(4 * longest + 1) : NULL;
-    if (room && read_vocab(&lists.vocab, &model->vocab, room, status) &&
-        (!lists.merges.from || read_merges(&lists.merges, model, prefix, room, status))) {
-        free(room);
+    char *buffer = json ? malloc(4 * longest + 1) : NULL;
+    if (buffer && read_vocab(&lists.vocab, &model->vocab, buffer, status) &&
+        (!lists.merges.from || read_merges(&lists.merges, model, prefix, buffer, status))) {
+        free(buffer);
         return json;
     }
-    free(room);
+    free(buffer);
     json_decref(json);
     tk_model_free(model);
     *model = (tk_model){0};

@@ -140,7 +140,7 @@ static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t 
                               "%s: %lld places of width %lld and base %g are not possible",
                               function, (long long)places, (long long)width, base);
     tern_shape shape = {2, {places, columns}};
-    double *data = tern_table_room(function, &shape);
+    double *data = tern_table_alloc(function, &shape);
     for (int64_t k = 0; data && places > 0 && k < columns; k++) {
         double frequency = pow(base, -2.0 * (double)(k / pairs) / (double)width);
         for (int64_t i = 0; i < places; i++)

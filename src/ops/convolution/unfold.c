@@ -16,9 +16,9 @@ typedef struct columns_attributes {
 static int64_t window_count(const tern_window *w, int d, int64_t size)
 {
     int64_t reach = tern_size_mul(w->dilation[d], w->kernel[d] - 1);
-    int64_t room = tern_size_add(size, tern_size_mul(2, w->padding[d]));
-    room = tern_size_sub(tern_size_sub(room, reach), 1);
-    return room < 0 ? 0 : tern_size_add(tern_size_div(room, w->stride[d]), 1);
+    int64_t extent = tern_size_add(size, tern_size_mul(2, w->padding[d]));
+    extent = tern_size_sub(tern_size_sub(extent, reach), 1);
+    return extent < 0 ? 0 : tern_size_add(tern_size_div(extent, w->stride[d]), 1);
 }
 
 /* The geometry for the kernels, right-aligned in three dims, of dense images (batch, channels,

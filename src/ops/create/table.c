@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include <tern/ops.h>
 
-double *tern_table_room(const char *function, const tern_shape *shape)
+double *tern_table_alloc(const char *function, const tern_shape *shape)
 {
     int64_t numel = tern_shape_numel(shape, function);
     return numel < 0 ? NULL : tern_alloc((size_t)numel * sizeof(double) + 1);

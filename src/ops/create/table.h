@@ -4,7 +4,7 @@
 #include "tensor/op.h"
 
 /* Room for the elements of shape; NULL after an error. */
-double *tern_table_room(const char *function, const tern_shape *shape);
+double *tern_table_alloc(const char *function, const tern_shape *shape);
 /* They as a tensor of dtype (0: the default) on device (NULL: the default); data, which may be NULL after an error,
  * is freed. */
 tern_tensor *tern_table_done(double *data, const tern_shape *shape, tern_dtype dtype,

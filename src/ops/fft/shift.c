@@ -45,7 +45,7 @@ static tern_tensor *frequencies(const char *name, int64_t n, int64_t count, int6
     if (dtype && !tern_dtype_is_floating_point(dtype))
         return tern_fail_null(TERN_ERR_DTYPE, "%s: a floating point dtype is expected, not %s",
                               name, tern_dtype_name(dtype));
-    double *data = tern_table_room(name, &shape);
+    double *data = tern_table_alloc(name, &shape);
     for (int64_t k = 0; data && k < count; k++)
         data[k] = (double)(k < negative ? k : k - n) / ((double)n * d);
     return tern_table_done(data, &shape, dtype, device);

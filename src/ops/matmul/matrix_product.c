@@ -392,7 +392,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     }
     const bool multiples = wants_multiples(o, result), whole = p->beta == 0 && !p->drop;
     const int64_t n = o[1].s.columns;
-    tern_tensor *room = NULL;
+    tern_tensor *padded = NULL;
     tern_status status = TERN_OK;
     tern_extents e;
     for (int i = 0; i < 2 && multiples && status == TERN_OK; i++)
@@ -404,13 +404,13 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     if (status == TERN_OK && multiples && whole && !bias && j.ndim == 0)
         status = round_up(p, o, &j, &e);
     if (status == TERN_OK && multiples && whole && (n != tern_up(n) || e.m != o[0].s.rows))
-        status = (room = tern_padded_room(result)) ? TERN_OK : tern_last_status();
+        status = (padded = tern_padded_empty(result)) ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
-        status =
-            launch(p, &o[0].s, &o[1].s, &j, e, bias, room ? room : result, room ? tern_up(n) : n);
-    if (status == TERN_OK && room)
-        status = tern_copy_elements(result, room);
-    tern_release(room);
+        status = launch(p, &o[0].s, &o[1].s, &j, e, bias, padded ? padded : result,
+                        padded ? tern_up(n) : n);
+    if (status == TERN_OK && padded)
+        status = tern_copy_elements(result, padded);
+    tern_release(padded);
     tern_release(o[0].copy);
     tern_release(o[1].copy);
     return status;

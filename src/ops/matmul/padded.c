@@ -10,7 +10,7 @@ tern_extents tern_multiples_of(tern_extents e, bool a_straight, bool b_straight)
                           .k = a_straight || !b_straight ? tern_up(e.k) : e.k};
 }
 
-tern_tensor *tern_padded_room(const tern_tensor *x)
+tern_tensor *tern_padded_empty(const tern_tensor *x)
 {
     const tern_shape shape = tern_shape_of(x);
     return tern_tensor_padded(&shape, x->dtype, x->storage->place, "tern_matmul");
@@ -21,7 +21,7 @@ tern_tensor *tern_padded_copy(const tern_tensor *x)
     const int64_t n = x->shape[x->ndim - 1], rows = x->numel / n;
     const int64_t first = n == tern_up(n) ? x->numel : 0, all = tern_up(rows) * tern_up(n);
     const size_t size = tern_dtype_size(x->dtype);
-    tern_tensor *y = tern_padded_room(x);
+    tern_tensor *y = tern_padded_empty(x);
     tern_status status = !y || first == all
                              ? TERN_OK
                              : tern_block_zero(y->storage->block, (size_t)first * size,

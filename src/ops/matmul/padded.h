@@ -12,7 +12,7 @@ typedef struct tern_extents {
 tern_extents tern_multiples_of(tern_extents e, bool a_straight, bool b_straight);
 
 /* Memory of x's shape with room for multiples, undefined; and a copy of x there, with zeros in what is more. Not in any scope. */
-tern_tensor *tern_padded_room(const tern_tensor *x);
+tern_tensor *tern_padded_empty(const tern_tensor *x);
 tern_tensor *tern_padded_copy(const tern_tensor *x);
 /* x, of which each row meets `other` numbers in a product, with rows that begin where the device wants them and zeros between, for
  * several products; x itself where they do, or where one without is as good. */

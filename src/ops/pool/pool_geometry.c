@@ -137,9 +137,9 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     bool fits = true;
     for (int d = 0; d < 3; d++) {
         /* numbers of an int each: nothing wraps */
-        int64_t room = s->in[d] + 2 * s->padding[d] - s->dilation[d] * (s->window[d] - 1) - 1;
+        int64_t extent = s->in[d] + 2 * s->padding[d] - s->dilation[d] * (s->window[d] - 1) - 1;
         bool up = w->ceil_mode;
-        s->out[d] = tern_size_div(room + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
+        s->out[d] = tern_size_div(extent + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
         if (up && (s->out[d] - 1) * s->stride[d] >= s->in[d] + s->padding[d])
             s->out[d]--; /* the last window would begin outside */
         fits = fits && s->out[d] >= 1;

@@ -130,12 +130,12 @@ tern_status tern_rnn_compose(const tern_rnn_kind *kind, tern_tensor *const *in,
                              tern_rnn_layer_result *out)
 {
     size_t n = (size_t)steps->steps;
-    tern_tensor **room = tern_alloc(3 * (n + 1) * sizeof(tern_tensor *));
-    if (!room)
+    tern_tensor **states = tern_alloc(3 * (n + 1) * sizeof(tern_tensor *));
+    if (!states)
         return TERN_ERR_MEMORY;
-    state h = {.first = in[TERN_RNN_H], .ended = room};
-    state c = {.first = kind->has_cell ? in[TERN_RNN_C] : NULL, .ended = room + n + 1};
-    tern_tensor **ys = room + 2 * (n + 1);
+    state h = {.first = in[TERN_RNN_H], .ended = states};
+    state c = {.first = kind->has_cell ? in[TERN_RNN_C] : NULL, .ended = states + n + 1};
+    tern_tensor **ys = states + 2 * (n + 1);
     tern_status status = run_steps(kind, in, projection, steps, &h, &c, ys);
     if (status == TERN_OK) {
         out->y = tern_cat(ys, (int)n, 0);
@@ -143,6 +143,6 @@ tern_status tern_rnn_compose(const tern_rnn_kind *kind, tern_tensor *const *in,
         out->c = c.first ? last_state(&c) : NULL;
         status = out->y && out->h && (out->c || !c.first) ? TERN_OK : tern_last_status();
     }
-    tern_free(room);
+    tern_free(states);
     return status;
 }

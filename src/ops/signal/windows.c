@@ -75,7 +75,7 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
         return tern_fail_null(TERN_ERR_DTYPE, "%s expects floating point dtypes, got: %s", name,
                               tern_dtype_name(dtype));
     tern_shape shape = {1, {w.n}};
-    double *data = tern_table_room(name, &shape);
+    double *data = tern_table_alloc(name, &shape);
     w.period = (double)(w.sym ? w.n - 1 : w.n);
     for (int64_t k = 0; data && k < w.n; k++)
         data[k] = w.n == 1 ? 1 : w.value((double)k, &w);

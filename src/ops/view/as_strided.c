@@ -197,12 +197,12 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
                               (long long)offset);
     if (x->storage->zero_padded[1] != 0)
         x->storage->zero_padded[1] = 0; /* what is there can be written from here on */
-    int64_t room = (int64_t)(tern_storage_bytes(x->storage) / tern_dtype_size(x->dtype));
-    if (needed(&view, start) > room)
+    int64_t elements = (int64_t)(tern_storage_bytes(x->storage) / tern_dtype_size(x->dtype));
+    if (needed(&view, start) > elements)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_as_strided: sizes %s, strides %s, storage offset %lld are out "
                               "of bounds for storage of %lld elements",
                               TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)start,
-                              (long long)room);
+                              (long long)elements);
     return tern_apply(&tern_as_strided_op, &x, 1, &view, sizeof view);
 }

@@ -18,7 +18,7 @@ static bool has_dim(const tern_tensor *x, int dim, int *wrapped, const char *fun
     return tern_wrap_dim(dim, x->ndim, wrapped, function) == TERN_OK;
 }
 
-static bool has_room(int64_t n, tern_tensor *const *pieces, int capacity, const char *function)
+static bool fits(int64_t n, tern_tensor *const *pieces, int capacity, const char *function)
 {
     if (!pieces || n <= capacity)
         return true;
@@ -41,7 +41,7 @@ int tern_unbind(tern_tensor *x, int dim, tern_tensor **pieces, int capacity)
 {
     int d;
     if (!has_dim(x, dim, &d, "tern_unbind") || !is_counted(x->shape[d], "tern_unbind") ||
-        !has_room(x->shape[d], pieces, capacity, "tern_unbind"))
+        !fits(x->shape[d], pieces, capacity, "tern_unbind"))
         return -1;
     int n = (int)x->shape[d];
     if (n == 0 || !pieces)
@@ -64,7 +64,7 @@ int tern_split_with_sizes(tern_tensor *x, const int64_t *sizes, int n, int dim,
         tern_fail_argument_null(function, "sizes");
         return -1;
     }
-    if (!has_dim(x, dim, &d, function) || !has_room(n, pieces, capacity, function))
+    if (!has_dim(x, dim, &d, function) || !fits(n, pieces, capacity, function))
         return -1;
     for (int i = 0; i < n; i++) {
         if (sizes[i] < 0) {
@@ -103,7 +103,7 @@ static int sections_of(tern_tensor *x, int64_t sections, int dim, tern_tensor **
                   function, (long long)sections);
         return -1;
     }
-    if (!has_room(sections, pieces, capacity, function))
+    if (!fits(sections, pieces, capacity, function))
         return -1;
     int64_t each = x->shape[d] / sections, longer = x->shape[d] % sections, start = 0;
     for (int64_t i = 0; i < sections && pieces; i++) {
@@ -123,7 +123,7 @@ static int cut_at(tern_tensor *x, const int64_t *indices, int n, int dim, tern_t
         tern_fail_argument_null(function, "indices");
         return -1;
     }
-    if (!has_dim(x, dim, &d, function) || !has_room(n + 1, pieces, capacity, function))
+    if (!has_dim(x, dim, &d, function) || !fits(n + 1, pieces, capacity, function))
         return -1;
     int64_t start = 0;
     for (int i = 0; i <= n && pieces; i++) {
