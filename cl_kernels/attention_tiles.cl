@@ -211,9 +211,9 @@ INLINE i32 K(tile_keeps)(const GLOBAL u64 *state, u64 number, i32 drop)
 /* Strides of a matrix, and of that of two that a group reads, or writes. */
 #define STRIDES(x) const idx x##_row = (idx)s.x.row, x##_col = (idx)s.x.col;
 #define ONE_OF(T, name, x, y)                                                                      \
-    T *name##s = turned ? x##s : y##s;                                                             \
-    const idx name##_row = (idx)(turned ? s.x.row : s.y.row);                                      \
-    const idx name##_col = (idx)(turned ? s.x.col : s.y.col);
+    T *name##s = transposed ? x##s : y##s;                                                             \
+    const idx name##_row = (idx)(transposed ? s.x.row : s.y.row);                                      \
+    const idx name##_col = (idx)(transposed ? s.x.col : s.y.col);
 
 /* out = softmax(scores) v and log sum e^score of each query. Without a key both are 0. */
 KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), (IN, STO, ks),
@@ -324,7 +324,7 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
     EACH_SUM(e)                                                                                    \
     {                                                                                              \
         idx row = first + SUM_ROW(t, e), place_of = other + SUM_COL(t, e);                         \
-        idx i = turned ? place_of : row, j = turned ? row : place_of;                              \
+        idx i = transposed ? place_of : row, j = transposed ? row : place_of;                              \
         f32 score = x[u][e] * s.scale, slope = C(1.0);                                             \
         if (s.softcap != 0) {                                                                      \
             f32 bent = tanh(score / s.softcap);                                                    \
@@ -332,14 +332,14 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
             score = s.softcap * bent;                                                              \
         }                                                                                          \
         MASKED(score, i, j)                                                                        \
-        f32 at = lse[turned ? SUM_COL(t, e) : SUM_ROW(t, e)];                                      \
+        f32 at = lse[transposed ? SUM_COL(t, e) : SUM_ROW(t, e)];                                      \
         p[u][e] = score == MINUS_INF ? C(0.0) : exp_below(score - at);                             \
         x[u][e] = slope;                                                                           \
     }
 
 /* Eight sums for the delta of each query of tile B, which has a part of dout. */
 #define ADD_DELTAS                                                                                 \
-    LANES(n, turned ? 8 * TILE_COLS : 0)                                                           \
+    LANES(n, transposed ? 8 * TILE_COLS : 0)                                                           \
     {                                                                                              \
         idx i = n / 8;                                                                             \
         f32 sum = both[n];                                                                         \
@@ -383,9 +383,9 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
         f32 wide[LANE_ITEMS][TILE_PARTS][8], wide_v[LANE_ITEMS][TILE_PARTS][8];
         SUMS(x);
         SUMS(p);
-        const i32 turned = first >= query_tiles * TILE_ROWS;
-        first -= turned ? query_tiles * TILE_ROWS : 0;
-        const idx rows = turned ? keys : queries, others = turned ? queries : keys;
+        const i32 transposed = first >= query_tiles * TILE_ROWS;
+        first -= transposed ? query_tiles * TILE_ROWS : 0;
+        const idx rows = transposed ? keys : queries, others = transposed ? queries : keys;
         qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s, dks = dk0s, dvs = dv0s;
         MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq), MOVE_TO(dk), MOVE_TO(dv);
         ONE_OF(const GLOBAL STO, left, k, q)
@@ -396,12 +396,12 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
         UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
         EACH_SUM(e) wide[u][c][e] = wide_v[u][c][e] = 0;
         BARRIER();
-        LANES(i, turned ? 0 : TILE_ROWS)
+        LANES(i, transposed ? 0 : TILE_ROWS)
         {
             delta[i] = 0;
             lse[i] = first + i < queries ? lses[stack * queries + first + i] : C(0.0);
         }
-        for (idx col = 0; col < (turned ? 0 : value_width); col += TILE_COLS) {
+        for (idx col = 0; col < (transposed ? 0 : value_width); col += TILE_COLS) {
             BARRIER();
             LANES(n, TILE_ROWS * TILE_COLS)
             {
@@ -421,14 +421,14 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
                 delta[i] = sum;
             }
         }
-        OTHERS(from, to, turned ? s.block.after : s.block.before, turned ? s.block.before : s.block.after, others)
+        OTHERS(from, to, transposed ? s.block.after : s.block.before, transposed ? s.block.before : s.block.after, others)
         for (idx other = from; other < to; other += TILE_COLS) {
             BARRIER();
-            LANES(i, turned ? TILE_COLS : 0)
+            LANES(i, transposed ? TILE_COLS : 0)
             {
                 lse[i] = other + i < queries ? lses[stack * queries + other + i] : C(0.0);
             }
-            LANES(n, turned ? 8 * TILE_COLS : 0)
+            LANES(n, transposed ? 8 * TILE_COLS : 0)
             {
                 both[n] = 0;
             }
@@ -437,13 +437,13 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
             EACH_ITEM(u, t)
             EACH_SUM(e)
             {
-                i32 keeps = turned && KEPT(other + SUM_COL(t, e), first + SUM_ROW(t, e));
+                i32 keeps = transposed && KEPT(other + SUM_COL(t, e), first + SUM_ROW(t, e));
                 PUT(tile_a, SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e), keeps ? p[u][e] * kept : C(0.0));
             }
-            ADD_TO(wide_v, dright, other, others, turned ? value_width : 0)
+            ADD_TO(wide_v, dright, other, others, transposed ? value_width : 0)
             SUMS(dp);
             ROWS_BY_ROWS(dp, dleft, first, rows, dright, other, others, value_width, ADD_DELTAS)
-            LANES(i, turned ? TILE_COLS : 0)
+            LANES(i, transposed ? TILE_COLS : 0)
             {
                 f32 sum = 0;
                 for (i32 j = 0; j < 8; j++)
@@ -455,9 +455,9 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
             EACH_SUM(e)
             {
                 i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
-                i32 keeps = KEPT(turned ? other + j : first + i, turned ? first + i : other + j);
+                i32 keeps = KEPT(transposed ? other + j : first + i, transposed ? first + i : other + j);
                 f32 d = keeps ? dp[u][e] * kept : C(0.0);
-                PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[turned ? j : i]) * x[u][e]);
+                PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[transposed ? j : i]) * x[u][e]);
             }
             ADD_TO(wide, right, other, others, width)
         }
@@ -471,7 +471,7 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
                 ST(dxs, i * dx_row + j * dx_col, wide[u][c][e] * s.scale);
         }
         EACH_ITEM(u, t)
-        EACH_PART(c, turned ? value_width : 0)
+        EACH_PART(c, transposed ? value_width : 0)
         EACH_SUM(e)
         {
             idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);

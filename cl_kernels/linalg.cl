@@ -16,7 +16,7 @@ KERNEL7(K(cholesky), (OUT, STO, ls), (IN, STO, as), (OUT, i64, fault), (ARG, i64
     idx row = upper != 0 ? 1 : (idx)n, column = upper != 0 ? (idx)n : 1;
     GROUPS(g, batch)
     {
-        idx at = g * (idx)(n * n), told = 0;
+        idx at = g * (idx)(n * n), reported = 0;
         LANES(q, n * n)
         {
             ls[at + q] = 0;
@@ -28,7 +28,7 @@ KERNEL7(K(cholesky), (OUT, STO, ls), (IN, STO, as), (OUT, i64, fault), (ARG, i64
                 pivot -= ls[at + k * (idx)n + j] * ls[at + k * (idx)n + j];
             if (pivot > 0)
                 root = sqrt(pivot);
-            else if (LID == 0 && told++ == 0)
+            else if (LID == 0 && reported++ == 0)
                 FAULT(fault, code, k + 1, g);
             LANES(r, n - k)
             {
@@ -84,7 +84,7 @@ KERNEL6(K(lu_factor), (OUT, STO, as), (OUT, i64, pivots), (OUT, i64, fault), (AR
     BASE(fault);
     GROUPS(g, batch)
     {
-        idx at = g * (idx)(n * n), told = 0;
+        idx at = g * (idx)(n * n), reported = 0;
         for (idx k = 0; k < (idx)n; k++) {
             idx best = k;
             REAL largest = -1;
@@ -103,7 +103,7 @@ KERNEL6(K(lu_factor), (OUT, STO, as), (OUT, i64, pivots), (OUT, i64, fault), (AR
             }
             if (LID == 0) {
                 pivots[g * (idx)n + k] = best;
-                if (code != 0 && !(largest > 0) && told++ == 0)
+                if (code != 0 && !(largest > 0) && reported++ == 0)
                     FAULT(fault, code, k + 1, g);
             }
             BARRIER();

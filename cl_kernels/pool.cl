@@ -7,13 +7,13 @@
 #ifndef TERN_POOL_WINDOWS
 #define TERN_POOL_WINDOWS
 /* The elements from first, every step-th, to end of window q along dim d; those inside x only. */
-typedef struct tern_span {
+typedef struct tern_profile_range {
     idx first, end, step, whole; /* whole: how many it counts with those outside */
-} tern_span;
+} tern_profile_range;
 
-INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
+INLINE tern_profile_range window_of(const tern_pool_shape *s, i32 d, idx q)
 {
-    tern_span w;
+    tern_profile_range w;
     idx in = (idx)s->in[d], out = (idx)s->out[d];
     if (s->adaptive != 0 && in != out) {
         w.first = (idx)((i64)q * in / out); /* the product may be more than an idx holds */
@@ -37,9 +37,9 @@ INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
 #define POOL_OVER_(n, stride) ((stride) == 1 ? (n) : (stride) == 2 ? (n) >> 1 : (n) / (stride))
 
 /* The windows first..end that element i may be in. */
-INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
+INLINE tern_profile_range windows_with(const tern_pool_shape *s, i32 d, idx i)
 {
-    tern_span w;
+    tern_profile_range w;
     idx in = (idx)s->in[d], out = (idx)s->out[d], stride = (idx)s->stride[d];
     w.step = 1;
     w.whole = 0;
@@ -57,7 +57,7 @@ INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
 }
 
 /* What the sum of a window is divided by. */
-INLINE i64 divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_span x)
+INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profile_range y, tern_profile_range x)
 {
     if (s->divisor != 0)
         return s->divisor;
@@ -154,7 +154,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         {
             idx slice = g / bands, q = g % bands * band, z = slice % (idx)s.in[0];
             idx y = (slice * out1 + q) * out2;
-            K(max_pool_halved)(ys + y, places + y, xs + (slice * in1 + 2 * q) * in2,
+            K(max_pool_stride2)(ys + y, places + y, xs + (slice * in1 + 2 * q) * in2,
                                (z * in1 + 2 * q) * in2, tern_smaller(out1 - q, band), out2);
         }
         return;
@@ -162,7 +162,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {
-            tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+            tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
             const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
             for (idx from = 0; from < out2; from += POOL_TILE)
                 K(max_pool_tile)(ys + r * out2, places + r * out2, plane, &s, z, y, from);
@@ -197,7 +197,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2 / 4)
         {
             const idx slice = r / out1, p = slice / (idx)s.out[0];
-            tern_span z = window_of(&s, 0, slice - p * (idx)s.out[0]), y = window_of(&s, 1, r - slice * out1);
+            tern_profile_range z = window_of(&s, 0, slice - p * (idx)s.out[0]), y = window_of(&s, 1, r - slice * out1);
             INNER(r, j)
             {
                 const GLOBAL STO *plane = xs + p * (idx)s.in[0] * in1 * in2 + 4 * j;
@@ -235,11 +235,11 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
 #endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
-            tern_span x = window_of(&s, 2, j);
+            tern_profile_range x = window_of(&s, 2, j);
             idx best = (z.first * in1 + y.first) * line + x.first * each, ins = (idx)s.in[0] * in1 * line;
             REAL most = LOWEST;
             EACH(iz, z) EACH(iy, y)
@@ -268,11 +268,11 @@ KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
-            tern_span x = window_of(&s, 2, j);
+            tern_profile_range x = window_of(&s, 2, j);
             ACC sum = 0;
             EACH(iz, z) EACH(iy, y)
             {
@@ -320,7 +320,7 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, (in2 + 3) / 4)
         {
             const idx slice = r / in1, p = slice / (idx)s.in[0];
-            tern_span z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
             INNER(r, j)
             {
                 const idx left = 4 * j, right = left + 3 < in2 ? left + 3 : in2 - 1;
@@ -355,7 +355,7 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2 / 4)
         {
             const idx slice = r / in1, p = slice / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
-            tern_span z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
             INNER(r, j)
             {
                 REAL sum[4] = {0, 0, 0, 0};
@@ -382,7 +382,7 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
 #endif
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_span z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
         INNER(r, j)
         {
@@ -408,18 +408,18 @@ KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, sh
     idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_span z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0];
         INNER(r, j)
         {
-            tern_span x = windows_with(&s, 2, j);
+            tern_profile_range x = windows_with(&s, 2, j);
             ACC sum = 0;
             EACH(qz, z) EACH(qy, y)
             {
-                tern_span wz = window_of(&s, 0, qz), wy = window_of(&s, 1, qy);
+                tern_profile_range wz = window_of(&s, 0, qz), wy = window_of(&s, 1, qy);
                 EACH(qx, x)
                 {
-                    tern_span wx = window_of(&s, 2, qx);
+                    tern_profile_range wx = window_of(&s, 2, qx);
                     sum += LD(ys, p * outs + (qz * out1 + qy) * out2 + qx) /
                            (ACC)divisor_of(&s, wz, wy, wx);
                 }

@@ -2,7 +2,7 @@
  * the loops in pool.cl, which includes this. */
 /* `rows` rows of windows of 2 x 2, `n` in each. The larger of each two neighbours in a row, in one loop over
  * all rows, then that of two rows: the first of equal ones is in the first row, as in a walk over windows. */
-INLINE void K(max_pool_halved)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *x, i64 first, idx rows,
+INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *x, i64 first, idx rows,
                                idx n)
 {
     REAL pair[POOL_BAND / 2 + POOL_PAST], most[POOL_BAND / 4 + POOL_PAST];
@@ -36,7 +36,7 @@ INLINE void K(max_pool_halved)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL 
  * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
  * t % stride, so that those of neighbouring windows lie side by side. */
 INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *plane,
-                             const tern_pool_shape *s, tern_span z, tern_span y, idx from)
+                             const tern_pool_shape *s, tern_profile_range z, tern_profile_range y, idx from)
 {
     REAL row[POOL_STRIDE * POOL_ROW], most[POOL_TILE];
     i32 best[POOL_TILE];

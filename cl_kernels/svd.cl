@@ -36,7 +36,7 @@ KERNEL9(K(svd_rotate), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (OUT, i64
     GROUPS(g, batch)
     {
         idx q0 = g * ROWS_OF_MATRIX_ * (idx)l, p0 = g * (idx)(k * k);
-        idx turns = c > 0 ? (idx)k : 0;
+        idx rotations = c > 0 ? (idx)k : 0;
         REAL most = 0, bad = 0, nans = 0, tolerance = SVD_ROUNDING * sqrt((REAL)l);
         LANES(j, k *l)
         {
@@ -56,14 +56,14 @@ KERNEL9(K(svd_rotate), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (OUT, i64
             for (idx i = 0; i < (idx)k; i++)
                 qs[q0 + i * (idx)l + j] /= most;
         }
-        LANES(j, turns)
+        LANES(j, rotations)
         {
             for (idx i = 0; i < (idx)k; i++)
                 ps[p0 + i * (idx)k + j] = i == j;
         }
-        i32 turned = 1;
-        for (i32 sweep = 0; sweep < 60 && turned != 0; sweep++) {
-            turned = 0;
+        i32 rotated = 1;
+        for (i32 sweep = 0; sweep < 60 && rotated != 0; sweep++) {
+            rotated = 0;
             for (idx p = 0; p < (idx)k; p++)
                 for (idx q = p + 1; q < (idx)k; q++) {
                     idx x0 = q0 + p * (idx)l, y0 = q0 + q * (idx)l;
@@ -83,14 +83,14 @@ KERNEL9(K(svd_rotate), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (OUT, i64
                     if ((xy < 0 ? -xy : xy) > tolerance * sqrt(xx) * sqrt(yy)) {
                         REAL t = K(svd_tangent)(xx, yy, xy), cosine = 1 / sqrt(1 + t * t);
                         REAL sine = cosine * t, slope = sine / (1 + cosine);
-                        turned = 1;
+                        rotated = 1;
                         SIMD LANES(j, l)
                         {
                             REAL x = qs[x0 + j], y = qs[y0 + j];
                             qs[x0 + j] = x - sine * (y + slope * x);
                             qs[y0 + j] = y + sine * (x - slope * y);
                         }
-                        SIMD LANES(j, turns)
+                        SIMD LANES(j, rotations)
                         {
                             REAL x = ps[p0 + p * (idx)k + j], y = ps[p0 + q * (idx)k + j];
                             ps[p0 + p * (idx)k + j] = x - sine * (y + slope * x);

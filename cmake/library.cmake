@@ -214,7 +214,7 @@ tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
 tern_companion_objects(tern_report ${TERN_REPORT_SOURCES})
 if(TERN_MODELS)
   set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${TERN_FOR_SIZE}>")
-  set_source_files_properties(src/models/adamw8bit.c src/models/nf4.c src/models/few_rows.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
+  set_source_files_properties(src/models/adamw8bit.c src/models/nf4.c src/models/skinny.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
   # Blocks are decoded in every product: compiled for speed.
   set_source_files_properties(src/models/gguf/fast.c PROPERTIES COMPILE_OPTIONS -O3)
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})

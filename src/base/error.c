@@ -251,7 +251,7 @@ __attribute__((destructor)) static void end_process(void)
     print_unread("the program ends with an error that nobody asked for");
 }
 
-static void tell(const policy *p, const tern_failure *r)
+static void report(const policy *p, const tern_failure *r)
 {
     tern_error_info e = info_of(r);
     if (p->call && !tern_thread.error.handled) {
@@ -303,7 +303,7 @@ static void note(tern_status status, const char *format, va_list args)
         if (!held)
             announce(&p, &r);
     }
-    tell(&p, &r);
+    report(&p, &r);
 }
 
 tern_status tern_fail(tern_status status, const char *format, ...)

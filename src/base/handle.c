@@ -82,7 +82,7 @@ tern_handle *tern_handles_take(tern_handles *all)
 }
 
 /* Without tern_alloc, which records an error: this is the end of an object. */
-void tern_handle_tell(tern_handle *handle, const char *format, ...)
+void tern_handle_describe(tern_handle *handle, const char *format, ...)
 {
     char *text = malloc(TEXT_BYTES);
     va_list args;
@@ -124,9 +124,9 @@ tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const ch
                            const char *argument)
 {
     /* Of a tensor there is only the operation's name, unless more was told at its end. */
-    bool bare = !handle->owns_about && strcmp(kind, "tensor") == 0;
+    bool unnamed = !handle->owns_about && strcmp(kind, "tensor") == 0;
     return tern_fail(TERN_ERR_STATE, "%s: the %s %s is gone%s%s%s%s", function, kind, argument,
-                     handle->about ? ": " : "", handle->about && bare ? "made by " : "",
+                     handle->about ? ": " : "", handle->about && unnamed ? "made by " : "",
                      handle->about ? handle->about : "",
                      tern_debugging ? "" : " (TERN_DEBUG=1 in the environment tells more)");
 }

@@ -53,9 +53,9 @@ const tern_magic *tern_magic_of(const void *bytes, size_t n)
 tern_magic_text tern_magic_say(const void *bytes, size_t n)
 {
     const tern_magic *kind = tern_magic_of(bytes, n);
-    tern_magic_text said = {""};
+    tern_magic_text text = {""};
     if (kind)
-        snprintf(said.text, sizeof said.text, ": it is %s%s%s", kind->name, *kind->way ? "; " : "",
+        snprintf(text.text, sizeof text.text, ": it is %s%s%s", kind->name, *kind->way ? "; " : "",
                  kind->way);
-    return said;
+    return text;
 }

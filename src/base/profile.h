@@ -7,29 +7,29 @@
 /* Whether a profiler runs, for where every nanosecond counts. */
 extern bool tern_profiling;
 
-typedef enum tern_span_kind {
-    TERN_SPAN_OPERATION,
-    TERN_SPAN_BACKWARD,
-    TERN_SPAN_LABEL,
-    TERN_SPAN_COPY,
-    TERN_SPAN_WAIT,
-    TERN_SPAN_WORK /* of a device */
-} tern_span_kind;
+typedef enum tern_range_kind {
+    TERN_RANGE_OPERATION,
+    TERN_RANGE_BACKWARD,
+    TERN_RANGE_LABEL,
+    TERN_RANGE_COPY,
+    TERN_RANGE_WAIT,
+    TERN_RANGE_WORK /* of a device */
+} tern_range_kind;
 
 struct tern_call;
 struct tern_place;
 
 /* A command of a device that a profiler times. */
-typedef struct tern_work_span {
+typedef struct tern_work_range {
     struct tern_place *place;
     void *from; /* an event, NULL on the cpu */
     int64_t span;
-} tern_work_span;
+} tern_work_range;
 
 /* What the layers below profile/ call while a profiler runs. */
 typedef struct tern_profiler_functions {
     /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler records it. */
-    int64_t (*begin)(tern_span_kind kind, const char *name, int64_t bytes);
+    int64_t (*begin)(tern_range_kind kind, const char *name, int64_t bytes);
     void (*end)(int64_t span);
     /* The call that a range is of, once the call was run. */
     void (*call)(int64_t span, const struct tern_call *call);
@@ -37,19 +37,19 @@ typedef struct tern_profiler_functions {
      * is the block's: the event that took it, 0 for none. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
     /* A command begins on a place, and was given to it, or was not. */
-    void (*work_begin)(tern_work_span *span, struct tern_place *place, const char *name);
-    void (*work_end)(tern_work_span *span, bool done);
+    void (*work_begin)(tern_work_range *span, struct tern_place *place, const char *name);
+    void (*work_end)(tern_work_range *span, bool done);
 } tern_profiler_functions;
 
 /* The functions of profile/, which registers them when the first profiler is made. Read only where tern_profiling holds,
  * or has held. */
 extern const tern_profiler_functions *_Atomic tern_from_profiler;
 
-static inline int64_t tern_span_begin(tern_span_kind kind, const char *name, int64_t bytes)
+static inline int64_t tern_range_begin(tern_range_kind kind, const char *name, int64_t bytes)
 {
     return __builtin_expect(tern_profiling, 0) ? tern_from_profiler->begin(kind, name, bytes) : 0;
 }
-static inline void tern_span_end(int64_t span)
+static inline void tern_range_end(int64_t span)
 {
     if (__builtin_expect(span != 0, 0))
         tern_from_profiler->end(span);

@@ -82,10 +82,10 @@ static bool number(const unsigned char *field, int n, int64_t *x)
 
 static bool sum_fits(const unsigned char *header)
 {
-    int64_t told, sum = 8 * ' ';
+    int64_t expected, sum = 8 * ' ';
     for (int i = 0; i < BLOCK; i++)
         sum += i >= 148 && i < 156 ? 0 : header[i];
-    return number(header + 148, 8, &told) && told == sum;
+    return number(header + 148, 8, &expected) && expected == sum;
 }
 
 /* "27 path=...\n" of a pax header. */

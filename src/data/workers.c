@@ -33,7 +33,7 @@ static bool worked(tern_loader *l, tern_job *job, job_state after)
 }
 
 /* Wake who waits for the job: the mover, or the loop, which waits for the first alone and need not run for others. */
-static void tell(tern_loader *l, const tern_job *job)
+static void signal_done(tern_loader *l, const tern_job *job)
 {
     if (job->state == JOB_MADE)
         pthread_cond_signal(&l->move);
@@ -64,7 +64,7 @@ static void make(tern_data_worker *w, tern_job *job)
     tern_job_make(l, job, &w->item, w->number);
     pthread_mutex_lock(&l->lock);
     if (worked(l, job, l->moves ? JOB_MADE : JOB_DONE))
-        tell(l, job);
+        signal_done(l, job);
 }
 
 static void run_worker(tern_data_worker *w)
@@ -103,7 +103,7 @@ static void run_mover(tern_loader *l)
         tern_job_move(l, job);
         pthread_mutex_lock(&l->lock);
         if (worked(l, job, JOB_DONE))
-            tell(l, job);
+            signal_done(l, job);
     }
 }
 
@@ -160,7 +160,7 @@ static void unlist(tern_loader *l)
     pthread_mutex_unlock(&running.lock);
 }
 
-static void tell_to_stop(tern_loader *l)
+static void request_stop(tern_loader *l)
 {
     pthread_mutex_lock(&l->lock);
     l->stop = true;
@@ -177,7 +177,7 @@ static void close_loaders(void)
         return;
     struct timespec until;
     for (tern_loader *l = running.first; l; l = l->listed)
-        tell_to_stop(l);
+        request_stop(l);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec++;
     for (tern_loader *l = running.first; l; l = l->listed)
@@ -254,7 +254,7 @@ bool tern_workers_stop(tern_loader *l)
     unlist(l);
     if (l->forks != tern_forks()) /* they are the parent's */
         return false;
-    tell_to_stop(l);
+    request_stop(l);
     bool hang = false;
     for (int i = 0; i < l->n_workers; i++) {
         pthread_mutex_lock(&l->lock);

@@ -34,7 +34,7 @@ typedef struct tern_arg {
     uint32_t bytes;            /* of one element, or of the value */
     uint8_t role, type;        /* a tern_role, a tern_type */
     bool by_reference;         /* the value is *data (a struct), valid until launch returns */
-    bool bare;                 /* of a buffer: its beginning, the kernel has no offset for it */
+    bool without_offset;       /* of a buffer: its beginning, the kernel has no offset for it */
     union {
         const void *data;
         int64_t i64;
@@ -140,7 +140,7 @@ typedef enum tern_collective_kind {
     TERN_COLLECTIVE_BROADCAST,      /* all get root's */
     TERN_COLLECTIVE_ALL_GATHER,     /* to is all together */
     TERN_COLLECTIVE_REDUCE_SCATTER, /* from is all together: each gets its part of the sum */
-    /* Of processes alone (tern_links): */
+    /* Of processes alone (tern_communicators): */
     TERN_COLLECTIVE_GATHER,    /* root's to is all together */
     TERN_COLLECTIVE_SCATTER,   /* root's from is: each gets its part */
     TERN_COLLECTIVE_ALL_TO_ALL /* both are: each gets its part of each */
@@ -157,10 +157,10 @@ typedef struct tern_collective {
 /* What devices of several processes do together, one of each: a link of them, in which each has its rank. No call waits for
  * another process. A link is one thread's at a time. */
 enum { TERN_LINK_ID = 128, TERN_LINK_BUS = 16 };
-typedef struct tern_links {
+typedef struct tern_communicators {
     /* The library's version, the same in all processes that are linked; 0: there is none. */
     int (*version)(void);
-    bool (*knows)(const tern_collective *t);
+    bool (*is_supported)(const tern_collective *t);
     /* Where the device is in its host: a link has no two of one. */
     tern_status (*bus)(tern_place *place, char text[TERN_LINK_BUS]);
     /* One process makes the id for all; with it each opens the link. */
@@ -172,7 +172,7 @@ typedef struct tern_links {
     tern_status (*over)(void *link, bool *over);
     /* Also of what is under way, which ends; it may take a while. */
     void (*drop)(void *link);
-} tern_links;
+} tern_communicators;
 
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
  * leaves the work to the portable kernels. */
@@ -195,7 +195,7 @@ typedef struct tern_vendor {
     /* The k collectives of n distinct devices of this backend, one behind the other. */
     tern_status (*collectives)(tern_place *const *places, int n, const tern_collective *list, int k,
                                bool *taken);
-    const tern_links *links; /* NULL: none */
+    const tern_communicators *communicators; /* NULL: none */
     /* Pinned memory of the host, from which the device copies by itself; a write from there that
      * does not wait: the bytes stay as they are until the device has passed it; whether it has
      * passed an event. All four or none. */

@@ -19,7 +19,7 @@ bool tern_place_is_grouped(const tern_place *place);
 bool tern_place_is_synchronous(const tern_place *place);
 /* Whether n elements that the host knows are written rather than launched: few, where a kernel is compiled at its first launch. */
 enum { TERN_FEW = 512 };
-bool tern_few_are_written(const tern_place *place, int64_t n);
+bool tern_writes_by_copy(const tern_place *place, int64_t n);
 
 /* Begin what devices were given and their drivers hold back: the host turns to something else. */
 void tern_flush(void);
@@ -144,7 +144,7 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
 tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
                                     int k, bool *taken);
 /* What links it to devices of other processes; NULL: nothing. */
-const tern_links *tern_place_links(const tern_place *place);
+const tern_communicators *tern_place_communicators(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 enum { TERN_ROW_MULTIPLE = 8 };

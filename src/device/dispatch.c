@@ -74,7 +74,7 @@ static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *
 
 static tern_status run_and_time(tern_place *place, const tern_work *work, bool *taken)
 {
-    tern_work_span span;
+    tern_work_range span;
     char text[64];
     bool kernel = work->kind == TERN_WORK_KERNEL;
     tern_from_profiler->work_begin(

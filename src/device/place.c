@@ -16,7 +16,7 @@ bool tern_place_is_synchronous(const tern_place *place)
     return place->synchronous;
 }
 
-bool tern_few_are_written(const tern_place *place, int64_t n)
+bool tern_writes_by_copy(const tern_place *place, int64_t n)
 {
     return place->lazy && n <= TERN_FEW;
 }

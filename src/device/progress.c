@@ -55,7 +55,7 @@ void tern_on_compile(tern_compile_handler handler, void *user)
     pthread_mutex_unlock(&lock);
 }
 
-static void tell(const tern_place *place, const char *title, int64_t begun, int64_t done)
+static void report(const tern_place *place, const char *title, int64_t begun, int64_t done)
 {
     int64_t waiting = tern_builds_waiting();
     pthread_once(&once, read_environment);
@@ -77,10 +77,10 @@ static void tell(const tern_place *place, const char *title, int64_t begun, int6
 
 void tern_build_compiles(const tern_place *place, const char *title)
 {
-    tell(place, title, 1, 0);
+    report(place, title, 1, 0);
 }
 
 void tern_build_compiled(const tern_place *place, const char *title)
 {
-    tell(place, title, 0, 1);
+    report(place, title, 0, 1);
 }

@@ -131,7 +131,7 @@ int tern_signature_read(tern_kernel_parameter parameters[TERN_MOST_PARAMETERS], 
     }
     while (n < TERN_MOST_PARAMETERS && next(&r, &w)) {
         parameters[n] = parameter_of(&w, dtype);
-        parameters[n++].bare = r.times > 0;
+        parameters[n++].without_offset = r.times > 0;
     }
     return n;
 }
@@ -143,7 +143,7 @@ typedef struct phrase {
 } phrase;
 
 /* "OUT f32", "ARG tern_nd_index of 496 bytes". */
-static phrase said(unsigned role, unsigned type, const char *name, uint32_t bytes)
+static phrase phrase_of(unsigned role, unsigned type, const char *name, uint32_t bytes)
 {
     static const char *const roles[] = {"a buffer of", "OUT", "IN", "an unused buffer of", "ARG"};
     phrase p;
@@ -170,10 +170,10 @@ tern_status tern_signature_refuse(const tern_place *place, const char *file, con
     }
     if (more) {
         p = parameter_of(&w, dtype);
-        wanted = said(p.role, p.type, p.also == p.type ? types[p.type].name : w.type, p.bytes);
+        wanted = phrase_of(p.role, p.type, p.also == p.type ? types[p.type].name : w.type, p.bytes);
     }
     if (i < n)
-        given = said(args[i].role, args[i].type, types[args[i].type].name, args[i].bytes);
+        given = phrase_of(args[i].role, args[i].type, types[args[i].type].name, args[i].bytes);
     return tern_fail(TERN_ERR_ARGUMENT,
                      "%s: kernel %s for %s (%s.cl) can't be launched: parameter %d (%s): expected "
                      "%s, given %s; %d arguments in all",

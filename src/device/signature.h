@@ -14,7 +14,7 @@
 typedef struct tern_kernel_parameter {
     uint32_t bytes; /* of an element, or of the value */
     uint8_t role, type;
-    bool by_reference, bare;
+    bool by_reference, without_offset;
     uint8_t also; /* another type that lies in memory as this one does, or the same */
 } tern_kernel_parameter;
 

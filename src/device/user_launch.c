@@ -35,15 +35,15 @@ static int given(const tern_arg *a)
 static bool fits(int takes, int is)
 {
     const int bytes = takes & TERN_USER_BYTES;
-    const bool told = bytes && bytes != TERN_USER_UNTOLD;
+    const bool has_size = bytes && bytes != TERN_USER_UNKNOWN;
     if (takes & TERN_USER_LOCAL)
         return is == TERN_USER_LOCAL;
-    if (!(takes & TERN_USER_TENSOR) && (!told || bytes < 4 || takes & TERN_USER_VECTOR))
+    if (!(takes & TERN_USER_TENSOR) && (!has_size || bytes < 4 || takes & TERN_USER_VECTOR))
         return true;
     if ((takes ^ is) & (TERN_USER_TENSOR | TERN_USER_LOCAL))
         return false;
-    if (!told || bytes != (is & TERN_USER_BYTES))
-        return !told;
+    if (!has_size || bytes != (is & TERN_USER_BYTES))
+        return !has_size;
     /* Integers of 8 and 16 bits may be the bits of any type. */
     return takes & TERN_USER_REAL ? is & (TERN_USER_REAL | TERN_USER_VECTOR)
                                   : bytes < 4 || !(is & TERN_USER_REAL);
@@ -56,7 +56,7 @@ static const char *title(char *to, int kind, tern_dtype dtype)
     const bool tensor = kind & TERN_USER_TENSOR;
     if (kind & TERN_USER_LOCAL)
         return "local memory";
-    if (tensor && (dtype || !bytes || bytes == TERN_USER_UNTOLD))
+    if (tensor && (dtype || !bytes || bytes == TERN_USER_UNKNOWN))
         snprintf(to, 64, "a tensor%s%s", dtype ? " of " : "", tern_dtype_rows[dtype].name);
     else
         snprintf(to, 64, "a%s %d-byte %s%s",

@@ -110,8 +110,8 @@ static void put_space(reader *r, bool local, const char *after)
         tern_text_add(r->to, "TERN_LOCAL");
     else if (!local && pointer) {
         const char *next = past_blanks(after);
-        bool told = came(r, "const") || tern_word_is(next, tern_word_length(next), "const");
-        tern_text_add(r->to, told ? "" : "const");
+        bool has_loop = came(r, "const") || tern_word_is(next, tern_word_length(next), "const");
+        tern_text_add(r->to, has_loop ? "" : "const");
     } else if (!local)
         tern_text_add(r->to, r->depth ? "static" : "TERN_CONSTANT");
 }
@@ -316,7 +316,7 @@ static int taken(int takes, const char *p, size_t n)
                  {"__local", TERN_USER_LOCAL},
                  {"*", TERN_USER_TENSOR},
                  {"[", TERN_USER_TENSOR},
-                 {"?", TERN_USER_UNTOLD}, /* a macro that is defined more than once */
+                 {"?", TERN_USER_UNKNOWN}, /* a macro that is defined more than once */
                  {"int", 4},
                  {"uint", 4},
                  {"unsigned", 4},
@@ -337,7 +337,7 @@ static int taken(int takes, const char *p, size_t n)
         if (tern_word_is(p, length, words[i].word)) {
             const int own = words[i].takes, had = takes & TERN_USER_BYTES;
             takes |= (own & ~TERN_USER_BYTES) | (vector ? TERN_USER_VECTOR : 0);
-            if (had && (own == 4 || had == TERN_USER_UNTOLD)) /* short int; the ? stays */
+            if (had && (own == 4 || had == TERN_USER_UNKNOWN)) /* short int; the ? stays */
                 return takes;
             return own & TERN_USER_BYTES ? takes - had + (own & TERN_USER_BYTES) : takes;
         }
@@ -375,7 +375,7 @@ tern_status tern_user_parameters_read(tern_user_parameters *made, const char *so
     if (!list.failed && !list_parameters(made, list.data ? list.data : ""))
         status = TERN_ERR_ARGUMENT;
     for (int i = 0; find_parameters(*open + 1, name) && i < made->n; i++)
-        made->takes[i] |= TERN_USER_UNTOLD; /* nobody knows which of two is compiled */
+        made->takes[i] |= TERN_USER_UNKNOWN; /* nobody knows which of two is compiled */
     tern_text_free(&list);
     return status;
 }

@@ -10,7 +10,7 @@ enum { TERN_USER_ARGUMENTS = 64 };
  * and the rest of these that hold of it. */
 enum {
     TERN_USER_BYTES = 15,
-    TERN_USER_UNTOLD = 15,
+    TERN_USER_UNKNOWN = 15,
     TERN_USER_REAL = 16, /* floating-point numbers, else integers */
     TERN_USER_TENSOR = 32,
     TERN_USER_LOCAL = 64,

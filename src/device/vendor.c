@@ -4,10 +4,12 @@
 #include "device/work.h"
 #include <tern/backends.h>
 
-const tern_links *tern_place_links(const tern_place *place)
+const tern_communicators *tern_place_communicators(const tern_place *place)
 {
     const tern_vendor *vendor = place->backend->vendor;
-    return vendor && vendor->links && vendor->links->version() ? vendor->links : NULL;
+    return vendor && vendor->communicators && vendor->communicators->version()
+               ? vendor->communicators
+               : NULL;
 }
 
 bool tern_place_leaves_bias(const tern_place *place)

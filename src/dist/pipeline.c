@@ -285,7 +285,7 @@ static tern_status share_loss(step *t)
 {
     tern_pipeline *p = t->p;
     const int own = tern_dist_get_rank(NULL), last = p->rank[p->n - 1];
-    bool told = own == last;
+    bool sent = own == last;
     for (int s = 0; s < p->n - 1; s++) {
         bool first = p->rank[s] != last;
         for (int k = 0; k < s; k++)
@@ -293,10 +293,10 @@ static tern_status share_loss(step *t)
         if (first && own == last)
             TERN_TRY(tern_dist_send(tern_to_dtype(t->loss, tern_get_default_dtype()), p->rank[s],
                                     &(tern_dist_options){.tag = 19999}));
-        if (first && own == p->rank[s] && !told) {
+        if (first && own == p->rank[s] && !sent) {
             t->loss = keep(tern_zeros(TERN_SHAPE_SCALAR, tern_get_default_dtype(), "cpu"));
             TERN_TRY(tern_dist_recv(t->loss, last, &(tern_dist_options){.tag = 19999}));
-            told = true;
+            sent = true;
         }
     }
     return TERN_OK;

@@ -128,23 +128,23 @@ static tern_status keep_shard(tern_ddp *d)
 }
 
 /* How many used what is asked for only where somebody did not use something. */
-static tern_status tell_counts(tern_ddp *d)
+static tern_status sum_counts(tern_ddp *d)
 {
     char label[48];
-    double *counts = tern_data(d->counts), told[2] = {d->rows, 0};
+    double *counts = tern_data(d->counts), sums[2] = {d->rows, 0};
     if (!counts)
         return TERN_ERR_STATE;
     for (int i = 0; i < d->n; i++)
-        told[1] += !d->slots[i].used;
+        sums[1] += !d->slots[i].used;
     snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
-    TERN_TRY(tern_dist_reduce_numbers(d->group, label, told, 2, false));
+    TERN_TRY(tern_dist_reduce_numbers(d->group, label, sums, 2, false));
     counts[0] = d->rows;
     for (int i = 0; i < d->n; i++)
         counts[i + 1] = d->slots[i].used;
-    if (told[1] > 0)
+    if (sums[1] > 0)
         return tern_dist_all_reduce(d->counts,
                                     &(tern_dist_options){.group = d->group, .label = label});
-    counts[0] = told[0];
+    counts[0] = sums[0];
     return TERN_OK;
 }
 
@@ -155,7 +155,7 @@ static tern_status give_rest(tern_ddp *d)
     while (d->given < d->n_buckets)
         TERN_TRY(give(d, d->given));
     TERN_UNRECORDED
-        status = tell_counts(d);
+        status = sum_counts(d);
     return status;
 }
 

@@ -285,10 +285,10 @@ static int others_like(const tern_dist_work *w, int i)
 }
 
 /* Those that differ from most; where there is no most, from this rank. */
-static void tell_difference(tern_dist_job *job, tern_dist_work *w)
+static void report_difference(tern_dist_job *job, tern_dist_work *w)
 {
     const tern_dist_group *g = w->group;
-    int norm = g->rank, told = 0;
+    int norm = g->rank, reported = 0;
     char text[DIST_MESSAGE] = "", name[96], lines[DIST_TEXT * 4];
     for (int i = 0; i < g->size; i++)
         if (others_like(w, i) * 2 > g->size)
@@ -296,7 +296,7 @@ static void tell_difference(tern_dist_job *job, tern_dist_work *w)
     tern_dist_add(text, sizeof text, "ranks differ at #%" PRIu64 " of %s: ", w->number,
                   g->number ? "the group" : "all ranks");
     for (int i = 0; i < g->size; i++)
-        if (w->deeds[i].signature != w->deeds[norm].signature && ++told <= 4)
+        if (w->deeds[i].signature != w->deeds[norm].signature && ++reported <= 4)
             tern_dist_add(text, sizeof text, "%s does %s; ",
                           tern_dist_name(g->members[i], name, sizeof name), w->deeds[i].text);
     tern_dist_add(text, sizeof text, "%s does %s",
@@ -361,7 +361,7 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
         } else if (w->state == WORK_SIGNED) {
             data(job, w);
         } else if (w->state == WORK_DIFFERS) {
-            tell_difference(job, w);
+            report_difference(job, w);
         } else if (goes) {
             if (!w->linked) /* refused */
                 data(job, w);

@@ -42,7 +42,7 @@ static void dims_of(const tern_tensor *x, tern_shape *dims, tern_shape *each)
 /* ---- statistics ------------------------------------------------------------------------------- */
 
 /* n, the means, and M2 of this rank's channels, one behind the other. */
-static tern_tensor *tell(tern_tensor *x)
+static tern_tensor *local_statistics(tern_tensor *x)
 {
     tern_shape dims, each;
     const int64_t channels = tern_size(x, 1);
@@ -65,7 +65,7 @@ static tern_tensor *over_ranks(tern_tensor *x)
 }
 
 /* Mean and var (C) of what all tell; *total elements of each channel. */
-static tern_status combine(batch *b, tern_tensor *told, int64_t channels, tern_tensor **mean,
+static tern_status combine(batch *b, tern_tensor *local, int64_t channels, tern_tensor **mean,
                            tern_tensor **var)
 {
     const uint64_t failures = tern_failures();
@@ -73,9 +73,9 @@ static tern_status combine(batch *b, tern_tensor *told, int64_t channels, tern_t
     const tern_dist_options o = {.group = b->group, .label = "sync_batch_norm"};
     TERN_TRY(tern_failed_since(failures));
     tern_tensor *all =
-        tern_empty(TERN_SHAPE(ranks, 2 * channels + 1), tern_dtype_of(told), tern_device(told));
+        tern_empty(TERN_SHAPE(ranks, 2 * channels + 1), tern_dtype_of(local), tern_device(local));
     TERN_TRY(tern_failed_since(failures));
-    TERN_TRY(tern_dist_all_gather_into_tensor(all, told, &o));
+    TERN_TRY(tern_dist_all_gather_into_tensor(all, local, &o));
     tern_tensor *n = tern_narrow(all, 1, 0, 1), *means = tern_narrow(all, 1, 1, channels);
     tern_tensor *m2 = tern_narrow(all, 1, 1 + channels, channels);
     b->total = tern_item(tern_sum(n));
@@ -101,9 +101,9 @@ static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern
     batch *b = tern_function_data(f);
     tern_tensor *x = in[X], *mean = NULL, *var = NULL;
     (void)n, (void)k;
-    tern_tensor *told = tell(tern_to_dtype(x, wide(x)));
+    tern_tensor *local = local_statistics(tern_to_dtype(x, wide(x)));
     TERN_TRY(tern_failed_since(failures));
-    TERN_TRY(combine(b, told, tern_size(x, 1), &mean, &var));
+    TERN_TRY(combine(b, local, tern_size(x, 1), &mean, &var));
     out[Y] = tern_batch_norm(x, mean, var, in[WEIGHT], in[BIAS], false, 0, b->eps);
     out[MEAN] = mean;
     out[VAR] = tern_mul_scalar(var, tern_scalar_real(b->total / (b->total - 1)));
@@ -144,8 +144,8 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
     TERN_TRY(tern_dist_all_reduce(all, &o));
     all = tern_mul_scalar(all, tern_scalar_real(1 / b->total));
     tern_tensor *dx = tern_sub(dy, tern_view(tern_narrow(all, 0, 0, channels), each));
-    tern_tensor *turned = tern_view(tern_narrow(all, 0, channels, channels), each);
-    dx = tern_sub(dx, tern_mul(h, turned));
+    tern_tensor *shifted = tern_view(tern_narrow(all, 0, channels, channels), each);
+    dx = tern_sub(dx, tern_mul(h, shifted));
     dx = tern_mul(dx, tern_view(tern_select(scales, 0, 1), each));
     grad_in[X] = tern_to_dtype(dx, tern_dtype_of(given));
     for (int i = WEIGHT; i < INPUTS; i++)

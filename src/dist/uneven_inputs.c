@@ -30,12 +30,12 @@ static tern_status check_sync(tern_ddp *d)
 
 static tern_status ask(tern_ddp *d, int own, int *greatest)
 {
-    double told[] = {own, own == 0};
-    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", told, 2, true));
-    *greatest = (int)told[0];
+    double counts[] = {own, own == 0};
+    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", counts, 2, true));
+    *greatest = (int)counts[0];
     if (*greatest)
         d->last = *greatest / RANK - 1;
-    return *greatest && told[1] > 0 ? check_sync(d) : TERN_OK;
+    return *greatest && counts[1] > 0 ? check_sync(d) : TERN_OK;
 }
 
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from)

@@ -76,7 +76,7 @@ tern_status io_safetensors_open(tern_file *file);
 tern_status io_index_open(tern_file *file);
 
 /* Regular files at offsets. */
-extern const io_reader io_plain_reader;
+extern const io_reader io_uncompressed_reader;
 
 /* ---- pages of a file (map.c) ------------------------------------------------------------------ */
 /* Whether an entry can be a tensor there: asked for, of a plain file, as tern has its elements. */

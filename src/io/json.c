@@ -6,30 +6,30 @@
 #include "base/memory.h"
 #include <string.h>
 
-typedef struct walk {
+typedef struct cursor {
     const io_json *json;
     size_t at;
     char *key; /* memory for names */
     size_t capacity;
-} walk;
+} cursor;
 
-static tern_status bad(const walk *w, const char *what)
+static tern_status bad(const cursor *w, const char *what)
 {
     return w->json->bad(w->json->user, w->at, what);
 }
 
-static char here(const walk *w)
+static char here(const cursor *w)
 {
     return w->at < w->json->n ? w->json->text[w->at] : '\0';
 }
 
-static void skip_blanks(walk *w)
+static void skip_blanks(cursor *w)
 {
     while (w->at < w->json->n && strchr(" \t\r\n", w->json->text[w->at]) && w->json->text[w->at])
         w->at++;
 }
 
-static tern_status expect(walk *w, char c, const char *what)
+static tern_status expect(cursor *w, char c, const char *what)
 {
     skip_blanks(w);
     if (w->at >= w->json->n || here(w) != c)
@@ -39,7 +39,7 @@ static tern_status expect(walk *w, char c, const char *what)
 }
 
 /* To the byte behind a text that begins here; whether it has nothing that jansson must read. */
-static tern_status pass_text(walk *w, bool *plain)
+static tern_status pass_text(cursor *w, bool *plain)
 {
     TERN_TRY(expect(w, '"', "a name in double quotes is expected"));
     for (*plain = true; w->at < w->json->n; w->at++) {
@@ -58,7 +58,7 @@ static tern_status pass_text(walk *w, bool *plain)
 }
 
 /* The name that begins here. */
-static tern_status read_key(walk *w, io_member *m)
+static tern_status read_key(cursor *w, io_member *m)
 {
     bool plain;
     skip_blanks(w);
@@ -88,7 +88,7 @@ static tern_status read_key(walk *w, io_member *m)
 }
 
 /* To the end of the value that begins here. */
-static tern_status pass_value(walk *w, io_member *m)
+static tern_status pass_value(cursor *w, io_member *m)
 {
     skip_blanks(w);
     size_t begin = w->at;
@@ -114,7 +114,7 @@ static tern_status pass_value(walk *w, io_member *m)
     return TERN_OK;
 }
 
-static tern_status walk_members(walk *w)
+static tern_status walk_members(cursor *w)
 {
     TERN_TRY(expect(w, '{', "an object is expected"));
     skip_blanks(w);
@@ -135,7 +135,7 @@ static tern_status walk_members(walk *w)
 
 tern_status io_json_walk(const io_json *json)
 {
-    walk w = {.json = json};
+    cursor w = {.json = json};
     tern_status status = walk_members(&w);
     tern_free(w.key);
     return status;

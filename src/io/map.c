@@ -52,7 +52,7 @@ const unsigned char *io_map_bytes(tern_file *file, int part)
 
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device)
 {
-    return file->is_mapped && file->reader == &io_plain_reader && !strcmp(device, "cpu") &&
+    return file->is_mapped && file->reader == &io_uncompressed_reader && !strcmp(device, "cpu") &&
            e->bytes && !e->block && !e->is_strided && !e->is_swapped && !e->is_negated &&
            e->type->dtype != TERN_BOOL && e->at % tern_dtype_size(e->type->dtype) == 0;
 }

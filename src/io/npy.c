@@ -13,7 +13,7 @@ typedef struct npy {
     const char *name;     /* of the array */
     const char *at, *end; /* of the text that is left */
     char descr[24];
-    bool turned;
+    bool fortran_order;
     tern_shape shape;
     int seen; /* a bit for each of the three keys */
 } npy;
@@ -110,8 +110,8 @@ static tern_status read_member(npy *h)
     if (k == 2)
         return read_shape(h);
     if (k == 1) {
-        h->turned = pass_word(h, "True");
-        return h->turned || pass_word(h, "False")
+        h->fortran_order = pass_word(h, "True");
+        return h->fortran_order || pass_word(h, "False")
                    ? TERN_OK
                    : bad(h, "fortran_order is neither True nor False");
     }
@@ -164,7 +164,7 @@ static io_entry *add_entry(const npy *h, const io_type *type)
         numbers[ndim + i] = stride;
         stride *= h->shape.dims[i];
     }
-    return io_add_entry(h->file, h->name, type, numbers, ndim, h->turned && ndim > 1);
+    return io_add_entry(h->file, h->name, type, numbers, ndim, h->fortran_order && ndim > 1);
 }
 
 static io_entry *make_entry(const npy *h, size_t header, uint64_t size)

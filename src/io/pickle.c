@@ -115,18 +115,18 @@ static tern_status read_bytes(io_pickle *p, int bytes)
 }
 
 /* A line of protocol 0: a text in quotes, or without. One with escapes is not looked into. */
-static tern_status read_text_line(io_pickle *p, int bare)
+static tern_status read_text_line(io_pickle *p, int unquoted)
 {
     size_t at, n;
     TERN_TRY(io_pickle_take_line(p, &at, &n));
     const unsigned char *text = p->bytes + at;
-    if (!bare && (n < 2 || (text[0] != '\'' && text[0] != '"') || text[n - 1] != text[0]))
+    if (!unquoted && (n < 2 || (text[0] != '\'' && text[0] != '"') || text[n - 1] != text[0]))
         return io_pickle_bad(p, "a text without quotes");
     if (n > INT32_MAX || memchr(text, '\\', n))
         return io_pickle_push(p, (io_value){.kind = IO_OPAQUE});
     return io_pickle_push(p, (io_value){.kind = IO_TEXT,
-                                        .count = (int)n - (bare ? 0 : 2),
-                                        .is.at = at + (bare ? 0 : 1)});
+                                        .count = (int)n - (unquoted ? 0 : 2),
+                                        .is.at = at + (unquoted ? 0 : 1)});
 }
 
 /* ---- opcodes: the memo ----------------------------------------------------------------------- */

@@ -14,7 +14,7 @@ enum { PIECE = 8 << 20, HUGE_PAGE = 2 << 20 };
 
 /* ---- plain files ----------------------------------------------------------------------------- */
 
-static tern_status start_plain(io_stream *s, uint64_t skip)
+static tern_status start_uncompressed(io_stream *s, uint64_t skip)
 {
     s->at = s->entry->at + skip;
     return TERN_OK;
@@ -40,7 +40,7 @@ static tern_status next_blocks(io_stream *s, float *to, size_t bytes, const char
     return TERN_OK;
 }
 
-static tern_status next_plain(io_stream *s, void *to, size_t bytes)
+static tern_status next_uncompressed(io_stream *s, void *to, size_t bytes)
 {
     char what[400];
     snprintf(what, sizeof what, "tensor `%s`", IO_SHOW(s->entry->name));
@@ -51,13 +51,14 @@ static tern_status next_plain(io_stream *s, void *to, size_t bytes)
     return TERN_OK;
 }
 
-static tern_status finish_plain(io_stream *s, bool whole)
+static tern_status finish_uncompressed(io_stream *s, bool whole)
 {
     (void)s, (void)whole;
     return TERN_OK;
 }
 
-const io_reader io_plain_reader = {start_plain, next_plain, finish_plain, NULL};
+const io_reader io_uncompressed_reader = {start_uncompressed, next_uncompressed,
+                                          finish_uncompressed, NULL};
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 

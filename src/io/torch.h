@@ -30,13 +30,13 @@ struct io_checkpoint {
     /* ---- of torch_entries.c ---- */
     char name[4096]; /* of the value that is visited */
     size_t name_length;
-    uint64_t visits;   /* of values so far: shared ones can be a tree of any size */
-    uint64_t written;  /* bytes of names and metadata so far */
-    uint64_t expanded; /* bytes of tensors that have more elements than their storages */
-    tern_text opaque;  /* names that are not known, for the metadata */
-    tern_keys told;    /* these names */
-    char **told_names; /* of the keys */
-    int n_told;
+    uint64_t visits;    /* of values so far: shared ones can be a tree of any size */
+    uint64_t written;   /* bytes of names and metadata so far */
+    uint64_t expanded;  /* bytes of tensors that have more elements than their storages */
+    tern_text opaque;   /* names that are not known, for the metadata */
+    tern_keys noted;    /* these names */
+    char **noted_names; /* of the keys */
+    int n_noted;
 };
 
 /* Puts all tensors of the value into the file, under names joined by dots; numbers and texts become metadata. */

@@ -187,7 +187,7 @@ static const io_value *global_of(const io_checkpoint *c, int value)
 }
 
 /* A name that is not known goes into the list of them once, as long as there is space. */
-static tern_status tell_opaque(io_checkpoint *c, int value)
+static tern_status note_opaque(io_checkpoint *c, int value)
 {
     const io_value *v = global_of(c, value);
     const char *bytes = (const char *)c->pickle.bytes;
@@ -196,17 +196,17 @@ static tern_status tell_opaque(io_checkpoint *c, int value)
         return TERN_OK;
     tern_text_add(&name, "%s.%s", io_show(bytes + v->is.global.module, v->is.global.module_n).text,
                   io_show(bytes + v->is.global.name, v->is.global.name_n).text);
-    char **names = tern_grow(c->told_names, sizeof *names * (size_t)(c->n_told + 1));
-    c->told_names = names ? names : c->told_names;
+    char **names = tern_grow(c->noted_names, sizeof *names * (size_t)(c->n_noted + 1));
+    c->noted_names = names ? names : c->noted_names;
     tern_status status = names && !name.failed ? TERN_OK : TERN_ERR_MEMORY;
-    if (status != TERN_OK || tern_keys_find(&c->told, name.data) >= 0 || !io_is_utf8(name.data) ||
+    if (status != TERN_OK || tern_keys_find(&c->noted, name.data) >= 0 || !io_is_utf8(name.data) ||
         c->opaque.length + name.length + 2 > MOST_OPAQUE) {
         tern_text_free(&name);
         return status;
     }
-    tern_text_add(&c->opaque, "%s%s", c->n_told ? ", " : "", name.data);
-    names[c->n_told++] = name.data;
-    return c->opaque.failed ? TERN_ERR_MEMORY : tern_keys_add(&c->told, name.data, c->n_told - 1);
+    tern_text_add(&c->opaque, "%s%s", c->n_noted ? ", " : "", name.data);
+    names[c->n_noted++] = name.data;
+    return c->opaque.failed ? TERN_ERR_MEMORY : tern_keys_add(&c->noted, name.data, c->n_noted - 1);
 }
 
 /* ---- the walk: c->name is the name of the value that a function is given ----------------------- */
@@ -340,7 +340,7 @@ static tern_status add_object(io_checkpoint *c, int value, int depth)
 {
     const io_value *v = &c->pickle.values[value];
     const io_value *class = &c->pickle.values[v->is.object.global];
-    TERN_TRY(tell_opaque(c, v->is.object.global));
+    TERN_TRY(note_opaque(c, v->is.object.global));
     if (class->kind == IO_GLOBAL && class->is.global.number == G_NUMPY_ARRAY)
         return TERN_OK;
     TERN_TRY(add_items(c, v->is.object.args, depth));
@@ -377,7 +377,7 @@ static tern_status add_value(io_checkpoint *c, int value, int depth)
     case IO_OBJECT:
         return add_container(c, value, depth);
     case IO_GLOBAL:
-        return v->is.global.number == G_UNKNOWN ? tell_opaque(c, value) : TERN_OK;
+        return v->is.global.number == G_UNKNOWN ? note_opaque(c, value) : TERN_OK;
     case IO_TEXT:
         return add_note(c, io_text_of(&c->pickle, v), (size_t)v->count);
     case IO_BOOL:
@@ -409,9 +409,9 @@ tern_status io_torch_entries(io_checkpoint *c, int root)
 void io_torch_free(io_checkpoint *c)
 {
     io_pickle_free(&c->pickle);
-    tern_keys_free(&c->told);
-    for (int i = 0; i < c->n_told; i++)
-        tern_free(c->told_names[i]);
-    tern_free(c->told_names);
+    tern_keys_free(&c->noted);
+    for (int i = 0; i < c->n_noted; i++)
+        tern_free(c->noted_names[i]);
+    tern_free(c->noted_names);
     tern_text_free(&c->opaque);
 }

@@ -88,7 +88,7 @@ AGGREGATE(min, "min_value", TERN_METRIC_MIN, (double)INFINITY, tern_min)
 
 /* A ring of sums and of their weights: the newest is put in place of the oldest, which is found by
  * turning the ring. So that nothing depends on a number of the host's, which would not be saved. */
-static tern_tensor *turned(tern_tensor *ring, tern_tensor *newest)
+static tern_tensor *rolled(tern_tensor *ring, tern_tensor *newest)
 {
     int64_t n = tern_numel(ring);
     newest = tern_to_dtype(tern_reshape(newest, TERN_SHAPE(1)), tern_dtype_of(ring));
@@ -102,8 +102,8 @@ static tern_status update_running(tern_metric *self, tern_tensor *value, tern_te
 {
     tern_tensor *sum, *weights;
     weigh(value, weight, &sum, &weights);
-    out[0] = turned(self->states[0].value, sum);
-    out[1] = turned(self->states[1].value, weights);
+    out[0] = rolled(self->states[0].value, sum);
+    out[1] = rolled(self->states[1].value, weights);
     return TERN_OK;
 }
 

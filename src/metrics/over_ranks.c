@@ -6,18 +6,18 @@
 /* What ranks must know of each other's state: dtype, and of predictions that are kept the shape; ndim 0 for none. */
 enum { DTYPE, NDIM, DIMS, FACTS = DIMS + TERN_MAX_DIMS };
 
-static tern_status tell(tern_metric_state *s, const tern_dist_options *o, int64_t *all)
+static tern_status gather_facts(tern_metric_state *s, const tern_dist_options *o, int64_t *all)
 {
     const tern_tensor *x = s->value ? s->value : s->count ? s->pieces[0] : NULL;
     const int ranks = tern_dist_get_world_size(o->group);
     int64_t own[FACTS] = {x ? tern_dtype_of(x) : 0, x ? tern_dim(x) : 0};
     for (int d = 0; x && d < tern_dim(x); d++)
         own[DIMS + d] = tern_size(x, d);
-    tern_tensor *told = tern_from_data(own, TERN_SHAPE(FACTS), TERN_I64, "cpu");
+    tern_tensor *mine = tern_from_data(own, TERN_SHAPE(FACTS), TERN_I64, "cpu");
     tern_tensor *heard = tern_empty(TERN_SHAPE(ranks, FACTS), TERN_I64, "cpu");
-    if (!told || !heard)
+    if (!mine || !heard)
         return TERN_ERR_MEMORY;
-    TERN_TRY(tern_dist_all_gather_into_tensor(heard, told, o));
+    TERN_TRY(tern_dist_all_gather_into_tensor(heard, mine, o));
     return tern_copy_to_host(heard, all, sizeof *all * FACTS * (size_t)ranks);
 }
 
@@ -85,7 +85,7 @@ static tern_status sync(tern_metric *copy, const tern_dist_options *o,
         tern_metric_state *s = &copy->states[i];
         if (s->reduction == TERN_METRIC_LAST)
             continue;
-        TERN_TRY(tell(s, o, facts));
+        TERN_TRY(gather_facts(s, o, facts));
         if (s->reduction == TERN_METRIC_CAT)
             TERN_TRY(gather(s, o, facts, &pieces[i]));
         else

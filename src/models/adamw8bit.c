@@ -74,7 +74,7 @@ typedef struct moments {
 /* What was compiled for a device, and its tables. */
 typedef struct place {
     const char *device;
-    tern_kernel *blocks, *plain;
+    tern_kernel *blocks, *dense;
     tern_tensor *tables;
 } place;
 
@@ -104,7 +104,7 @@ static void free_data(void *data)
         release(&a->of[i]);
     for (int i = 0; i < a->n_places; i++) {
         tern_kernel_free(a->places[i].blocks);
-        tern_kernel_free(a->places[i].plain);
+        tern_kernel_free(a->places[i].dense);
         tern_release(a->places[i].tables);
     }
     free(a->of);
@@ -179,9 +179,9 @@ static place *place_of(adamw8bit *a, const char *device)
     place made = {.device = device, .tables = tern_keep(make_tables(device))};
     if (made.tables && strcmp(device, "cpu") != 0) {
         made.blocks = tern_kernel_compile(device, source, "update_blocks");
-        made.plain = made.blocks ? tern_kernel_compile(device, source, "update_plain") : NULL;
+        made.dense = made.blocks ? tern_kernel_compile(device, source, "update_plain") : NULL;
     }
-    if (made.tables && (made.plain || strcmp(device, "cpu") == 0)) {
+    if (made.tables && (made.dense || strcmp(device, "cpu") == 0)) {
         longer[a->n_places] = made;
         return &longer[a->n_places++];
     }
@@ -251,7 +251,7 @@ static tern_status launch(const place *at, const moments *m, tern_tensor *p, ter
     }
     const tern_kernel_grid grid = TERN_GRID_GROUP(blocks * ITEMS, ITEMS);
     if (!m->part[2])
-        return tern_kernel_launch(at->plain, grid, TERN_ARG_TENSOR(p), TERN_ARG_TENSOR(g), PART(0),
+        return tern_kernel_launch(at->dense, grid, TERN_ARG_TENSOR(p), TERN_ARG_TENSOR(g), PART(0),
                                   PART(1), SETTINGS);
     return tern_kernel_launch(at->blocks, grid, TERN_ARG_TENSOR(p), TERN_ARG_TENSOR(g), PART(0),
                               PART(1), PART(2), PART(3), TERN_ARG_TENSOR(at->tables), SETTINGS);

@@ -13,7 +13,7 @@ typedef struct found {
 typedef struct search {
     found *list;
     size_t n, capacity;
-    bool plain; /* layers without an adapter too, and what may be trained whole */
+    bool unwrapped; /* layers without an adapter too, and what may be trained whole */
 } search;
 
 static tern_status keep(search *s, const char *path, tern_module *wrapper)
@@ -39,14 +39,14 @@ static tern_status look(const char *path, tern_module *m, void *user)
     size_t n = last ? strlen(last->path) : 0;
     if (last && last->wrapper && strncmp(path, last->path, n) == 0 && path[n] == '.')
         return TERN_OK; /* what is in an adapter is none of the model's */
-    if (lora_of(m) || (s->plain && *path))
+    if (lora_of(m) || (s->unwrapped && *path))
         return keep(s, path, lora_of(m) ? m : NULL);
     return TERN_OK;
 }
 
-static tern_status find(tern_module *model, bool plain, search *s)
+static tern_status find(tern_module *model, bool unwrapped, search *s)
 {
-    *s = (search){.plain = plain};
+    *s = (search){.unwrapped = unwrapped};
     return tern_nn_each_module(model, look, s);
 }
 

@@ -17,13 +17,13 @@ typedef struct entry {
 } entry;
 typedef tern_status (*entry_visit)(const entry *e, void *user);
 
-typedef struct walk {
+typedef struct visitor {
     models_model *m;
     entry_visit visit;
     void *user;
-} walk;
+} visitor;
 
-static tern_status give(const walk *w, const char *path, const char *own, const char *file,
+static tern_status give(const visitor *w, const char *path, const char *own, const char *file,
                         tern_tensor *x)
 {
     char peft[1024];
@@ -32,7 +32,7 @@ static tern_status give(const walk *w, const char *path, const char *own, const 
 }
 
 typedef struct whole_part {
-    const walk *w;
+    const visitor *w;
     const char *path, *adapter;
 } whole_part;
 
@@ -49,7 +49,7 @@ static tern_status visit_layer(const char *path, tern_module *wrapper, void *use
     static const char *const parts[][2] = {{"lora_A", "lora_A.weight"},
                                            {"lora_B", "lora_B.weight"},
                                            {"lora_magnitude_vector", "lora_magnitude_vector"}};
-    const walk *w = user;
+    const visitor *w = user;
     const lora_data *d = lora_of(wrapper);
     if (d->active < 0)
         return TERN_OK;
@@ -86,7 +86,7 @@ static tern_status visit_bias(const char *path, tern_tensor *x, void *user)
 
 static tern_status each_entry(models_model *m, entry_visit visit, void *user)
 {
-    walk w = {m, visit, user};
+    visitor w = {m, visit, user};
     const lora_adapter *a = lora_active(m->module);
     const char *bias = a ? json_string_value(json_object_get(a->config, "bias")) : NULL;
     TRY(lora_each(m->module, visit_layer, &w));

@@ -1,5 +1,5 @@
 /* quantize.c -- linear layers whose weights take 8 or 4 bits. */
-#include "models/few_rows.h"
+#include "models/skinny.h"
 #include "models/gguf/layer.h"
 #include "models/nf4.h"
 #include "models/wide.h"
@@ -228,9 +228,9 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
     int64_t n = part_of(l);
     int k = 0;
     if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in) {
-        const few_rows w = {parts[0], scales_of(l, parts), zeros_of(l, parts)};
-        return few_rows_is(l, x, &w) ? few_rows_linear(l, x, &w)
-                                     : tern_linear_packed(x, w.codes, w.scales, w.zeros);
+        const skinny w = {parts[0], scales_of(l, parts), zeros_of(l, parts)};
+        return skinny_takes(l, x, &w) ? skinny_linear(l, x, &w)
+                                      : tern_linear_packed(x, w.codes, w.scales, w.zeros);
     }
     if (l->type == TERN_QUANTIZE_NF4 && tern_numel(x) <= NF4_ROWS * l->in && tern_numel(x) > 0 &&
         tern_size(x, -1) == l->in && l->in % BLOCK == 0 && nf4_is_direct(l, parts) &&

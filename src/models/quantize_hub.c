@@ -196,11 +196,11 @@ static tern_tensor *own_part(const quantize_source *s, const char *path, const c
 /* The type that the layer at path has in the file; NONE: it is not quantized. */
 static tern_quantization own_type(const quantize_source *s, const char *path)
 {
-    static const char *const told_by[] = {"absmax", "quant_map", "codes"};
+    static const char *const marks[] = {"absmax", "quant_map", "codes"};
     tern_quantization type = TERN_QUANTIZE_NONE;
     char name[1024];
     for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "%s.%s", path, told_by[i]);
+        snprintf(name, sizeof name, "%s.%s", path, marks[i]);
         if (tern_file_has(s->file, name))
             type = (tern_quantization)(TERN_QUANTIZE_INT8 + i);
     }

@@ -288,8 +288,8 @@ static void free_module(tern_module *m, const tern_module *parent)
     tern_nn_free_hooks(m);
     if (m->casts)
         tern_from_amp->casts_free(m->casts);
-    tern_handle_tell(&m->handle, "%s%s%s", m->name, parent ? ", freed with its parent " : "",
-                     parent ? parent->name : "");
+    tern_handle_describe(&m->handle, "%s%s%s", m->name, parent ? ", freed with its parent " : "",
+                         parent ? parent->name : "");
     tern_free(m->members);
     tern_free(m->extra);
     tern_free(m->name);

@@ -15,7 +15,7 @@ typedef struct tern_event {
     void *from, *to;   /* of work, until its times are known */
     int64_t device_begin, device_ns;
     int thread;
-    uint8_t kind; /* a tern_span_kind, or: */
+    uint8_t kind; /* a tern_range_kind, or: */
     bool done;
 } tern_event;
 enum { TERN_EVENT_MEMORY = 16 };

@@ -92,12 +92,12 @@ static const char *name_gradient(char text[128], const char *name)
     return text;
 }
 
-static int64_t begin_span(tern_span_kind kind, const char *name, int64_t bytes)
+static int64_t begin_range(tern_range_kind kind, const char *name, int64_t bytes)
 {
     char path[256], type[256], text[128];
-    if (kind == TERN_SPAN_BACKWARD)
+    if (kind == TERN_RANGE_BACKWARD)
         name = name_gradient(text, name);
-    if (kind == TERN_SPAN_OPERATION && tern_thread.running.backward) {
+    if (kind == TERN_RANGE_OPERATION && tern_thread.running.backward) {
         snprintf(text, sizeof text, "%s (backward)", name);
         name = text;
     }
@@ -117,7 +117,7 @@ static int64_t begin_span(tern_span_kind kind, const char *name, int64_t bytes)
     return number;
 }
 
-static void end_span(int64_t span)
+static void end_range(int64_t span)
 {
     if (span)
         tern_nvtx_pop();
@@ -190,10 +190,10 @@ static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
     return NULL;
 }
 
-static void begin_work(tern_work_span *span, tern_place *place, const char *name)
+static void begin_work(tern_work_range *span, tern_place *place, const char *name)
 {
-    *span = (tern_work_span){.place = place, .from = mark(place)};
-    span->span = begin_span(TERN_SPAN_WORK, name, 0);
+    *span = (tern_work_range){.place = place, .from = mark(place)};
+    span->span = begin_range(TERN_RANGE_WORK, name, 0);
     pthread_mutex_lock(&lock);
     if (span->span && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
@@ -203,10 +203,10 @@ static void begin_work(tern_work_span *span, tern_place *place, const char *name
     pthread_mutex_unlock(&lock);
 }
 
-static void end_work(tern_work_span *span, bool done)
+static void end_work(tern_work_range *span, bool done)
 {
     void *to = done && span->span ? mark(span->place) : NULL;
-    end_span(span->span);
+    end_range(span->span);
     pthread_mutex_lock(&lock);
     bool there = span->span && running && tern_thread.profile_run == running->run;
     if (there) {
@@ -224,8 +224,8 @@ static void end_work(tern_work_span *span, bool done)
         span->place->backend->event_free(span->place, to);
 }
 
-static const tern_profiler_functions functions = {.begin = begin_span,
-                                                  .end = end_span,
+static const tern_profiler_functions functions = {.begin = begin_range,
+                                                  .end = end_range,
                                                   .call = note_call,
                                                   .memory = note_memory,
                                                   .work_begin = begin_work,
@@ -249,7 +249,7 @@ static void settle(tern_profiler *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         tern_event *e = &p->events[i];
-        if (e->kind != TERN_SPAN_WORK || !e->place)
+        if (e->kind != TERN_RANGE_WORK || !e->place)
             continue;
         const tern_backend *b = e->place->backend;
         tern_event_clock *c = clock_of(p, e->place);
@@ -271,10 +271,10 @@ static void settle(tern_profiler *p)
     }
     for (int64_t i = 0; i < p->n; i++) {
         tern_event *e = &p->events[i];
-        const tern_event_clock *c = e->kind == TERN_SPAN_WORK ? clock_of(p, e->place) : NULL;
+        const tern_event_clock *c = e->kind == TERN_RANGE_WORK ? clock_of(p, e->place) : NULL;
         if (c && c->first && e->from)
             e->device_begin += c->late;
-        if (e->kind == TERN_SPAN_WORK && e->place)
+        if (e->kind == TERN_RANGE_WORK && e->place)
             forget_events(e, c);
     }
     for (int i = 0; i < p->n_clocks; i++)
@@ -345,7 +345,7 @@ tern_status tern_profiler_stop(tern_profiler *p)
     int64_t open = now(p);
     for (int64_t i = 0; i < p->n; i++) /* what began and has not ended ends here */
         if (!p->events[i].done && p->events[i].kind != TERN_EVENT_MEMORY &&
-            p->events[i].kind != TERN_SPAN_WORK)
+            p->events[i].kind != TERN_RANGE_WORK)
             p->events[i].end = open;
     tern_status status = TERN_OK;
     const char *device;
@@ -396,10 +396,10 @@ void tern_profile_block_leave(tern_profile_block *block)
 
 tern_profiler_label_block tern_profiler_label_enter(const char *label)
 {
-    return (tern_profiler_label_block){tern_span_begin(TERN_SPAN_LABEL, label ? label : "", 0)};
+    return (tern_profiler_label_block){tern_range_begin(TERN_RANGE_LABEL, label ? label : "", 0)};
 }
 
 void tern_profiler_label_leave(tern_profiler_label_block *block)
 {
-    tern_span_end(block->span);
+    tern_range_end(block->span);
 }

@@ -59,7 +59,7 @@ static void put_host(FILE *file, const tern_event *e, int64_t number)
     put_time(file, "ts", e->begin);
     put_time(file, "dur", e->end - e->begin);
     fprintf(file, "\"args\":{\"External id\":%lld", (long long)(e->outer ? e->outer : number));
-    if (e->kind == TERN_SPAN_WORK)
+    if (e->kind == TERN_RANGE_WORK)
         fprintf(file, ",\"correlation\":%lld", (long long)number);
     if (*e->path) {
         fprintf(file, ",\"module\":");
@@ -69,7 +69,7 @@ static void put_host(FILE *file, const tern_event *e, int64_t number)
         fprintf(file, ",\"Input Dims\":");
         put_text(file, e->shapes);
     }
-    if (e->kind == TERN_SPAN_COPY)
+    if (e->kind == TERN_RANGE_COPY)
         fprintf(file, ",\"bytes\":%lld", (long long)e->bytes);
     fprintf(file, "}}");
 }
@@ -170,7 +170,7 @@ static void put_events(FILE *file, const tern_profiler *p)
             continue;
         }
         put_host(file, e, i + 1);
-        if (e->kind == TERN_SPAN_WORK && e->place && e->done) {
+        if (e->kind == TERN_RANGE_WORK && e->place && e->done) {
             int pid = pid_of(places, n, e->place);
             put_work(file, e, i + 1, pid, &free_at[pid - 100]);
         }

@@ -185,7 +185,7 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
     tern_thread.running.backward = node->inner ? node->inner->op->name : node->op->name;
     tern_thread.running.modules = node->modules;
     int64_t span =
-        tern_profiling ? tern_span_begin(TERN_SPAN_BACKWARD, tern_node_name(node), 0) : 0;
+        tern_profiling ? tern_range_begin(TERN_RANGE_BACKWARD, tern_node_name(node), 0) : 0;
     TERN_SCOPE {
         status = fetch_saved(node);
         if (status == TERN_OK && node->inner)
@@ -201,7 +201,7 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
         if (status == TERN_OK && !deferred && !is_end(w, node))
             status = backward_of(w, node);
     }
-    tern_span_end(span);
+    tern_range_end(span);
     return status;
 }
 

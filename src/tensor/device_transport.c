@@ -10,13 +10,13 @@ _Static_assert(sizeof((tern_transport_card *)0)->id == TERN_LINK_ID &&
                "a card has what a backend gives");
 
 struct tern_transport {
-    const tern_links *by;
+    const tern_communicators *by;
     void *opened;
 };
 
-static const tern_links *links_of(const tern_tensor *x)
+static const tern_communicators *communicators_of(const tern_tensor *x)
 {
-    return tern_place_links(x->storage->place);
+    return tern_place_communicators(x->storage->place);
 }
 
 static void describe(const tern_transport_call *call, tern_collective *t, tern_arg ends[2])
@@ -47,11 +47,12 @@ const void *tern_transport_place(const tern_transport_call *call, int rank)
     const tern_tensor *in = call->in, *out = call->out, *x = out ? out : in;
     tern_collective t;
     tern_arg ends[2];
-    if (!links_of(x) || (in && (!in->storage->block || in->storage->place != x->storage->place)) ||
+    if (!communicators_of(x) ||
+        (in && (!in->storage->block || in->storage->place != x->storage->place)) ||
         (out && !out->storage->block) || !are_apart(call, rank))
         return NULL;
     describe(call, &t, ends);
-    return links_of(x)->knows(&t) ? x->storage->place : NULL;
+    return communicators_of(x)->is_supported(&t) ? x->storage->place : NULL;
 }
 
 tern_status tern_transport_event(const tern_tensor *x, void **event)
@@ -67,7 +68,7 @@ void tern_transport_event_free(const tern_tensor *x, void *event)
 tern_status tern_transport_say(const tern_tensor *x, bool makes_id, tern_transport_card *card)
 {
     tern_place *place = x->storage->place;
-    const tern_links *by = links_of(x);
+    const tern_communicators *by = communicators_of(x);
     snprintf(card->uuid, sizeof card->uuid, "%s", tern_place_info(place)->uuid);
     card->version = by->version();
     TERN_TRY(by->bus(place, card->bus));
@@ -87,7 +88,7 @@ tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card 
     tern_transport *l = tern_alloc(sizeof *l);
     if (!l)
         return TERN_ERR_MEMORY;
-    l->by = links_of(x);
+    l->by = communicators_of(x);
     tern_status status = l->by->open(x->storage->place, first->id, rank, n, &l->opened);
     if (status == TERN_OK)
         *link = l;

@@ -273,36 +273,36 @@ static tern_tensor *borrow(const DLTensor *t, uint64_t flags, tern_blob *blob,
     return tern_scoped_from(copy ? copied(x) : x, function);
 }
 
-tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *lent_by,
+tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
                                    const tern_dlpack_options *options)
 {
-    if (!lent_by) {
+    if (!managed) {
         tern_fail_argument_null("tern_from_dlpack", "lent");
         return NULL;
     }
-    tern_blob blob = {.deleter = give_back_versioned, .user = lent_by};
-    if (lent_by->version.major != 1) {
-        const unsigned major = lent_by->version.major, minor = lent_by->version.minor;
-        give_back_versioned(lent_by);
+    tern_blob blob = {.deleter = give_back_versioned, .user = managed};
+    if (managed->version.major != 1) {
+        const unsigned major = managed->version.major, minor = managed->version.minor;
+        give_back_versioned(managed);
         return tern_fail_null(TERN_ERR_UNSUPPORTED,
                               "tern_from_dlpack: the tensor is of DLPack %u.%u, and tern reads 1.x",
                               major, minor);
     }
-    return borrow(&lent_by->dl_tensor, lent_by->flags, &blob, options);
+    return borrow(&managed->dl_tensor, managed->flags, &blob, options);
 }
 
-tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *lent_by)
+tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *managed)
 {
-    return tern_from_dlpack_with(lent_by, NULL);
+    return tern_from_dlpack_with(managed, NULL);
 }
 
-tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *lent_by,
+tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
                                           const tern_dlpack_options *options)
 {
-    if (!lent_by) {
+    if (!managed) {
         tern_fail_argument_null("tern_from_dlpack", "lent");
         return NULL;
     }
-    tern_blob blob = {.deleter = give_back_plain, .user = lent_by};
-    return borrow(&lent_by->dl_tensor, 0, &blob, options);
+    tern_blob blob = {.deleter = give_back_plain, .user = managed};
+    return borrow(&managed->dl_tensor, 0, &blob, options);
 }

@@ -68,7 +68,7 @@ tern_storage *tern_gone_storage(tern_place *place)
 }
 
 /* How tensors that end now come to it. */
-static void tell_end(char *text, size_t bytes)
+static void describe_end(char *text, size_t bytes)
 {
     const tern_scope_place *p = tern_thread.ending;
     const char *file = p ? p->file : tern_thread.running.at.file;
@@ -92,13 +92,13 @@ static void tell_end(char *text, size_t bytes)
 }
 
 /* "made by mul; the end of scope 3 (at depth 1) released it". */
-void tern_header_tell(tern_tensor *x)
+void tern_header_describe(tern_tensor *x)
 {
     char ending[192];
     const char *about = x->handle.about;
-    tell_end(ending, sizeof ending);
-    tern_handle_tell(&x->handle, "%s%s%s%s", about ? "made by " : "", about ? about : "",
-                     about ? "; " : "", ending);
+    describe_end(ending, sizeof ending);
+    tern_handle_describe(&x->handle, "%s%s%s%s", about ? "made by " : "", about ? about : "",
+                         about ? "; " : "", ending);
 }
 
 static void hand_over(tern_headers_kept *kept)

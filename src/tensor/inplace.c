@@ -61,7 +61,7 @@ static bool overlap(const tern_tensor *a, const tern_tensor *b)
 }
 
 /* Its elements fill a stretch of memory, in any order. */
-static bool fills_stretch(const tern_tensor *x)
+static bool is_without_gaps(const tern_tensor *x)
 {
     int64_t first, last;
     extent(x, &first, &last);
@@ -85,7 +85,7 @@ static tern_status check_memory(const tern_call *call, tern_tensor *x, tern_tens
                       "performing the operation.");
     for (int i = 0; i < n; i++)
         if (in[i] && in[i] != x && overlap(x, in[i]) && !same_elements(x, in[i]) &&
-            fills_stretch(x) && fills_stretch(in[i]))
+            is_without_gaps(x) && is_without_gaps(in[i]))
             return refuse(call, TERN_ERR_ARGUMENT,
                           "unsupported operation: some elements of the input tensor and the "
                           "written-to tensor refer to a single memory location. Please clone() "

@@ -19,7 +19,7 @@ static __attribute__((noinline)) void release_down_to(tern_scope_stack *s, size_
 }
 
 /* Errors about what ends in here tell of the scope that does. */
-static __attribute__((noinline)) void release_and_tell(tern_scope_stack *s, int depth)
+static __attribute__((noinline)) void release_and_report(tern_scope_stack *s, int depth)
 {
     static const tern_scope_place root = {.number = 0};
     const tern_scope_place *outer = tern_thread.ending;
@@ -31,7 +31,7 @@ static __attribute__((noinline)) void release_and_tell(tern_scope_stack *s, int 
 static void release_from(tern_scope_stack *s, int depth)
 {
     if (tern_debugging)
-        release_and_tell(s, depth);
+        release_and_report(s, depth);
     else
         release_down_to(s, s->mark[depth]);
 }

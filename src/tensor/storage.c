@@ -243,7 +243,7 @@ static void end(tern_tensor *x, tern_headers *ended)
 {
     tern_storage *storage = x->storage, *none;
     if (tern_debugging)
-        tern_header_tell(x);
+        tern_header_describe(x);
     if (x->history) {
         history_free(x->history);
         x->history = NULL;

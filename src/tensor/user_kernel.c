@@ -14,7 +14,8 @@ struct tern_kernel {
     tern_place *place;
     void *compiled; /* the backend's own */
     char name[64];
-    bool told; /* what the parameters are: a driver may know a kernel that the text does not show */
+    bool
+        has_signature; /* what the parameters are: a driver may know a kernel that the text does not show */
     tern_user_parameters parameters;
 };
 
@@ -35,7 +36,7 @@ tern_kernel *tern_kernel_compile(const char *device, const char *source, const c
     snprintf(kernel->name, sizeof kernel->name, "%s", name);
     tern_status read =
         tern_user_parameters_read(&kernel->parameters, source, name, &(const char *){NULL});
-    kernel->told = read == TERN_OK;
+    kernel->has_signature = read == TERN_OK;
     if (read != TERN_ERR_MEMORY &&
         place->backend->user_compile(place, source, name, &kernel->compiled) == TERN_OK)
         return kernel;
@@ -48,7 +49,7 @@ void tern_kernel_free(tern_kernel *kernel)
     if (!TERN_GIVEN(kernel, "kernel", "tern_kernel_free"))
         return;
     kernel->place->backend->user_free(kernel->place, kernel->compiled);
-    tern_handle_tell(&kernel->handle, "%s", kernel->name);
+    tern_handle_describe(&kernel->handle, "%s", kernel->name);
     tern_object_end(&handles, &kernel->handle);
 }
 
@@ -205,7 +206,7 @@ tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
         return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(argument(kernel, &args[i], i, &list[i]));
-    if (kernel->told)
+    if (kernel->has_signature)
         TERN_TRY(tern_user_check(&kernel->parameters, kernel->name, list, n));
     tern_place *place = kernel->place;
     TERN_TRY(tern_launch_user(place, kernel->compiled, &grid, list, n));

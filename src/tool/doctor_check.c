@@ -194,7 +194,7 @@ static bool is_free(const char *name)
     return strstr(names, word) != NULL;
 }
 
-static void tell_shapes(const doctor_call *call, char *text, size_t bytes)
+static void write_shapes(const doctor_call *call, char *text, size_t bytes)
 {
     char shape[128];
     *text = '\0';
@@ -234,7 +234,7 @@ void doctor_check(const doctor_row *row, const char *device, doctor_report *r)
     TERN_SCOPE {
         TERN_NO_GRAD
             doctor_make(&call, row, r->seed);
-        tell_shapes(&call, r->shapes, sizeof r->shapes);
+        write_shapes(&call, r->shapes, sizeof r->shapes);
         begin(&cpu, "cpu", &call);
         begin(&other, device, &call);
         bool moved = tern_last_status() == TERN_OK;

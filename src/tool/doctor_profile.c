@@ -22,7 +22,7 @@ static const char *other_device(void)
                                              : NULL;
 }
 
-static void tell_device(FILE *to, const void *user)
+static void write_device(FILE *to, const void *user)
 {
     tern_device_info d;
     json_t *j;
@@ -48,7 +48,7 @@ static void tell_device(FILE *to, const void *user)
 
 json_t *doctor_describe(const char *device, int seconds)
 {
-    char *text = doctor_ask(seconds, tell_device, device);
+    char *text = doctor_ask(seconds, write_device, device);
     json_t *j = text ? json_loads(text, 0, NULL) : NULL;
     const char *error = json_string_value(json_object_get(j, "error"));
     free(text);
@@ -63,7 +63,7 @@ json_t *doctor_describe(const char *device, int seconds)
 /* ---- limits and speed ------------------------------------------------------------------------
  * Each limit is what worked, asked for in a child of its own: one that ends it loses itself alone. */
 
-static void tell_allocation(FILE *to, const void *user)
+static void write_allocation(FILE *to, const void *user)
 {
     const char *device = user;
     tern_device_info d;
@@ -109,7 +109,7 @@ static bool reaches(tern_kernel *kernel, const char *device, int64_t group, int6
     return right;
 }
 
-static void tell_group(FILE *to, const void *user)
+static void write_group(FILE *to, const void *user)
 {
     tern_kernel *kernel = tern_kernel_compile(user, reach, "reach");
     int64_t worked = 0;
@@ -120,7 +120,7 @@ static void tell_group(FILE *to, const void *user)
     tern_kernel_free(kernel);
 }
 
-static void tell_local(FILE *to, const void *user)
+static void write_local(FILE *to, const void *user)
 {
     static const int kib[] = {1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 160, 192, 228, 256, 512, 1024};
     tern_kernel *kernel = tern_kernel_compile(user, reach, "reach");
@@ -135,7 +135,7 @@ static void tell_local(FILE *to, const void *user)
     tern_kernel_free(kernel);
 }
 
-static void tell_speed(FILE *to, const void *user)
+static void write_speed(FILE *to, const void *user)
 {
     bench_speed speed = bench_quickly(user);
     fprintf(to, "{\"copy_gbs\": %.3f, \"gemm_gflops\": %.3f}", speed.copy, speed.gemm);
@@ -151,10 +151,11 @@ static json_t *ask_object(void (*function)(FILE *, const void *), const char *de
 
 json_t *doctor_limits(const char *device, int seconds)
 {
-    static void (*const tell[])(FILE *, const void *) = {tell_allocation, tell_group, tell_local};
+    static void (*const writers[])(FILE *, const void *) = {write_allocation, write_group,
+                                                            write_local};
     json_t *limits = json_object();
-    for (size_t i = 0; i < sizeof tell / sizeof *tell; i++) {
-        json_t *one = ask_object(tell[i], device, seconds);
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        json_t *one = ask_object(writers[i], device, seconds);
         json_object_update(limits, one);
         json_decref(one);
     }
@@ -163,7 +164,7 @@ json_t *doctor_limits(const char *device, int seconds)
 
 json_t *doctor_speed(const char *device, int seconds)
 {
-    return ask_object(tell_speed, device, seconds);
+    return ask_object(write_speed, device, seconds);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

@@ -100,7 +100,7 @@ static int take(queue *q)
     return row;
 }
 
-static void tell(queue *q, const doctor_report *r)
+static void print_report(queue *q, const doctor_report *r)
 {
     const doctor_work *w = q->work;
     pthread_mutex_lock(&one);
@@ -172,7 +172,7 @@ static int run_rows(queue *q, const char *routes, doctor_report *reports, int *n
         }
         if (doctor_is_fault(r.verdict))
             break;
-        tell(q, &reports[row]);
+        print_report(q, &reports[row]);
         ++*n;
         row = take(q);
     }
@@ -219,7 +219,7 @@ static void *run_share(void *user)
     while ((row = run_rows(q, w->routes, w->reports, &n)) >= 0) {
         if (n > 0 && doctor_is_fault(w->reports[row].verdict))
             confirm(w, &w->reports[row]);
-        tell(q, &w->reports[row]);
+        print_report(q, &w->reports[row]);
     }
     return NULL;
 }
@@ -236,7 +236,7 @@ void doctor_run(const doctor_work *w)
         pthread_join(threads[started], NULL);
     for (int row = q.next; row < w->n; row++) {
         leave_out(&w->reports[row], row, "not tried: the device hung several times in a row");
-        tell(&q, &w->reports[row]);
+        print_report(&q, &w->reports[row]);
     }
 }
 

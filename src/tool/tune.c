@@ -86,7 +86,7 @@ static const char *route_of(const tune_class *c, const char *way, char text[96])
     return text;
 }
 
-static void tell(const tune_trial *t, int done, int all)
+static void print_trial(const tune_trial *t, int done, int all)
 {
     bool terminal = isatty(STDOUT_FILENO);
     const char *way = *t->way ? t->way : "untuned";
@@ -136,7 +136,7 @@ static char *tune_one(const char *device, const tune_class *c)
         tune_trial t = {.device = device, .of = *c, .limit = seconds, .quick = quick};
         way_at(i, t.way);
         tune_try(&t);
-        tell(&t, i + 1, all);
+        print_trial(&t, i + 1, all);
         lost = t.lost ? lost + 1 : 0;
         late += t.late;
         others += i > 0 && t.seconds > 0;

@@ -27,9 +27,9 @@ static bool are_finite(const float *x, int64_t n)
 tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken)
 {
     bool finite = true;
-    TERN_TRY(tern_cpu_conv_few(place, c, taken));
+    TERN_TRY(tern_cpu_conv_channels(place, c, taken));
     if (!*taken)
-        TERN_TRY(tern_cpu_conv_halved(place, c, taken));
+        TERN_TRY(tern_cpu_conv_stride2(place, c, taken));
     if (!*taken)
         TERN_TRY(tern_cpu_conv_winograd(place, c, taken, &finite));
     *taken =

@@ -103,7 +103,7 @@ static void shape_of(const tern_convolution *c, tern_host_winograd *g)
         g->padding[i] = back ? 2 - s->padding[i + 1] : s->padding[i + 1];
         g->weight_step[i] = (i == 0) == back ? 9 : 9 * s->c;
     }
-    g->turned = back;
+    g->flipped = back;
 }
 
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,

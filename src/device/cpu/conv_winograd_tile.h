@@ -41,8 +41,9 @@ static __attribute__((noinline)) void winograd_places(const tern_host_winograd *
 }
 
 /* to[p][j] = from[j][p], zeros from `columns` to `width`: one function for all who turn something. */
-static __attribute__((noinline)) void winograd_turn(f32 *to, const f32 *from, idx col, idx depth,
-                                                    idx columns, idx width, idx step)
+static __attribute__((noinline)) void winograd_transpose(f32 *to, const f32 *from, idx col,
+                                                         idx depth, idx columns, idx width,
+                                                         idx step)
 {
     turn_f32(to, from, col, depth, columns, width, step);
 }
@@ -133,12 +134,12 @@ static __attribute__((noinline)) void winograd_weights(const tern_host_winograd 
 {
     const idx lane = VECTOR / (idx)sizeof(f32), c = (idx)g->c;
     for (idx o = 0; o < (idx)g->o; o++) {
-        winograd_turn(w->free, g->weight + o * (idx)g->weight_step[0], (idx)g->weight_step[1], 9, c,
-                      c, c);
+        winograd_transpose(w->free, g->weight + o * (idx)g->weight_step[0], (idx)g->weight_step[1],
+                           9, c, c, c);
         for (idx j = 0; j < c; j += lane) {
             vector_f32 tap[9], rows[3][4], u[4];
             for (idx t = 0; t < 9; t++)
-                tap[t] = load_f32(w->free + (g->turned ? 8 - t : t) * c + j);
+                tap[t] = load_f32(w->free + (g->flipped ? 8 - t : t) * c + j);
             for (idx i = 0; i < 3; i++)
                 winograd_taps(tap + 3 * i, 1, rows[i]);
             for (idx s = 0; s < 4; s++) {
@@ -200,8 +201,8 @@ static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g,
             for (idx a = 0; a < 2; a++) {
                 idx y = 2 * (first + r) + a, seen = y < height ? width : 0;
                 f32 *pixels = w->free + a * line;
-                winograd_turn(pixels, dy + y * width, height * width, seen,
-                              tern_smaller(panel, (idx)g->o - o), panel, panel);
+                winograd_transpose(pixels, dy + y * width, height * width, seen,
+                                   tern_smaller(panel, (idx)g->o - o), panel, panel);
                 for (idx i = seen * panel; i < line; i++)
                     pixels[i] = 0;
             }
@@ -253,7 +254,7 @@ static __attribute__((noinline)) void winograd_sums(const tern_host_winograd *g,
                     *(vector_f32 *)(w->free + (3 * t + s) * pitch + j) = tap[t];
             }
         }
-        winograd_turn(sums + 9 * i, w->free, pitch, o, 9, 9, 9 * c);
+        winograd_transpose(sums + 9 * i, w->free, pitch, o, 9, 9, 9 * c);
     }
 }
 

@@ -45,12 +45,12 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
  * they are written have them. */
 tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken);
 /* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
-tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken);
+tern_status tern_cpu_conv_channels(tern_place *place, const tern_convolution *c, bool *taken);
 /* How many levels above x86-64-v3 this processor has kernels for; -1 where it can't run those of that one, which alone has
  * those of the next two. */
 int tern_cpu_above_v3(void);
 /* Those whose y has half the rows and columns of x, and both gradients. */
-tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, bool *taken);
+tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, bool *taken);
 /* Those of 3 x 3 taps and stride 1, and both gradients; *finite becomes false where a number of y or dx is not. */
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite);

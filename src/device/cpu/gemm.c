@@ -69,11 +69,11 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
 static bool wants_packing(const tern_host_product *p)
 {
     const int64_t m = p->m, n = p->n, a = p->a.col, b = p->b.row;
-    const bool turned = p->a.row == 1 && a >= m;
+    const bool transposed = p->a.row == 1 && a >= m;
     if (p->b.col != 1 || (m > 256 && n > 256 && m * n > 512 * 512))
         return false;
     return tern_cpu_above_v3() == 0 &&
-           ((turned && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
+           ((transposed && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
             b % 512 == 0);
 }
 

@@ -19,8 +19,8 @@ typedef struct tern_host_product {
     i64 down, across; /* units of work that C is cut into */
 } tern_host_product;
 
-/* Is it one of product_few.h, whose B is read once and where it lies? */
-static inline bool tern_product_has_few_rows(const tern_host_product *p)
+/* Is it one of product_skinny.h, whose B is read once and where it lies? */
+static inline bool tern_product_is_skinny(const tern_host_product *p)
 {
     return p->m >= 2 && p->m <= 8 && p->a.col == 1 && p->b.row == 1 && p->n > 1;
 }
@@ -54,16 +54,16 @@ typedef struct tern_host_attention {
     i64 part_scratch;
 } tern_host_attention;
 
-/* A convolution of images with few channels, or the gradient of its weight, as conv_few_tile.h takes it: images
+/* A convolution of images with few channels, or the gradient of its weight, as conv_channels_tile.h takes it: images
  * of c channels, y or dy of o channels, in dense rows. A group is y_rows rows of an image; packed, x has x_rows
  * rows of x_row numbers a channel, dy y_rows of y_row. */
-typedef struct tern_host_conv_few {
+typedef struct tern_host_conv_channels {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 groups, c, o, in[2], out[2], window[2], stride[2], padding[2], dilation[2];
     i64 x_rows, x_row, y_rows, y_row;
     f32 *scratch; /* part_scratch numbers for each part; its sums come first */
     i64 part_scratch;
-} tern_host_conv_few;
+} tern_host_conv_channels;
 enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
 /* strips_f32 of product_tile.h for the widest registers that there are, to those that are compiled for narrower ones, and
@@ -80,7 +80,7 @@ typedef struct tern_host_winograd {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 n, c, o, in[2], out[2], padding[2];
     i64 weight_step[2]; /* between the taps of outputs, and of inputs */
-    i64 turned;
+    i64 flipped;
     i64 rows, columns, strip, images, units;
     tern_host_strips strips; /* its products */
     i64 pitch, u_step, v_step, m_step, m_size, line_step, row;
@@ -88,14 +88,14 @@ typedef struct tern_host_winograd {
     i64 part_scratch, sums; /* the gradient of the weight comes first, `sums` numbers */
 } tern_host_winograd;
 
-/* A convolution whose y has half the rows and columns of x as conv_halved_tile.h takes it, or a gradient; back: that of x. */
-typedef struct tern_host_halved {
+/* A convolution whose y has half the rows and columns of x as conv_stride2_tile.h takes it, or a gradient; back: that of x. */
+typedef struct tern_host_stride2 {
     const f32 *x, *weight, *y;
     i64 n, c, o, out[2], window, back;
     i64 pitch;    /* of columns */
     f32 *scratch; /* part_scratch numbers for each part; its sums come first */
     i64 part_scratch;
-} tern_host_halved;
+} tern_host_stride2;
 
 /* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */
 enum { TERN_ATTENTION_PANELS = 4, TERN_ATTENTION_LANES = 32, TERN_ATTENTION_KEYS = 64 };

@@ -55,7 +55,7 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 #define TERN_T f32
 #include "attention_tile.h"
 #if TERN_LOWEST || !defined(__AVX512F__) /* rows of images seldom fill wider registers */
-#include "conv_few_tile.h"
+#include "conv_channels_tile.h"
 #endif
 #ifdef __AVX2__
 KERNEL1(strips_f32, (IN, tern_host_strips, g))
@@ -69,12 +69,12 @@ DECLARED_(strips_f32, "(IN, tern_host_strips, g)")
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #include "conv_winograd_tile.h"
-#include "conv_halved_tile.h"
+#include "conv_stride2_tile.h"
 #elif TERN_LOWEST
 DECLARED_(conv_winograd_f32, "(IN, tern_host_winograd, g)")
 DECLARED_(conv_winograd_weight_f32, "(IN, tern_host_winograd, g)")
-DECLARED_(conv_halved_f32, "(IN, tern_host_halved, g)")
-DECLARED_(conv_halved_weight_f32, "(IN, tern_host_halved, g)")
+DECLARED_(conv_stride2_f32, "(IN, tern_host_stride2, g)")
+DECLARED_(conv_stride2_weight_f32, "(IN, tern_host_stride2, g)")
 #endif
 #undef TERN_T
 #define TERN_T f64

@@ -32,7 +32,7 @@ INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx c
 typedef REAL K(quad) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 
 /* A square of 16-byte registers: panel[p][q] = b[q][p], and 0 from row n of b on. */
-INLINE void K(turn_square)(REAL *panel, const REAL *b, idx col, idx n, idx width)
+INLINE void K(transpose_square)(REAL *panel, const REAL *b, idx col, idx n, idx width)
 {
     K(quad) in[QUADS], out[QUADS] = {{0}};
     UNROLL
@@ -56,10 +56,11 @@ static __attribute__((noinline)) void K(turn)(REAL *panel, const REAL *b, idx co
     for (idx j = 0; j < squares; j += QUADS) {
         if (j + QUADS <= columns)
             for (idx p = 0; p < deep; p += QUADS)
-                K(turn_square)(panel + p * width + j, b + j * col + p, col, QUADS, width);
+                K(transpose_square)(panel + p * width + j, b + j * col + p, col, QUADS, width);
         else
             for (idx p = 0; p < deep; p += QUADS)
-                K(turn_square)(panel + p * width + j, b + j * col + p, col, columns - j, width);
+                K(transpose_square)
+        (panel + p * width + j, b + j * col + p, col, columns - j, width);
         for (idx p = deep; p < depth; p++)
             for (int q = 0; q < QUADS; q++)
                 panel[p * width + j + q] = j + q < columns ? b[(j + q) * col + p] : 0;

@@ -18,7 +18,7 @@ static __attribute__((noinline)) void K(narrow)(const tern_host_product *g, cons
     }
 }
 
-#include "product_few.h"
+#include "product_skinny.h"
 
 /* to = rows x depth numbers of A, widened, WIDE_DEPTH from row to row. */
 static void K(widen)(REAL *to, const STO *a, idx row, idx col, idx rows, idx depth)
@@ -131,8 +131,8 @@ static void K(unit)(const tern_host_product *g, const STO *a, const STO *b, STO 
     else if (g->m == 1 && (g->b.col == 1 || g->b.row == 1))
         K(vector_unit)(g, b, (idx)g->b.col, (idx)g->b.row, row, c, 1, 1, j0, j1);
 #if IS_HALF
-    else if (tern_product_has_few_rows(g))
-        K(few_rows)(g, a, b, c, j0, j1);
+    else if (tern_product_is_skinny(g))
+        K(skinny)(g, a, b, c, j0, j1);
 #endif
     else
         K(block)(g, a, b, c, i0, i1, j0, j1);

@@ -166,13 +166,13 @@ static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* One dense stretch of tensors and what repeats beside them. */
-typedef struct stretch {
+typedef struct range {
     u8 *at[INPUTS + 1]; /* out and the inputs */
     idx step[INPUTS + 1];
     idx n;
-} stretch;
+} range;
 
-static void run_stretch(const tern_cpu_kernel *k, const stretch *s, const numbers *v)
+static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v)
 {
     _Alignas(64) u8 tile[INPUTS + 1][TILE * 8];
     const converter *c = &converters[k->stored];
@@ -230,12 +230,12 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
                 at[i] += position * (idx)w->stride[i][d];
         }
         idx from = tern_larger(tern_b - r * tern_in, 0);
-        stretch s = {.n = tern_smaller(tern_e - r * tern_in, tern_in) - from};
+        range s = {.n = tern_smaller(tern_e - r * tern_in, tern_in) - from};
         for (int i = 0; i <= tensors; i++) {
             idx width = i == 0 && k->logical ? 1 : bytes;
             s.step[i] = w->form == TERN_ND_UNIT ? 1 : (idx)w->step[i];
             s.at[i] = (u8 *)args[i] + (at[i] + from * s.step[i]) * width;
         }
-        run_stretch(k, &s, &v);
+        run_range(k, &s, &v);
     }
 }

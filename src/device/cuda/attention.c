@@ -124,7 +124,7 @@ static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, tern_
 }
 
 /* Without the lock: the program may listen. */
-static void tell(tern_place *place, const tern_attention *a, cudnnStatus_t code)
+static void report(tern_place *place, const tern_attention *a, cudnnStatus_t code)
 {
     tern_warn("slow", "tern_scaled_dot_product_attention",
               "cuDNN takes no %s of %lld queries and %lld keys, %lld wide, on %s (%s, %u): tern's "
@@ -152,7 +152,7 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
         *scratch = tern_dnn_attention_scratch(&p->graph, &problem);
     pthread_mutex_unlock(&device->dnn_lock);
     if (code)
-        tell(place, a, code);
+        report(place, a, code);
     return status;
 }
 
@@ -184,6 +184,6 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
         status = tern_cuda_dnn_check(place, code, "an attention through cuDNN");
     pthread_mutex_unlock(&device->dnn_lock);
     if (tern_cuda_dnn_refuses(code))
-        tell(place, a, code);
+        report(place, a, code);
     return status;
 }

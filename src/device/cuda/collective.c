@@ -75,7 +75,7 @@ static bool adds(const tern_collective *t)
     return t->kind <= TERN_COLLECTIVE_REDUCE || t->kind == TERN_COLLECTIVE_REDUCE_SCATTER;
 }
 
-bool tern_cuda_collective_knows(const tern_collective *t)
+bool tern_cuda_collective_is_supported(const tern_collective *t)
 {
     return !adds(t) || (types[t->dtype].known &&
                         (t->dtype == TERN_BOOL ? ops[t->op].of_bools : ops[t->op].known));
@@ -128,7 +128,7 @@ tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_c
     const set *s = NULL;
     *taken = false;
     for (int j = 0; j < k; j++)
-        if (!tern_cuda.has_nccl || !tern_cuda_collective_knows(&list[j]))
+        if (!tern_cuda.has_nccl || !tern_cuda_collective_is_supported(&list[j]))
             return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));

@@ -265,14 +265,14 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
-    bool tells = status == TERN_OK && p && p->unmeasured;
+    bool warns = status == TERN_OK && p && p->unmeasured;
     if (status == TERN_OK && p) {
         *taken = p->usable;
         *scratch = p->usable ? p->scratch : 0;
         p->unmeasured = false;
     }
     pthread_mutex_unlock(&device->dnn_lock);
-    if (tells) /* without the lock: the program may listen */
+    if (warns) /* without the lock: the program may listen */
         tern_warn("slow", "tern_conv2d",
                   "%s: no algorithm could be measured: cuDNN's heuristics choose",
                   tern_place_info(place)->device);

@@ -159,11 +159,11 @@ static inline void *tern_cuda_memory_of(const tern_arg *x)
     return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
 }
 /* With collective.c's tables: what NCCL has of it, and its call of device i. */
-bool tern_cuda_collective_knows(const tern_collective *t);
+bool tern_cuda_collective_is_supported(const tern_collective *t);
 ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
                                        cudaStream_t stream);
 tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, const char *call);
-extern const tern_links tern_cuda_links; /* links.c */
+extern const tern_communicators tern_cuda_communicators; /* communicators.c */
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);

@@ -37,7 +37,7 @@ static cl_int set_argument(tern_cl_kernel *kernel, cl_uint *index, const tern_ar
     if (a->buffer) {
         cl_mem memory = a->buffer->handle;
         cl_int code = set_any(kernel, (*index)++, sizeof memory, &memory);
-        if (code == CL_SUCCESS && with_offsets && !a->bare)
+        if (code == CL_SUCCESS && with_offsets && !a->without_offset)
             code = set_number(kernel, (*index)++, sizeof a->at, (uint64_t)a->at);
         return code;
     }

@@ -7,7 +7,7 @@
 typedef struct facts {
     const gguf_file *g;
     json_t *json;
-    int64_t layers, width, hidden, heads, kv_heads, head_dim, places, turned, rows;
+    int64_t layers, width, hidden, heads, kv_heads, head_dim, places, rotary_dims, rows;
     double eps, theta;
     char (*keys)[128]; /* two texts that key_of writes in turn */
     int turn;
@@ -61,7 +61,7 @@ static tern_status take_factors(facts *f, const char *name, json_t *list)
 {
     tern_status status = TERN_OK;
     tern_shape shape = tern_file_shape(f->g->file, name);
-    int64_t pairs = f->turned / 2;
+    int64_t pairs = f->rotary_dims / 2;
     if (shape.ndim != 1 || shape.dims[0] != pairs)
         return gguf_bad(f->g, "`%s` has %lld elements, and one for each of %lld pairs is expected",
                         name, (long long)(shape.ndim == 1 ? shape.dims[0] : -1), (long long)pairs);
@@ -162,11 +162,12 @@ static tern_status read_scaling(facts *f, json_t *rope)
 }
 
 /* How much of a head turns, where it is not all. */
-static tern_status set_turned(facts *f, json_t *rope)
+static tern_status set_rotary_dims(facts *f, json_t *rope)
 {
-    return f->turned == f->head_dim ? TERN_OK
-                                    : set_in(f, rope, "partial_rotary_factor",
-                                             json_real((double)f->turned / (double)f->head_dim));
+    return f->rotary_dims == f->head_dim
+               ? TERN_OK
+               : set_in(f, rope, "partial_rotary_factor",
+                        json_real((double)f->rotary_dims / (double)f->head_dim));
 }
 
 static tern_status set_rope(facts *f, const char *layers)
@@ -174,7 +175,7 @@ static tern_status set_rope(facts *f, const char *layers)
     json_t *rope = json_object(); /* the config's before it is filled */
     TRY(set(f, "rope_parameters", layers ? json_pack("{s:o}", layers, rope) : rope));
     TRY(set_in(f, rope, "rope_theta", json_real(f->theta)));
-    TRY(set_turned(f, rope));
+    TRY(set_rotary_dims(f, rope));
     return read_scaling(f, rope);
 }
 
@@ -185,10 +186,10 @@ static tern_status more_llama(facts *f)
     TRY(set(f, "attention_bias", json_boolean(has_tensor(f, "blk.0.attn_q.bias"))));
     if (strcmp(f->g->arch, "llama") == 0)
         TRY(set(f, "mlp_bias", json_boolean(has_tensor(f, "blk.0.ffn_up.bias"))));
-    if (f->turned != f->head_dim)
+    if (f->rotary_dims != f->head_dim)
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\": `%s` is %lld, and %lld is supported",
                          f->g->function, f->g->path, key_of(f, "rope.dimension_count"),
-                         (long long)f->turned, (long long)f->head_dim);
+                         (long long)f->rotary_dims, (long long)f->head_dim);
     return set_rope(f, NULL);
 }
 
@@ -251,7 +252,7 @@ static tern_status more_gemma3(facts *f)
     TRY(set_rope(f, "full_attention"));
     json_t *local = json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", 10000.0);
     TRY(set_in(f, json_object_get(f->json, "rope_parameters"), "sliding_attention", local));
-    return set_turned(f, local);
+    return set_rotary_dims(f, local);
 }
 
 /* No key says how training dropped: it does not. */
@@ -384,8 +385,8 @@ static tern_status read_sizes(facts *f, const architecture *a)
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\": `%s` is %lld, and %lld is supported",
                          f->g->function, f->g->path, key_of(f, "attention.value_length"),
                          (long long)values, (long long)f->head_dim);
-    TRY(gguf_size(f->g, key_of(f, "rope.dimension_count"), 0, f->head_dim, &f->turned));
-    f->turned = f->turned && f->turned < f->head_dim ? f->turned : f->head_dim;
+    TRY(gguf_size(f->g, key_of(f, "rope.dimension_count"), 0, f->head_dim, &f->rotary_dims));
+    f->rotary_dims = f->rotary_dims && f->rotary_dims < f->head_dim ? f->rotary_dims : f->head_dim;
     TRY(gguf_real(f->g, key_of(f, "rope.freq_base"), 10000, &f->theta));
     TRY(gguf_real(f->g,
                   key_of(f, a->layer_norm ? "attention.layer_norm_epsilon"

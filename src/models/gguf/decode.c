@@ -149,7 +149,7 @@ tern_tensor *gguf_decode(const gguf_layer *l, tern_tensor *blocks, int64_t from,
     return w;
 }
 
-tern_tensor *gguf_multiply_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
+tern_tensor *gguf_multiply_skinny(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
 {
     tern_shape shape = tern_shape_of(x);
     const int64_t n = l->columns ? tern_numel(x) / l->columns : 0, bytes = tern_size(blocks, 1);
@@ -168,7 +168,7 @@ tern_tensor *gguf_multiply_few(const gguf_layer *l, tern_tensor *x, tern_tensor 
     return y;
 }
 
-bool gguf_is_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
+bool gguf_is_skinny(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
 {
     return strcmp(tern_device(blocks), "cpu") == 0 && strcmp(tern_device(x), "cpu") == 0 &&
            tern_dtype_of(x) == TERN_F32 && tern_numel(x) > 0 && tern_is_contiguous(blocks) &&

@@ -49,8 +49,8 @@ static tern_tensor *multiply(const gguf_layer *l, tern_tensor *x, tern_tensor *b
         return tern_fail_null(
             TERN_ERR_SHAPE, "%s: x ends in %lld, and %lld inputs are expected", linear_name,
             (long long)(shape.ndim ? shape.dims[shape.ndim - 1] : -1), (long long)l->columns);
-    if (gguf_is_few(l, x, blocks))
-        return gguf_multiply_few(l, x, blocks);
+    if (gguf_is_skinny(l, x, blocks))
+        return gguf_multiply_skinny(l, x, blocks);
     shape.dims[shape.ndim - 1] = l->rows;
     if (once == l->rows) {
         tern_tensor *w = gguf_decode(l, blocks, 0, l->rows);

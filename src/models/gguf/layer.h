@@ -22,8 +22,8 @@ tern_tensor *gguf_weight(tern_module *m);
 tern_tensor *gguf_decode(const gguf_layer *l, tern_tensor *blocks, int64_t from, int64_t n);
 
 /* Whether x is a few rows on the cpu, as tokens that are generated are; x W^T of them reads blocks as they lie. */
-bool gguf_is_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
-tern_tensor *gguf_multiply_few(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
+bool gguf_is_skinny(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
+tern_tensor *gguf_multiply_skinny(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks);
 
 /* How many rows are decoded at a time. */
 int64_t gguf_rows_of_tile(const gguf_layer *l);

@@ -154,7 +154,7 @@ static tern_status each_part(const tk_added_tokens *added, int normal, const tk_
         if (from > done)
             TK_TRY(rest(user, text, done, from - done));
         TK_TRY(tk_pieces_add_token(out, one->id,
-                                   (tk_span){text->origin[from].from, text->origin[to - 1].to}));
+                                   (tk_range){text->origin[from].from, text->origin[to - 1].to}));
         done = to;
         at = to - 1;
     }

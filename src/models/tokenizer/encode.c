@@ -10,7 +10,7 @@ static tern_status run_model(const tern_tokenizer *t, const tk_pieces *pieces, t
     tern_status status = TERN_OK;
     for (size_t i = 0; i < pieces->n && status == TERN_OK; i++) {
         const tk_piece *piece = &pieces->list[i];
-        const tk_span *origin = pieces->text.origin + piece->from;
+        const tk_range *origin = pieces->text.origin + piece->from;
         size_t before = out->n;
         if (piece->token >= 0)
             status = tk_tokens_add(out, (uint32_t)piece->token, 0, piece->n);
@@ -18,10 +18,10 @@ static tern_status run_model(const tern_tokenizer *t, const tk_pieces *pieces, t
             status =
                 t->model.kind->run(&t->model, &s, pieces->text.data + piece->from, piece->n, out);
         for (size_t k = before; k < out->n; k++) {
-            tk_span *span = &out->list[k].origin;
+            tk_range *span = &out->list[k].origin;
             *span = span->to > span->from
-                        ? (tk_span){origin[span->from].from, origin[span->to - 1].to}
-                        : (tk_span){origin[0].from, origin[0].from};
+                        ? (tk_range){origin[span->from].from, origin[span->to - 1].to}
+                        : (tk_range){origin[0].from, origin[0].from};
             out->list[k].word = (int32_t)i;
             out->list[k].found = piece->token >= 0;
         }

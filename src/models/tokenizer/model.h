@@ -56,8 +56,8 @@ void tk_trie_free(tk_trie *t);
 
 typedef struct tk_token {
     uint32_t id;
-    tk_span origin; /* bytes of the piece, then of the user's text */
-    int32_t word;   /* which piece; -1: none */
+    tk_range origin; /* bytes of the piece, then of the user's text */
+    int32_t word;    /* which piece; -1: none */
     uint8_t type, special;
     bool found; /* an added token, as it stands in the text */
 } tk_token;

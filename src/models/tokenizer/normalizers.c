@@ -51,7 +51,7 @@ static tern_status by_character(const tk_step *step, char_rule rule, const tk_te
     for (size_t at = 0; at < in->n;) {
         uint32_t to[3];
         char bytes[4];
-        tk_span origin = in->origin[at];
+        tk_range origin = in->origin[at];
         int n = rule(step, tk_next(in->data, &at), to);
         for (int i = 0; i < n; i++)
             TK_TRY(tk_text_add_at(out, bytes, tk_put(to[i], bytes), origin));

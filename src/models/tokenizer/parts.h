@@ -23,20 +23,20 @@ char *tk_copy(const char *text, size_t n); /* ends in a zero; NULL after TERN_ER
 
 /* ---- texts ------------------------------------------------------------------------------------- */
 
-typedef struct tk_span {
+typedef struct tk_range {
     uint32_t from, to; /* bytes of the user's text */
-} tk_span;
+} tk_range;
 
 /* A text on its way to the model: UTF-8, and where each of its bytes comes from. */
 typedef struct tk_text {
     char *data;
-    tk_span *origin;
+    tk_range *origin;
     size_t n, capacity, origin_capacity;
 } tk_text;
 
-tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_span *origin);
+tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_range *origin);
 /* All of them from the same place. */
-tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_span origin);
+tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_range origin);
 /* A text of the user's as it is; n bytes of UTF-8. */
 tern_status tk_text_begin(tk_text *to, const char *bytes, size_t n);
 void tk_text_free(tk_text *text);
@@ -56,7 +56,7 @@ typedef struct tk_pieces {
 /* The n bytes of `from` from `at` on as a piece of `to`; of no bytes none. */
 tern_status tk_pieces_add(tk_pieces *to, const tk_text *from, size_t at, size_t n);
 /* A token instead; bytes of the user's text. */
-tern_status tk_pieces_add_token(tk_pieces *to, int64_t token, tk_span origin);
+tern_status tk_pieces_add_token(tk_pieces *to, int64_t token, tk_range origin);
 void tk_pieces_free(tk_pieces *pieces);
 
 /* ---- characters (unicode.c) ---------------------------------------------------------------------- */

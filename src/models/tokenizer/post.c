@@ -154,7 +154,7 @@ static bool is_inside(const char *text, uint32_t at)
 
 /* Offsets of a token without the spaces that are part of it, but the one that was put in front of the text. */
 static void trim(const tk_post *post, const char *text, const char *token, size_t n, bool first,
-                 tk_span *span)
+                 tk_range *span)
 {
     uint32_t before = spaces(token, n, false), behind = spaces(token, n, true);
     if (before == 1 && post->prefix_space && (first || span->from == 0))

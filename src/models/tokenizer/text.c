@@ -36,7 +36,7 @@ static tern_status text_capacity(tk_text *to, size_t more)
     return TK_ROOM(to->origin, to->origin_capacity, to->n, more);
 }
 
-tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_span *origin)
+tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_range *origin)
 {
     TK_TRY(text_capacity(to, n));
     if (n) {
@@ -47,7 +47,7 @@ tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_span 
     return TERN_OK;
 }
 
-tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_span origin)
+tern_status tk_text_add_at(tk_text *to, const char *bytes, size_t n, tk_range origin)
 {
     TK_TRY(text_capacity(to, n));
     for (size_t i = 0; i < n; i++, to->n++) {
@@ -61,7 +61,7 @@ tern_status tk_text_begin(tk_text *to, const char *bytes, size_t n)
 {
     TK_TRY(text_capacity(to, n));
     for (size_t at = 0; at < n;) {
-        tk_span span = {(uint32_t)at, 0};
+        tk_range span = {(uint32_t)at, 0};
         tk_next(bytes, &at);
         span.to = (uint32_t)at;
         for (size_t i = span.from; i < at; i++)
@@ -97,7 +97,7 @@ tern_status tk_pieces_add(tk_pieces *to, const tk_text *from, size_t at, size_t 
     return tk_text_add(&to->text, from->data + at, n, from->origin + at);
 }
 
-tern_status tk_pieces_add_token(tk_pieces *to, int64_t token, tk_span origin)
+tern_status tk_pieces_add_token(tk_pieces *to, int64_t token, tk_range origin)
 {
     TK_TRY(add_piece(to, (tk_piece){to->text.n, 1, token}));
     return tk_text_add_at(&to->text, " ", 1, origin);

@@ -138,13 +138,13 @@ tern_status tk_transform(const tk_text *from, const tk_changes *list, size_t dro
     for (size_t i = 0; i < list->n; i++) {
         char bytes[4];
         int32_t change = list->list[i].change;
-        tk_span origin = {0, 0};
+        tk_range origin = {0, 0};
         if (change <= 0 && at < from->n)
             origin = from->origin[at];
         else if (at > 0)
             origin = from->origin[at - 1];
         else if (from->n)
-            origin = (tk_span){from->origin[0].from, from->origin[0].from};
+            origin = (tk_range){from->origin[0].from, from->origin[0].from};
         for (int32_t k = change; k <= 0 && at < from->n; k++)
             tk_next(from->data, &at);
         TK_TRY(tk_text_add_at(to, bytes, tk_put(list->list[i].c, bytes), origin));

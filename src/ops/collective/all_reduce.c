@@ -59,7 +59,7 @@ static tern_status by_vendor(tern_collective_kind kind, tern_dist_op op, tern_te
         out[i] = tern_arg_tensor(to[i]);
     }
     const tern_collective t = {.kind = kind,
-                               .op = tern_plain_op(to[0]->dtype, op),
+                               .op = tern_base_op(to[0]->dtype, op),
                                .dtype = to[0]->dtype,
                                .count = count,
                                .from = in,

@@ -24,7 +24,7 @@ tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, 
 /* TERN_ERR_DTYPE where it can't be combined so. */
 tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op op);
 /* Of bools one of bits. */
-tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op);
+tern_dist_op tern_base_op(tern_dtype dtype, tern_dist_op op);
 /* All that a list of tensors must be; dense too where that is asked for. */
 tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense);
 

@@ -25,7 +25,7 @@ static void trip_free(void *data)
     tern_free(t);
 }
 
-static void tell(const trip *t, bool home)
+static void arrived(const trip *t, bool home)
 {
     if (t->watch)
         t->watch->back(t->watch, home);
@@ -91,7 +91,7 @@ static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad
     tern_tensor **there = (tern_tensor **)(void *)(sums + n);
     if (!sums)
         return TERN_ERR_MEMORY;
-    tell(t, true);
+    arrived(t, true);
     for (int j = 0; j < n; j++) {
         sums[j] = (tern_addends){.x = there + j * copies};
         for (int i = j * copies; i < (j + 1) * copies; i++)
@@ -197,7 +197,7 @@ static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out,
     tern_tensor *there[k];
     tern_place *places[k];
     int count = 0;
-    tell(t, false);
+    arrived(t, false);
     for (int i = 0; i < k; i++)
         if (grad_out[i]) {
             places[count] = t->place[i];

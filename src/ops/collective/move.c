@@ -275,7 +275,7 @@ tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op 
                      tern_dtype_name(dtype), (int)op);
 }
 
-tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op)
+tern_dist_op tern_base_op(tern_dtype dtype, tern_dist_op op)
 {
     static const tern_dist_op of_bools[] = {
         [TERN_DIST_SUM] = TERN_DIST_BOR,   [TERN_DIST_PRODUCT] = TERN_DIST_BAND,
@@ -438,6 +438,5 @@ tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, 
 tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
 {
     tern_addends sum = {.x = x, .n = n};
-    return tern_sum_each(&sum, 1, n, tern_plain_op(x[0]->dtype, op), to) == TERN_OK ? sum.out
-                                                                                    : NULL;
+    return tern_sum_each(&sum, 1, n, tern_base_op(x[0]->dtype, op), to) == TERN_OK ? sum.out : NULL;
 }

@@ -338,8 +338,7 @@ static tern_status fill(tern_tensor *y, tern_scalar value)
         return tern_zero_elements(y);
     if (tern_dtype_is_stored(y->dtype))
         return fill_stored(y, value);
-    if (y->contiguous && y->dtype == TERN_F32 &&
-        tern_few_are_written(y->storage->place, y->numel)) {
+    if (y->contiguous && y->dtype == TERN_F32 && tern_writes_by_copy(y->storage->place, y->numel)) {
         float same[TERN_FEW];
         for (int64_t i = 0; i < y->numel; i++)
             same[i] = (float)tern_scalar_to_real(value);

@@ -145,7 +145,7 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
         return tern_to_dtype(sequence(y, kernel, a, b), x->dtype);
     }
     if (kernel == &sequence_kernel && x->dtype == TERN_I64 &&
-        tern_few_are_written(x->storage->place, x->numel)) {
+        tern_writes_by_copy(x->storage->place, x->numel)) {
         int64_t each[TERN_FEW];
         for (int64_t i = 0; i < x->numel; i++)
             each[i] = (int64_t)((uint64_t)tern_scalar_to_int(a) +

@@ -234,9 +234,9 @@ static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
 
 /* The form without addresses, for tensors `from` to `to`: their buffers are arguments. An argument
  * must be a valid buffer, so those left out get any other, which the row tells not to touch. */
-static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
-                              const tern_foreach_ready *ready, const tern_foreach_kernel *kernel,
-                              int from, int to)
+static tern_status launch_as_arguments(tern_foreach *t, const tern_foreach_call *call,
+                                       const tern_foreach_ready *ready,
+                                       const tern_foreach_kernel *kernel, int from, int to)
 {
     tern_arg args[16 + TERN_FOREACH_FEW * TERN_FOREACH_COLUMNS];
     int64_t chunk = t->first[from], count = t->first[to] - chunk;
@@ -250,9 +250,9 @@ static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
         for (int k = 0; k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
             args[n] = x ? tern_arg_out(x) : tern_arg_unused(call->column[0][present]);
-            args[n++].bare = true;
+            args[n++].without_offset = true;
         }
-    return tern_launch(t->place, &kernel->few, call->column[0][present]->dtype,
+    return tern_launch(t->place, &kernel->by_arguments, call->column[0][present]->dtype,
                        tern_groups(count, TERN_FOREACH_CHUNK), args, n);
 }
 
@@ -268,7 +268,7 @@ static tern_status launch(tern_foreach *t, const tern_foreach_call *call,
         return launch_all(t, call, ready, kernel);
     for (int i = 0; i < t->n; i += TERN_FOREACH_FEW) {
         int end = i + TERN_FOREACH_FEW < t->n ? i + TERN_FOREACH_FEW : t->n;
-        TERN_TRY(launch_few(t, call, ready, kernel, i, end));
+        TERN_TRY(launch_as_arguments(t, call, ready, kernel, i, end));
     }
     return TERN_OK;
 }
@@ -277,7 +277,7 @@ static tern_status prepare_kernel(const tern_foreach *t, const tern_foreach_call
                                   const tern_foreach_ready *ready,
                                   const tern_foreach_kernel *kernel)
 {
-    return tern_launch_prepare(t->place, ready->addressed ? &kernel->many : &kernel->few,
+    return tern_launch_prepare(t->place, ready->addressed ? &kernel->many : &kernel->by_arguments,
                                call->column[0][0]->dtype);
 }
 

@@ -23,7 +23,7 @@ int64_t tern_foreach_first_chunk(const tern_foreach *table, int i);
 
 /* A kernel in both forms of foreach_forms.h. */
 typedef struct tern_foreach_kernel {
-    tern_kernel_ref many, few;
+    tern_kernel_ref many, by_arguments;
 } tern_foreach_kernel;
 /* clang-format off */
 #define TERN_FOREACH_KERNEL(file, name) {{file, name}, {file, name "_few"}}

@@ -83,7 +83,7 @@ static tern_status linear_forward(tern_call *call)
 
 enum { FEW_PRODUCTS = 4096 }; /* with fewer than these, a second launch costs more than they do */
 
-static bool takes_few(const tern_tensor *dy, const tern_tensor *x)
+static bool is_skinny(const tern_tensor *dy, const tern_tensor *x)
 {
     return dy->contiguous && dy->numel < FEW_PRODUCTS &&
            dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
@@ -161,7 +161,7 @@ static tern_status gradient_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
     const gradients *what = call->attributes;
     const tern_tensor *dy = call->in[0], *x = call->in[1];
-    if (what->wide || !takes_few(dy, x))
+    if (what->wide || !is_skinny(dy, x))
         return gradient_by_product(call);
     int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
     int64_t tiles = (in + TERN_LINEAR_TILE - 1) / TERN_LINEAR_TILE;
@@ -182,7 +182,7 @@ static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums
                           gradients *what, bool *fits)
 {
     *what = (gradients){sums, false};
-    *fits = sums && takes_few(dy, x);
+    *fits = sums && is_skinny(dy, x);
     for (int left = wide ? 2 : 0; left > 0 && !*fits; left--) {
         *what = (gradients){sums && left == 2, true};
         if (left == 2 || sums)

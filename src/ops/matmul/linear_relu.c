@@ -85,20 +85,20 @@ typedef struct range {
 } range;
 
 /* A profile shows the kernels that ran for a layer as those of its module, and errors name it. */
-static range begin_layer(tern_span_kind kind, const void *attributes, int i)
+static range begin_layer(tern_range_kind kind, const void *attributes, int i)
 {
     const tern_module_ref *layer = &((const linears_attributes *)attributes)->layer[i];
     tern_module_ref *innermost = &tern_thread.running.modules.innermost;
     range r = {.outer = *innermost};
     if (layer->module)
         *innermost = *layer;
-    r.span = tern_span_begin(kind, "linear", 0);
+    r.span = tern_range_begin(kind, "linear", 0);
     return r;
 }
 
 static void end_layer(range r)
 {
-    tern_span_end(r.span);
+    tern_range_end(r.span);
     tern_thread.running.modules.innermost = r.outer;
 }
 
@@ -107,7 +107,7 @@ static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, t
                              tern_tensor *const *xwb)
 {
     static const tern_op layer = {.name = "linear"};
-    const range r = begin_layer(TERN_SPAN_OPERATION, call->attributes, i);
+    const range r = begin_layer(TERN_RANGE_OPERATION, call->attributes, i);
     tern_status status = tern_launch_gemm(call->place, g);
     if (r.span && status == TERN_OK)
         tern_from_profiler->call(
@@ -255,12 +255,12 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dh[2] = {NULL, NULL};
     if (g->recorded)
         return tern_recompute(g, 1, compose);
-    range r = begin_layer(TERN_SPAN_BACKWARD, g->attributes, 1);
+    range r = begin_layer(TERN_RANGE_BACKWARD, g->attributes, 1);
     tern_status status = back_to_h(g, dh);
     end_layer(r);
     if (status != TERN_OK)
         return status;
-    r = begin_layer(TERN_SPAN_BACKWARD, g->attributes, 0);
+    r = begin_layer(TERN_RANGE_BACKWARD, g->attributes, 0);
     status = back_to_x(g, dh);
     end_layer(r);
     return status;

@@ -102,24 +102,24 @@ typedef struct edge_attributes {
 } edge_attributes;
 
 /* A segment of the padded tensor, and where in x its elements come from. */
-typedef struct stretch {
+typedef struct segment {
     int64_t to, from, length, step;
-} stretch;
+} segment;
 
 /* y along the dim is x itself and a segment on either side, each read from x with a step: 0
  * repeats the edge, -1 reflects (without repeating the edge), 1 wraps around. */
-static void segments_of(const edge_attributes *at, stretch s[3])
+static void segments_of(const edge_attributes *at, segment s[3])
 {
     int64_t n = at->size, before = at->before, after = at->after;
-    s[0] = (stretch){before, 0, n, 1};
-    s[1] = (stretch){0, 0, before, 0};
-    s[2] = (stretch){before + n, n - 1, after, 0};
+    s[0] = (segment){before, 0, n, 1};
+    s[1] = (segment){0, 0, before, 0};
+    s[2] = (segment){before + n, n - 1, after, 0};
     if (at->mode == TERN_PAD_REFLECT) {
-        s[1] = (stretch){0, before, before, -1};
-        s[2] = (stretch){before + n, n - 2, after, -1};
+        s[1] = (segment){0, before, before, -1};
+        s[2] = (segment){before + n, n - 2, after, -1};
     } else if (at->mode == TERN_PAD_CIRCULAR) {
-        s[1] = (stretch){0, n - before, before, 1};
-        s[2] = (stretch){before + n, 0, after, 1};
+        s[1] = (segment){0, n - before, before, 1};
+        s[2] = (segment){before + n, 0, after, 1};
     }
 }
 
@@ -153,7 +153,7 @@ static tern_status edge_infer(tern_call *call)
 static tern_status edge_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
-    stretch s[3];
+    segment s[3];
     segments_of(at, s);
     for (int i = 0; i < 3; i++) {
         if (s[i].length == 0 || call->out[0]->numel == 0)
@@ -184,7 +184,7 @@ static tern_status edge_sum_infer(tern_call *call)
 /* dx[from + i step] += dy[to + i]. With step 0 the segment is first reduced to its sum, since
  * all of it came from one element. With step -1 dy is read backwards instead, since views are
  * written forwards. */
-static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, const stretch *s)
+static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, const segment *s)
 {
     int64_t from = s->from, to_at = s->to, length = s->length, step = 1;
     if (s->step < 0) { /* what is written to goes forwards, what is read backwards */
@@ -206,7 +206,7 @@ static tern_status edge_sum_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
     tern_tensor *dy = call->in[0], *dx = call->out[0];
-    stretch s[3];
+    segment s[3];
     if (dx->numel == 0)
         return TERN_OK;
     segments_of(at, s);

@@ -139,7 +139,7 @@ static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor
 }
 
 /* The sums a + u are accumulated in y itself, then h' = tanh or relu of them in place. */
-static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
+static tern_status tanh_step(tern_call *call, const tern_rnn_step *s)
 {
     static const tern_kernel_ref kernel = {"rnn", "rnn_step"};
     tern_tensor *hs = call->out[0];
@@ -154,7 +154,7 @@ static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
 static tern_status one_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
 {
     const tern_rnn_kind *kind = call->op->data;
-    return kind->has_cell ? lstm_step(call, s) : us ? gru_step(call, s, us) : plain_step(call, s);
+    return kind->has_cell ? lstm_step(call, s) : us ? gru_step(call, s, us) : tanh_step(call, s);
 }
 
 /* a for all steps goes where the steps find it: among the kept gates, or for a plain network in
@@ -241,7 +241,7 @@ static tern_status gru_step_back(tern_call *call, const tern_rnn_step *s, int64_
 }
 
 /* da = dh (1 - h'^2), or dh where h' > 0 for relu. */
-static tern_status plain_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
+static tern_status tanh_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "rnn_step_back"};
     tern_tensor *const *in = call->in, *const *out = call->out;
@@ -260,7 +260,7 @@ static tern_status step_back(tern_call *call, const tern_rnn_step *s)
     int64_t width = call->in[HS]->shape[1];
     TERN_TRY(kind->has_cell     ? lstm_step_back(call, s, width)
              : kind->gates == 3 ? gru_step_back(call, s, width)
-                                : plain_step_back(call, s, width));
+                                : tanh_step_back(call, s, width));
     tern_tensor *das = call->out[kind->gates == 3 ? 1 : 0];
     tern_tensor *dh = call->out[kind->gates == 3 ? 3 : 2];
     return multiply((rows_of){dh, 0, width}, (rows_of){das, s->at, kind->gates * width},

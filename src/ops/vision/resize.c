@@ -110,7 +110,7 @@ static void smooth_row(const tern_resize *at, table *t, int64_t q, double suppor
 }
 
 /* The elements around the place of output q; what lies outside of the image weighs at its border. */
-static void plain_row(const tern_resize *at, table *t, int64_t q)
+static void unfiltered_row(const tern_resize *at, table *t, int64_t q)
 {
     int64_t taps = t->width, half = taps / 2, last = at->in - 1;
     double place = at->align ? at->scale * (double)q : at->scale * ((double)q + 0.5) - 0.5;
@@ -154,7 +154,7 @@ static tern_status table_make(table *t, const tern_resize *at)
         else if (at->filter <= TERN_RESIZE_NEAREST_EXACT)
             nearest_row(at, t, q);
         else
-            plain_row(at, t, q);
+            unfiltered_row(at, t, q);
     return TERN_OK;
 }
 

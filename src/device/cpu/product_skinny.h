@@ -1,10 +1,10 @@
-/* product_few.h -- a few rows of halves times a matrix whose columns are dense, such as x W': dot products of
+/* product_skinny.h -- a few rows of halves times a matrix whose columns are dense, such as x W': dot products of
  * both where they lie, so that W is neither packed nor turned. Registers of W are widened once for all rows. */
 
 /* sums[r * columns + c] += lanes of acc[r * columns + c], and what is left behind whole registers. */
-static __attribute__((noinline)) void K(few_sums)(REAL *sums, VEC *acc, const REAL *wide,
-                                                  const STO *const *b, idx p, idx depth,
-                                                  int columns)
+static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const REAL *wide,
+                                                     const STO *const *b, idx p, idx depth,
+                                                     int columns)
 {
     _Pragma("GCC unroll 1") for (int r = 0; r < 8; r++) sums[r] += FN(sum)(acc[r]);
     for (; p < depth; p++)
@@ -14,8 +14,8 @@ static __attribute__((noinline)) void K(few_sums)(REAL *sums, VEC *acc, const RE
 
 /* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row to row.
  * What is next wanted of B lies `ahead`, too far for processors to find it by themselves. */
-INLINE void K(few_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
-                        const int rows, const int columns)
+INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
+                           const int rows, const int columns)
 {
     VEC acc[8] = {{0}};
     idx p = 0;
@@ -33,13 +33,13 @@ INLINE void K(few_dots)(const REAL *wide, const STO *const *b, idx depth, idx ah
     UNROLL
     for (int r = 0; r < 8; r++)
         kept[r] = acc[r];
-    K(few_sums)(sums, kept, wide, b, p, depth, columns);
+    K(skinny_sums)(sums, kept, wide, b, p, depth, columns);
 }
 
 /* Columns j0..j1 of m <= 8 rows: rows are filled up to 2, 4 or 8 by zeros, columns of the last tile by the last
  * one. */
-static void K(few_rows)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx j0,
-                        idx j1)
+static void K(skinny)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx j0,
+                      idx j1)
 {
     const idx m = (idx)g->m, k = (idx)g->k, rows = m <= 2 ? 2 : m <= 4 ? 4 : 8, columns = 8 / rows;
     REAL wide[8 * FEW_ROW] __attribute__((aligned(64)));
@@ -65,11 +65,11 @@ static void K(few_rows)(const tern_host_product *g, const STO *a, const STO *b, 
                 for (idx q = 0; q < columns; q++)
                     at[q] = b + p0 + (j + tern_smaller(s + q, n - 1)) * g->b.col;
                 if (rows == 2)
-                    K(few_dots)(wide, at, depth, ahead, some, 2, 4);
+                    K(skinny_dots)(wide, at, depth, ahead, some, 2, 4);
                 else if (rows == 4)
-                    K(few_dots)(wide, at, depth, ahead, some, 4, 2);
+                    K(skinny_dots)(wide, at, depth, ahead, some, 4, 2);
                 else
-                    K(few_dots)(wide, at, depth, ahead, some, 8, 1);
+                    K(skinny_dots)(wide, at, depth, ahead, some, 8, 1);
                 for (idx r = 0; r < m; r++)
                     for (idx q = 0; q < columns && s + q < n; q++)
                         sums[r * WIDE_COLUMNS + s + q] += some[r * columns + q];

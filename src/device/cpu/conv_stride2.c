@@ -1,5 +1,5 @@
-/* conv_halved.c -- convolutions whose y has half the rows and columns of x, and their gradients: which of them are
- * made of columns that stay in a cache (conv_halved_tile.h). */
+/* conv_stride2.c -- convolutions whose y has half the rows and columns of x, and their gradients: which of them are
+ * made of columns that stay in a cache (conv_stride2_tile.h). */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
@@ -26,7 +26,7 @@ static bool fits(const tern_convolution *c)
            tern_cpu_above_v3() >= 0 && (window == 1 || tern_cpu_above_v3() == 0);
 }
 
-tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, bool *taken)
+tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, bool *taken)
 {
     static _Atomic(void *) found[2];
     const tern_conv_shape *s = c->shape;
@@ -35,16 +35,16 @@ tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, b
     if (!*taken)
         return TERN_OK;
     int64_t plane = s->out[1] * s->out[2], taps = s->c * s->window[1] * s->window[2];
-    tern_host_halved g = {.x = tern_cpu_at(&c->x),
-                          .weight = tern_cpu_at(&c->weight),
-                          .y = tern_cpu_at(&c->y),
-                          .n = s->n,
-                          .c = s->c,
-                          .o = s->o,
-                          .out = {s->out[1], s->out[2]},
-                          .window = s->window[2],
-                          .back = c->pass == TERN_CONV_X,
-                          .pitch = plane + PANEL}; /* columns do not share places of the caches */
+    tern_host_stride2 g = {.x = tern_cpu_at(&c->x),
+                           .weight = tern_cpu_at(&c->weight),
+                           .y = tern_cpu_at(&c->y),
+                           .n = s->n,
+                           .c = s->c,
+                           .o = s->o,
+                           .out = {s->out[1], s->out[2]},
+                           .window = s->window[2],
+                           .back = c->pass == TERN_CONV_X,
+                           .pitch = plane + PANEL}; /* columns do not share places of the caches */
     g.part_scratch = (taps + 1) * g.pitch + (sums ? 2 * s->o * taps + (s->o + PANEL) * plane : 0);
     int parts = tern_parallel_parts(s->n * s->o * taps * plane / TERN_CPU_PER_OPERATION);
     parts = parts < s->n ? parts : (int)s->n;
@@ -54,7 +54,7 @@ tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, b
         return tern_last_status();
     g.scratch = scratch->buffer.host;
     tern_status status = tern_cpu_run_product(
-        place, &found[sums], sums ? "conv_halved_weight" : "conv_halved", TERN_F32, &g, parts);
+        place, &found[sums], sums ? "conv_stride2_weight" : "conv_stride2", TERN_F32, &g, parts);
     if (sums && status == TERN_OK)
         tern_cpu_sum_parts(g.scratch, g.part_scratch, parts, s->o * taps,
                            (float *)(uintptr_t)g.weight);

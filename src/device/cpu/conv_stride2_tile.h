@@ -1,14 +1,14 @@
-/* conv_halved_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3 taps and padding
+/* conv_stride2_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3 taps and padding
  * 1, or one tap), and both gradients, for float32: as products of an image's columns, what each tap of each
  * channel sees of it, which stay in the second cache.
  *
  *   y = weight columns,   dcolumns = weight' dy,   dweight' = sum over images of columns dy' */
 
-enum { HALVED_LANES = VECTOR / sizeof(f32), HALVED_PANEL = 2 * HALVED_LANES };
+enum { HALVED_LANES = VECTOR / sizeof(f32), STRIDE2_PANEL = 2 * HALVED_LANES };
 
 /* The columns of one image, pitch from one to the next. Tap 0 of a row sees what tap 2 sees one place before. */
-static __attribute__((noinline)) void halved_columns(const tern_host_halved *g, const f32 *x,
-                                                     f32 *to)
+static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g, const f32 *x,
+                                                      f32 *to)
 {
     const idx window = (idx)g->window, pitch = (idx)g->pitch, width = (idx)g->out[1];
     for (idx c = 0; c < (idx)g->c; c++, x += 4 * g->out[0] * g->out[1])
@@ -34,8 +34,8 @@ static __attribute__((noinline)) void halved_columns(const tern_host_halved *g, 
 
 /* dx of one image from its dcolumns: of rows and columns, the even ones come from the middle tap, the odd ones
  * from the last, and from the first of the next place. */
-static __attribute__((noinline)) void halved_gather(const tern_host_halved *g, const f32 *from,
-                                                    f32 *dx)
+static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g, const f32 *from,
+                                                     f32 *dx)
 {
     const idx window = (idx)g->window, pitch = (idx)g->pitch, width = (idx)g->out[1];
     u32 bits[HALVED_LANES];
@@ -74,46 +74,46 @@ static __attribute__((noinline)) void halved_gather(const tern_host_halved *g, c
 }
 
 /* y of each image, or dx: panels of columns at a time, which stay in the first cache. */
-KERNEL1(conv_halved_f32, (IN, tern_host_halved, g))
+KERNEL1(conv_stride2_f32, (IN, tern_host_stride2, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);
     const idx o = (idx)g->o, pitch = (idx)g->pitch;
     f32 *columns = g->scratch + (idx)tern_g.part * (idx)g->part_scratch;
-    const finish_f32 f = {1, 0, NULL, HALVED_PANEL};
+    const finish_f32 f = {1, 0, NULL, STRIDE2_PANEL};
     GROUPS (u, g->n) {
         f32 *y = (f32 *)(uintptr_t)g->y + u * o * plane,
             *x = (f32 *)(uintptr_t)g->x + u * (idx)g->c * 4 * plane;
         if (!g->back)
-            halved_columns(g, x, columns);
-        for (idx t = 0; t < plane; t += HALVED_PANEL)
+            stride2_columns(g, x, columns);
+        for (idx t = 0; t < plane; t += STRIDE2_PANEL)
             if (g->back)
-                strips_f32(taps, o, g->weight, 1, taps, y + t, plane, HALVED_PANEL, columns + t,
+                strips_f32(taps, o, g->weight, 1, taps, y + t, plane, STRIDE2_PANEL, columns + t,
                            pitch, &f);
             else
-                strips_f32(o, taps, g->weight, taps, 1, columns + t, pitch, HALVED_PANEL, y + t,
+                strips_f32(o, taps, g->weight, taps, 1, columns + t, pitch, STRIDE2_PANEL, y + t,
                            plane, &f);
         if (g->back)
-            halved_gather(g, columns, x);
+            stride2_gather(g, columns, x);
     }
 }
 
 /* Each part's sums come first, then those by columns, then panels of dy. */
-KERNEL1(conv_halved_weight_f32, (IN, tern_host_halved, g))
+KERNEL1(conv_stride2_weight_f32, (IN, tern_host_stride2, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);
     const idx o = (idx)g->o;
-    f32 *sums = g->scratch + (idx)tern_g.part * (idx)g->part_scratch, *turned = sums + o * taps;
-    f32 *panels = turned + o * taps, *columns = panels + (o + HALVED_PANEL) * plane;
+    f32 *sums = g->scratch + (idx)tern_g.part * (idx)g->part_scratch, *transposed = sums + o * taps;
+    f32 *panels = transposed + o * taps, *columns = panels + (o + STRIDE2_PANEL) * plane;
     finish_f32 f = {1, 0, NULL, o};
     GROUPS (u, g->n) {
         const f32 *dy = g->y + u * o * plane;
-        halved_columns(g, g->x + u * (idx)g->c * 4 * plane, columns);
-        for (idx q = 0; q < o; q += HALVED_PANEL)
-            winograd_turn(panels + q * plane, dy + q * plane, plane, plane,
-                          tern_smaller(HALVED_PANEL, o - q), HALVED_PANEL, HALVED_PANEL);
-        strips_f32(taps, plane, columns, (idx)g->pitch, 1, panels, HALVED_PANEL,
-                   HALVED_PANEL * plane, turned, o, &f);
+        stride2_columns(g, g->x + u * (idx)g->c * 4 * plane, columns);
+        for (idx q = 0; q < o; q += STRIDE2_PANEL)
+            winograd_transpose(panels + q * plane, dy + q * plane, plane, plane,
+                               tern_smaller(STRIDE2_PANEL, o - q), STRIDE2_PANEL, STRIDE2_PANEL);
+        strips_f32(taps, plane, columns, (idx)g->pitch, 1, panels, STRIDE2_PANEL,
+                   STRIDE2_PANEL * plane, transposed, o, &f);
         f.beta = 1;
     }
-    winograd_turn(sums, turned, o, o, taps, taps, taps);
+    winograd_transpose(sums, transposed, o, o, taps, taps, taps);
 }

@@ -1,7 +1,7 @@
-/* few_rows.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for every processor and device,
+/* skinny.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for every processor and device,
  * and a compiler makes twice as many instructions of it. Rows of bfloat16 are multiplied as integers of 16 bits, steps of their
  * neighbours' largest, in half of the instructions again: of that one they have 15 digits where bfloat16 has 8. */
-#include "models/few_rows.h"
+#include "models/skinny.h"
 #include "models/wide.h"
 #include <stdlib.h>
 #include <string.h>
@@ -349,7 +349,7 @@ WIDE static void tiles_of(const product *p, int64_t o)
 }
 #endif
 
-bool few_rows_is(const quantize_layer *l, tern_tensor *x, const few_rows *w)
+bool skinny_takes(const quantize_layer *l, tern_tensor *x, const skinny *w)
 {
 #ifdef WIDE
     const bool nibbles = l->type == TERN_QUANTIZE_INT4;
@@ -435,7 +435,7 @@ static bool multiply_bf16(product *p, uint16_t *y, const uint16_t *x)
 }
 #endif
 
-tern_tensor *few_rows_linear(const quantize_layer *l, tern_tensor *x, const few_rows *w)
+tern_tensor *skinny_linear(const quantize_layer *l, tern_tensor *x, const skinny *w)
 {
 #ifdef WIDE
     const tern_dtype dtype = tern_dtype_of(x);

@@ -1,4 +1,4 @@
-/* links.c -- what devices of several processes do together: communicators of NCCL, each with a stream of its own. They
+/* communicators.c -- what devices of several processes do together: communicators of NCCL, each with a stream of its own. They
  * are not blocking, and are asked how they do. */
 #include "device/cuda/cuda.h"
 #include <string.h>
@@ -26,9 +26,9 @@ static int version(void)
     return tern_cuda.has_nccl && tern_cuda.ncclGetVersion(&number) == 0 ? number : 0;
 }
 
-static bool knows(const tern_collective *t)
+static bool is_supported(const tern_collective *t)
 {
-    return tern_cuda.has_nccl && tern_cuda_collective_knows(t);
+    return tern_cuda.has_nccl && tern_cuda_collective_is_supported(t);
 }
 
 static tern_status bus(tern_place *place, char text[TERN_LINK_BUS])
@@ -142,11 +142,11 @@ static tern_status over(void *link, bool *is_over)
     return TERN_OK;
 }
 
-const tern_links tern_cuda_links = {.version = version,
-                                    .knows = knows,
-                                    .bus = bus,
-                                    .id = id,
-                                    .open = open,
-                                    .begin = begin,
-                                    .over = over,
-                                    .drop = drop};
+const tern_communicators tern_cuda_communicators = {.version = version,
+                                                    .is_supported = is_supported,
+                                                    .bus = bus,
+                                                    .id = id,
+                                                    .open = open,
+                                                    .begin = begin,
+                                                    .over = over,
+                                                    .drop = drop};

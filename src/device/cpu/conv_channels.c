@@ -1,4 +1,4 @@
-/* conv_few.c -- convolutions where x has few channels, as that of a first layer, and the gradients of their
+/* conv_channels.c -- convolutions where x has few channels, as that of a first layer, and the gradients of their
  * weight: oneDNN works on blocks of eight channels or more, most of which would be zeros. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
@@ -29,7 +29,7 @@ static int64_t rounded(int64_t n)
     return (n + LANES - 1) / LANES * LANES;
 }
 
-static void shape_of(const tern_convolution *c, tern_host_conv_few *g)
+static void shape_of(const tern_convolution *c, tern_host_conv_channels *g)
 {
     const tern_conv_shape *s = c->shape;
     g->x = tern_cpu_at(&c->x);
@@ -67,11 +67,11 @@ void tern_cpu_sum_parts(const float *scratch, int64_t part_scratch, int parts, i
             out[i] += scratch[p * part_scratch + i];
 }
 
-tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken)
+tern_status tern_cpu_conv_channels(tern_place *place, const tern_convolution *c, bool *taken)
 {
     static _Atomic(void *) found[2];
     bool sums = c->pass == TERN_CONV_WEIGHT;
-    tern_host_conv_few g;
+    tern_host_conv_channels g;
     *taken = fits(c);
     if (!*taken)
         return TERN_OK;

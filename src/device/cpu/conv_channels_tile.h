@@ -1,4 +1,4 @@
-/* conv_few_tile.h -- convolutions of images with few channels and the gradients of their weight, for float32.
+/* conv_channels_tile.h -- convolutions of images with few channels and the gradients of their weight, for float32.
  *
  * Rows of x are copied with their padding, those of a stride in so many phases, so that what a tap of the
  * weight sees lies dense. A row of y is then a sum of such rows, each times a number; a number of the
@@ -9,8 +9,8 @@ enum { CONV_TAPS = 4, CONV_CHANNELS = 3, CONV_OUTPUTS = 6 };
 typedef u32 conv_words __attribute__((vector_size(VECTOR), may_alias));
 
 /* `rows` rows of padded x from image row `first` on; one of x that is outside of it is zeros. */
-static __attribute__((noinline)) void conv_pad(const tern_host_conv_few *g, const f32 *x, idx first,
-                                               idx rows, f32 *to)
+static __attribute__((noinline)) void conv_pad(const tern_host_conv_channels *g, const f32 *x,
+                                               idx first, idx rows, f32 *to)
 {
     const idx height = (idx)g->in[0], width = (idx)g->in[1], step = (idx)g->stride[1];
     const idx phase = (idx)g->x_row / step;
@@ -83,7 +83,7 @@ static __attribute__((noinline)) void conv_tile(const f32 *const *x, idx x_row, 
 }
 
 /* at[t]: where tap t's part of the first row of packed x begins. */
-static __attribute__((noinline)) void conv_offsets(const tern_host_conv_few *g, idx *at)
+static __attribute__((noinline)) void conv_offsets(const tern_host_conv_channels *g, idx *at)
 {
     const idx step = (idx)g->stride[1], phase = (idx)g->x_row / step;
     for (idx c = 0; c < (idx)g->c; c++)
@@ -96,7 +96,7 @@ static __attribute__((noinline)) void conv_offsets(const tern_host_conv_few *g, 
 }
 
 /* The rows of an image that group u is about, with x packed for them: the first, and how many. */
-static __attribute__((noinline)) idx conv_pack(const tern_host_conv_few *g, idx u, f32 *x,
+static __attribute__((noinline)) idx conv_pack(const tern_host_conv_channels *g, idx u, f32 *x,
                                                idx *first)
 {
     const idx strips = ((idx)g->out[0] + (idx)g->y_rows - 1) / (idx)g->y_rows;
@@ -112,7 +112,7 @@ static __attribute__((noinline)) idx conv_pack(const tern_host_conv_few *g, idx 
 }
 
 /* All taps and channels of some rows: x and dy as they were packed. */
-static __attribute__((noinline)) void conv_strip(const tern_host_conv_few *g, const idx *at,
+static __attribute__((noinline)) void conv_strip(const tern_host_conv_channels *g, const idx *at,
                                                  const f32 *x, const f32 *dy, idx rows, f32 *out)
 {
     const idx taps = (idx)(g->c * g->window[0] * g->window[1]);
@@ -135,7 +135,7 @@ static __attribute__((noinline)) void conv_strip(const tern_host_conv_few *g, co
 }
 
 /* Each part has its own sums, packed x and packed dy. */
-KERNEL1(conv_weight_f32, (IN, tern_host_conv_few, g))
+KERNEL1(conv_weight_f32, (IN, tern_host_conv_channels, g))
 {
     const idx numbers = (idx)(g->o * g->c * g->window[0] * g->window[1]), most = (idx)g->y_rows;
     f32 *sums = g->scratch + (idx)tern_g.part * (idx)g->part_scratch, *x = sums + numbers;
@@ -161,7 +161,7 @@ KERNEL1(conv_weight_f32, (IN, tern_host_conv_few, g))
 }
 
 /* One row of channels o.. of y, `area` numbers from channel to channel. */
-static __attribute__((noinline)) void conv_outputs(const tern_host_conv_few *g, const idx *at,
+static __attribute__((noinline)) void conv_outputs(const tern_host_conv_channels *g, const idx *at,
                                                    const f32 *x, idx o, f32 *y, idx area)
 {
     const idx lane = VECTOR / (idx)sizeof(f32), taps = (idx)(g->c * g->window[0] * g->window[1]);
@@ -195,7 +195,7 @@ static __attribute__((noinline)) void conv_outputs(const tern_host_conv_few *g, 
     }
 }
 
-KERNEL1(conv_forward_f32, (IN, tern_host_conv_few, g))
+KERNEL1(conv_forward_f32, (IN, tern_host_conv_channels, g))
 {
     const idx area = (idx)(g->out[0] * g->out[1]);
     f32 *x = g->scratch + (idx)tern_g.part * (idx)g->part_scratch;
