@@ -9,7 +9,7 @@
 #include <tern/models.h>
 
 #define GOLDEN TEST_FOLDER "/golden/tokenizers/"
-#define FILES GOLDEN "files/"
+#define FILES  GOLDEN "files/"
 #define SHARED TEST_FOLDER "/../../shared/models/tokenizers/"
 
 static const tern_encode_options plain = {.no_special_tokens = true, .device = "cpu"};
@@ -122,7 +122,8 @@ static void they_are_saved_as_tokenizer_json(void **state)
 {
     static const char *const names[] = {"bpe_bytes.model", "unigram.model", "tekken.json",
                                         "vocab.txt", "roberta-vocab.json"};
-    static const char *const texts[] = {"it was the best of times", "Hello, times!", "3.14 caf\u00e9"};
+    static const char *const texts[] = {"it was the best of times", "Hello, times!",
+                                        "3.14 caf\u00e9"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[512];
@@ -198,7 +199,8 @@ static void a_folder_may_have_any_of_them(void **state)
 static void a_config_beside_them_counts(void **state)
 {
     static const char config[] =
-        "{\"tokenizer_class\": \"LlamaTokenizer\", \"add_bos_token\": false, \"add_eos_token\": true,"
+        "{\"tokenizer_class\": \"LlamaTokenizer\", \"add_bos_token\": false, \"add_eos_token\": "
+        "true,"
         " \"pad_token\": \"<unk>\", \"chat_template\": \"{{ x }}\", \"padding_side\": \"left\","
         " \"added_tokens_decoder\": {\"2\": {\"content\": \"</s>\", \"special\": true},"
         " \"900\": {\"content\": \"<|im_end|>\", \"special\": true}}}";
@@ -248,7 +250,8 @@ static void wrong_files_are_refused_by_name(void **state)
         {"cut", "\x0a\x05\x0a\x01x", "none of tokenizer.json"},
         {"pieces", "\x0a\x03\x0a\x01x", "no piece is of type unknown"},
         {"twice", "\x0a\x05\x0a\x01x\x18\x02\x0a\x03\x0a\x01x", "tokens 0 and 1 are both 'x'"},
-        {"two", "\x0a\x05\x0a\x01x\x18\x02\x0a\x05\x0a\x01y\x18\x02", "two pieces are of type unknown"},
+        {"two", "\x0a\x05\x0a\x01x\x18\x02\x0a\x05\x0a\x01y\x18\x02",
+         "two pieces are of type unknown"},
         {"char", "\x0a\x05\x0a\x01x\x18\x02\x12\x02\x18\x04", "of type char: unigram or bpe"},
         {"words.txt", "[UNK]\nthe\n", "[CLS] is in none of its 2 lines"},
         {"tekken", "{\"config\": {}, \"vocab\": []}", "a tekken.json needs"},

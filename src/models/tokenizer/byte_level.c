@@ -19,9 +19,8 @@ tern_status tk_make_byte_level(tk_maker *m, const char *pattern, bool digits, bo
     tk_out_text(&m->o, byte_level);
     tk_out_text(&m->o, ",\"model\":{\"type\":\"BPE\",\"dropout\":null");
     tk_make_unknown(m);
-    tk_out_text(&m->o,
-                ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
-                "\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":");
+    tk_out_text(&m->o, ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
+                       "\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":");
     tk_out_text(&m->o, whole ? "true" : "false");
     tk_make_vocab(m);
     return m->o.status;

@@ -78,7 +78,7 @@ tk_reader tk_reader_of(const char *bytes, size_t n)
 {
     const char *first = skip_blank(bytes, bytes + n);
     if (first < bytes + n && *first == '{')
-        return is_vocab(bytes, n)                                           ? tk_read_vocab_and_merges
+        return is_vocab(bytes, n) ? tk_read_vocab_and_merges
                : has_key(bytes, n, "config") && !has_key(bytes, n, "model") ? tk_read_tekken
                                                                             : tk_read_json;
     if (tk_is_sentence_piece(bytes, n))

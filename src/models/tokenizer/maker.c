@@ -8,7 +8,7 @@
 void tk_out_bytes(tk_out *o, const char *bytes, size_t n)
 {
     if (o->status == TERN_OK)
-        o->status = tk_room((void **)&o->text, &o->capacity, o->n, n + 1, 1);
+        o->status = tk_reserve((void **)&o->text, &o->capacity, o->n, n + 1, 1);
     if (o->status != TERN_OK)
         return;
     memcpy(o->text + o->n, bytes, n);

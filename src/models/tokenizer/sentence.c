@@ -59,7 +59,7 @@ static const char *next_prefix(const tk_sentence *s, const tk_text *in, size_t a
     return text;
 }
 
-static tern_status add_space(tk_text *out, tk_span origin)
+static tern_status add_space(tk_text *out, tk_range origin)
 {
     return tk_text_add_at(out, MARK, MARK_BYTES, origin);
 }
@@ -69,11 +69,10 @@ static tern_status add_prefix(const tk_text *in, size_t at, size_t length, const
                               size_t n, tk_text *out)
 {
     const bool same = text == in->data + at && n == length;
-    const tk_span all = {in->origin[at].from, in->origin[at + length - 1].to};
+    const tk_range all = {in->origin[at].from, in->origin[at + length - 1].to};
     for (size_t i = 0; i < n; i++) {
-        const tk_span origin = same ? in->origin[at + i] : all;
-        TK_TRY(text[i] == ' ' ? add_space(out, origin)
-                              : tk_text_add_at(out, text + i, 1, origin));
+        const tk_range origin = same ? in->origin[at + i] : all;
+        TK_TRY(text[i] == ' ' ? add_space(out, origin) : tk_text_add_at(out, text + i, 1, origin));
     }
     return TERN_OK;
 }
@@ -98,7 +97,7 @@ static tern_status normalize(const tk_step *step, tk_matching *m, const tk_text 
     if (at == in->n)
         return TERN_OK;
     if (s->space && !s->behind)
-        TK_TRY(add_space(out, (tk_span){in->origin[at].from, in->origin[at].from}));
+        TK_TRY(add_space(out, (tk_range){in->origin[at].from, in->origin[at].from}));
     for (; at < in->n; at += length) {
         const char *text = next_prefix(s, in, at, &length, &n);
         size_t from = 0;
@@ -110,7 +109,7 @@ static tern_status normalize(const tk_step *step, tk_matching *m, const tk_text 
     }
     while (s->spaces_once && ends_with_space(out))
         out->n -= MARK_BYTES;
-    const tk_span end = {in->origin[in->n - 1].to, in->origin[in->n - 1].to};
+    const tk_range end = {in->origin[in->n - 1].to, in->origin[in->n - 1].to};
     return s->space && s->behind ? add_space(out, end) : TERN_OK;
 }
 

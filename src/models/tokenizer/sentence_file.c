@@ -64,7 +64,8 @@ bool tk_is_sentence_piece(const char *bytes, size_t n)
     if (n < 2 || bytes[0] != 0x0a)
         return false;
     while (m.at < m.end) {
-        if (!next_field(&m, &f) || ((f.number == 1 || f.number == 2 || f.number == 3) && f.wire != 2))
+        if (!next_field(&m, &f) ||
+            ((f.number == 1 || f.number == 2 || f.number == 3) && f.wire != 2))
             return false;
         pieces = pieces || f.number == 1;
     }
@@ -111,8 +112,8 @@ static tern_status read_piece(model_file *to, size_t i, message piece)
         return tern_fail(TERN_ERR_IO,
                          "%s: a SentencePiece model: piece %zu is '%.*s' of type %lld with score "
                          "%g: 1 to 65535 bytes of UTF-8, type 1 to 6 and a number are expected",
-                         to->m.where, i, text.n < 80 ? (int)text.n : 80, text.text,
-                         (long long)type, (double)score);
+                         to->m.where, i, text.n < 80 ? (int)text.n : 80, text.text, (long long)type,
+                         (double)score);
     to->m.v.types[i] = (int32_t)type;
     to->m.v.scores[i] = score;
     return tk_vocabulary_set(to->m.where, "a SentencePiece model", &to->m.v, i, text);
@@ -271,9 +272,10 @@ static tern_status make(model_file *f, message all, const json_t *config)
     if (f->type != 1 && f->type != 2)
         return tern_fail(TERN_ERR_UNSUPPORTED,
                          "%s: a SentencePiece model of type %s: unigram or bpe is supported",
-                         f->m.where, f->type == 3   ? "word"
-                                     : f->type == 4 ? "char"
-                                                    : "unknown");
+                         f->m.where,
+                         f->type == 3   ? "word"
+                         : f->type == 4 ? "char"
+                                        : "unknown");
     tk_score_range(&f->m);
     read_config(f, config);
     return f->type == 2 ? tk_make_llama(&f->m) : tk_make_t5(&f->m);

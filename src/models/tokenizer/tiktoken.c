@@ -84,7 +84,7 @@ typedef struct ranks {
 } ranks;
 
 /* A vocabulary of n numbers, whose texts need so many bytes; scores are the ranks, the least the best. */
-static tern_status make_room(ranks *r, size_t n, size_t bytes)
+static tern_status reserve(ranks *r, size_t n, size_t bytes)
 {
     TK_TRY(tk_vocabulary_reserve(r->m.where, &r->m.v, n, true));
     r->m.v.arena = malloc(bytes + 1);
@@ -92,10 +92,10 @@ static tern_status make_room(ranks *r, size_t n, size_t bytes)
                         : tern_fail(TERN_ERR_MEMORY, "%s: no memory for %zu tokens", r->m.where, n);
 }
 
-/* A token of n letters of base64, spelled in GPT-2's alphabet; room: for its bytes. */
-static tern_status add_token(ranks *r, size_t id, const char *text, size_t n, uint8_t *room)
+/* A token of n letters of base64, spelled in GPT-2's alphabet; buffer: for its bytes. */
+static tern_status add_token(ranks *r, size_t id, const char *text, size_t n, uint8_t *buffer)
 {
-    n = n <= 2 * MOST_BYTES ? tk_base64(text, n, room) : SIZE_MAX;
+    n = n <= 2 * MOST_BYTES ? tk_base64(text, n, buffer) : SIZE_MAX;
     if (n > MOST_BYTES)
         return tern_fail(TERN_ERR_IO, "%s: %s: token %zu is not base64 of at most %d bytes",
                          r->m.where, r->what, id, MOST_BYTES);
@@ -104,7 +104,7 @@ static tern_status add_token(ranks *r, size_t id, const char *text, size_t n, ui
     char *to = r->m.v.arena + r->arena;
     size_t length = 0;
     for (size_t i = 0; i < n; i++)
-        length += tk_put(tk_byte_to_char(room[i]), to + length);
+        length += tk_put(tk_byte_to_char(buffer[i]), to + length);
     r->arena += length;
     r->count++;
     r->m.v.scores[id] = -(float)(id - r->first);
@@ -191,9 +191,9 @@ bool tk_is_tiktoken(const char *bytes, size_t n)
     const char *text;
     size_t at = 0, length = 0;
     uint64_t rank;
-    uint8_t room[1024];
+    uint8_t buffer[1024];
     return n && next_line(bytes, n, &at, &text, &length, &rank) && length && length <= 1024 &&
-           tk_base64(text, length, room) <= 1024;
+           tk_base64(text, length, buffer) <= 1024;
 }
 
 /* How many tokens there are, the largest rank and one, and bytes of base64. */
@@ -224,13 +224,13 @@ static tern_status read_lines(ranks *r, const char *bytes, size_t size)
     const char *text;
     size_t n;
     uint64_t rank;
-    uint8_t *room = malloc(2 * MOST_BYTES);
+    uint8_t *buffer = malloc(2 * MOST_BYTES);
     tern_status status =
-        room ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory for a token", r->m.where);
+        buffer ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory for a token", r->m.where);
     for (size_t at = 0; at < size && status == TERN_OK;)
         if (next_line(bytes, size, &at, &text, &n, &rank) && n)
-            status = add_token(r, (size_t)rank, text, n, room);
-    free(room);
+            status = add_token(r, (size_t)rank, text, n, buffer);
+    free(buffer);
     return status;
 }
 
@@ -288,7 +288,7 @@ static tern_status read_tiktoken(ranks *r, const char *bytes, size_t size,
     }
     for (const special *s = is_given ? NULL : known->special; s && s->text; s++)
         all = s->to >= (int64_t)all ? (size_t)s->to + 1 : all;
-    TK_TRY(make_room(r, all, 2 * letters));
+    TK_TRY(reserve(r, all, 2 * letters));
     TK_TRY(read_lines(r, bytes, size));
     r->m.bos = r->m.eos = r->m.pad = -1;
     for (size_t i = 0; i < n_special; i++)
@@ -357,10 +357,10 @@ static tern_status read_tekken(ranks *r, const json_t *json, size_t size, char *
                          r->m.where, r->what);
     n = (uint64_t)(numbers - reserved) < n ? (size_t)(numbers - reserved) : n;
     r->first = (size_t)reserved;
-    TK_TRY(make_room(r, n + r->first, 2 * size));
-    uint8_t *room = malloc(2 * MOST_BYTES);
+    TK_TRY(reserve(r, n + r->first, 2 * size));
+    uint8_t *buffer = malloc(2 * MOST_BYTES);
     *names = calloc(r->first + 1, 32);
-    tern_status status = room && *names ? TERN_OK
+    tern_status status = buffer && *names ? TERN_OK
                                         : tern_fail(TERN_ERR_MEMORY, "%s: no memory", r->m.where);
     json_array_foreach(vocab, i, one)
     {
@@ -372,9 +372,9 @@ static tern_status read_tekken(ranks *r, const json_t *json, size_t size, char *
             status = tern_fail(TERN_ERR_IO, "%s: %s: token %zu has no \"token_bytes\" or another rank",
                                r->m.where, r->what, i);
         else
-            status = add_token(r, i + r->first, text, length, room);
+            status = add_token(r, i + r->first, text, length, buffer);
     }
-    free(room);
+    free(buffer);
     TK_TRY(status);
     TK_TRY(add_tekken_special(r, json_object_get(json, "special_tokens"), *names));
     return make(r, pattern);

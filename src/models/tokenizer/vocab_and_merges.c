@@ -2,8 +2,7 @@
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 
-#define GPT2                                                                                       \
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+#define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 #define QWEN2                                                                                      \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "                          \
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
@@ -27,7 +26,8 @@ static tern_status read_vocab(tk_maker *m, const json_t *json)
 {
     const size_t count = json_object_size(json);
     size_t n = 0;
-    for (void *i = json_object_iter((json_t *)json); i; i = json_object_iter_next((json_t *)json, i)) {
+    for (void *i = json_object_iter((json_t *)json); i;
+         i = json_object_iter_next((json_t *)json, i)) {
         const json_t *id = json_object_iter_value(i);
         int64_t number = json_is_integer(id) ? json_integer_value(id) : -1;
         if (number < 0 || (uint64_t)number > 4 * (uint64_t)count + 65536)
@@ -36,7 +36,8 @@ static tern_status read_vocab(tk_maker *m, const json_t *json)
         n = (size_t)number >= n ? (size_t)number + 1 : n;
     }
     TK_TRY(tk_vocabulary_reserve(m->where, &m->v, n, false));
-    for (void *i = json_object_iter((json_t *)json); i; i = json_object_iter_next((json_t *)json, i)) {
+    for (void *i = json_object_iter((json_t *)json); i;
+         i = json_object_iter_next((json_t *)json, i)) {
         const size_t id = (size_t)json_integer_value(json_object_iter_value(i));
         const tk_text_of text = {json_object_iter_key(i), json_object_iter_key_len(i)};
         if (m->v.tokens[id].text)
@@ -60,7 +61,8 @@ static tern_status read_merges(tk_maker *m, const char *bytes, size_t n)
         const size_t first = space ? (size_t)(space - pair.text) : 0;
         if (!first || first + 1 == pair.n || memchr(space + 1, ' ', pair.n - first - 1) ||
             tk_utf8_end(pair.text, pair.n) != pair.n)
-            return tern_fail(TERN_ERR_IO, "%s: line %zu of the merges is not \"a b\"", m->where, line);
+            return tern_fail(TERN_ERR_IO, "%s: line %zu of the merges is not \"a b\"", m->where,
+                             line);
         tk_out_merge(&m->o, count++ == 0, &pair, first, 1);
     }
     return m->o.status;
@@ -90,8 +92,8 @@ static void find_special(tk_maker *m)
 
 static tern_status check_class(const tk_maker *m, const json_t *config)
 {
-    static const char *const known[] = {"GPT2",    "Roberta", "Bart",    "Longformer",
-                                        "LED",     "Whisper", "CodeGen", "Qwen2"};
+    static const char *const known[] = {"GPT2", "Roberta", "Bart",    "Longformer",
+                                        "LED",  "Whisper", "CodeGen", "Qwen2"};
     const char *name = json_string_value(json_object_get(config, "tokenizer_class"));
     bool is_known = !name;
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
@@ -139,9 +141,9 @@ tern_tokenizer *tk_read_vocab_and_merges(const char *where, const char *path, co
         return tern_fail_null(TERN_ERR_IO, "%s: %s, which belongs to it, is not there", where,
                               other);
     json_t *vocab = more ? tk_parse(where, is_vocab ? bytes : more, is_vocab ? n : n_other) : NULL;
-    tern_status status = vocab ? make(&m, vocab, is_vocab ? more : bytes, is_vocab ? n_other : n,
-                                      settings->config)
-                               : TERN_ERR_IO;
+    tern_status status =
+        vocab ? make(&m, vocab, is_vocab ? more : bytes, is_vocab ? n_other : n, settings->config)
+              : TERN_ERR_IO;
     tern_tokenizer *t = tk_make(&m, status);
     tk_maker_free(&m);
     json_decref(vocab);

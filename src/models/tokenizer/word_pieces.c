@@ -27,12 +27,12 @@ tern_status tk_make_bert(tk_maker *m)
 {
     tk_make_added(m, true);
     tk_out_text(&m->o, ",\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
-                    "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":");
+                       "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":");
     tk_out_text(&m->o, m->lowercase ? "true" : "false");
     tk_out_text(&m->o, "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}");
     tk_make_post(m, m->add_bos ? m->bos : -1, m->add_eos ? m->separator : -1, true);
     tk_out_text(&m->o, ",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},"
-                    "\"model\":{\"type\":\"WordPiece\"");
+                       "\"model\":{\"type\":\"WordPiece\"");
     tk_make_unknown(m);
     tk_out_text(&m->o, ",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100");
     if (m->marked)
