@@ -7,7 +7,7 @@
 #define GPT2                                                                                       \
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|\\s+(?!\\S)|\\s"
 #define CL100K                                                                                     \
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| "                          \
+    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+| "                         \
     "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"
 #define O200K_WORD(first, then)                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]" first                             \
@@ -23,7 +23,7 @@
 typedef struct special {
     const char *text;
     int64_t from, to; /* ids */
-    int first;        /* the number behind the text of the first one, before "|>"; -1: the text is all of it */
+    int first; /* the number behind the text of the first one, before "|>"; -1: the text is all of it */
 } special;
 
 typedef struct encoding {
@@ -78,9 +78,9 @@ enum { MOST_TOKENS = 1 << 24, MOST_BYTES = 65535 };
 
 typedef struct ranks {
     tk_maker m;
-    const char *what;            /* the kind of file, for messages */
-    size_t count, arena;         /* tokens with bytes, and bytes of the arena that are taken */
-    size_t first;                /* the id of rank 0 */
+    const char *what;    /* the kind of file, for messages */
+    size_t count, arena; /* tokens with bytes, and bytes of the arena that are taken */
+    size_t first;        /* the id of rank 0 */
 } ranks;
 
 /* A vocabulary of n numbers, whose texts need so many bytes; scores are the ranks, the least the best. */
@@ -314,11 +314,26 @@ tern_tokenizer *tk_read_tiktoken(const char *where, const char *path, const char
 /* ---- tekken.json ------------------------------------------------------------------------- */
 
 /* Special tokens of files that do not list them, by number. */
-static const char *const tekken_special[] = {
-    "<unk>",           "<s>",           "</s>",           "[INST]",         "[/INST]",
-    "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]",
-    "[IMG]",           "<pad>",         "[IMG_BREAK]",    "[IMG_END]",      "[PREFIX]",
-    "[MIDDLE]",        "[SUFFIX]",      "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"};
+static const char *const tekken_special[] = {"<unk>",
+                                             "<s>",
+                                             "</s>",
+                                             "[INST]",
+                                             "[/INST]",
+                                             "[AVAILABLE_TOOLS]",
+                                             "[/AVAILABLE_TOOLS]",
+                                             "[TOOL_RESULTS]",
+                                             "[/TOOL_RESULTS]",
+                                             "[TOOL_CALLS]",
+                                             "[IMG]",
+                                             "<pad>",
+                                             "[IMG_BREAK]",
+                                             "[IMG_END]",
+                                             "[PREFIX]",
+                                             "[MIDDLE]",
+                                             "[SUFFIX]",
+                                             "[SYSTEM_PROMPT]",
+                                             "[/SYSTEM_PROMPT]",
+                                             "[TOOL_CONTENT]"};
 
 /* Numbers that no token is given for are called <SPECIAL_20> and so on. */
 static tern_status add_tekken_special(ranks *r, const json_t *list, char *names)
@@ -360,8 +375,8 @@ static tern_status read_tekken(ranks *r, const json_t *json, size_t size, char *
     TK_TRY(reserve(r, n + r->first, 2 * size));
     uint8_t *buffer = malloc(2 * MOST_BYTES);
     *names = calloc(r->first + 1, 32);
-    tern_status status = buffer && *names ? TERN_OK
-                                        : tern_fail(TERN_ERR_MEMORY, "%s: no memory", r->m.where);
+    tern_status status =
+        buffer && *names ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory", r->m.where);
     json_array_foreach(vocab, i, one)
     {
         size_t length;
@@ -369,8 +384,9 @@ static tern_status read_tekken(ranks *r, const json_t *json, size_t size, char *
         if (i == n || status != TERN_OK)
             break;
         if (!text || tk_int(one, "rank", -1) != (int64_t)i)
-            status = tern_fail(TERN_ERR_IO, "%s: %s: token %zu has no \"token_bytes\" or another rank",
-                               r->m.where, r->what, i);
+            status =
+                tern_fail(TERN_ERR_IO, "%s: %s: token %zu has no \"token_bytes\" or another rank",
+                          r->m.where, r->what, i);
         else
             status = add_token(r, i + r->first, text, length, buffer);
     }
