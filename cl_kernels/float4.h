@@ -16,18 +16,12 @@
 
 /* Whether p is where a load of four may be; whether rows of tensor k of an index of unit steps begin at
  * multiples of four elements from there. */
-#define ALIGNED4(p)         (((u64)(p) & (4 * sizeof *(p) - 1)) == 0)
-#define ND_ALIGNED4(w, k) ((w).rows == 1 || tern_row_aligned4((w).inner, (w).ndim, (w).stride[k]))
+#define ALIGNED4(p)       (((u64)(p) & (4 * sizeof *(p) - 1)) == 0)
+#define ND_ALIGNED4(w, k) ((w).fours >> (k) & 1)
 /* Past the elements that were taken. */
 #define SKIP4(p) p += 4 * quads;
 /* How many elements p is past such a place. */
 #define PAST4(p) ((i32)((u64)(p) / sizeof *(p)) & 3)
-INLINE i32 tern_row_aligned4(i64 inner, i32 ndim, const i64 *stride)
-{
-    ROLLED for (i32 d = 0; d < ndim; d++)
-        inner |= stride[d];
-    return (inner & 3) == 0;
-}
 
 /* ---- rows by fours ----
  * BY_FOURS: there are loads of four of TERN_T. ROW_FOURS(p, n, fits) then cuts a team's row (collectives.h) of n elements at p:

@@ -27,7 +27,8 @@
 
 /* Four elements in one load or store: see float4.h. */
 #define TERN_FLOAT4 1
-#define UNROLL
+#define UNROLL _Pragma("unroll")
+#define TERN_ND_CONSTANT 1 /* see nd_index.h */
 #define TERN_SPREAD4_(to, T, load)                                                                 \
     do {                                                                                           \
         T four_ = (load);                                                                          \

@@ -9,15 +9,19 @@
 /* An index over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
  * position in dim[0..ndim), the row's first element in tensor k is at the sum of position times
  * stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise, but
- * the step of tensor 1 (2) is 0. */
-enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11 };
+ * the step of tensor 1 (2) is 0. Bit k of fours: rows of tensor k begin at multiples of four elements
+ * from its first. Of the first TERN_ND_FEW dims but 0: q / dim[d] = (2 q factor[d] >> 32) >> shift[d] for
+ * q below 2^31. */
+enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11, TERN_ND_FEW = 4, TERN_ND_ALL_FOURS = 15 };
 enum { TERN_ND_STRIDED = 0, TERN_ND_UNIT = 1, TERN_ND_FLAT_A = 2, TERN_ND_FLAT_B = 3 };
 typedef struct tern_nd_index {
     i64 rows, inner;
     i64 dim[TERN_ND_DIMS];
     i64 stride[TERN_ND_TENSORS][TERN_ND_DIMS];
     i64 step[TERN_ND_TENSORS];
-    i32 ndim, form;
+    i32 ndim;
+    i16 form, fours;
+    u32 factor[TERN_ND_FEW], shift[TERN_ND_FEW];
 } tern_nd_index;
 
 /* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x (m, n),

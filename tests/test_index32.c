@@ -34,6 +34,69 @@ static void launches_are_narrow_up_to_the_limit(void **state)
     assert_true(narrow_with(tern_arg_u64(UINT64_MAX)));
 }
 
+static void launches_are_narrow_up_to_the_dims_that_such_kernels_know(void **state)
+{
+    (void)state;
+    for (int ndim = 0; ndim <= TERN_ND_DIMS; ndim++) {
+        tern_nd_index w = {.rows = 1, .inner = 1, .ndim = ndim};
+        tern_transposition t = {.planes = w};
+        tern_scatter_shape s = {.nd = w};
+        const bool few = ndim <= TERN_ND_FEW;
+        assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_nd_index, &w)), few);
+        assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_transposition, &t)), few);
+        assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_scatter_shape, &s)), few);
+    }
+}
+
+/* ---- quotients by products ----------------------------------------------------------------- */
+
+static void assert_quotients_by(int64_t n)
+{
+    tern_nd_index w = {.rows = 1, .inner = 1, .dim = {1, n}, .ndim = 2};
+    tern_nd_index_derive(&w, 0);
+    const int64_t last = INT32_MAX / n * n, some[] = {0, 1, n, 7 * n, last / 2 / n * n, last - n, last};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        for (int64_t q = some[i] - 1; q <= some[i] + 1; q++) {
+            if (q < 0 || q > INT32_MAX)
+                continue;
+            const u32 got = (u32)((uint64_t)((u32)q << 1) * w.factor[1] >> 32) >> w.shift[1];
+            assert_int_equal(got, q / n);
+        }
+}
+
+static void quotients_by_products_are_exact(void **state)
+{
+    (void)state;
+    for (int64_t n = 1; n < 5000; n++)
+        assert_quotients_by(n);
+    for (int bits = 12; bits < 31; bits++)
+        for (int64_t by = -3; by <= 3; by++)
+            assert_quotients_by((INT64_C(1) << bits) + by);
+    for (int64_t n = 5000; n < INT32_MAX; n += n / 97)
+        assert_quotients_by(n);
+    assert_quotients_by(INT32_MAX);
+}
+
+static void rows_that_begin_at_fours_are_known(void **state)
+{
+    (void)state;
+    const struct {
+        tern_nd_index w;
+        int fours;
+    } rows[] = {
+        {{.rows = 1, .inner = 7}, 3},
+        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {12}}, .ndim = 1}, 3},
+        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {9}}, .ndim = 1}, 1},
+        {{.rows = 6, .inner = 8, .dim = {2, 3}, .stride = {{24, 10}, {0, 8}}, .ndim = 2}, 2},
+        {{.rows = 2, .inner = 7, .dim = {2}, .stride = {{8}, {8}}, .ndim = 1}, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tern_nd_index w = rows[i].w;
+        tern_nd_index_derive(&w, 2);
+        assert_int_equal(w.fours, rows[i].fours);
+    }
+}
+
 /* ---- what they compute --------------------------------------------------------------------- */
 
 static int programs_of(const char *device)
@@ -95,7 +158,45 @@ static void places_of_many_windows_are_right(void **state)
     }
 }
 
+/* Tensors of ndim dims of 3, 5 and 2, turned around, of which no two merge. */
+static tern_tensor *turned(const char *device, int ndim, double from)
+{
+    tern_shape size = {.ndim = ndim}, order = size;
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++) {
+        size.dims[d] = (int64_t[]){3, 5, 2}[d % 3];
+        order.dims[d] = ndim - 1 - d;
+        n *= size.dims[d];
+    }
+    tern_tensor *x = tern_arange(from, from + (double)n, 1.0, TERN_F32, "cpu");
+    x = tern_remainder(x, 13.0); /* sums that are exact, whatever their order */
+    return tern_permute(tern_view(tern_to(x, device), size), order);
+}
+
+/* A sum of what kernels that copy, choose, fill and write by an index make of them. */
+static tern_tensor *moved(const char *device, int ndim)
+{
+    tern_tensor *x = turned(device, ndim, 1), *y = turned(device, ndim, -9);
+    tern_tensor *copy = tern_contiguous(x), *index = tern_to_dtype(tern_gt(y, 5), TERN_I64);
+    tern_tensor *chosen = tern_where(tern_gt(x, 7), y, copy), *rest = turned(device, ndim, 3);
+    tern_fill_(tern_narrow(rest, 0, 0, 1), 0.25);
+    chosen = tern_addcmul(tern_mul(chosen, rest), x, y, 0.5);
+    return tern_scatter_add(chosen, 0, index, x);
+}
+
+static void any_number_of_dims_gives_the_same(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        for (int ndim = 1; ndim <= 9; ndim++)
+            TERN_SCOPE assert_close(moved(device, ndim), moved("cpu", ndim), .abs = 0, .rel = 0);
+}
+
 static const struct CMUnitTest tests[] = {TEST(launches_are_narrow_up_to_the_limit),
+                                          TEST(launches_are_narrow_up_to_the_dims_that_such_kernels_know),
+                                          TEST(quotients_by_products_are_exact),
+                                          TEST(rows_that_begin_at_fours_are_known),
+                                          TEST(any_number_of_dims_gives_the_same),
                                           TEST(a_second_program_only_beyond_the_limit),
                                           TEST(places_of_many_windows_are_right)};
 TEST_MAIN(tests)

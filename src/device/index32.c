@@ -31,6 +31,22 @@ static bool is_small_struct(const tern_arg *arg)
     return true;
 }
 
+/* Kernels with indices of 32 bits take an index of few dims alone: see nd_index.h of the kernels. */
+static bool has_few_dims(const tern_arg *arg)
+{
+    const void *data = arg->value.data;
+    switch (arg->type) {
+    case TERN_TYPE_tern_nd_index:
+        return ((const tern_nd_index *)data)->ndim <= TERN_ND_FEW;
+    case TERN_TYPE_tern_transposition:
+        return ((const tern_transposition *)data)->planes.ndim <= TERN_ND_FEW;
+    case TERN_TYPE_tern_scatter_shape:
+        return ((const tern_scatter_shape *)data)->nd.ndim <= TERN_ND_FEW;
+    default:
+        return true;
+    }
+}
+
 bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
 {
     bool small = is_small(count);
@@ -39,9 +55,41 @@ bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
         if (a->buffer)
             small = a->bytes == 0 || is_small((int64_t)(a->buffer->bytes / a->bytes));
         else if (a->by_reference)
-            small = is_small_struct(a);
+            small = is_small_struct(a) && has_few_dims(a);
         else if (a->type == TERN_TYPE_i64)
             small = is_small(a->value.i64);
     }
     return small;
+}
+
+/* Whether rows of tensor k begin at multiples of four elements. */
+static bool begins_at_fours(const tern_nd_index *w, int k)
+{
+    i64 all = w->inner;
+    for (int d = 0; d < w->ndim; d++)
+        all |= w->stride[k][d];
+    return w->rows == 1 || (all & 3) == 0;
+}
+
+/* The least shift with n <= 2^shift, and factor = 2^(31 + shift) / n rounded up, which is below 2^32. For q below 2^31 then
+ * q factor / 2^(31 + shift) is less than 1 / n above q / n, so that both have the same whole part. */
+static void set_quotient(tern_nd_index *w, int d)
+{
+    u64 n = (u64)w->dim[d];
+    u32 shift = 0;
+    if (n < 1 || n > INT32_MAX)
+        return; /* no rows, or none for indices of 32 bits */
+    while (((u64)1 << shift) < n)
+        shift++;
+    w->factor[d] = (u32)((((u64)1 << (31 + shift)) + n - 1) / n);
+    w->shift[d] = shift;
+}
+
+void tern_nd_index_derive(tern_nd_index *w, int n)
+{
+    w->fours = 0;
+    for (int k = 0; k < n; k++)
+        w->fours |= (i16)(begins_at_fours(w, k) << k);
+    for (int d = 1; d < w->ndim && d < TERN_ND_FEW; d++)
+        set_quotient(w, d);
 }

@@ -10,4 +10,8 @@ extern int64_t tern_index32_limit;
 /* Whether n arguments of a kernel of the library's, for `count` items or groups, are. */
 bool tern_fits_index32(const tern_arg *args, int n, int64_t count);
 
+struct tern_nd_index;
+/* The fields of an index over n tensors that follow from the others: fours, factor and shift (shapes.h). */
+void tern_nd_index_derive(struct tern_nd_index *w, int n);
+
 #endif

@@ -2,6 +2,7 @@
  * converted to float32 there and back. */
 #include "device/opencl/gemm.h"
 #include "device/gemm_kernel.h"
+#include "device/index32.h"
 #include "device/signature.h"
 #include <stdio.h>
 
@@ -40,6 +41,7 @@ static tern_nd_index index_of(const tern_gemm *g, const tern_matrix *of, const d
     w.step[half] = of->col;
     w.step[!half] = 1;
     w.form = of->col == 1 ? TERN_ND_UNIT : TERN_ND_STRIDED;
+    tern_nd_index_derive(&w, 2);
     return w;
 }
 
@@ -113,6 +115,7 @@ tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, con
     if (!g->bias)
         return TERN_OK;
     tern_nd_index w = {.rows = 1, .inner = g->n, .step = {1, 1}, .form = TERN_ND_UNIT};
+    tern_nd_index_derive(&w, 2);
     TERN_TRY(grow(place, &state->wide[3], g->n));
     wide->bias = &state->wide[3];
     wide->bias_at = 0;

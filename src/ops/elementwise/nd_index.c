@@ -3,12 +3,13 @@
  * Such an index is the broadcast shape with the strides of every tensor, with dims merged where all
  * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
 #include "ops/elementwise/nd_index.h"
+#include "device/index32.h"
 #include "tensor/memory_format.h"
 
 /* Which code path of the kernels fits: every tensor contiguous along the rows (UNIT), the first
  * or the second input constant along them, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
  * strides. */
-static i32 form_of(const tern_nd_index *w, int n)
+static i16 form_of(const tern_nd_index *w, int n)
 {
     bool unit[TERN_ND_TENSORS] = {true, true, true, true};
     for (int k = 0; k < n; k++)
@@ -35,6 +36,7 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
         for (int k = 0; k < n; k++)
             w->step[k] = 1;
         w->form = TERN_ND_UNIT;
+        w->fours = TERN_ND_ALL_FOURS;
         return;
     }
     bool last = t[0]->ndim == shape->ndim && tern_runs_channels_last(t[0]);
@@ -73,6 +75,7 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
             w->stride[k][i] = step[from][k];
     }
     w->form = form_of(w, n);
+    tern_nd_index_derive(w, n);
 }
 
 /* ---- transposed copies ------------------------------------------------------------------- */
@@ -117,5 +120,6 @@ bool tern_transposition_make(tern_transposition *t, const tern_nd_index *w)
             t->planes.stride[1][at] = from;
         }
     }
+    tern_nd_index_derive(&t->planes, 2);
     return t->n >= LEAST && t->m >= LEAST;
 }
