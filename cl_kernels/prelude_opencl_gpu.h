@@ -54,20 +54,25 @@
             (size_t)(i), p)
 #define STORE4_bool(p, i, v)                                                                       \
     vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)
+/* Fours that are kept stay as they lie in memory until they are used: half as many registers for halves. */
 typedef struct {
     f32 v[4];
 } tern_four_f32;
 #define FOUR_f32  tern_four_f32
-#define FOUR_f16  tern_four_f32
-#define FOUR_bf16 tern_four_f32
+#define FOUR_f16  ushort4
+#define FOUR_bf16 ushort4
 #define GET4_f32(to, p, i)  LOAD4_f32(to.v, p, i)
-#define GET4_f16(to, p, i)  LOAD4_f16(to.v, p, i)
-#define GET4_bf16(to, p, i) LOAD4_bf16(to.v, p, i)
-#define GATHER4_(T, to, p, i) EACH4(e_) to.v[e_] = LD_OF(T, p, 4 * (i) + e_)
-#define GATHER4_f32(to, p, i)  GATHER4_(f32, to, p, i)
-#define GATHER4_f16(to, p, i)  GATHER4_(f16, to, p, i)
-#define GATHER4_bf16(to, p, i) GATHER4_(bf16, to, p, i)
+#define GET4_f16(to, p, i)  to = vload4((size_t)(i), p)
+#define GET4_bf16(to, p, i) to = vload4((size_t)(i), p)
+#define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
+#define GATHER4_f16(to, p, i)                                                                      \
+    to = (ushort4)((p)[4 * (i)], (p)[4 * (i) + 1], (p)[4 * (i) + 2], (p)[4 * (i) + 3])
+#define GATHER4_bf16          GATHER4_f16
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
-#define SPREAD4_f16  SPREAD4_f32
-#define SPREAD4_bf16 SPREAD4_f32
+#define SPREAD4_f16(to, four)  TERN_SPREAD4_(to, float4, tern_halves4(four))
+#define SPREAD4_bf16(to, four) TERN_SPREAD4_(to, float4, as_float4(convert_uint4(four) << 16))
+static inline float4 tern_halves4(ushort4 four)
+{
+    return vload_half4(0, (const __private half *)&four);
+}
 #define ROW_LARGER(a, b) ((b) > (a) ? (b) : (a)) /* NaN is none */

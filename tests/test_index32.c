@@ -54,7 +54,8 @@ static void assert_quotients_by(int64_t n)
 {
     tern_nd_index w = {.rows = 1, .inner = 1, .dim = {1, n}, .ndim = 2};
     tern_nd_index_derive(&w, 0);
-    const int64_t last = INT32_MAX / n * n, some[] = {0, 1, n, 7 * n, last / 2 / n * n, last - n, last};
+    const int64_t last = INT32_MAX / n * n,
+                  some[] = {0, 1, n, 7 * n, last / 2 / n * n, last - n, last};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         for (int64_t q = some[i] - 1; q <= some[i] + 1; q++) {
             if (q < 0 || q > INT32_MAX)
@@ -188,15 +189,17 @@ static void any_number_of_dims_gives_the_same(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int ndim = 1; ndim <= 9; ndim++)
-            TERN_SCOPE assert_close(moved(device, ndim), moved("cpu", ndim), .abs = 0, .rel = 0);
+    for (int ndim = 1; ndim <= 9; ndim++)
+        TERN_SCOPE
+            assert_close(moved(device, ndim), moved("cpu", ndim), .abs = 0, .rel = 0);
 }
 
-static const struct CMUnitTest tests[] = {TEST(launches_are_narrow_up_to_the_limit),
-                                          TEST(launches_are_narrow_up_to_the_dims_that_such_kernels_know),
-                                          TEST(quotients_by_products_are_exact),
-                                          TEST(rows_that_begin_at_fours_are_known),
-                                          TEST(any_number_of_dims_gives_the_same),
-                                          TEST(a_second_program_only_beyond_the_limit),
-                                          TEST(places_of_many_windows_are_right)};
+static const struct CMUnitTest tests[] = {
+    TEST(launches_are_narrow_up_to_the_limit),
+    TEST(launches_are_narrow_up_to_the_dims_that_such_kernels_know),
+    TEST(quotients_by_products_are_exact),
+    TEST(rows_that_begin_at_fours_are_known),
+    TEST(any_number_of_dims_gives_the_same),
+    TEST(a_second_program_only_beyond_the_limit),
+    TEST(places_of_many_windows_are_right)};
 TEST_MAIN(tests)

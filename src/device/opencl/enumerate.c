@@ -334,6 +334,9 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;
     s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
+    /* Intel's GPUs with matrix units can give a thread twice the registers. */
+    s->has_large_registers =
+        !s->cpu_form && has_extension(e->device, "cl_intel_subgroup_matrix_multiply_accumulate");
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";

@@ -72,9 +72,10 @@ typedef struct tern_cl_state {
     bool is_lazy;       /* PoCL: machine code is made when a kernel is first launched */
     bool compiles_late; /* the same in any form (first_launch.c) */
     bool atomics64;
-    tern_cl_keep keep;     /* of programs, in the cache on disk */
-    const char *options;   /* for building any program of the library's */
-    char own_options[112]; /* for those that begin with declares.h */
+    bool has_large_registers; /* Intel's compiler takes -cl-intel-256-GRF-per-thread */
+    tern_cl_keep keep;        /* of programs, in the cache on disk */
+    const char *options;      /* for building any program of the library's */
+    char own_options[112];    /* for those that begin with declares.h */
     uint64_t local_memory;
     size_t group_limit;
 

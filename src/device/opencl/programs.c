@@ -20,6 +20,25 @@
 
 enum { GROUP = 64 };
 
+static const struct {
+    const char *file;
+    size_t group;
+} large_families[] = {
+#define LARGE(file, group) {#file, group},
+#include "device/opencl/large_families.def"
+#undef LARGE
+};
+enum { LARGE_FAMILIES = sizeof large_families / sizeof *large_families };
+
+/* The number of a family there, or LARGE_FAMILIES. */
+static int large_family(const char *file)
+{
+    int i = 0;
+    while (i < LARGE_FAMILIES && strcmp(large_families[i].file, file) != 0)
+        i++;
+    return i;
+}
+
 /* ---- text -------------------------------------------------------------------------------- */
 
 /* The program of a kernel, or of the program group that it is in. */
@@ -278,7 +297,9 @@ static unit unit_of(tern_place *place, const char *file, const char *name, tern_
     char full[128];
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     const tern_cl_way_around *way = tern_cl_doctor_way(place, full);
-    size_t most = way && way->group && way->group < GROUP ? way->group : GROUP;
+    const int large = large_family(file);
+    size_t most = large < LARGE_FAMILIES ? large_families[large].group : GROUP;
+    most = way && way->group && way->group < most ? way->group : most;
     unit u = {.file = file, .kernel = name, .dtype = dtype, .noopt = way && way->group == 0};
     u.work_group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
     return u;
@@ -306,7 +327,7 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
 
 /* What a source says beside its text. */
 typedef struct words {
-    char title[256], plain[128];
+    char title[256], options[192];
 } words;
 
 /* Text and words of a unit's program; whoever asks frees the text. */
@@ -316,8 +337,10 @@ static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *tex
     library_text(place, text, u);
     snprintf(w->title, sizeof w->title, "kernel %s_%s of %s.cl", u->kernel,
              tern_dtype_rows[u->dtype].suffix, u->file);
-    snprintf(w->plain, sizeof w->plain, "%s -cl-opt-disable", s->own_options);
-    return (tern_cl_source){text->data, u->noopt ? w->plain : s->own_options, w->title, s->keep};
+    const bool large = s->has_large_registers && large_family(u->file) < LARGE_FAMILIES;
+    snprintf(w->options, sizeof w->options, "%s%s%s", s->own_options,
+             large ? " -cl-intel-256-GRF-per-thread" : "", u->noopt ? " -cl-opt-disable" : "");
+    return (tern_cl_source){text->data, w->options, w->title, s->keep};
 }
 
 /* A program for this kernel, its family or its program group, for work-groups of u->work_group. */
