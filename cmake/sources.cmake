@@ -134,6 +134,7 @@ set(TERN_EMBEDDED_FILES
   dtypes.def
   float4.h
   foreach_forms.h
+  gemm_matrix.cl
   index_check.h
   layer_norm.h
   norm_again.h
@@ -144,6 +145,8 @@ set(TERN_EMBEDDED_FILES
   math_rows.cl
   math_special.cl
   matmul_tiles.cl
+  matrix.h
+  matrix_tiles.h
   matmul_vector.cl
   optimizer_rule.h
   optimizers.def
