@@ -1,13 +1,12 @@
 /* small.c -- makes a small model: a tokenizer learned of its texts, and random weights. */
 #include "small.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { TEXTS = 160, LONGEST = 64, RATE = 16000 };
+enum { TEXTS = 160, LONGEST = 64 };
 
 /* Numbers of <pad>, </s>, <s>, <unk> are 0 to 3; %lld: how many tokens there are. */
 static const struct kind {
@@ -28,16 +27,6 @@ static const struct kind {
               "\"silu\", \"tie_word_embeddings\": false,"
               " \"initializer_range\": 0.1, \"pad_token_id\": 0, \"eos_token_id\": 1, "
               "\"bos_token_id\": 2}\n"},
-    {"whisper", "{\"architectures\": [\"WhisperForConditionalGeneration\"], \"model_type\": "
-                "\"whisper\", \"vocab_size\": %lld, \"d_model\": 32,"
-                " \"encoder_layers\": 2, \"encoder_attention_heads\": 4, \"encoder_ffn_dim\": 64, "
-                "\"decoder_layers\": 2,"
-                " \"decoder_attention_heads\": 4, \"decoder_ffn_dim\": 64, "
-                "\"max_source_positions\": 40, \"max_target_positions\": 48,"
-                " \"num_mel_bins\": 16, \"activation_function\": \"gelu\", \"dropout\": 0, "
-                "\"is_encoder_decoder\": true,"
-                " \"pad_token_id\": 0, \"eos_token_id\": 1, \"bos_token_id\": 1, "
-                "\"decoder_start_token_id\": 2}\n"},
 };
 
 /* ---- texts --------------------------------------------------------------------------------- */
@@ -94,41 +83,10 @@ static void write_chat(FILE *file)
     }
 }
 
-/* A tone that rises, 16 bits, one channel. */
-static void write_sound(FILE *file)
-{
-    const uint32_t bytes = 2 * RATE,
-                   head[] = {36 + bytes, 16, 1 | 1 << 16, RATE, 2 * RATE, 2 | 16 << 16};
-    fwrite("RIFF", 1, 4, file);
-    fwrite(head, 4, 1, file);
-    fwrite("WAVEfmt ", 1, 8, file);
-    fwrite(head + 1, 4, 5, file);
-    fwrite("data", 1, 4, file);
-    fwrite(&bytes, 4, 1, file);
-    for (int i = 0; i < RATE; i++) {
-        const double t = (double)i / RATE;
-        const int16_t sample = (int16_t)(8000 * sin(6.283185307 * (200 + 200 * t) * t));
-        fwrite(&sample, 2, 1, file);
-    }
-}
-
-static void write_said(FILE *file)
-{
-    fputs("a tone that rises\n", file);
-}
-
 static void write_special(FILE *file)
 {
     fputs("{\"pad_token\": \"<pad>\", \"eos_token\": \"</s>\", \"bos_token\": \"<s>\", "
           "\"unk_token\": \"<unk>\"}\n",
-          file);
-}
-
-static void write_hearing(FILE *file)
-{
-    fputs("{\"feature_extractor_type\": \"WhisperFeatureExtractor\", \"feature_size\": 16, "
-          "\"hop_length\": 200,"
-          " \"chunk_length\": 1, \"sampling_rate\": 16000}\n",
           file);
 }
 
@@ -198,10 +156,7 @@ tern_status small_model(const char *name)
     } files[] = {{"texts.tsv", write_texts},
                  {"texts.txt", write_few},
                  {"chat.jsonl", write_chat},
-                 {"sound.wav", write_sound},
-                 {"said.txt", write_said},
-                 {"tokenizer_config.json", write_special},
-                 {"preprocessor_config.json", write_hearing}};
+                 {"tokenizer_config.json", write_special}};
     char folder[64];
     const struct kind *kind = kinds;
     while (strcmp(kind->name, name) != 0)

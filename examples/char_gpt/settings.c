@@ -5,18 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char help[] = "Usage: char_gpt [options]\n"
-                           "  --data PATH     a text file, or a folder of them (default .)\n"
-                           "  --device NAME   cpu, opencl:0, cuda:0, auto (default auto)\n"
-                           "  --steps N       training steps (default 200)\n"
-                           "  --layers N  --width N  --heads N  --context N\n"
-                           "                  the model (default 4, 128, 4, 64)\n"
-                           "  --batch N       windows of text a step (default 16)\n"
-                           "  --lr X          largest learning rate (default 0.003)\n"
-                           "  --seed N        of weights and windows (default 1)\n"
-                           "  --sample N      characters to write at the end (default 400)\n"
-                           "  --snapshots F   save the training in folder F, and go on from there\n"
-                           "  --every N       steps from one snapshot to the next (default 100)\n";
+static const char help[] =
+    "Usage: char_gpt [options]\n"
+    "  --data PATH     a text file, or a folder of them (default: stories that it makes up)\n"
+    "  --device NAME   cpu, opencl:0, cuda:0, auto (default auto)\n"
+    "  --steps N       training steps (default 1000)\n"
+    "  --layers N  --width N  --heads N  --context N\n"
+    "                  the model (default 3, 96, 4, 64)\n"
+    "  --batch N       windows of text a step (default 16)\n"
+    "  --lr X          largest learning rate (default 0.004)\n"
+    "  --seed N        of weights and windows (default 1)\n"
+    "  --sample N      characters to write at the end (default 400)\n"
+    "  --snapshots F   save the training in folder F, and go on from there\n"
+    "  --every N       steps from one snapshot to the next (default 100)\n";
 
 static bool read_count(const char *name, const char *value, int least, int most, int *to)
 {
@@ -45,13 +46,12 @@ static bool read_rate(const char *value, double *to)
 int settings_read(settings *s, int argc, char **argv)
 {
     *s = (settings){.device = "auto",
-                    .data = ".",
-                    .steps = 200,
+                    .steps = 1000,
                     .batch = 16,
                     .sample = 400,
                     .every = 100,
-                    .lr = 3e-3,
-                    .model = {.layers = 4, .width = 128, .heads = 4, .context = 64}};
+                    .lr = 4e-3,
+                    .model = {.layers = 3, .width = 96, .heads = 4, .context = 64}};
     int seed = 1;
     const struct {
         const char *name;

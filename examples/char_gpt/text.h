@@ -26,7 +26,8 @@ typedef struct text_windows {
 } text_windows;
 
 /* Read a file (split 90/10) or every text file below a folder (each 10th is for validation). Of a
- * checkout of tern that is src, include and cl_kernels. False after a message to stderr. */
+ * checkout of tern that is src, include and cl_kernels; path NULL: stories (stories.h). False after a
+ * message to stderr. */
 bool text_load(text *t, const char *path);
 void text_free(text *t);
 

@@ -179,6 +179,8 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const texts
     printf("%d texts of %d classes, %d to evaluate, %lld parameters\n", n, all->classes, n_held,
            (long long)tern_nn_numel(model));
     tern_report *report = progress_begin("texts", (int64_t)epochs * ((n + BATCH - 1) / BATCH));
+    printf("before the training: accuracy %.3f of those held back\n",
+           evaluate(model, tokenizer, all, held, n_held));
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
         tern_optim_set_lr(optimizer, lr * (epochs - epoch + 1) / epochs);
         double loss = train_epoch(model, tokenizer, optimizer, all, train, n, report);

@@ -158,6 +158,27 @@ static double train_epoch(tern_module *model, tern_optimizer *optimizer, const e
     return n ? sum / (double)n : 0;
 }
 
+/* The part of the examples whose answer the model gives word for word, token by token the likeliest. */
+static double right_answers(tern_module *model, const examples *all, const int64_t *order,
+                            int64_t n)
+{
+    int64_t right = 0;
+    tern_nn_eval(model);
+    for (int64_t i = 0; i < n && tern_last_status() == TERN_OK; i++)
+        TERN_SCOPE {
+            const example *e = &all->list[order[i]];
+            const int64_t wanted = e->n - e->prompt;
+            tern_tensor *prompt = tern_from_data(e->ids, TERN_SHAPE(1, e->prompt), TERN_I64, NULL);
+            tern_tensor *ids = tern_models_generate(
+                model, prompt, &(tern_generate_options){.max_new_tokens = wanted});
+            int64_t given[LONGEST + 1];
+            if (ids && tern_size(ids, 1) == e->n &&
+                tern_copy_to_host(ids, given, (size_t)e->n * sizeof *given) == TERN_OK)
+                right += memcmp(given, e->ids, (size_t)e->n * sizeof *given) == 0;
+        }
+    return n ? (double)right / (double)n : 0;
+}
+
 /* What the model answers to the prompt of an example. */
 static void answer(tern_module *model, const tern_tokenizer *tokenizer, const example *e)
 {
@@ -183,6 +204,7 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const examp
            (long long)tern_nn_numel(model));
     tern_report *report = progress_begin("examples", epochs * ((n + BATCH - 1) / BATCH));
     double before = n_held ? evaluate(model, all, held, n_held) : 0;
+    double right = right_answers(model, all, held, n_held);
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
         train_epoch(model, optimizer, all, train, n, report);
         if (n_held)
@@ -192,6 +214,8 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const examp
         tern_report_compare(report, "held_back", before, "before the training");
     tern_report_close(report);
     tern_nn_eval(model);
+    printf("answers that are right: %.3f; before the training: %.3f\n",
+           right_answers(model, all, held, n_held), right);
     if (all->n)
         answer(model, tokenizer, &all->list[n_held ? held[0] : 0]);
     tern_lora_save(model, out);

@@ -356,11 +356,14 @@ static const tool_option options[] = {
 const tool_command tool_bench = {
     .name = "bench",
     .arguments = "[DEVICE]",
-    .summary = "How fast a device is: copies, rows, products, a training step",
+    .summary = "Measure copies, products and a training step on a device",
     .more =
         "The limits are measured on the device too: a copy for what moves memory, and a kernel of\n"
         "multiply-adds in registers for what computes. The verdict compares the\n"
         "best lines with these. Whether others have the processors is looked at first.\n",
+    .part = TOOL_MACHINE,
+    .example = "tern bench auto",
+    .device = true,
     .most = 1,
     .options = options,
     .run = run,

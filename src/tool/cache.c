@@ -187,15 +187,19 @@ static const tool_option options[] = {
     {"--dry-run", NULL, "clear: say what would be removed, and remove nothing", .flag = &dry},
     {0}};
 
+static const char *const what_words[] = {"list", "size", "clear", NULL};
 const tool_command tool_cache = {
     .name = "cache",
     .arguments = "[list | size | clear]",
-    .summary = "Compiled programs on disk: list them, their size, remove them",
+    .summary = "List or remove the compiled programs on disk",
     .more =
         "They lie in TERN_CACHE_DIR, XDG_CACHE_HOME/tern or ~/.cache/tern. One that is removed\n"
         "is compiled again when it is needed next. PoCL keeps kernels by itself, in "
         "POCL_CACHE_DIR,\n"
         "XDG_CACHE_HOME/pocl/kcache or ~/.cache/pocl/kcache: they are counted, and stay.\n",
+    .part = TOOL_INSTALLATION,
+    .example = "tern cache size",
+    .words = what_words,
     .most = 1,
     .options = options,
     .run = run,

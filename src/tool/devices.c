@@ -3,6 +3,14 @@
 
 static const char *const kinds[] = {"cpu", "opencl", "cuda"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+static const char *cards;
+static const tool_option options[] = {
+    {.name = "--cards",
+     .value = "FOLDER",
+     .help = "look for cards there, not in /sys/bus/pci/devices",
+     .text = &cards},
+    {NULL},
+};
 
 static bool get(const char *device, tern_device_info *d)
 {
@@ -40,6 +48,7 @@ static int print_all(void)
         else if (tern_device_count(kinds[k]) == 0)
             printf("\n%s: there is no such device\n", kinds[k]);
     }
+    tool_missing_drivers(cards ? cards : "/sys/bus/pci/devices", stdout);
     const char *best = tern_device_canonical("auto");
     printf("\n\"auto\" is %s here.\n", best ? best : tern_last_error());
     return broken ? TOOL_WRONG : TOOL_FINE;
@@ -78,9 +87,14 @@ static int run(const char *const *words, int n)
 const tool_command tool_devices = {
     .name = "devices",
     .arguments = "[DEVICE]",
-    .summary = "The devices of this machine, and why others are missing",
-    .more = "Of one DEVICE (\"opencl:0\", \"opencl:pocl\", \"auto\") all that is known.\n"
-            "Ends with 1 where a device is there and cannot be opened.\n",
+    .summary = "List this machine's devices, and what is missing for others",
+    .more = "With a DEVICE (\"opencl:0\", \"opencl:pocl\", \"auto\") it prints all that is known "
+            "of it.\n"
+            "For a card on the PCI bus that has no driver it says what to install.\n"
+            "The status is 1 if a device cannot be opened.\n",
+    .part = TOOL_MACHINE,
+    .device = true,
     .most = 1,
+    .options = options,
     .run = run,
 };

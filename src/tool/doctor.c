@@ -286,7 +286,7 @@ static const tool_option options[] = {
 const tool_command tool_doctor = {
     .name = "doctor",
     .arguments = "[DEVICE]",
-    .summary = "Whether a device's driver computes what the cpu does, operation by operation",
+    .summary = "Check that a device computes what the cpu computes",
     .more =
         "Each operation that has a name runs forward and backward on DEVICE (the best that is not "
         "the "
@@ -298,6 +298,9 @@ const tool_command tool_doctor = {
         "$XDG_CONFIG_HOME/tern/doctor or ~/.config/tern/doctor, holds what helps, and programs\n"
         "take these ways from then on. It is one driver's: another driver, another file.\n"
         "Ends with 1 where something fails and nothing helps.\n",
+    .part = TOOL_MACHINE,
+    .example = "tern doctor opencl:0",
+    .device = true,
     .most = 1,
     .options = options,
     .run = run,

@@ -67,11 +67,12 @@ static int run(const char *const *words, int n)
 const tool_command tool_environment = {
     .name = "env",
     .arguments = "[VARIABLE]",
-    .summary = "The variables of the environment that programs with tern read, and what is set",
+    .summary = "List the environment variables that tern reads, and their values",
     .more = "\nOf each variable its value or what holds by default, what it is for, and what is "
             "wrong with it.\n"
             "Variables TERN_... that tern does not know come last. The status is 1 where something "
             "is wrong.\n",
+    .part = TOOL_INSTALLATION,
     .most = 1,
     .options = options,
     .run = run,

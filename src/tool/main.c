@@ -8,9 +8,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const tool_command *const commands[] = {&tool_devices,    &tool_doctor, &tool_bench,
-                                               &tool_tune,       &tool_cache,  &tool_summary,
-                                               &tool_environment};
+static const tool_command *const commands[] = {
+    &tool_new,  &tool_summary, &tool_devices, &tool_doctor,
+    &tool_tune, &tool_bench,   &tool_cache,   &tool_environment,
+};
 enum { COMMANDS = sizeof commands / sizeof *commands, MOST_WORDS = 4 };
 
 int tool_fail(int code, const char *format, ...)
@@ -80,8 +81,39 @@ static int help(FILE *out)
     fputs("Usage: tern COMMAND [OPTIONS]\n\n", out);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n`tern COMMAND --help` says more of each; `tern --version` which tern this is.\n", out);
+    fputs("\n`tern COMMAND --help` explains a command; `tern --version` prints the version.\n",
+          out);
     return out == stdout ? TOOL_FINE : TOOL_USAGE;
+}
+
+/* What `tern` alone shows: each command by an example, below its heading. */
+static int show_screen(void)
+{
+    static const struct {
+        tool_part part;
+        const char *title;
+    } parts[] = {{TOOL_BEGIN, "Begin"},
+                 {TOOL_FILES, "Look at files"},
+                 {TOOL_MACHINE, "Look at this machine"},
+                 {TOOL_INSTALLATION, "Look at this installation"}};
+    puts("tern " TERN_VERSION_TEXT
+         ": tensors, autograd and training for C, on the cpu, OpenCL and CUDA");
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+        printf("\n%s\n", parts[p].title);
+        for (int i = 0; i < COMMANDS; i++) {
+            const tool_command *c = commands[i];
+            char plain[32];
+            if (c->part != parts[p].part)
+                continue;
+            snprintf(plain, sizeof plain, "tern %s", c->name);
+            printf("  %-30s  %s\n", c->example ? c->example : plain, c->summary);
+        }
+    }
+    puts("\n`tern COMMAND --help` explains a command, `man tern` explains all of them.\n"
+         "A program of your own: cc program.c $(pkg-config --cflags --libs tern)");
+    return fflush(stdout) == 0 && !ferror(stdout)
+               ? TOOL_FINE
+               : tool_fail(TOOL_WRONG, "stdout: %s", strerror(errno));
 }
 
 static int help_of(const tool_command *c, FILE *out)
@@ -176,6 +208,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
         return help(stdout);
+    if (strcmp(name, "--complete") == 0)
+        return tool_complete(commands, COMMANDS, argv + 2, argc - 2);
+    if (argc < 2)
+        return show_screen();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return run(commands[i], argc - 2, argv + 2);

@@ -176,11 +176,13 @@ static const tool_option options[] = {
 const tool_command tool_summary = {
     .name = "summary",
     .arguments = "FILE",
-    .summary = "Names, types and shapes of what is in a file",
+    .summary = "List the names, types and shapes in a file",
     .more =
         "FILE is a .safetensors, a .gguf, a .npy or .npz, a .pt of PyTorch's of any time, the "
         "index of several\n"
         "files or their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
+    .part = TOOL_FILES,
+    .example = "tern summary model.safetensors",
     .most = 1,
     .options = options,
     .run = run,

@@ -16,15 +16,29 @@ typedef struct tool_option {
     bool *flag;
 } tool_option;
 
+/* Under which heading `tern` alone shows a command. */
+typedef enum tool_part { TOOL_FILES, TOOL_BEGIN, TOOL_MACHINE, TOOL_INSTALLATION } tool_part;
+
 typedef struct tool_command {
     const char *name, *arguments, *summary;
+    const char *example; /* a call of it, as `tern` alone shows it; NULL: "tern NAME" */
+    tool_part part;
+    const char *const
+        *words;  /* what the first argument can be, for completion; ends with NULL; NULL: a file */
+    bool device; /* the first argument is a device */
     const char *more;           /* paragraphs of --help */
     int most;                   /* words that are no options */
     const tool_option *options; /* ends with one that has no name; NULL: none */
     int (*run)(const char *const *words, int n);
 } tool_command;
 extern const tool_command tool_devices, tool_doctor, tool_bench, tool_tune, tool_cache,
-    tool_summary, tool_environment;
+    tool_summary, tool_environment, tool_new;
+
+/* Writes to out which cards below folder (/sys/bus/pci/devices) no driver shows as a device, and what to install for
+ * each; returns how many. */
+int tool_missing_drivers(const char *folder, FILE *out);
+/* Prints the words that can follow those of a command line that begins behind "tern", for a shell's completion: one a line. */
+int tool_complete(const tool_command *const *commands, int n, char **words, int count);
 
 /* "tern: ..." to stderr, and an exit code. */
 int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -270,7 +270,7 @@ static const tool_option options[] = {
 const tool_command tool_tune = {
     .name = "tune",
     .arguments = "[DEVICE]",
-    .summary = "Find the fastest way of matrix products on an OpenCL device",
+    .summary = "Find the fastest matrix products for an OpenCL device",
     .more =
         "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
         "done on\n"
@@ -286,6 +286,9 @@ const tool_command tool_tune = {
         "run that was ended goes on where it was. Takes minutes, on an idle machine: of a class "
         "whose\n"
         "ways were not done in their time nothing is written, and it ends with 1.\n",
+    .part = TOOL_MACHINE,
+    .example = "tern tune opencl:0",
+    .device = true,
     .most = 1,
     .options = options,
     .run = run,

@@ -1,0 +1,105 @@
+/* new.c -- tern new: writes a project that builds, trains and is tested. Its files are those of src/tool/project. */
+#include "tool/tool.h"
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The files, as cmake/project_files.cmake writes them into the build's folder. */
+extern const struct tool_file {
+    const char *path, *text;
+} tool_project[];
+
+/* The last part of path as the name of a program: letters, digits, _ and -, first a letter. */
+static bool name_of(const char *path, char name[64])
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start && path[start - 1] != '/')
+        start--;
+    const size_t n = end - start;
+    if (!n || n > 63 || !isalpha((unsigned char)path[start]))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)path[start + i];
+        if (!isalnum(c) && c != '_' && c != '-')
+            return false;
+        name[i] = (char)c;
+    }
+    name[n] = '\0';
+    /* Targets of CMake's own. */
+    return strcmp(name, "test") != 0 && strcmp(name, "all") != 0 && strcmp(name, "install") != 0 &&
+           strcmp(name, "clean") != 0;
+}
+
+/* Writes a file of the project with @NAME@ replaced; files that are there are not overwritten. */
+static int write_file(const char *folder, const struct tool_file *file, const char *name)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/%s", folder, file->path);
+    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    FILE *out = fopen(path, "wx");
+    if (!out)
+        return tool_fail(TOOL_WRONG, "new: %s: %s", path, strerror(errno));
+    const char *text = file->text;
+    for (const char *at; (at = strstr(text, "@NAME@")); text = at + strlen("@NAME@")) {
+        fwrite(text, 1, (size_t)(at - text), out);
+        fputs(name, out);
+    }
+    fputs(text, out);
+    const bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed)
+        return tool_fail(TOOL_WRONG, "new: %s: %s", path, strerror(errno));
+    printf("  %s\n", path);
+    return TOOL_FINE;
+}
+
+static int run(const char *const *words, int n)
+{
+    char name[64];
+    if (!n)
+        return tool_fail(TOOL_USAGE, "new: which folder? For example: tern new hello");
+    const char *folder = words[0];
+    if (strlen(folder) > 4000 || !name_of(folder, name))
+        return tool_fail(TOOL_WRONG,
+                         "new: the folder's name becomes the program's: letters, digits, _ and -, "
+                         "beginning with a letter, not \"test\" or \"all\"; got \"%s\"",
+                         folder);
+    for (const struct tool_file *file = tool_project; file->path; file++) {
+        char path[4200];
+        struct stat there;
+        snprintf(path, sizeof path, "%s/%s", folder, file->path);
+        if (stat(path, &there) == 0)
+            return tool_fail(TOOL_WRONG, "new: %s is there already; nothing was written", path);
+    }
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return tool_fail(TOOL_WRONG, "new: %s: %s", folder, strerror(errno));
+    printf("writing\n");
+    for (const struct tool_file *file = tool_project; file->path; file++)
+        if (write_file(folder, file, name) != TOOL_FINE)
+            return TOOL_WRONG;
+    printf("\nnext:\n  cd %s && cmake -S . -B build && cmake --build build\n  ./build/%s auto\n"
+           "  ctest --test-dir build\n",
+           folder, name);
+    return TOOL_FINE;
+}
+
+const tool_command tool_new = {
+    .name = "new",
+    .arguments = "DIR",
+    .summary = "Write a project: a program that trains, CMake, tests, CI",
+    .more =
+        "DIR is made if it is not there, and its name becomes the program's. Nothing is "
+        "overwritten.\n"
+        "The project builds against an installed tern and trains on the cpu, OpenCL and CUDA.\n",
+    .example = "tern new hello",
+    .part = TOOL_BEGIN,
+    .most = 1,
+    .run = run,
+};
