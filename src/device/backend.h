@@ -256,7 +256,7 @@ typedef struct tern_memory_growth {
 typedef struct tern_found {
     tern_device_info info; /* device and memory_free are filled in later */
     void *state;           /* the backend's own, given back in tern_place.state */
-    bool synchronous;      /* launches are done when they return */
+    bool synchronous;      /* launches are done when they return, on memory that the host sees */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
     bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
     bool has_index32; /* resolve_index32 is there for it */
