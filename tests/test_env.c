@@ -22,7 +22,7 @@ static const struct {
     {"TERN_OPENCL_FORM=GPU", "\"GPU\" is none of cpu or gpu; did you mean \"gpu\"?"},
     {"TERN_OPENCL_FORM=vector", "\"vector\" is none of cpu or gpu [environment]"},
     {"TERN_OPENCL_GEMM=clblas", "did you mean \"clblast\"?"},
-    {"TERN_OPENCL_GEMM=tile:8", "none of portable, own, clblast, gpu or tiles:*"},
+    {"TERN_OPENCL_GEMM=tile:8", "none of portable, own, clblast, gpu, tiles:* or matrix:*"},
     {"TERN_CPU_ISA=x86_64-v3", "did you mean \"x86-64-v3\"?"},
     {"TERN_CPU_ISA=", NULL},
     {"TERN_DEBUG=", NULL},

@@ -98,3 +98,15 @@ tern_status tern_cl_check(tern_place *place, cl_int code, const char *call)
                      device, memory ? "out of memory: " : "", name, call, tern_cl_code_name(code),
                      code);
 }
+
+bool tern_cl_has_extension(cl_device_id device, const char *name)
+{
+    char all[8192] = "";
+    if (CL(GetDeviceInfo(device, CL_DEVICE_EXTENSIONS, sizeof all - 1, all, NULL)) != CL_SUCCESS)
+        return false;
+    size_t n = strlen(name);
+    for (const char *p = all; (p = strstr(p, name)); p += n)
+        if ((p == all || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
+            return true;
+    return false;
+}

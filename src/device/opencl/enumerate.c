@@ -70,18 +70,6 @@ static uint64_t needed_number(cl_device_id device, cl_device_info what, size_t b
     return value;
 }
 
-static bool has_extension(cl_device_id device, const char *name)
-{
-    char all[8192] = "";
-    if (CL(GetDeviceInfo(device, CL_DEVICE_EXTENSIONS, sizeof all - 1, all, NULL)) != CL_SUCCESS)
-        return false;
-    size_t n = strlen(name);
-    for (const char *p = all; (p = strstr(p, name)); p += n)
-        if ((p == all || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
-            return true;
-    return false;
-}
-
 /* Whether two entries are one piece of hardware seen through two platforms: equal UUID or PCI id.
  * Devices of one platform never are (two PoCL devices look alike). */
 static bool same_hardware(const entry *a, const entry *b)
@@ -97,8 +85,8 @@ static bool same_hardware(const entry *a, const entry *b)
         {"cl_khr_pci_bus_info", CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(cl_device_pci_bus_info_khr)}};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         unsigned char x[CL_UUID_SIZE_KHR], y[CL_UUID_SIZE_KHR];
-        if (has_extension(a->device, ids[i].extension) &&
-            has_extension(b->device, ids[i].extension) &&
+        if (tern_cl_has_extension(a->device, ids[i].extension) &&
+            tern_cl_has_extension(b->device, ids[i].extension) &&
             CL(GetDeviceInfo(a->device, ids[i].what, ids[i].bytes, x, NULL)) == CL_SUCCESS &&
             CL(GetDeviceInfo(b->device, ids[i].what, ids[i].bytes, y, NULL)) == CL_SUCCESS)
             if (memcmp(x, y, ids[i].bytes) == 0)
@@ -289,12 +277,12 @@ static bool describe(const entry *e, tern_found *found)
         .memory_free = total,
         .largest_allocation = needed_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, &answers),
         .has_f64 = device_number(d, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0,
-        .has_native_f16 = has_extension(d, "cl_khr_fp16"),
+        .has_native_f16 = tern_cl_has_extension(d, "cl_khr_fp16"),
         .unified_memory = device_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0,
         .exact = (floats & rounded) == rounded,
     };
     unsigned char uuid[CL_UUID_SIZE_KHR];
-    if (has_extension(d, "cl_khr_device_uuid") &&
+    if (tern_cl_has_extension(d, "cl_khr_device_uuid") &&
         CL(GetDeviceInfo(d, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL)) == CL_SUCCESS)
         tern_uuid_text(uuid, found->info.uuid);
     return answers;
@@ -333,10 +321,11 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;
-    s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
+    s->atomics64 = tern_cl_has_extension(e->device, "cl_khr_int64_base_atomics");
     /* Intel's GPUs with matrix units can give a thread twice the registers. */
     s->has_large_registers =
-        !s->cpu_form && has_extension(e->device, "cl_intel_subgroup_matrix_multiply_accumulate");
+        !s->cpu_form &&
+        tern_cl_has_extension(e->device, "cl_intel_subgroup_matrix_multiply_accumulate");
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
@@ -348,6 +337,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->local_memory = needed_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8, answers);
     s->group_limit =
         (size_t)needed_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), answers);
+    if (!s->cpu_form)
+        s->matrix_way = tern_cl_matrix_claimed(e->device, info->name);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->staged_lock, NULL);
     return s;

@@ -3,44 +3,6 @@
 #include "device/gemm_kernel.h"
 #include "device/signature.h"
 
-tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place)
-{
-    tern_cl_state *s = tern_cl_state_of(place);
-    pthread_mutex_lock(&s->lock);
-    if (!s->gemm) {
-        tern_cl_gemm_state *made = tern_alloc(sizeof *made);
-        if (made)
-            pthread_mutex_init(&made->lock, NULL);
-        s->gemm = made;
-    }
-    tern_cl_gemm_state *state = s->gemm;
-    pthread_mutex_unlock(&s->lock);
-    return state;
-}
-
-/* CLBlast, which stays loaded, keeps its programs. */
-void tern_cl_gemm_release(tern_place *place)
-{
-    tern_cl_gemm_state *state = tern_cl_state_of(place)->gemm;
-    if (!state)
-        return;
-    for (int i = 0; i < 3; i++)
-        for (int dtype = 0; dtype < TERN_DTYPE_END; dtype++)
-            tern_cl_kernel_free(state->vector[i][dtype]);
-    for (tern_cl_tiled *next, *t = state->tiled; t; t = next) {
-        next = t->next;
-        tern_cl_kernel_free(t->kernel);
-        tern_free(t);
-    }
-    tern_buffer *buffers[] = {&state->scratch, &state->wide[0], &state->wide[1], &state->wide[2],
-                              &state->wide[3]};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (buffers[i]->handle)
-            tern_cl_free(place, buffers[i]);
-    pthread_mutex_destroy(&state->lock);
-    tern_free(state);
-}
-
 /* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
 /* With the state's lock held. */
@@ -113,14 +75,16 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
 
 /* With the state's lock held. */
 static tern_status compute(tern_place *place, tern_cl_gemm_state *state, tern_cl_way way,
-                           const tern_gemm *g, const tern_cl_tile *tile)
+                           const tern_gemm *g, const tern_cl_tile *tile, int matrix)
 {
     bool done = false;
     if (way == TERN_CL_TILES)
         TERN_TRY(tern_cl_tiles_gemm(place, state, g, tile, &done));
+    if (way == TERN_CL_MATRIX)
+        TERN_TRY(tern_cl_matrix_gemm(place, state, g, matrix, tile, &done));
     if (done)
         return TERN_OK;
-    if (way == TERN_CL_PORTABLE || way == TERN_CL_TILES)
+    if (way == TERN_CL_PORTABLE || way == TERN_CL_TILES || way == TERN_CL_MATRIX)
         return portable(place, state, g);
     if (way != TERN_CL_OWN && g->bias)
         TERN_TRY(put_bias(place, state, g));
@@ -132,7 +96,8 @@ static tern_status compute_wide(tern_place *place, tern_cl_gemm_state *state, co
 {
     TERN_TRY(tern_cl_half_begin(place, state, g, wide));
     tern_cl_way way = tern_cl_route_of(place, wide, NULL);
-    TERN_TRY(compute(place, state, way, wide, NULL)); /* CLBlast's: gemm_half.c */
+    TERN_TRY(
+        compute(place, state, way, wide, NULL, TERN_CL_MATRIX_NONE)); /* CLBlast's: gemm_half.c */
     return tern_cl_half_end(place, state, g);
 }
 
@@ -146,10 +111,13 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     tern_cl_tile tile;
     tern_cl_way way = tern_cl_route_of(place, g, &tile);
     bool half = way == TERN_CL_PORTABLE && tern_cl_half_fits(place, g, &wide);
+    int matrix = way == TERN_CL_MATRIX ? tern_cl_matrix_way(place, g->dtype) : TERN_CL_MATRIX_NONE;
+    if (matrix == TERN_CL_MATRIX_NONE) /* asked for by name */
+        matrix = TERN_CL_MATRIX_PLAIN;
     /* Held to the end: the scratch is used by two launches in a row. */
     pthread_mutex_lock(&state->lock);
     tern_status status =
-        half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g, &tile);
+        half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g, &tile, matrix);
     pthread_mutex_unlock(&state->lock);
     return status;
 }

@@ -6,13 +6,15 @@
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
 /* X(WAY, name in a tuning file): matmul_vector.cl on CPU-type devices and matmul.cl elsewhere;
- * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm; matmul_tiles.cl. */
+ * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm; matmul_tiles.cl;
+ * gemm_matrix.cl, of halves. */
 #define TERN_CL_WAYS(X)                                                                            \
     X(OWN, "own")                                                                                  \
     X(GEMM, "gemm")                                                                                \
     X(GEMV, "gemv")                                                                                \
     X(BATCHED, "batched")                                                                          \
-    X(TILES, "tiles")
+    X(TILES, "tiles")                                                                              \
+    X(MATRIX, "matrix")
 typedef enum tern_cl_way {
 #define X(WAY, NAME) TERN_CL_##WAY,
     TERN_CL_WAYS(X)
@@ -22,6 +24,7 @@ typedef enum tern_cl_way {
 
 /* What matmul_tiles.cl is built for; "16x16x4x4x16x4". */
 typedef struct tern_cl_tile {
+    /* of gemm_matrix.cl m, n and k alone: rows, columns and depth of a group, "128x128x64" */
     uint16_t down, across, m, n, k, v;
 } tern_cl_tile;
 /* NULL, or what is wrong with it, or too much for a device with such limits. */
@@ -35,7 +38,7 @@ enum { TERN_CL_SIZES = 4 };
 typedef struct tern_cl_route {
     int64_t least[TERN_CL_SIZES], most[TERN_CL_SIZES];
     tern_cl_way way;
-    tern_cl_tile tile; /* of TERN_CL_TILES */
+    tern_cl_tile tile; /* of TERN_CL_TILES and TERN_CL_MATRIX */
     char layout[3];    /* "nt": of products with A as it is and B transposed; "": any */
 } tern_cl_route;
 /* Which of its operands lie by columns, as bits: 1 A, 2 B. */
@@ -61,12 +64,13 @@ bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_
  *   kernel NAME 32|64 PARAMETER=N ...
  *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
  *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [tile=T]
- *       products of these sizes go this way (own, gemm, gemv, batched, tiles); the first line that fits
+ *       products of these sizes go this way (own, gemm, gemv, batched, tiles, matrix); the first line that fits
  *       counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is a transposed look
  *       at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows and columns of each,
- *       depth, elements a load, "16x16x4x4x16x4"
+ *       depth, elements a load, "16x16x4x4x16x4"; `matrix` has rows, columns and depth of a group,
+ *       "128x128x64", and is of halves alone
  *
- * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own` and `tiles` are taken; f64
+ * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own`, `tiles` and `matrix` are taken; f64
  * does not go by tiles. `tern tune` writes such lines. */
 typedef struct tern_cl_tuning tern_cl_tuning;
 /* TERN_ERR_ARGUMENT names file and line. */
@@ -88,6 +92,7 @@ typedef struct tern_cl_gemm_state {
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
+    struct tern_cl_matrix_kernel *matrix; /* of gemm_matrix.cl */
     void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
@@ -109,6 +114,48 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 /* matmul_tiles.cl, for GPUs. Not done: the driver does not build it. */
 tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                const tern_cl_tile *tile, bool *done);
+
+/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c) ------------------------------------------ */
+/* In the order of cl_kernels/matrix.h. */
+enum {
+    TERN_CL_MATRIX_NONE = -1,
+    TERN_CL_MATRIX_PLAIN,
+    TERN_CL_MATRIX_MMA,
+    TERN_CL_MATRIX_RDNA3,
+    TERN_CL_MATRIX_RDNA4,
+    TERN_CL_MATRIX_CDNA,
+    TERN_CL_MATRIX_XE8,
+    TERN_CL_MATRIX_XE16,
+    TERN_CL_MATRIX_WAYS
+};
+const char *tern_cl_matrix_name(int way);
+/* Lanes of a sub-group; the depth of a large tile. */
+int tern_cl_matrix_lanes(int way);
+int tern_cl_matrix_depth(int way);
+/* How products of this type go on matrix units: NONE where the device has none, or what it has was
+ * tried and did not come out. The first call for a type tries it, with the state's lock, which the
+ * caller has not. */
+int tern_cl_matrix_way(tern_place *place, tern_dtype dtype);
+/* NULL, or what is wrong with it, or too much for a device with such limits. */
+const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile);
+const char *tern_cl_matrix_tile_check(const tern_cl_tile *tile, uint64_t local_memory,
+                                      size_t group_limit);
+/* What a product takes untuned. */
+tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *gemm);
+/* A kernel as it was built; without one the driver does not build it. */
+typedef struct tern_cl_matrix_kernel {
+    struct tern_cl_matrix_kernel *next;
+    tern_cl_tile tile;
+    tern_dtype dtype;
+    int way, layout, odd;
+    bool narrow;
+    tern_cl_kernel *kernel;
+} tern_cl_matrix_kernel;
+/* A product, with the state's lock held. Not done: the driver does not build its kernel. */
+tern_status tern_cl_matrix_run(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
+                               int way, const tern_cl_tile *tile);
+tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
+                                int way, const tern_cl_tile *tile, bool *done);
 
 /* matmul_vector.cl, for CPU-type devices. */
 /* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */

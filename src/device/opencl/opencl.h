@@ -37,6 +37,7 @@ void *tern_cl_object(void *object);
  * calls were made since the last arming. */
 uint64_t tern_opencl_fail_at(uint64_t n);
 
+bool tern_cl_has_extension(cl_device_id device, const char *name);
 const char *tern_cl_code_name(cl_int code);
 /* The status of a call's result; what is wrong is recorded. A dead device is remembered. */
 tern_status tern_cl_check(tern_place *place, cl_int code, const char *call);
@@ -78,6 +79,8 @@ typedef struct tern_cl_state {
     char own_options[112];    /* for those that begin with declares.h */
     uint64_t local_memory;
     size_t group_limit;
+    int matrix_way;             /* of cl_kernels/matrix.h, as the device says it (matrix_unit.c) */
+    atomic_int matrix_tried[2]; /* whether it is so, for f16 and bf16 */
 
     cl_context context;
     cl_command_queue queue;
@@ -139,6 +142,8 @@ static inline tern_cl_state *tern_cl_state_of(const tern_place *place)
 
 /* ---- enumerate.c, mask.c, vendors.c ------------------------------------------------------ */
 tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes);
+/* matrix_device.c: the way of MATRIX_WAY that a device of this name speaks of; 0: none. */
+int tern_cl_matrix_claimed(cl_device_id device, const char *name);
 /* Which of n devices TERN_OPENCL_VISIBLE_DEVICES names: fills order, returns how many. */
 int tern_cl_mask(const char *mask, int n, int *order);
 /* The first element that ends such a list by mistake (-1 does so on purpose) or repeats another;

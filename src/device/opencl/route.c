@@ -1,10 +1,12 @@
 /* route.c -- which way a matrix product goes, by its sizes.
  *
- * CPU-type devices have matmul_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
- * reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a call of it
- * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
- * gemv there; without CLBlast large products of GPUs that are known go by tiles. TERN_OPENCL_GEMM=own, clblast,
- * portable or tiles:16x16x4x4x16x4 takes that wherever it can, =gpu a GPU's routes. */
+ * CPU-type devices have matmul_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's
+ * defaults reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a
+ * call of it costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own
+ * kernels and gemv there; large products of halves go on the matrix unit, where there is one;
+ * without CLBlast large products of GPUs that are known go by tiles. TERN_OPENCL_GEMM=own,
+ * clblast, portable, tiles:16x16x4x4x16x4 or matrix:128x128x64 takes that wherever it can, =gpu a
+ * GPU's routes. */
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
@@ -36,7 +38,8 @@ static tern_cl_way own(tern_place *place, const tern_gemm *g)
     return vector ? TERN_CL_OWN : TERN_CL_PORTABLE;
 }
 
-static bool fits(const tern_cl_route *r, const tern_gemm *g)
+/* place: NULL where no product on matrix units is wanted. */
+static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g)
 {
     const int64_t size[TERN_CL_SIZES] = {g->m, g->n, g->k, g->count[0] * g->count[1]};
     for (int i = 0; i < TERN_CL_SIZES; i++)
@@ -45,17 +48,20 @@ static bool fits(const tern_cl_route *r, const tern_gemm *g)
     int layout = tern_cl_layout(g);
     if (*r->layout && layout != (r->layout[0] == 't') + 2 * (r->layout[1] == 't'))
         return false;
+    if (r->way == TERN_CL_MATRIX)
+        return place && tern_cl_matrix_way(place, g->dtype) != TERN_CL_MATRIX_NONE;
     return r->way == TERN_CL_TILES ? g->dtype != TERN_F64
                                    : r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
 }
 
 /* The first route that fits; those of CLBlast only, where that is asked for. */
-static const tern_cl_route *first(const tern_cl_route *routes, int n, const tern_gemm *g,
-                                  bool clblast)
+static const tern_cl_route *first(tern_place *place, const tern_cl_route *routes, int n,
+                                  const tern_gemm *g, bool clblast)
 {
     for (int i = 0; i < n; i++)
-        if (!(clblast && (routes[i].way == TERN_CL_OWN || routes[i].way == TERN_CL_TILES)) &&
-            fits(&routes[i], g))
+        if (!(clblast && (routes[i].way == TERN_CL_OWN || routes[i].way == TERN_CL_TILES ||
+                          routes[i].way == TERN_CL_MATRIX)) &&
+            fits(place, &routes[i], g))
             return &routes[i];
     return NULL;
 }
@@ -68,6 +74,18 @@ static bool has_family_tile(tern_place *place, const tern_gemm *g, tern_cl_tile 
     bool large = g->m > SMALL && g->n > SMALL && g->k > THIN && g->dtype != TERN_F64;
     return large && text && !tern_cl_tile_read(text, tile) &&
            !tern_cl_tile_check(tile, s->local_memory, s->group_limit);
+}
+
+/* Products of halves that are large enough for a tile, where the device has a matrix unit. */
+static bool has_matrix_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    bool large = g->m > SMALL && g->n > SMALL && g->k > THIN && tern_dtype_is_half(g->dtype);
+    int way = large ? tern_cl_matrix_way(place, g->dtype) : TERN_CL_MATRIX_NONE;
+    if (way == TERN_CL_MATRIX_NONE)
+        return false;
+    *tile = tern_cl_matrix_tile(place, way, g);
+    return !tern_cl_matrix_tile_check(tile, s->local_memory, s->group_limit);
 }
 
 tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
@@ -86,15 +104,22 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
         *tile = bad ? (tern_cl_tile){0} : *tile; /* refused when it is built */
         return g->dtype == TERN_F64 ? own(place, g) : TERN_CL_TILES;
     }
+    if (strncmp(forced, "matrix:", 7) == 0 && tern_dtype_is_half(g->dtype)) {
+        bool bad = tern_cl_matrix_tile_read(forced + 7, tile) != NULL;
+        *tile = bad ? (tern_cl_tile){0} : *tile;
+        return TERN_CL_MATRIX;
+    }
     int helps = tern_cl_state_of(place)->doctor.gemm[g->dtype];
     if (helps && !*forced)
         return helps == 1 ? own(place, g) : TERN_CL_PORTABLE;
     bool clblast = strcmp(forced, "clblast") == 0;
-    const tern_cl_route *r = first(tuning->routes, tuning->n_routes, g, clblast);
+    const tern_cl_route *r = first(place, tuning->routes, tuning->n_routes, g, clblast);
+    if (!r && !clblast && has_matrix_tile(place, g, tile))
+        return TERN_CL_MATRIX;
     bool gpu =
         clblast || strcmp(forced, "gpu") == 0 || tern_place_info(place)->type != TERN_DEVICE_CPU;
     if (!r && gpu)
-        r = first(gpu_routes, GPU_ROUTES, g, clblast);
+        r = first(place, gpu_routes, GPU_ROUTES, g, clblast);
     if (!r && gpu && !tern_cl_clblast_is_there())
         tern_warn("slow", "tern_matmul",
                   "matrix products on %s take tern's own kernel, as there is no CLBlast (Debian: "
@@ -117,7 +142,7 @@ bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern_cl_til
         return !tern_cl_tile_read(forced + 6, tile);
     if (s->cpu_form || s->doctor.gemm[g->dtype] || (forced && strcmp(forced, "gpu") != 0))
         return false;
-    const tern_cl_route *tuned = first(s->tuning.routes, s->tuning.n_routes, g, false);
+    const tern_cl_route *tuned = first(NULL, s->tuning.routes, s->tuning.n_routes, g, false);
     if (tuned)
         *tile = tuned->tile;
     else if (!has_family_tile(place, g, tile))

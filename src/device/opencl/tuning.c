@@ -142,9 +142,11 @@ static tern_status read_form(reader *r, const char *word, const char *value, ter
         memcpy(route->layout, value, 3);
         return TERN_OK;
     }
-    const char *why = tern_cl_tile_read(value, &route->tile);
+    const bool matrix = route->way == TERN_CL_MATRIX;
+    const char *why = (matrix ? tern_cl_matrix_tile_read : tern_cl_tile_read)(value, &route->tile);
     if (!why && !r->skip)
-        why = tern_cl_tile_check(&route->tile, s->local_memory, s->group_limit);
+        why = (matrix ? tern_cl_matrix_tile_check
+                      : tern_cl_tile_check)(&route->tile, s->local_memory, s->group_limit);
     return why ? REFUSE(r, "\"%s\" %s", word, why) : TERN_OK;
 }
 
@@ -160,7 +162,7 @@ static tern_status read_route(reader *r)
     while (r->n > 1 && way < TERN_CL_PORTABLE && strcmp(r->word[1], ways[way]) != 0)
         way++;
     if (r->n < 2 || way == TERN_CL_PORTABLE)
-        return REFUSE(r, "route: \"%s\" is none of own, gemm, gemv, batched, tiles",
+        return REFUSE(r, "route: \"%s\" is none of own, gemm, gemv, batched, tiles, matrix",
                       r->n > 1 ? r->word[1] : "");
     tern_cl_route route = {.way = (tern_cl_way)way};
     for (int k = 0; k < TERN_CL_SIZES; k++) {
@@ -183,6 +185,8 @@ static tern_status read_route(reader *r)
     }
     if (route.way == TERN_CL_TILES && !route.tile.down)
         return REFUSE(r, "route tiles needs %s", "tile=16x16x4x4x16x4, or another");
+    if (route.way == TERN_CL_MATRIX && !route.tile.m)
+        return REFUSE(r, "route matrix needs %s", "tile=128x128x64, or another");
     return r->skip ? TERN_OK : add_route(r, &route);
 }
 

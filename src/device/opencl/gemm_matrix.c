@@ -1,0 +1,241 @@
+/* gemm_matrix.c -- matrix products of halves on matrix units: programs and launches of
+ * gemm_matrix.cl. */
+#include "base/env.h"
+#include "base/warning.h"
+#include "device/gemm_kernel.h"
+#include "device/index32.h"
+#include "device/opencl/gemm.h"
+#include "device/sources.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile)
+{
+    unsigned long sizes[3];
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        sizes[i] = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+        if (sizes[i] == 0 || sizes[i] > 256 || *end != (i < 2 ? 'x' : '\0'))
+            return "is not ROWSxCOLUMNSxDEPTH";
+        text = end + 1;
+    }
+    if (sizes[0] % 64 || sizes[1] % 64 || sizes[2] % 16 || (sizes[2] > 32 && sizes[2] % 64))
+        return "has rows or columns that are no multiples of 64, or a depth that is not 16, 32, 64";
+    *tile =
+        (tern_cl_tile){.m = (uint16_t)sizes[0], .n = (uint16_t)sizes[1], .k = (uint16_t)sizes[2]};
+    return NULL;
+}
+
+/* Items of a group: each has 64 numbers of the result. */
+static size_t group_of(const tern_cl_tile *tile)
+{
+    return (size_t)tile->m * tile->n / 64;
+}
+
+const char *tern_cl_matrix_tile_check(const tern_cl_tile *t, uint64_t local_memory,
+                                      size_t group_limit)
+{
+    uint64_t operands = (uint64_t)(t->m + t->n) * t->k * 2, sums = (uint64_t)t->m * (t->n + 4);
+    if (group_of(t) > group_limit)
+        return "wants larger work-groups than the device has";
+    if (operands > local_memory || sums > local_memory)
+        return "wants more local memory than the device has";
+    return NULL;
+}
+
+tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *g)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    tern_cl_tile large = {.m = 128, .n = 128, .k = (uint16_t)tern_cl_matrix_depth(way)};
+    const tern_cl_tile small = {.m = 64, .n = 64, .k = 32};
+    int64_t tiles = (g->m + 127) / 128 * ((g->n + 127) / 128) * g->count[0] * g->count[1];
+    bool enough = g->m >= 128 && g->n >= 128 && tiles >= tern_place_info(place)->compute_units;
+    bool fits = !tern_cl_matrix_tile_check(&large, s->local_memory, s->group_limit);
+    return enough && fits && way != TERN_CL_MATRIX_PLAIN ? large : small;
+}
+
+/* ---- how operands lie -------------------------------------------------------------------- */
+
+/* MATRIX_ODD of an operand: `length` elements lie together in each of `lines` lines, `step` apart.
+ * */
+static int oddness(const tern_gemm *g, const tern_matrix *x, int64_t length, int64_t lines,
+                   int64_t unit, int64_t step)
+{
+    int64_t outer = g->count[0] > 1 ? x->batch[0] : 0, inner = g->count[1] > 1 ? x->batch[1] : 0;
+    step = lines > 1 ? step : 0;
+    if ((unit != 1 && length > 1) || ((step | outer | inner | x->at) & 7) || step < 0 ||
+        outer < 0 || inner < 0)
+        return 2;
+    if (length % 8 == 0)
+        return 0;
+    int64_t last = x->at + (lines - 1) * step + (g->count[0] - 1) * outer +
+                   (g->count[1] - 1) * inner + (length + 7) / 8 * 8;
+    return (uint64_t)last * 2 <= x->buffer->bytes ? 1 : 2;
+}
+
+static int odd_of(const tern_gemm *g, int layout)
+{
+    int a = layout & 1 ? oddness(g, &g->a, g->m, g->k, g->a.row, g->a.col)
+                       : oddness(g, &g->a, g->k, g->m, g->a.col, g->a.row);
+    int b = layout & 2 ? oddness(g, &g->b, g->k, g->n, g->b.row, g->b.col)
+                       : oddness(g, &g->b, g->n, g->k, g->b.col, g->b.row);
+    return a > b ? a : b;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+static void program_text(tern_text *text, const tern_cl_matrix_kernel *u, bool rolled)
+{
+    static const char *const files[] = {"prelude_opencl.h", "prelude_opencl_gpu.h",
+                                        "params_device.h",  "dialect.h",
+                                        "shapes.h",         "gemm_matrix.cl"};
+    const char *type = tern_dtype_rows[u->dtype].suffix;
+    tern_sources_seen seen = {0};
+    tern_text_add(text,
+                  "#define TERN_WG %zu\n#define TERN_F64 0\n#define TERN_IDX32 %d\n"
+                  "#define TERN_T %s\n#define MATRIX_WAY %d\n#define MATRIX_ROLLED %d\n"
+                  "#define MATRIX_ROWS %d\n#define MATRIX_COLS %d\n#define MATRIX_DEPTH %d\n"
+                  "#define MATRIX_TA %d\n#define MATRIX_TB %d\n#define MATRIX_ODD %d\n"
+                  "#define MATRIX_RESULT %s\n#define MATRIX_END 0\n",
+                  group_of(&u->tile), u->narrow, type, u->way, rolled, u->tile.m, u->tile.n,
+                  u->tile.k, u->layout & 1, u->layout >> 1, u->odd, type);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        tern_source_add(text, &seen, files[i]);
+}
+
+/* Sub-groups must be of the size that the way's instruction has. */
+static tern_status check_kernel(tern_place *place, const tern_cl_matrix_kernel *u,
+                                const char *title)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    size_t group = group_of(&u->tile), limit = group, lanes = 0;
+    CL(GetKernelWorkGroupInfo(u->kernel->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
+                              &limit, NULL));
+    CL(GetKernelWorkGroupInfo(u->kernel->kernel, s->device,
+                              CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof lanes, &lanes,
+                              NULL));
+    if (limit && limit < group)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs groups of %zu, and runs in %zu here",
+                         tern_place_info(place)->device, title, group, limit);
+    if (u->way >= TERN_CL_MATRIX_RDNA3 && u->way <= TERN_CL_MATRIX_CDNA &&
+        lanes != (size_t)tern_cl_matrix_lanes(u->way))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs waves of %d, and has %zu here",
+                         tern_place_info(place)->device, title, tern_cl_matrix_lanes(u->way),
+                         lanes);
+    return TERN_OK;
+}
+
+static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    /* With fewer Intel's compiler keeps all arrays in memory. */
+    const bool wants = u->way >= TERN_CL_MATRIX_XE8 && s->has_large_registers;
+    char title[96], name[32], options[256];
+    tern_text text = {0};
+    cl_program program;
+    const char *why = u->tile.m
+                          ? tern_cl_matrix_tile_check(&u->tile, s->local_memory, s->group_limit)
+                          : tern_cl_matrix_tile_read("0", &(tern_cl_tile){0});
+    snprintf(title, sizeof title, "tile %dx%dx%d by %s of gemm_matrix.cl", u->tile.m, u->tile.n,
+             u->tile.k, tern_cl_matrix_name(u->way));
+    if (why)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %s", tern_place_info(place)->device, title,
+                         why);
+    snprintf(options, sizeof options, "%s%s", s->options,
+             wants ? " -cl-intel-256-GRF-per-thread" : "");
+    program_text(&text, u, u->way == TERN_CL_MATRIX_PLAIN || s->compiles_late);
+    tern_cl_source source = {text.data, options, title, s->keep};
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
+    tern_text_free(&text);
+    TERN_TRY(status);
+    snprintf(name, sizeof name, "gemm_matrix_%s", tern_dtype_rows[u->dtype].suffix);
+    TERN_TRY(tern_cl_kernel_make(place, program, name, &u->kernel));
+    u->kernel->group = group_of(&u->tile);
+    status = check_kernel(place, u, title);
+    if (status != TERN_OK) {
+        tern_cl_kernel_free(u->kernel);
+        u->kernel = NULL;
+    }
+    return status;
+}
+
+static bool is_same(const tern_cl_matrix_kernel *x, const tern_cl_matrix_kernel *y)
+{
+    return memcmp(&x->tile, &y->tile, sizeof x->tile) == 0 && x->dtype == y->dtype &&
+           x->way == y->way && x->layout == y->layout && x->odd == y->odd && x->narrow == y->narrow;
+}
+
+static tern_status find(tern_place *place, tern_cl_gemm_state *state, tern_cl_matrix_kernel u,
+                        tern_cl_kernel **kernel)
+{
+    tern_cl_matrix_kernel *k = state->matrix;
+    while (k && !is_same(k, &u))
+        k = k->next;
+    if (k && !k->kernel)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: the driver did not build gemm_matrix.cl",
+                         tern_place_info(place)->device);
+    if (!k) {
+        tern_status status = build(place, &u);
+        k = status == TERN_OK || status == TERN_ERR_ARGUMENT ? tern_alloc(sizeof *k) : NULL;
+        if (!k) {
+            tern_cl_kernel_free(u.kernel);
+            return status == TERN_OK ? TERN_ERR_MEMORY : status;
+        }
+        *k = u;
+        k->next = state->matrix;
+        state->matrix = k;
+        TERN_TRY(status);
+    }
+    *kernel = k->kernel;
+    return TERN_OK;
+}
+
+/* ---- a product --------------------------------------------------------------------------- */
+
+tern_status tern_cl_matrix_run(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
+                               int way, const tern_cl_tile *tile)
+{
+    const tern_gemm_shape shape = tern_gemm_shape_of(g);
+    const int layout = tern_cl_layout(g);
+    const tern_arg all[] = TERN_GEMM_ARGS(g, &shape);
+    /* The notes of an end, of which there is none, between bias and shape. */
+    const tern_arg args[] = {all[0],
+                             all[1],
+                             all[2],
+                             all[3],
+                             tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
+                             all[4],
+                             tern_arg_f32((float)g->alpha),
+                             tern_arg_f32((float)g->beta)};
+    const int n = sizeof args / sizeof *args;
+    const tern_cl_matrix_kernel u = {.tile = *tile,
+                                     .dtype = g->dtype,
+                                     .way = way,
+                                     .layout = layout,
+                                     .odd = odd_of(g, layout),
+                                     .narrow = tern_fits_index32(args, n, 0)};
+    tern_cl_kernel *kernel = NULL;
+    TERN_TRY(find(place, state, u, &kernel));
+    int64_t tiles = (g->m + tile->m - 1) / tile->m * ((g->n + tile->n - 1) / tile->n);
+    tern_grid grid =
+        tern_groups(g->count[0] * g->count[1] * tiles, (int64_t)tile->m * tile->n * g->k);
+    return tern_cl_launch(place, kernel, &grid, args, n);
+}
+
+tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
+                                int way, const tern_cl_tile *tile, bool *done)
+{
+    char message[800];
+    tern_error_hold hold;
+    *done = true;
+    if (tern_env(TERN_ENV_OPENCL_GEMM))
+        return tern_cl_matrix_run(place, state, g, way, tile);
+    TERN_TRY(tern_error_hold_begin(&hold));
+    tern_cl_matrix_run(place, state, g, way, tile);
+    tern_status status = tern_error_hold_end(&hold, message, sizeof message);
+    *done = status != TERN_ERR_ARGUMENT;
+    if (!*done)
+        tern_warn("slow", "tern_matmul", "products take a slower kernel: %s", message);
+    return *done && status != TERN_OK ? tern_fail(status, "%s", message) : TERN_OK;
+}

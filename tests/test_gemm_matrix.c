@@ -1,0 +1,197 @@
+/* test_gemm_matrix.c -- products of halves on matrix units through OpenCL: gemm_matrix.cl in
+ * ordinary arithmetic against the portable kernel, and devices that promise a matrix unit and have
+ * none. */
+#include "device/gemm_kernel.h"
+#include "device/opencl/gemm.h"
+#include "environment.h"
+#include "heard.h"
+#include "support.h"
+#include "tensor/tensor.h"
+#include <string.h>
+
+static const struct {
+    tern_dtype dtype;
+    double tolerance;
+} types[] = {{TERN_F16, 4e-3}, {TERN_BF16, 3e-2}};
+
+static const struct {
+    int64_t m, n, k, count[2];
+    double alpha, beta;
+    bool bias, a_across, b_across;
+    int64_t gap, at;
+    const char *tile;
+} shapes[] = {
+    {67, 45, 33, {1, 1}, 1, 0, false, false, false, 0, 0, "64x64x32"},
+    {64, 72, 40, {2, 3}, 0.5, 2, true, false, true, 0, 8, "64x64x32"}, /* eights everywhere */
+    {136, 80, 24, {1, 2}, 1, 1, true, true, false, 16, 0, "128x64x64"},
+    {65, 70, 19, {1, 3}, -1, 1, true, true, true, 5, 0, "64x64x16"},   /* rows at eights, edges */
+    {33, 130, 17, {2, 1}, 1, 0, true, false, true, 3, 1, "64x128x32"}, /* nothing is aligned */
+    {1, 200, 7, {1, 1}, 1, 0, false, true, false, 0, 2, "64x64x32"},
+};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static tern_place *place_of(const char *device)
+{
+    return strncmp(device, "opencl", 6) == 0 ? tern_place_find(device, "test") : NULL;
+}
+
+static tern_matrix matrix(const char *device, tern_dtype dtype, int64_t rows, int64_t columns,
+                          size_t i, bool across, uint64_t seed, tern_tensor **room)
+{
+    int64_t line = (across ? rows : columns) + shapes[i].gap;
+    tern_matrix x = {.at = shapes[i].at, .row = across ? 1 : line, .col = across ? line : 1};
+    x.batch[1] = line * (across ? columns : rows);
+    x.batch[0] = x.batch[1] * shapes[i].count[1];
+    *room = test_uniform(device, dtype, TERN_SHAPE(x.batch[0] * shapes[i].count[0] + x.at), -1, 1,
+                         seed);
+    x.buffer = &(*room)->storage->block->buffer;
+    return x;
+}
+
+/* The product by a way of TERN_OPENCL_GEMM; NULL: by the library's choice. */
+static tern_status multiply(const char *device, tern_dtype dtype, size_t i, const char *way,
+                            tern_tensor **c)
+{
+    tern_tensor *a, *b, *bias = test_uniform(device, dtype, TERN_SHAPE(shapes[i].n + 2), -1, 1, 9);
+    tern_gemm g = {.dtype = dtype,
+                   .m = shapes[i].m,
+                   .n = shapes[i].n,
+                   .k = shapes[i].k,
+                   .count = {shapes[i].count[0], shapes[i].count[1]},
+                   .alpha = shapes[i].alpha,
+                   .beta = shapes[i].beta};
+    g.a = matrix(device, dtype, g.m, g.k, i, shapes[i].a_across, 1, &a);
+    g.b = matrix(device, dtype, g.k, g.n, i, shapes[i].b_across, 2, &b);
+    g.c = matrix(device, dtype, g.m, g.n, i, false, 3, c);
+    if (shapes[i].bias)
+        g.bias = &bias->storage->block->buffer, g.bias_at = i == 1 ? 0 : 2;
+    if (way)
+        set_variable("TERN_OPENCL_GEMM", way);
+    tern_status status = tern_launch_gemm(tern_tensor_place(*c), &g);
+    set_variable("TERN_OPENCL_GEMM", NULL);
+    return status;
+}
+
+static void ordinary_arithmetic_agrees_with_the_portable_kernel(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; place_of(device) && i < SHAPES; i++)
+        TERN_SCOPE {
+            const size_t t = i % 2;
+            char way[64];
+            tern_tensor *expected, *c;
+            snprintf(way, sizeof way, "matrix:%s", shapes[i].tile);
+            assert_ok(multiply(device, types[t].dtype, i, "portable", &expected));
+            assert_ok(multiply(device, types[t].dtype, i, way, &c));
+            assert_close(c, expected, .abs = types[t].tolerance, .rel = types[t].tolerance);
+        }
+}
+
+static int kernels_of(tern_place *place)
+{
+    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    int n = 0;
+    for (const tern_cl_matrix_kernel *k = s ? s->matrix : NULL; k; k = k->next)
+        n += k->kernel != NULL;
+    return n;
+}
+
+/* TERN_MATRIX=plain takes the kernels wherever a matrix unit would; off and auto take none here. */
+static void the_variable_chooses(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_place *place = place_of(device);
+        if (!place)
+            continue;
+        tern_tensor *x = test_uniform(device, TERN_BF16, TERN_SHAPE(40, 24), -1, 1, 1);
+        tern_tensor *y = test_uniform(device, TERN_BF16, TERN_SHAPE(24, 48), -1, 1, 2);
+        static const char *const values[] = {"off", "auto", "plain"};
+        tern_tensor *z[3];
+        int were = kernels_of(place);
+        for (int i = 0; i < 3; i++) {
+            set_variable("TERN_MATRIX", values[i]);
+            z[i] = tern_mm(x, y);
+            assert_int_equal(kernels_of(place) - were, i == 2);
+        }
+        set_variable("TERN_MATRIX", NULL);
+        assert_close(z[1], z[0], .abs = 3e-2, .rel = 3e-2);
+        assert_close(z[2], z[0], .abs = 3e-2, .rel = 3e-2);
+    }
+}
+
+/* As of a driver that refuses what it promised, and of one whose instruction does something else.
+ * */
+static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"-cl-std=CL1.2 -w",
+                                          "-cl-std=CL1.2 -w -cl-opt-disable "
+                                          "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
+                                          "-Dintel_sub_group_block_read8(p)=((uint8)(0))"};
+    FOR_EACH_DEVICE(device)
+    for (int lies = 0; lies < 2; lies++)
+        TERN_SCOPE {
+            tern_place *place = place_of(device);
+            if (!place)
+                continue;
+            tern_cl_state *s = tern_cl_state_of(place);
+            const tern_dtype dtype = lies ? TERN_BF16 : TERN_F16;
+            const char *own = s->options;
+            tern_tensor *x = test_uniform(device, dtype, TERN_SHAPE(40, 24), -1, 1, 1);
+            tern_tensor *y = test_uniform(device, dtype, TERN_SHAPE(24, 48), -1, 1, 2);
+            tern_tensor *expected = tern_mm(x, y);
+            heard h = {0};
+            tern_on_warning(hear, &h);
+            s->options = options[lies];
+            s->matrix_way = TERN_CL_MATRIX_XE8;
+            assert_int_equal(tern_cl_matrix_way(place, dtype), TERN_CL_MATRIX_NONE);
+            int tried = kernels_of(place), heard_of = h.count;
+            tern_tensor *z = tern_mm(x, y); /* which does not try it again */
+            s->options = own;
+            s->matrix_way = TERN_CL_MATRIX_PLAIN;
+            atomic_store(&s->matrix_tried[lies], 0);
+            tern_on_warning(NULL, NULL);
+            assert_int_equal(kernels_of(place), tried);
+            assert_close(z, expected, .abs = 3e-2, .rel = 3e-2);
+            assert_int_equal(heard_of, 1);
+            assert_int_equal(h.count, 1);
+            if (!strstr(h.text, lies ? "its result was wrong" : "does not build"))
+                fail_msg("%s", h.text);
+        }
+}
+
+static void tiles_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    tern_cl_tile tile;
+    assert_null(tern_cl_matrix_tile_read("128x64x32", &tile));
+    assert_int_equal(tile.m, 128);
+    assert_int_equal(tile.n, 64);
+    assert_int_equal(tile.k, 32);
+    assert_null(tern_cl_matrix_tile_check(&tile, 16384, 128));
+    assert_non_null(tern_cl_matrix_tile_check(&tile, 16384, 127));
+    assert_non_null(tern_cl_matrix_tile_check(&tile, 12287, 128));
+    static const char *const wrong[] = {"",         "64x64",    "64x64x32x1", "32x64x32",
+                                        "64x64x24", "64x64x48", "0x64x32",    "512x64x32"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_non_null(tern_cl_matrix_tile_read(wrong[i], &tile));
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *c;
+        if (!place_of(device))
+            continue;
+        assert_int_equal(multiply(device, TERN_F16, 0, "matrix:64x60x32", &c), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "is not ROWSxCOLUMNSxDEPTH");
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(ordinary_arithmetic_agrees_with_the_portable_kernel),
+    TEST(the_variable_chooses),
+    TEST(a_device_that_promises_what_it_has_not_is_found_out),
+    TEST(tiles_that_are_none_are_refused),
+};
+TEST_MAIN(tests)
