@@ -91,13 +91,71 @@ EACH_DTYPE(COPY_FROM)
     LANES(cell_, TRANSPOSE_TILE *TRANSPOSE_TILE)                                                             \
         for (idx r = cell_ / TRANSPOSE_TILE, c = cell_ % TRANSPOSE_TILE, once_ = r < (rows) && c < (columns); once_; once_ = 0)
 #endif
+/* On GPUs 16 bytes a lane on both sides, by tiles of WORD_TILE x WORD_TILE in words of 32 bits, where extents and steps are
+ * multiples of that: WORD_ELEMENTS of them are a load. A row of the tile is a word longer, so that columns meet other banks. */
+#undef BY_WORDS
+#if TERN_FLOAT4 && !TERN_CHUNKS && IN_SET(FLOAT4, TERN_T)
+#define BY_WORDS 1
+enum { K(WORD_ELEMENTS) = 16 / sizeof(STO), K(WORD_LD) = TERN_WORD_TILE / (4 / sizeof(STO)) + 1 };
+#define WORD_ELEMENTS K(WORD_ELEMENTS)
+#define WORD_LD       K(WORD_LD)
+/* Word e of a load's elements, which are one below the other from row j of a column of the tile on. */
+#if IS_HALF
+#define COLUMN_WORD(column, j, e)                                                                  \
+    ((u32)(column)[((j) + 2 * (e)) * 2 * WORD_LD] | (u32)(column)[((j) + 2 * (e) + 1) * 2 * WORD_LD] << 16)
+#else
+#define COLUMN_WORD(column, j, e) f32_bits((column)[((j) + (e)) * WORD_LD])
+#endif
+/* LOAD and then KEEP for each load of a lane, four on their way at a time: chunk c has row i and elements from j on. */
+#define EACH_CHUNK(rows, columns, LOAD, KEEP)                                                      \
+    for (idx begin_ = LID; begin_ < WORD_CHUNKS; begin_ += 4 * TERN_WG) {                          \
+        u32 v[4][4];                                                                               \
+        CHUNKS_(rows, columns, LOAD)                                                               \
+        CHUNKS_(rows, columns, KEEP)                                                               \
+    }
+#define CHUNKS_(rows, columns, DO)                                                                 \
+    EACH4(u)                                                                                       \
+    {                                                                                              \
+        const idx c_ = begin_ + u * TERN_WG, i = c_ / WORD_ROW, j = c_ % WORD_ROW * WORD_ELEMENTS; \
+        if (c_ < WORD_CHUNKS && i < (rows) && j < (columns)) {                                     \
+            DO                                                                                     \
+        }                                                                                          \
+    }
+#define WORD_ROW      (TERN_WORD_TILE / WORD_ELEMENTS)
+#define WORD_CHUNKS   (TERN_WORD_TILE * WORD_ROW)
+#else
+#define BY_WORDS 0
+#endif
 KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposition, t))
 {
     BASE(ys);
     BASE(xs);
+#if BY_WORDS
+    LOCAL_ARRAY(u32, words, TERN_WORD_TILE * WORD_LD);
+    LOCAL STO *tile = (LOCAL STO *)words;
+    const i32 by_words = t.together >= WORD_ELEMENTS && ((u64)ys & 15) == 0 && ((u64)xs & 15) == 0;
+    const idx low = ((idx)t.n + TERN_WORD_TILE - 1) / TERN_WORD_TILE;
+    const idx wide = ((idx)t.m + TERN_WORD_TILE - 1) / TERN_WORD_TILE;
+    GROUPS(g, by_words ? (idx)t.planes.rows * low * wide : 0)
+    {
+        idx q = g / wide, left = (g - q * wide) * TERN_WORD_TILE, plane = q / low;
+        idx top = (q - plane * low) * TERN_WORD_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
+        ND_INDEX2(t.planes, plane, yo, xo)
+        yo += top * (idx)t.y_step + left;
+        xo += left * (idx)t.x_step + top;
+        EACH_CHUNK(width, height, LOAD_WORDS(v[u], xs + (xo + i * (idx)t.x_step + j));,
+                   EACH4(e) words[i * WORD_LD + j * (idx)sizeof(STO) / 4 + e] = v[u][e];)
+        BARRIER();
+        EACH_CHUNK(height, width, EACH4(e) v[u][e] = COLUMN_WORD(tile + i, j, e);,
+                   STORE_WORDS(ys + (yo + i * (idx)t.y_step + j), v[u]);)
+        BARRIER();
+    }
+#else
+    const i32 by_words = 0;
     LOCAL_ARRAY(STO, tile, TRANSPOSE_TILE * (TRANSPOSE_TILE + 1));
+#endif
     idx down = ((idx)t.n + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE, across = ((idx)t.m + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE;
-    GROUPS(g, (idx)t.planes.rows * down * across)
+    GROUPS(g, by_words ? 0 : (idx)t.planes.rows * down * across)
     {
         idx q = g / across, left = (g - q * across) * TRANSPOSE_TILE, plane = q / down;
         idx top = (q - plane * down) * TRANSPOSE_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
@@ -193,6 +251,13 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 #undef COPY_FLOAT4
 #undef TRANSPOSE_TILE
 #undef TRANSPOSE_CELLS
+#undef EACH_CHUNK
+#undef CHUNKS_
+#undef COLUMN_WORD
+#undef WORD_ROW
+#undef WORD_CHUNKS
+#undef WORD_ELEMENTS
+#undef WORD_LD
 
 /* Rows of up to four dense tensors one behind the other: ys (rows, na + nb + nc + nd). */
 #if IS_FLOAT

@@ -142,6 +142,21 @@ typedef struct __align__(16) tern_four_i64 {
     i64 v[4];
 } tern_four_i64;
 #define FOUR_i64  tern_four_i64
+typedef struct __align__(16) tern_words4 {
+    u32 v[4];
+} tern_words4;
+/* 16 bytes of anything at a multiple of them. */
+#define LOAD_WORDS(to, p)                                                                          \
+    do {                                                                                           \
+        tern_words4 four_ = *(const tern_words4 *)(p);                                             \
+        EACH4(e_) to[e_] = four_.v[e_];                                                            \
+    } while (0)
+#define STORE_WORDS(p, from)                                                                       \
+    do {                                                                                           \
+        tern_words4 four_;                                                                         \
+        EACH4(e_) four_.v[e_] = from[e_];                                                          \
+        *(tern_words4 *)(p) = four_;                                                               \
+    } while (0)
 #define GET4_i64(to, p, i) to = ((const tern_four_i64 *)(p))[i]
 #define SPREAD4_i64        SPREAD4_f32
 #define FOUR_f32  tern_four_f32

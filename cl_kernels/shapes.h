@@ -25,11 +25,12 @@ typedef struct tern_nd_index {
 } tern_nd_index;
 
 /* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x (m, n),
- * rows x_step apart. planes: the index over the other dims of y and x. */
-enum { TERN_TRANSPOSE_TILE = 32 };
+ * rows x_step apart. planes: the index over the other dims of y and x. n, m and all steps are
+ * multiples of together, 1 to 8. */
+enum { TERN_TRANSPOSE_TILE = 32, TERN_WORD_TILE = 64 };
 typedef struct tern_transposition {
     tern_nd_index planes;
-    i64 n, m, y_step, x_step;
+    i64 n, m, y_step, x_step, together;
 } tern_transposition;
 
 /* A batch of matrix products, as in matmul.cl: element (i, j) of matrix (b0, b1) is at

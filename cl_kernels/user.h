@@ -168,8 +168,16 @@ TERN_F1(ceil) TERN_F1(cos) TERN_F1(cosh) TERN_F1(erf) TERN_F1(erfc) TERN_F1(exp)
 TERN_F1(expm1) TERN_F1(fabs) TERN_F1(floor) TERN_F1(lgamma) TERN_F1(log) TERN_F1(log10) TERN_F1(log1p)
 TERN_F1(log2) TERN_F1(rint) TERN_F1(round) TERN_F1(sin) TERN_F1(sinh) TERN_F1(sqrt) TERN_F1(tan)
 TERN_F1(tanh) TERN_F1(tgamma) TERN_F1(trunc)
-TERN_F2(atan2) TERN_F2(copysign) TERN_F2(fdim) TERN_F2(fmax) TERN_F2(fmin) TERN_F2(fmod) TERN_F2(hypot)
+TERN_F2(atan2) TERN_F2(copysign) TERN_F2(fdim) TERN_F2(fmod) TERN_F2(hypot)
 TERN_F2(nextafter) TERN_F2(pow) TERN_F2(remainder)
+/* The number where one is NaN; of two zeros the second. */
+#define TERN_EXTREME(NAME) \
+    TERN_FN float cl_##NAME(float x, float y) { return TERN_EXTREME_##NAME(x, y); } \
+    TERN_FN double cl_##NAME(double x, double y) { return TERN_EXTREME_##NAME(x, y); } \
+    TERN_MAP2(cl_##NAME)
+#define TERN_EXTREME_fmax(x, y) (y != y ? x : x > y ? x : y)
+#define TERN_EXTREME_fmin(x, y) (y != y ? x : x < y ? x : y)
+TERN_EXTREME(fmax) TERN_EXTREME(fmin)
 TERN_FN float cl_fma(float a, float b, float c) { return TERN_M(fmaf)(a, b, c); }
 TERN_FN double cl_fma(double a, double b, double c) { return TERN_M(fma)(a, b, c); }
 TERN_MAP3(cl_fma)

@@ -237,12 +237,14 @@ static void run_transposed(void)
 static void planes_are_transposed(void **state)
 {
     (void)state;
-    static const i32 sizes[][3] = {{1, 32, 32}, {2, 33, 31}, {3, 16, 70}, {1, 100, 17}};
-    for (i32 i = 0; i < 4; i++) {
+    static const i32 sizes[][3] = {{1, 32, 32},  {2, 33, 31}, {3, 16, 70},
+                                   {1, 100, 17}, {1, 64, 64}, {2, 20, 68}};
+    for (i32 i = 0; i < 6; i++) {
         i32 planes = sizes[i][0], n = sizes[i][1], m = sizes[i][2];
         fill(MOST);
         of.transposition = (tern_transposition){
             .planes = {.rows = planes, .ndim = 1}, .n = n, .m = m, .y_step = m, .x_step = n};
+        of.transposition.together = (n | m | 8) & -(n | m | 8);
         of.transposition.planes.dim[0] = planes;
         of.transposition.planes.stride[0][0] = of.transposition.planes.stride[1][0] = n * m;
         block_run(i + 1, run_transposed);

@@ -340,9 +340,45 @@ static void what_pytorch_refuses_is_refused(void **state)
     REFUSED(tern_flip(NULL, DIMS(0)), TERN_ERR_ARGUMENT, "NULL");
 }
 
+/* Planes of n rows and m columns, `from` elements behind the storage's beginning, turned and made dense, and written turned. */
+static tern_tensor *planes_turned(const char *device, tern_dtype dtype, const int64_t size[2],
+                                  int64_t from, bool written)
+{
+    const int64_t n = size[0], m = size[1], all = 3 * n * m;
+    tern_tensor *x = tern_arange(0.0, (double)(all + from), 1.0, TERN_F32, "cpu");
+    x = tern_to(tern_to_dtype(tern_remainder(x, 251.0), dtype), device);
+    x = tern_view(tern_narrow(x, 0, from, all), SHAPE(3, n, m));
+    if (!written)
+        return tern_contiguous(tern_transpose(x, 1, 2));
+    tern_tensor *y = tern_zeros(SHAPE(3, m, n), dtype, device);
+    tern_copy_(tern_transpose(y, 1, 2), x);
+    return y;
+}
+
+static void planes_of_any_size_are_turned(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{64, 64}, {128, 72}, {24, 200},
+                                       {68, 36}, {33, 65},  {20, 17}};
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_U8, TERN_I64};
+    FOR_EACH_DEVICE(device)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
+            for (int64_t from = 0; from <= 4; from += 2) /* at and beside multiples of 16 bytes */
+                TERN_SCOPE
+                    for (int written = 0; written < 2; written++)
+                        assert_close(planes_turned(device, dtypes[t], sizes[s], from, written),
+                                     planes_turned("cpu", dtypes[t], sizes[s], from, written),
+                                     .abs = 0, .rel = 0);
+}
+
 static const struct CMUnitTest tests[] = {
-    TEST(values_and_gradients_are_pytorchs), TEST(other_types_move_the_same),
-    TEST(gradients_of_gradients_exist),      TEST(views_are_views_and_copies_are_copies),
-    TEST(triangles_have_pytorchs_indices),   TEST(what_pytorch_refuses_is_refused),
+    TEST(planes_of_any_size_are_turned),
+    TEST(values_and_gradients_are_pytorchs),
+    TEST(other_types_move_the_same),
+    TEST(gradients_of_gradients_exist),
+    TEST(views_are_views_and_copies_are_copies),
+    TEST(triangles_have_pytorchs_indices),
+    TEST(what_pytorch_refuses_is_refused),
 };
 TEST_MAIN(tests)

@@ -99,6 +99,7 @@ static int run_compiler(const char *name, const workshop *w)
                                  "-fsigned-char",
                                  "-fno-exceptions",
                                  "-fno-math-errno",
+                                 "-fno-trapping-math", /* floor, ceil and trunc of vectors */
                                  "-fno-strict-aliasing",
                                  "-fvisibility=hidden",
 #ifdef __x86_64__

@@ -98,18 +98,21 @@ static const tern_kernel_ref copy_from[] = {
 #undef X
 };
 
-/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 go through local
+/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 or 64 x 64 go through local
  * memory, so that both the reads and the writes are coalesced. Elements are only moved, so one
  * dtype of each size serves for all. */
 static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                                    const tern_transposition *turn)
 {
     static const tern_kernel_ref kernel = {"copy", "copy_transposed"};
-    enum { TILE = TERN_TRANSPOSE_TILE };
-    int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
-    tern_dtype mover = tern_mover(y->dtype);
+    const tern_dtype mover = tern_mover(y->dtype);
+    const bool by_words = tern_place_is_grouped(y->storage->place) && mover != TERN_U8 &&
+                          mover != TERN_I64 &&
+                          turn->together * (int64_t)tern_dtype_size(mover) >= 16;
+    const int64_t tile = by_words ? TERN_WORD_TILE : TERN_TRANSPOSE_TILE;
+    const int64_t tiles = ((turn->n + tile - 1) / tile) * ((turn->m + tile - 1) / tile);
     return TERN_LAUNCH(y->storage->place, &kernel, mover,
-                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE),
+                       tern_groups(turn->planes.rows * tiles, 2 * tile * tile),
                        tern_arg_as(TERN_ROLE_OUT, mover, y), tern_arg_as(TERN_ROLE_IN, mover, x),
                        TERN_ARG_STRUCT(tern_transposition, turn));
 }

@@ -121,5 +121,10 @@ bool tern_transposition_make(tern_transposition *t, const tern_nd_index *w)
         }
     }
     tern_nd_index_derive(&t->planes, 2);
+    i64 all = t->n | t->m | t->x_step | t->y_step | 8;
+    for (int k = 0; k < 2; k++)
+        for (int d = 0; d < t->planes.ndim; d++)
+            all |= t->planes.stride[k][d];
+    t->together = all & -all; /* the lowest bit */
     return t->n >= LEAST && t->m >= LEAST;
 }
