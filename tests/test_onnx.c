@@ -267,8 +267,8 @@ static void what_is_no_model_is_refused(void **state)
     refused(linear_graph(sized(1, 3, 14), plain_bias()), 17, TERN_ERR_DTYPE, "complex64");
     refused(linear_graph(sized(1, 3, 8), plain_bias()), 17, TERN_ERR_DTYPE, "string");
     g = linear_graph(plain_weight(), plain_bias());
-    put_message(&g, 1, node("Loop", "y", "", "", "z"));
-    refused(g, 17, TERN_ERR_UNSUPPORTED, "is Loop of operator set 17");
+    put_message(&g, 1, node("TfIdfVectorizer", "y", "", "", "z"));
+    refused(g, 17, TERN_ERR_UNSUPPORTED, "is TfIdfVectorizer of operator set 17");
     g = linear_graph(plain_weight(), plain_bias());
     put_message(&g, 1, node("Relu", "nowhere", "", "", "z"));
     refused(g, 17, TERN_ERR_IO, "'nowhere'");

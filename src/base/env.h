@@ -2,6 +2,7 @@
  * first used. */
 #ifndef TERN_BASE_ENV_H
 #define TERN_BASE_ENV_H
+#include "base/error.h"
 #include <tern/env.h>
 
 typedef enum tern_env_variable {
@@ -15,7 +16,7 @@ typedef enum tern_env_variable {
 
 /* The value; NULL where the variable is not set, or empty and no list. It stays where it is, but
  * for that of a variable of the kind LIVE. */
-const char *tern_env(tern_env_variable variable);
+TERN_PRIVATE const char *tern_env(tern_env_variable variable);
 /* The same of a flag: by_default where it is not set. */
 bool tern_env_flag(tern_env_variable variable, bool by_default);
 

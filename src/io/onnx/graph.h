@@ -2,19 +2,38 @@
 #ifndef TERN_IO_ONNX_GRAPH_H
 #define TERN_IO_ONNX_GRAPH_H
 #include "io/onnx/protobuf.h"
+#include <pthread.h>
 #include <tern/tern.h>
 
 enum { ONNX_DIMS = 64 }; /* most integers of a list that an operation reads */
 
 typedef struct onnx_graph onnx_graph;
+typedef struct onnx_node onnx_node;
+typedef struct onnx_body onnx_body;
+typedef struct onnx_running onnx_running;
 
-/* A node while it runs. in: NULL where an input is left out. out: of the scope that runs. */
+/* A sequence of tensors, each by a reference. It does not change; who holds one has a reference. */
+typedef struct onnx_sequence {
+    int refs, n;
+    tern_tensor *items[];
+} onnx_sequence;
+
+/* A value while the graph runs: a tensor or a sequence. */
+typedef struct onnx_slot {
+    tern_tensor *x;
+    onnx_sequence *list;
+} onnx_slot;
+
+/* A node while it runs. in: NULL where an input is left out, or is a sequence. out: of the scope that runs. */
 typedef struct onnx_call {
     const Onnx__NodeProto *proto;
     tern_tensor **in, **out;
+    onnx_sequence **lists_in, **lists_out; /* likewise; lists_out: references that the node gives */
     int n_in, n_out;
     int64_t opset;
     bool training;
+    onnx_running *running;
+    const onnx_node *node;
 } onnx_call;
 
 typedef tern_status (*onnx_function)(onnx_call *c);
@@ -27,10 +46,11 @@ typedef struct onnx_operation {
     onnx_binary binary;
     onnx_function run;
     uint32_t on_host; /* bit i: input i is read by the host: sizes, axes, numbers */
+    bool microsoft;   /* of the domain com.microsoft, not of the default one */
 } onnx_operation;
 
-/* The operation of that name in the default domain; NULL: tern has none. */
-const onnx_operation *onnx_find_operation(const char *name);
+/* The operation of that name and domain; NULL: tern has none. */
+const onnx_operation *onnx_find_operation(const char *domain, const char *name);
 
 typedef enum onnx_source { ONNX_COMPUTED, ONNX_INPUT, ONNX_MEMBER, ONNX_CONSTANT } onnx_source;
 
@@ -41,29 +61,66 @@ typedef struct onnx_value {
     char *path;            /* of a member */
     tern_tensor *constant; /* kept */
     int input;             /* which of the module's */
-    int last_use;          /* node */
+    int n_same;            /* further members that would have its path */
+    const onnx_body *body;
+    bool is_constant; /* computed, of constants alone */
 } onnx_value;
 
-typedef struct onnx_node {
+struct onnx_node {
     const Onnx__NodeProto *proto;
     const onnx_operation *operation;
     int *in, *out; /* values, -1 where left out */
-} onnx_node;
+    int *dead;     /* values of its body that nobody reads after it */
+    int n_dead, n_bodies;
+    onnx_body *bodies; /* graphs among its attributes, in their order */
+    bool is_constant;  /* of constants alone: it runs once, and its results are kept */
+};
+
+/* Nodes in their order, with what comes in and what goes out: the graph, or one among the attributes of a node. Its nodes
+ * read values of the bodies around it too. */
+struct onnx_body {
+    const Onnx__GraphProto *proto;
+    onnx_node *nodes;
+    int *inputs, *outputs;
+    int n_nodes, n_inputs, n_outputs;
+};
 
 struct onnx_graph {
     onnx_budget budget;
     Onnx__ModelProto *model;
     char *path;
     int64_t opset;
-    onnx_value *values;
-    onnx_node *nodes;
-    int n_values, n_nodes, n_inputs, n_outputs;
-    int *outputs;
+    onnx_value *values; /* of all bodies */
+    int n_values;
+    onnx_body body;
+    onnx_slot *kept; /* one for each value: results of nodes of constants alone, once they were computed */
+    pthread_mutex_t lock; /* of kept */
+};
+
+/* One call of the module. */
+struct onnx_running {
+    tern_module *module;
+    onnx_graph *graph;
+    onnx_slot *slots; /* one for each value; computed ones hold a reference */
+    bool training;
+    int64_t turns; /* of loops, so far */
 };
 
 /* Runs graph, the data of module. */
 tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_tensor **out, int k);
 void onnx_free_graph(void *graph);
+/* Builds the bodies, values and members of module from g->model (build.c). */
+tern_status onnx_build(tern_module *module, onnx_graph *g);
+void onnx_free_body(onnx_body *body);
+void onnx_free_node(onnx_node *node);
+/* Runs a body whose inputs are in[n], each by a reference of the caller's; out[k]: references that the caller gets. */
+tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
+                          onnx_slot *out, int k);
+/* Runs a node of constants alone when a model is loaded: its results are constants. slots: of all values, empty. */
+tern_status onnx_fold(onnx_graph *g, const onnx_node *node, onnx_slot *slots);
+/* The reference is another one, or is given back; nothing of an empty slot. */
+onnx_slot onnx_hold(onnx_slot slot);
+void onnx_drop(onnx_slot *slot);
 /* The tensor that a TensorProto holds, on the cpu, of the scope; raw bytes of external data come
  * from a file beside path. */
 tern_tensor *onnx_tensor(const Onnx__TensorProto *proto, const char *path);
@@ -71,6 +128,9 @@ tern_tensor *onnx_tensor(const Onnx__TensorProto *proto, const char *path);
 tern_dtype onnx_dtype(int64_t data_type, const char *what);
 /* The other way round; 0: there is none. */
 int onnx_type_of(tern_dtype dtype);
+
+/* The graph of a node's attribute; NULL and an error: there is none. */
+const onnx_body *onnx_body_of(const onnx_call *c, const char *name);
 
 /* ---- what operations read -------------------------------------------------------------------- */
 #define ONNX_FAIL(c, status, ...) onnx_fail(c, status, __VA_ARGS__)
@@ -92,6 +152,8 @@ int onnx_axes(const onnx_call *c, const char *name, int i, int64_t list[ONNX_DIM
 tern_tensor *onnx_in(const onnx_call *c, int i);
 /* TERN_OK, with out[0], or why there is none. */
 tern_status onnx_give(onnx_call *c, tern_tensor *y);
+/* The convolution of a Conv or a ConvInteger, by the attributes of the node. */
+tern_tensor *onnx_convolve(onnx_call *c, tern_tensor *x, tern_tensor *weight, tern_tensor *bias);
 /* axis with negative ones counted from the end; more than dims where it is beyond them. */
 int onnx_axis(int64_t axis, int dims);
 

@@ -87,11 +87,11 @@ static tern_tensor *padded(tern_tensor *x, const window *w, double value)
     return tern_pad(x, pad, &(tern_pad_options){.value = value});
 }
 
-tern_status onnx_conv(onnx_call *c)
+tern_tensor *onnx_convolve(onnx_call *c, tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
-    tern_tensor *x = onnx_in(c, 0), *weight = onnx_in(c, 1), *bias = onnx_in(c, 2);
     window w;
-    TERN_TRY(read_window(c, x, weight, &w));
+    if (read_window(c, x, weight, &w) != TERN_OK)
+        return NULL;
     tern_conv_function_options o = {.stride = tern_shape_from(w.n, w.stride),
                                     .dilation = tern_shape_from(w.n, w.dilation),
                                     .groups = onnx_int(c, "group", 1)};
@@ -99,9 +99,14 @@ tern_status onnx_conv(onnx_call *c)
         o.padding = tern_shape_from(w.n, w.before);
     else
         x = padded(x, &w, 0);
-    return onnx_give(c, w.n == 1   ? tern_conv1d(x, weight, bias, &o)
-                        : w.n == 2 ? tern_conv2d(x, weight, bias, &o)
-                                   : tern_conv3d(x, weight, bias, &o));
+    return w.n == 1   ? tern_conv1d(x, weight, bias, &o)
+           : w.n == 2 ? tern_conv2d(x, weight, bias, &o)
+                      : tern_conv3d(x, weight, bias, &o);
+}
+
+tern_status onnx_conv(onnx_call *c)
+{
+    return onnx_give(c, onnx_convolve(c, onnx_in(c, 0), onnx_in(c, 1), onnx_in(c, 2)));
 }
 
 /* The pads that give output_shape, or the auto_pad's, of which the whole is (in - 1) stride + extent. */

@@ -35,17 +35,22 @@ static tern_tensor *power(tern_tensor *x, tern_tensor *y)
 static const onnx_operation operations[] = {
 #define UNARY(NAME, function)        {.name = #NAME, .unary = function},
 #define BINARY(NAME, function)       {.name = #NAME, .binary = function},
-#define RUN(NAME, function, on_host) {#NAME, NULL, NULL, onnx_##function, on_host},
+#define RUN(NAME, function, on_host) {#NAME, NULL, NULL, onnx_##function, on_host, false},
+#define MICROSOFT(NAME, function)    {#NAME, NULL, NULL, onnx_##function, 0, true},
 #include "io/onnx/operations.def"
 #undef UNARY
 #undef BINARY
 #undef RUN
+#undef MICROSOFT
 };
 
-const onnx_operation *onnx_find_operation(const char *name)
+const onnx_operation *onnx_find_operation(const char *domain, const char *name)
 {
+    const bool microsoft = domain && !strcmp(domain, "com.microsoft");
+    if (domain && *domain && strcmp(domain, "ai.onnx") && !microsoft)
+        return NULL;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        if (!strcmp(operations[i].name, name))
+        if (operations[i].microsoft == microsoft && !strcmp(operations[i].name, name))
             return &operations[i];
     return NULL;
 }

@@ -1,112 +1,38 @@
-/* run.c -- running an ONNX graph, node by node, with what operations read of their nodes. */
+/* run.c -- running an ONNX graph, node by node. */
 #include "io/onnx/graph.h"
 #include "base/memory.h"
-#include <stdarg.h>
-#include <stdio.h>
+#include "tensor/scope.h"
 #include <string.h>
 
-/* ---- what operations read -------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------- */
 
-tern_status onnx_fail(const onnx_call *c, tern_status status, const char *format, ...)
+onnx_slot onnx_hold(onnx_slot slot)
 {
-    char text[400];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    return tern_fail(status, "tern_onnx: node '%.80s' (%s, opset %lld): %s",
-                     c->proto->name ? c->proto->name : "", c->proto->op_type, (long long)c->opset,
-                     text);
+    if (slot.x)
+        tern_keep(slot.x);
+    if (slot.list)
+        slot.list->refs++;
+    return slot;
 }
 
-const Onnx__AttributeProto *onnx_attribute(const onnx_call *c, const char *name)
+void onnx_drop(onnx_slot *slot)
 {
-    for (size_t i = 0; i < c->proto->n_attribute; i++)
-        if (c->proto->attribute[i]->name && !strcmp(c->proto->attribute[i]->name, name))
-            return c->proto->attribute[i];
-    return NULL;
+    tern_release(slot->x);
+    if (slot->list && --slot->list->refs == 0) {
+        for (int i = 0; i < slot->list->n; i++)
+            tern_release(slot->list->items[i]);
+        tern_free(slot->list);
+    }
+    *slot = (onnx_slot){NULL, NULL};
 }
 
-int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise)
-{
-    const Onnx__AttributeProto *a = onnx_attribute(c, name);
-    return a && a->has_i ? a->i : otherwise;
-}
+/* ---- nodes ------------------------------------------------------------------------------------- */
 
-double onnx_real(const onnx_call *c, const char *name, double otherwise)
+/* Whether the host reads input i itself, wherever it is. */
+static bool is_on_host(const onnx_node *node, int i)
 {
-    const Onnx__AttributeProto *a = onnx_attribute(c, name);
-    return a && a->has_f ? (double)a->f : otherwise;
+    return node->n_bodies || (i < 32 && (node->operation->on_host >> i & 1));
 }
-
-bool onnx_text_is(const onnx_call *c, const char *name, const char *text, bool otherwise)
-{
-    const Onnx__AttributeProto *a = onnx_attribute(c, name);
-    if (!a || !a->has_s)
-        return otherwise;
-    return a->s.len == strlen(text) && !memcmp(a->s.data, text, a->s.len);
-}
-
-int onnx_ints(const onnx_call *c, const char *name, int64_t list[ONNX_DIMS])
-{
-    const Onnx__AttributeProto *a = onnx_attribute(c, name);
-    if (!a || a->n_ints > ONNX_DIMS)
-        return -1;
-    if (a->n_ints)
-        memcpy(list, a->ints, a->n_ints * sizeof *list);
-    return (int)a->n_ints;
-}
-
-tern_tensor *onnx_in(const onnx_call *c, int i)
-{
-    return i < c->n_in ? c->in[i] : NULL;
-}
-
-int onnx_input_ints(const onnx_call *c, int i, int64_t list[ONNX_DIMS])
-{
-    tern_tensor *x = onnx_in(c, i);
-    if (!x)
-        return -1;
-    int64_t n = tern_numel(x);
-    x = n <= ONNX_DIMS ? tern_to_dtype(tern_to(tern_detach(x), "cpu"), TERN_I64) : NULL;
-    if (n > ONNX_DIMS)
-        onnx_fail(c, TERN_ERR_UNSUPPORTED, "input %d has %lld numbers", i, (long long)n);
-    return x && tern_copy_to_host(x, (void *)list, sizeof *list * (size_t)n) == TERN_OK ? (int)n
-                                                                                        : -2;
-}
-
-int onnx_input_reals(const onnx_call *c, int i, double list[ONNX_DIMS])
-{
-    tern_tensor *x = onnx_in(c, i);
-    if (!x)
-        return -1;
-    int64_t n = tern_numel(x);
-    x = n <= ONNX_DIMS ? tern_to_dtype(tern_to(tern_detach(x), "cpu"), TERN_F64) : NULL;
-    if (n > ONNX_DIMS)
-        onnx_fail(c, TERN_ERR_UNSUPPORTED, "input %d has %lld numbers", i, (long long)n);
-    return x && tern_copy_to_host(x, (void *)list, sizeof *list * (size_t)n) == TERN_OK ? (int)n
-                                                                                        : -2;
-}
-
-int onnx_axes(const onnx_call *c, const char *name, int i, int64_t list[ONNX_DIMS])
-{
-    return onnx_in(c, i) ? onnx_input_ints(c, i, list) : onnx_ints(c, name, list);
-}
-
-tern_status onnx_give(onnx_call *c, tern_tensor *y)
-{
-    c->out[0] = y;
-    return TERN_OK; /* why there is none has been recorded */
-}
-
-int onnx_axis(int64_t axis, int dims)
-{
-    if (axis < -(int64_t)dims || axis > dims)
-        return INT16_MAX; /* which is none */
-    return (int)(axis < 0 ? axis + dims : axis);
-}
-
-/* ---- running --------------------------------------------------------------------------------- */
 
 /* Where a node runs: on the device of an input that is not on the cpu, if there is one. Constants
  * and sizes, which are on the cpu, go there, but for what the host reads. */
@@ -114,73 +40,172 @@ static tern_status gather(const onnx_node *node, tern_tensor **in, int n)
 {
     const char *device = NULL;
     for (int i = 0; i < n; i++)
-        if (in[i] && !(node->operation->on_host >> i & 1) && strcmp(tern_device(in[i]), "cpu"))
+        if (in[i] && !is_on_host(node, i) && strcmp(tern_device(in[i]), "cpu"))
             device = tern_device(in[i]);
     uint64_t failures = tern_failures();
     for (int i = 0; device && i < n; i++)
-        if (in[i] && !(node->operation->on_host >> i & 1) && tern_device(in[i]) != device)
+        if (in[i] && !is_on_host(node, i) && tern_device(in[i]) != device)
             in[i] = tern_to(in[i], device);
     return tern_failed_since(failures);
 }
 
-static tern_status run_node(const onnx_graph *g, const onnx_node *node, tern_tensor **values,
-                            bool training)
+/* The inputs and outputs of a call, in its own memory where there are many. */
+typedef struct call_memory {
+    void *few[64], **all;
+} call_memory;
+
+static bool enter(onnx_running *r, const onnx_node *node, call_memory *m, onnx_call *c)
 {
-    enum { MOST = 64 };
-    tern_tensor *in[MOST] = {NULL}, *out[MOST] = {NULL};
-    onnx_call c = {.proto = node->proto,
-                   .in = in,
-                   .out = out,
-                   .n_in = (int)node->proto->n_input,
-                   .n_out = (int)node->proto->n_output,
-                   .opset = g->opset,
-                   .training = training};
-    if (c.n_in > MOST || c.n_out > MOST)
-        return onnx_fail(&c, TERN_ERR_UNSUPPORTED, "has more than %d inputs or outputs", MOST);
-    for (int i = 0; i < c.n_in; i++)
-        in[i] = node->in[i] < 0 ? NULL : values[node->in[i]];
-    TERN_TRY(gather(node, in, c.n_in));
-    const onnx_operation *op = node->operation;
+    const size_t n_in = node->proto->n_input, n_out = node->proto->n_output, n = 2 * (n_in + n_out);
+    m->all = n <= sizeof m->few / sizeof *m->few ? m->few : tern_alloc(sizeof(void *) * n);
+    if (!m->all)
+        return false;
+    memset((void *)m->all, 0, sizeof(void *) * n);
+    *c = (onnx_call){.proto = node->proto,
+                     .in = (tern_tensor **)m->all,
+                     .out = (tern_tensor **)m->all + n_in,
+                     .lists_in = (onnx_sequence **)m->all + n_in + n_out,
+                     .lists_out = (onnx_sequence **)m->all + 2 * n_in + n_out,
+                     .n_in = (int)n_in,
+                     .n_out = (int)n_out,
+                     .opset = r->graph->opset,
+                     .training = r->training,
+                     .running = r,
+                     .node = node};
+    for (size_t i = 0; i < n_in; i++)
+        if (node->in[i] >= 0) {
+            c->in[i] = r->slots[node->in[i]].x;
+            c->lists_in[i] = r->slots[node->in[i]].list;
+        }
+    return true;
+}
+
+static tern_status compute(onnx_call *c)
+{
+    const onnx_operation *op = c->node->operation;
+    TERN_TRY(gather(c->node, c->in, c->n_in));
     uint64_t failures = tern_failures();
     int needed = op->unary ? 1 : op->binary ? 2 : 0;
     for (int i = 0; i < needed; i++)
-        if (!onnx_in(&c, i))
-            return onnx_fail(&c, TERN_ERR_ARGUMENT, "lacks input %d", i);
+        if (!onnx_in(c, i))
+            return onnx_fail(c, TERN_ERR_ARGUMENT, "lacks input %d", i);
+    if (c->n_out < 1)
+        return onnx_fail(c, TERN_ERR_ARGUMENT, "has no output");
     if (op->unary)
-        out[0] = op->unary(in[0]);
+        c->out[0] = op->unary(c->in[0]);
     else if (op->binary)
-        out[0] = op->binary(in[0], in[1]);
+        c->out[0] = op->binary(c->in[0], c->in[1]);
     else
-        TERN_TRY(op->run(&c));
+        TERN_TRY(op->run(c));
     TERN_TRY(tern_failed_since(failures));
-    for (int i = 0; i < c.n_out; i++)
-        if (node->out[i] >= 0) {
-            if (!out[i])
-                return onnx_fail(&c, TERN_ERR_UNSUPPORTED, "output %d is not computed", i);
-            values[node->out[i]] = out[i];
-        }
+    for (int i = 0; i < c->n_out; i++)
+        if (c->node->out[i] >= 0 && !c->out[i] && !c->lists_out[i])
+            return onnx_fail(c, TERN_ERR_UNSUPPORTED, "output %d is not computed", i);
     return TERN_OK;
 }
 
-static tern_status begin(tern_module *module, const onnx_graph *g, tern_tensor *const *in, int n,
-                         tern_tensor **values)
+/* The node's results are in slots, each by a reference. */
+static tern_status run_node(onnx_running *r, const onnx_node *node)
 {
-    if (n != g->n_inputs)
+    call_memory memory;
+    onnx_call c;
+    if (!enter(r, node, &memory, &c))
+        return TERN_ERR_MEMORY;
+    tern_scope_block scope = tern_call_scope_enter(node->operation->name);
+    tern_status status = compute(&c);
+    for (int i = 0; i < c.n_out; i++) {
+        onnx_slot given = {NULL, c.lists_out[i]};
+        if (status == TERN_OK && node->out[i] >= 0) {
+            onnx_slot *slot = &r->slots[node->out[i]];
+            onnx_drop(slot);
+            *slot = (onnx_slot){c.lists_out[i] ? NULL : tern_keep(c.out[i]), c.lists_out[i]};
+        } else
+            onnx_drop(&given);
+    }
+    tern_call_scope_leave(&scope, NULL, 0);
+    if (memory.all != memory.few)
+        tern_free(memory.all);
+    return status;
+}
+
+/* A node of constants alone: its results are those of the first call. */
+static tern_status run_constant(onnx_running *r, const onnx_node *node)
+{
+    onnx_graph *g = r->graph;
+    const int n = (int)node->proto->n_output;
+    bool there = true;
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < n; i++)
+        there = there && (node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list);
+    for (int i = 0; there && i < n; i++)
+        if (node->out[i] >= 0) {
+            onnx_drop(&r->slots[node->out[i]]);
+            r->slots[node->out[i]] = onnx_hold(g->kept[node->out[i]]);
+        }
+    pthread_mutex_unlock(&g->lock);
+    if (there)
+        return TERN_OK;
+    TERN_TRY(run_node(r, node));
+    pthread_mutex_lock(&g->lock);
+    for (int i = 0; i < n; i++)
+        if (node->out[i] >= 0 && !g->kept[node->out[i]].x && !r->slots[node->out[i]].list)
+            g->kept[node->out[i]] = onnx_hold(r->slots[node->out[i]]);
+    pthread_mutex_unlock(&g->lock);
+    return TERN_OK;
+}
+
+static tern_status run_nodes(onnx_running *r, const onnx_body *body)
+{
+    for (int i = 0; i < body->n_nodes; i++) {
+        const onnx_node *node = &body->nodes[i];
+        TERN_TRY(node->is_constant ? run_constant(r, node) : run_node(r, node));
+        for (int k = 0; k < node->n_dead; k++)
+            onnx_drop(&r->slots[node->dead[k]]);
+    }
+    return TERN_OK;
+}
+
+tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
+                          onnx_slot *out, int k)
+{
+    for (int i = 0; i < body->n_inputs && i < n; i++) {
+        onnx_slot given = onnx_hold(in[i]);
+        onnx_drop(&r->slots[body->inputs[i]]);
+        r->slots[body->inputs[i]] = given;
+    }
+    tern_status status = run_nodes(r, body);
+    for (int i = 0; status == TERN_OK && i < k && i < body->n_outputs; i++)
+        out[i] = onnx_hold(r->slots[body->outputs[i]]);
+    for (int i = 0; i < body->n_inputs; i++)
+        onnx_drop(&r->slots[body->inputs[i]]);
+    for (int i = 0; i < body->n_nodes; i++)
+        for (size_t o = 0; o < body->nodes[i].proto->n_output; o++)
+            if (body->nodes[i].out[o] >= 0)
+                onnx_drop(&r->slots[body->nodes[i].out[o]]);
+    return status;
+}
+
+/* ---- the module's call -------------------------------------------------------------------------- */
+
+static tern_status begin(onnx_running *r, tern_tensor *const *in, int n)
+{
+    onnx_graph *g = r->graph;
+    if (n != g->body.n_inputs)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_call: %s has %d inputs, but got %d", g->path,
-                         g->n_inputs, n);
+                         g->body.n_inputs, n);
     uint64_t failures = tern_failures();
     for (int v = 0; v < g->n_values; v++) {
         const onnx_value *value = &g->values[v];
         switch (value->source) {
         case ONNX_INPUT:
-            values[v] = in[value->input];
+            r->slots[v].x = in[value->input];
             break;
         case ONNX_CONSTANT:
-            values[v] = value->constant;
+            r->slots[v].x = value->constant;
             break;
         case ONNX_MEMBER:
-            values[v] = value->is_buffer ? tern_nn_buffer(module, value->path)
-                                         : tern_nn_parameter(module, value->path);
+            r->slots[v].x = value->is_buffer ? tern_nn_buffer(r->module, value->path)
+                                             : tern_nn_parameter(r->module, value->path);
             break;
         case ONNX_COMPUTED:
             break;
@@ -189,34 +214,76 @@ static tern_status begin(tern_module *module, const onnx_graph *g, tern_tensor *
     return tern_failed_since(failures);
 }
 
+/* Whether y is the module's or the caller's, and not a result of this call's alone. */
+static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor *const *out, int n)
+{
+    onnx_graph *g = r->graph;
+    bool found = false;
+    for (int j = 0; j < n; j++)
+        found = found || out[j] == y;
+    pthread_mutex_lock(&g->lock);
+    for (int v = 0; v < g->n_values && !found; v++)
+        found = (g->values[v].source == ONNX_COMPUTED ? g->kept[v].x : r->slots[v].x) == y;
+    pthread_mutex_unlock(&g->lock);
+    return found;
+}
+
+/* The results, which belong to the scope around. */
+static tern_status end(onnx_running *r, tern_tensor **out, int k)
+{
+    for (int i = 0; i < k; i++) {
+        tern_tensor *y = r->slots[r->graph->body.outputs[i]].x;
+        if (!y)
+            return tern_fail(TERN_ERR_UNSUPPORTED,
+                             "tern_nn_call: output '%.80s' of %s is a sequence",
+                             r->graph->values[r->graph->body.outputs[i]].name, r->graph->path);
+        out[i] = is_another(r, y, out, i) ? tern_clone(y) : tern_scoped(tern_keep(y));
+        if (!out[i])
+            return TERN_ERR_MEMORY;
+    }
+    return TERN_OK;
+}
+
 tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
-    const onnx_graph *g = tern_nn_data(module);
-    if (k > g->n_outputs)
+    onnx_graph *g = tern_nn_data(module);
+    if (k > g->body.n_outputs)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_call: %s has %d outputs, but got %d", g->path,
-                         g->n_outputs, k);
-    tern_tensor **values = tern_alloc(sizeof(tern_tensor *) * (size_t)(g->n_values + 1));
-    if (!values)
+                         g->body.n_outputs, k);
+    onnx_running r = {.module = module,
+                      .graph = g,
+                      .slots = tern_alloc(sizeof(onnx_slot) * (size_t)(g->n_values + 1)),
+                      .training = tern_nn_is_training(module)};
+    if (!r.slots)
         return TERN_ERR_MEMORY;
-    tern_status status = TERN_OK;
-    TERN_SCOPE {
-        status = begin(module, g, in, n, values);
-        for (int i = 0; status == TERN_OK && i < g->n_nodes; i++)
-            status = run_node(g, &g->nodes[i], values, tern_nn_is_training(module));
-        for (int i = 0; status == TERN_OK && i < k; i++) {
-            tern_tensor *y = values[g->outputs[i]];
-            /* what belongs to the module or to the caller is not the scope's to give */
-            bool own = g->values[g->outputs[i]].source == ONNX_COMPUTED;
-            for (int j = 0; own && j < i; j++)
-                own = out[j] != y;
-            for (int v = 0; own && v < g->n_values; v++)
-                own = g->values[v].source == ONNX_COMPUTED || values[v] != y;
-            out[i] = tern_escape(own ? y : tern_clone(y));
-            if (!out[i])
-                status = TERN_ERR_MEMORY;
+    tern_status status = begin(&r, in, n);
+    if (status == TERN_OK)
+        status = run_nodes(&r, &g->body);
+    if (status == TERN_OK)
+        status = end(&r, out, k);
+    for (int v = 0; v < g->n_values; v++)
+        if (g->values[v].source == ONNX_COMPUTED)
+            onnx_drop(&r.slots[v]);
+    tern_free(r.slots);
+    return status;
+}
+
+tern_status onnx_fold(onnx_graph *g, const onnx_node *node, onnx_slot *slots)
+{
+    onnx_running r = {.graph = g, .slots = slots};
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (node->in[i] >= 0)
+            slots[node->in[i]].x = g->values[node->in[i]].constant;
+    tern_status status = run_node(&r, node);
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (node->in[i] >= 0)
+            slots[node->in[i]].x = NULL;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        if (node->out[i] >= 0 && status == TERN_OK) {
+            g->values[node->out[i]].source = ONNX_CONSTANT;
+            g->values[node->out[i]].constant = slots[node->out[i]].x;
+            slots[node->out[i]].x = NULL;
         }
-    }
-    tern_free(values);
     return status;
 }
 
@@ -225,18 +292,16 @@ void onnx_free_graph(void *data)
     onnx_graph *g = data;
     if (!g)
         return;
-    for (int i = 0; i < g->n_nodes; i++) {
-        tern_free(g->nodes[i].in);
-        tern_free(g->nodes[i].out);
-    }
+    onnx_free_body(&g->body);
     for (int v = 0; v < g->n_values; v++) {
         tern_free(g->values[v].path);
         tern_release(g->values[v].constant);
+        onnx_drop(&g->kept[v]);
     }
-    tern_free(g->nodes);
     tern_free(g->values);
-    tern_free(g->outputs);
+    tern_free(g->kept);
     tern_free(g->path);
+    pthread_mutex_destroy(&g->lock);
     onnx_free_model(&g->budget, g->model);
     tern_free(g);
 }

@@ -1,0 +1,234 @@
+/* members.c -- which tensors of an ONNX file are parameters and buffers of the module. */
+#include "io/onnx/build.h"
+#include "base/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- initializers ---------------------------------------------------------------------------- */
+
+/* Whether scales and zero points of an operation say how numbers are stored: these are no parameters. */
+static bool is_quantized(const char *type)
+{
+    return strstr(type, "Quantize") || !strncmp(type, "QLinear", 7);
+}
+
+/* Whether input k of an operation is a weight by its nature. */
+static bool takes_weight(const char *type, size_t k)
+{
+    static const char *const types[] = {"Conv",
+                                        "ConvTranspose",
+                                        "Gemm",
+                                        "MatMul",
+                                        "BatchNormalization",
+                                        "LSTM",
+                                        "GRU",
+                                        "RNN",
+                                        "PRelu",
+                                        "LayerNormalization",
+                                        "Gather",
+                                        "InstanceNormalization"};
+    bool first = !strcmp(type, "Gather") || !strcmp(type, "MatMul") || !strcmp(type, "Gemm");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(types[i], type))
+            return strcmp(type, "Gather") ? k > 0 || first : k == 0;
+    return false;
+}
+
+/* What the nodes of a graph, and of graphs inside of it, make of the values that are known. */
+static void note_uses(onnx_builder *b, const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_node; i++) {
+        const Onnx__NodeProto *node = graph->node[i];
+        const onnx_operation *op =
+            node->op_type ? onnx_find_operation(node->domain, node->op_type) : NULL;
+        for (size_t k = 0; op && k < node->n_input; k++) {
+            int v = onnx_find_value(b, node->input[k]);
+            if (v < 0 || (k < 32 && (op->on_host >> k & 1)) || is_quantized(op->name))
+                continue;
+            b->uses[v] |= ONNX_IS_USED;
+            if (!strcmp(op->name, "BatchNormalization") && k >= 3)
+                b->uses[v] |= ONNX_IS_STATISTICS;
+            if (takes_weight(op->name, k))
+                b->uses[v] |= ONNX_IS_WEIGHT;
+        }
+        for (size_t k = 0; k < node->n_attribute; k++)
+            if (node->attribute[k]->g)
+                note_uses(b, node->attribute[k]->g);
+    }
+}
+
+/* The module at all but the last part of a path, made where it is not there; *last: that part. */
+static tern_module *parent_of(tern_module *root, char *path, const char **last)
+{
+    char *dot;
+    while ((dot = strchr(path, '.'))) {
+        *dot = 0;
+        tern_module *child = NULL;
+        for (int i = 0; !child && i < tern_nn_children_count(root); i++)
+            if (!strcmp(tern_nn_child_name_at(root, i), path))
+                child = tern_nn_child_at(root, i);
+        if (!child)
+            child = tern_nn_add(root, path, tern_nn_module("Module", NULL, NULL));
+        if (!child)
+            return NULL;
+        root = child;
+        path = dot + 1;
+    }
+    *last = path;
+    return root;
+}
+
+/* The path of a name: empty parts, which no module can have, become '_'. */
+static char *path_of(const char *name)
+{
+    size_t n = strlen(name);
+    char *path = tern_alloc(2 * n + 2), *at = path;
+    for (size_t i = 0; path && i <= n; i++) {
+        bool ends = name[i] == '.' || !name[i];
+        if (ends && (at == path || at[-1] == '.'))
+            *at++ = '_';
+        *at++ = name[i];
+    }
+    return path;
+}
+
+/* A path that no member has: bodies may have tensors of one name, of which the second is NAME_2 and so on. */
+static char *free_path(onnx_builder *b, int v)
+{
+    enum { DIGITS = 16 };
+    onnx_value *values = b->g->values;
+    char *path = path_of(values[v].name);
+    int first = path ? tern_keys_find(&b->paths, path) : -1;
+    if (first >= 0) {
+        const size_t room = strlen(path) + DIGITS;
+        char *numbered = tern_alloc(room);
+        do {
+            if (numbered)
+                snprintf(numbered, room, "%s_%d", path, ++values[first].n_same + 1);
+        } while (numbered && tern_keys_find(&b->paths, numbered) >= 0);
+        tern_free(path);
+        path = numbered;
+    }
+    if (path && tern_keys_add(&b->paths, path, v) != TERN_OK) {
+        tern_free(path);
+        return NULL;
+    }
+    return path;
+}
+
+static tern_status add_member(onnx_builder *b, int v, tern_tensor *x, bool is_buffer)
+{
+    onnx_value *value = &b->g->values[v];
+    const char *last = NULL;
+    tern_module *module = b->module;
+    value->path = free_path(b, v);
+    char *parts = value->path ? tern_copy_text(value->path) : NULL;
+    if (!parts)
+        return TERN_ERR_MEMORY;
+    uint64_t failures = tern_failures();
+    tern_module *parent = parent_of(module, parts, &last);
+    if (parent && is_buffer)
+        tern_nn_add_buffer(parent, last, x);
+    else if (parent)
+        tern_nn_add_parameter(parent, last, x);
+    tern_free(parts);
+    value->source = ONNX_MEMBER;
+    value->is_buffer = is_buffer;
+    return tern_failed_since(failures);
+}
+
+/* A value that a file gives: a member where it is of reals and computed with, else constant. */
+static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *proto,
+                             bool computed)
+{
+    onnx_value *value = &b->g->values[v];
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        uint64_t failures = tern_failures();
+        tern_tensor *x = onnx_tensor(proto, b->g->path);
+        if (!x)
+            status = tern_failed_since(failures);
+        else if (tern_dtype_is_floating_point(tern_dtype_of(x)) && computed)
+            status = add_member(b, v, x, (b->uses[v] & ONNX_IS_STATISTICS) != 0);
+        else
+            value->constant = tern_keep(x);
+    }
+    return status;
+}
+
+static tern_status add_initializers(onnx_builder *b, const Onnx__GraphProto *graph, int first)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const int v = first + (int)i;
+        TERN_TRY(add_value(b, v, graph->initializer[i], b->uses[v] & ONNX_IS_USED));
+        onnx_free_bytes(&b->g->budget, &graph->initializer[i]->raw_data);
+        b->has_weights = b->has_weights || b->g->values[v].source == ONNX_MEMBER;
+    }
+    return TERN_OK;
+}
+
+/* ---- weights in Constant nodes, as some exporters write them ----------------------------------- */
+
+/* tern's own exporter writes so what is no parameter. */
+Onnx__TensorProto *onnx_weight_in(const onnx_graph *g, const Onnx__NodeProto *p)
+{
+    const char *producer = g->model->producer_name;
+    if (!p->op_type || strcmp(p->op_type, "Constant") || p->n_attribute != 1 || p->n_output != 1 ||
+        !p->output[0] || !*p->output[0] || (producer && !strcmp(producer, "tern")))
+        return NULL;
+    const Onnx__AttributeProto *a = p->attribute[0];
+    Onnx__TensorProto *t = a->name && !strcmp(a->name, "value") ? a->t : NULL;
+    bool several = false, none = false;
+    for (size_t i = 0; t && i < t->n_dims; i++) {
+        several = several || t->dims[i] > 1;
+        none = none || t->dims[i] < 1;
+    }
+    const int type = t ? t->data_type : 0;
+    const bool real = type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
+                      type == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
+    return real && several && !none ? t : NULL;
+}
+
+/* Whether an initializer of a graph, or of graphs inside of it, is of reals and more than one. */
+static bool has_weights(const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (graph->initializer[i]->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT &&
+            graph->initializer[i]->n_dims > 0)
+            return true;
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_attribute; k++)
+            if (graph->node[i]->attribute[k]->g && has_weights(graph->node[i]->attribute[k]->g))
+                return true;
+    return false;
+}
+
+/* Constants that are weights become parameters: all that are computed with where no initializer is a parameter, else those
+ * that are a weight of an operation by its nature. */
+static tern_status add_constants(onnx_builder *b, const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_node; i++) {
+        Onnx__TensorProto *t = onnx_weight_in(b->g, graph->node[i]);
+        const int v = t ? onnx_find_value(b, graph->node[i]->output[0]) : -1;
+        if (v < 0)
+            continue;
+        const bool computed = (b->uses[v] & ONNX_IS_USED) &&
+                              (!b->has_weights || (b->uses[v] & ONNX_IS_WEIGHT));
+        TERN_TRY(add_value(b, v, t, computed));
+        onnx_free_bytes(&b->g->budget, &t->raw_data);
+    }
+    return TERN_OK;
+}
+
+tern_status onnx_add_members(onnx_builder *b, const Onnx__GraphProto *proto, int first)
+{
+    note_uses(b, proto);
+    TERN_TRY(add_initializers(b, proto, first));
+    for (size_t i = 0; b->body == &b->g->body && !b->has_weights && i < proto->n_node; i++)
+        for (size_t k = 0; k < proto->node[i]->n_attribute; k++)
+            b->has_weights = b->has_weights || (proto->node[i]->attribute[k]->g &&
+                                                has_weights(proto->node[i]->attribute[k]->g));
+    return add_constants(b, proto);
+}
