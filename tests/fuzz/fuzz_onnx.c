@@ -1,7 +1,7 @@
 /* fuzz_onnx.c -- ONNX models of any bytes: an error, or a module that computes or refuses, and nothing else.
  *
- * An input is a model, or the number of inputs that it is given (1 to 4), each of them as type (0 float32, 1 int64),
- * dims and sizes, a byte each, and the model behind. A model alone begins with 8, its version, and is given float32
+ * An input is a model, or the number of inputs that it is given (1 to 4), each of them as type (0 float32, 1 int64, 2 bool,
+ * 3 uint8), dims and sizes, a byte each, and the model behind. A model alone begins with 8, its version, and is given float32
  * tensors of (3, 4, 5), one to three. */
 #define _GNU_SOURCE /* memfd_create */
 #include "bytes.h"
@@ -28,12 +28,13 @@ static size_t read_inputs(const uint8_t *bytes, size_t size, tern_tensor *in[INP
         return 0;
     for (; *n < bytes[0] && at + 2 + DIMS < size; ++*n) {
         tern_shape shape = {.ndim = bytes[at + 1] % (DIMS + 1)};
-        bool whole = bytes[at] & 1;
+        static const tern_dtype dtypes[] = {TERN_F32, TERN_I64, TERN_BOOL, TERN_U8};
+        tern_dtype dtype = dtypes[bytes[at] % 4];
         at += 2;
         for (int d = 0; d < shape.ndim; d++)
             shape.dims[d] = bytes[at++] % (SIZE + 1);
-        in[*n] = whole ? tern_ones(shape, TERN_I64, "cpu")
-                       : tern_full(shape, TERN_SCALAR(0.5), TERN_F32, "cpu");
+        in[*n] = dtype == TERN_F32 ? tern_full(shape, TERN_SCALAR(0.5), TERN_F32, "cpu")
+                                   : tern_ones(shape, dtype, "cpu");
     }
     return at;
 }
@@ -67,6 +68,7 @@ static void load_and_call(const char *path, tern_tensor **in, int n)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char path[64];
+    setenv("TERN_ONNX_LOOP_LIMIT", "100", 0); /* which is read once */
     int64_t live = tern_live_tensors();
     TERN_SCOPE {
         tern_tensor *in[INPUTS];

@@ -34,7 +34,8 @@ static int stop(const char *what)
 static void measure(tern_module *m, tern_tensor *const *in, int n, int k, int calls)
 {
     double *times = calloc((size_t)calls, sizeof *times);
-    for (int i = 0; times && i < calls; i++) TERN_SCOPE {
+    for (int i = 0; times && i < calls; i++)
+        TERN_SCOPE {
             tern_tensor *out[MOST] = {NULL};
             const double start = now();
             tern_nn_call(m, in, n, out, k);

@@ -155,7 +155,7 @@ def main():
     counts = {"same": 0, "differs": 0, "refused": 0, "not run by onnxruntime": 0}
     cases = dict(counts)
     for package, name, path in models(o.folder):
-        if o.only not in package + "/" + name:
+        if o.only not in package + "/" + name or (not o.all and is_case(name)):
             continue
         count = cases if is_case(name) else counts
         label = "%s %s" % (package, os.path.basename(os.path.dirname(name)) if is_case(name) else os.path.basename(name))

@@ -13,14 +13,18 @@ TERN_API bool tern_onnx_is_available(void);
 
 /* A module that computes the graph in a file, on the cpu until it is moved; freed with tern_nn_free.
  * Initializers of floating point are parameters under their names, in which dots make children;
- * running means and variances are buffers, all else is constant. tern_nn_forward and tern_nn_call run
+ * running means and variances are buffers, all else is constant; so too in the graphs of If, Loop and
+ * Scan, where the second of a name is NAME_2. tern_nn_forward and tern_nn_call run
  * the nodes in their order, with gradients; Dropout and BatchNormalization follow tern_nn_train and
  * tern_nn_eval (exports are often of evaluation, in which other tools have folded batch norms into
  * convolutions). Sizes are computed by the host and wait for no device.
  *
- * Operator sets 7 to 28 of the default domain; weights in the file or in one beside it. Errors:
+ * Operator sets 7 to 28 of the default domain; weights in the file or in one beside it. What depends on constants alone is
+ * computed once. Conditions of If and Loop are read by the host, which waits for the device if they are there; of an If whose
+ * condition is constant the other branch is not read. The loops of one call make 1048576 turns at most, or as many as the
+ * variable TERN_ONNX_LOOP_LIMIT says. Errors:
  * TERN_ERR_IO for what is no valid model, TERN_ERR_DTYPE for elements that tern does not compute with,
- * TERN_ERR_UNSUPPORTED, with node, operation and operator set, for control flow and what tern has not. */
+ * TERN_ERR_UNSUPPORTED, with node, operation and operator set, for what tern has not, and for loops that don't end. */
 TERN_API tern_module *tern_onnx_load(const char *path);
 
 typedef struct tern_onnx_export_options {

@@ -37,8 +37,7 @@ static int define(onnx_builder *b, const char *name, onnx_source source)
     while (b->table[i % b->size])
         i++;
     b->table[i % b->size] = b->g->n_values + 1;
-    b->g->values[b->g->n_values] =
-        (onnx_value){.name = name, .source = source, .body = b->body};
+    b->g->values[b->g->n_values] = (onnx_value){.name = name, .source = source, .body = b->body};
     return b->g->n_values++;
 }
 
@@ -76,11 +75,10 @@ static size_t count_values(const Onnx__GraphProto *graph)
 static bool is_small(const char *type)
 {
     static const char *const types[] = {
-        "Abs",     "Add",   "And",       "Cast",      "Ceil",    "Concat",   "Constant",
-        "Div",     "Equal", "Floor",     "Gather",    "Greater", "Identity", "Less",
-        "Max",     "Min",   "Mul",       "Neg",       "Not",     "Or",       "ReduceMax",
-        "Reshape", "Shape", "ReduceMin", "ReduceSum", "Size",    "Slice",    "Squeeze",
-        "Sub",     "Where", "Unsqueeze", "Xor"};
+        "Abs",       "Add",   "And",    "Cast",    "Ceil",      "Concat",  "Constant",  "Div",
+        "Equal",     "Floor", "Gather", "Greater", "Identity",  "Less",    "Max",       "Min",
+        "Mul",       "Neg",   "Not",    "Or",      "ReduceMax", "Reshape", "Shape",     "ReduceMin",
+        "ReduceSum", "Size",  "Slice",  "Squeeze", "Sub",       "Where",   "Unsqueeze", "Xor"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(types[i], type))
             return true;

@@ -12,12 +12,12 @@ typedef struct onnx_builder {
     tern_module *module;
     int *table; /* of `size`: a value and one more, 0 where none is */
     size_t size;
-    onnx_body *body; /* that is being built */
-    int first;       /* its first value: names before are those of bodies around it */
-    int *last;       /* of each value the node that reads it last */
-    uint8_t *uses;   /* of each value */
+    onnx_body *body;  /* that is being built */
+    int first;        /* its first value: names before are those of bodies around it */
+    int *last;        /* of each value the node that reads it last */
+    uint8_t *uses;    /* of each value */
     onnx_slot *slots; /* of each value, empty between nodes */
-    tern_keys paths; /* of members: which value */
+    tern_keys paths;  /* of members: which value */
     bool has_weights; /* some initializer is a parameter */
 } onnx_builder;
 

@@ -75,7 +75,7 @@ enum { MOST_TURNS = 1 << 20 }; /* of all loops of a call */
 typedef struct turns {
     onnx_call *call;
     const onnx_body *body;
-    int n_own;     /* inputs and outputs of the body before those: Loop's number and condition; condition */
+    int n_own; /* inputs and outputs of the body before those: Loop's number and condition; condition */
     int n_carried; /* values that go from turn to turn */
     int n_scanned; /* inputs of a Scan that change from turn to turn, behind the carried ones */
     int n_rows;    /* results of a turn that are gathered, behind the carried ones */
@@ -307,8 +307,8 @@ static tern_status scan_all(scan *s, tern_tensor *const *first, tern_tensor **ou
         t->in[i].x = NULL;
     }
     for (int i = 0; status == TERN_OK && i < t->n_rows; i++)
-        out[t->n_carried + i] = t->n ? stack_rows(t, i, s->axis_out[i], s->back_out[i])
-                                     : no_rows(t, t->n_carried + i);
+        out[t->n_carried + i] =
+            t->n ? stack_rows(t, i, s->axis_out[i], s->back_out[i]) : no_rows(t, t->n_carried + i);
     end(t, n_out);
     t->in = t->out = NULL;
     t->rows = NULL;
@@ -377,8 +377,8 @@ tern_status onnx_scan(onnx_call *c)
     for (int i = 0; i < n; i++) {
         tern_tensor *x = onnx_in(c, i);
         const int k = i - s.t.n_carried;
-        if (!x || (k >= 0 && (tern_dim(x) < 1 || s.axis_in[k] >= tern_dim(x) ||
-                              s.axis_in[k] < -tern_dim(x))))
+        if (!x || (k >= 0 &&
+                   (tern_dim(x) < 1 || s.axis_in[k] >= tern_dim(x) || s.axis_in[k] < -tern_dim(x))))
             return onnx_fail(c, TERN_ERR_SHAPE, "input %d has no such dim", i);
         if (k >= 0)
             s.x[k] = x;

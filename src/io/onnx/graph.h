@@ -93,7 +93,8 @@ struct onnx_graph {
     onnx_value *values; /* of all bodies */
     int n_values;
     onnx_body body;
-    onnx_slot *kept; /* one for each value: results of nodes of constants alone, once they were computed */
+    onnx_slot *
+        kept; /* one for each value: results of nodes of constants alone, once they were computed */
     pthread_mutex_t lock; /* of kept */
 };
 

@@ -138,8 +138,7 @@ static tern_status add_member(onnx_builder *b, int v, tern_tensor *x, bool is_bu
 }
 
 /* A value that a file gives: a member where it is of reals and computed with, else constant. */
-static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *proto,
-                             bool computed)
+static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *proto, bool computed)
 {
     onnx_value *value = &b->g->values[v];
     tern_status status = TERN_OK;
@@ -214,8 +213,8 @@ static tern_status add_constants(onnx_builder *b, const Onnx__GraphProto *graph)
         const int v = t ? onnx_find_value(b, graph->node[i]->output[0]) : -1;
         if (v < 0)
             continue;
-        const bool computed = (b->uses[v] & ONNX_IS_USED) &&
-                              (!b->has_weights || (b->uses[v] & ONNX_IS_WEIGHT));
+        const bool computed =
+            (b->uses[v] & ONNX_IS_USED) && (!b->has_weights || (b->uses[v] & ONNX_IS_WEIGHT));
         TERN_TRY(add_value(b, v, t, computed));
         onnx_free_bytes(&b->g->budget, &t->raw_data);
     }

@@ -102,8 +102,8 @@ tern_status onnx_dequantize(onnx_call *c)
     tern_tensor *x = onnx_in(c, 0), *scale = onnx_in(c, 1);
     if (!x || !scale)
         return onnx_fail(c, TERN_ERR_ARGUMENT, "lacks its input or its scale");
-    return onnx_give(c, dequantized(c, x, scale, onnx_in(c, 2),
-                                    onnx_axis(onnx_int(c, "axis", 1), tern_dim(x))));
+    return onnx_give(
+        c, dequantized(c, x, scale, onnx_in(c, 2), onnx_axis(onnx_int(c, "axis", 1), tern_dim(x))));
 }
 
 /* uint8 of x, whose zero is one of them: *scale and *zero (reals) from the least and the greatest of x. */
@@ -192,8 +192,8 @@ static tern_tensor *integer_matmul(const onnx_call *c, tern_tensor *a, tern_tens
 
 tern_status onnx_matmul_integer(onnx_call *c)
 {
-    return onnx_give(c, integer_matmul(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 1),
-                                       onnx_in(c, 3)));
+    return onnx_give(c,
+                     integer_matmul(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 1), onnx_in(c, 3)));
 }
 
 static tern_tensor *integer_conv(onnx_call *c, tern_tensor *q, tern_tensor *zero,
@@ -231,8 +231,8 @@ static tern_tensor *requantized(const onnx_call *c, tern_tensor *sum, tern_tenso
     if (!sum || !a_scale || !b_scale || !scale || !zero)
         return sum ? onnx_fail(c, TERN_ERR_ARGUMENT, "lacks a scale or a zero point"), NULL : NULL;
     const int rows = tern_dim(sum) - 2;
-    tern_tensor *factor = tern_mul(along(c, a_scale, sum, rows, TERN_F32),
-                                   along(c, b_scale, sum, b_axis, TERN_F32));
+    tern_tensor *factor =
+        tern_mul(along(c, a_scale, sum, rows, TERN_F32), along(c, b_scale, sum, b_axis, TERN_F32));
     factor = tern_div(factor, along(c, scale, sum, rows, TERN_F32));
     tern_tensor *y = tern_mul(tern_to_dtype(sum, TERN_F32), factor);
     return y ? saturated(c, y, along(c, zero, sum, rows, TERN_F32), tern_dtype_of(zero)) : NULL;
@@ -256,8 +256,8 @@ tern_status onnx_qlinear_conv(onnx_call *c)
             channels.dims[d] = d == 1 ? tern_numel(bias) : 1;
         sum = tern_add(sum, tern_reshape(bias, channels));
     }
-    return onnx_give(c, requantized(c, sum, onnx_in(c, 1), onnx_in(c, 4), 1, onnx_in(c, 6),
-                                    onnx_in(c, 7)));
+    return onnx_give(
+        c, requantized(c, sum, onnx_in(c, 1), onnx_in(c, 4), 1, onnx_in(c, 6), onnx_in(c, 7)));
 }
 
 /* ---- onnxruntime's LSTM of quantized weights -------------------------------------------------------- */
@@ -300,8 +300,8 @@ static cell direction(const onnx_call *call, tern_tensor *x, int d, bool backwar
     tern_tensor *bias = b ? tern_select(b, 0, d) : NULL;
     tern_tensor *inputs = tern_matmul(rounded(call, x), weights[0]);
     if (bias)
-        inputs = tern_add(inputs, tern_add(tern_narrow(bias, 0, 0, 4 * n),
-                                           tern_narrow(bias, 0, 4 * n, 4 * n)));
+        inputs = tern_add(
+            inputs, tern_add(tern_narrow(bias, 0, 0, 4 * n), tern_narrow(bias, 0, 4 * n, 4 * n)));
     const tern_shape state = TERN_SHAPE(batch, n);
     tern_tensor *h0 = onnx_in(call, 5), *c0 = onnx_in(call, 6);
     cell at = {h0 ? tern_select(h0, 0, d) : tern_new_zeros(x, state),
@@ -309,8 +309,8 @@ static cell direction(const onnx_call *call, tern_tensor *x, int d, bool backwar
     *all = NULL;
     for (int64_t i = 0; i < steps && at.h; i++) {
         const int64_t t = backwards ? steps - 1 - i : i;
-        tern_tensor *gates = tern_add(tern_select(inputs, 0, t),
-                                      tern_matmul(rounded(call, at.h), weights[1]));
+        tern_tensor *gates =
+            tern_add(tern_select(inputs, 0, t), tern_matmul(rounded(call, at.h), weights[1]));
         at = step(gates, at.c, n);
         tern_tensor *row = tern_unsqueeze(at.h, 0);
         *all = !*all       ? row

@@ -136,7 +136,8 @@ static tern_status run_constant(onnx_running *r, const onnx_node *node)
     bool there = true;
     pthread_mutex_lock(&g->lock);
     for (int i = 0; i < n; i++)
-        there = there && (node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list);
+        there =
+            there && (node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list);
     for (int i = 0; there && i < n; i++)
         if (node->out[i] >= 0) {
             onnx_drop(&r->slots[node->out[i]]);

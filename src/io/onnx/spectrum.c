@@ -113,7 +113,8 @@ static tern_status window(onnx_call *c, double a, double b, double last)
     tern_tensor *at = tern_arange_scalar(TERN_SCALAR(0.0), TERN_SCALAR((double)size),
                                          TERN_SCALAR(1.0), TERN_F64, "cpu");
     at = tern_mul_scalar(at, TERN_SCALAR(2 * acos(-1) / (n > 0 ? n : 1)));
-    tern_tensor *y = tern_rsub_scalar(tern_mul_scalar(tern_cos(at), TERN_SCALAR(b)), TERN_SCALAR(a));
+    tern_tensor *y =
+        tern_rsub_scalar(tern_mul_scalar(tern_cos(at), TERN_SCALAR(b)), TERN_SCALAR(a));
     if (last != 0) {
         at = tern_mul_scalar(at, TERN_SCALAR(2.0));
         y = tern_add(y, tern_mul_scalar(tern_cos(at), TERN_SCALAR(last)));
