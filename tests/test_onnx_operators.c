@@ -127,9 +127,10 @@ static void loops_end_where_the_limit_is(void **state)
             if (turns[i] <= 1000)
                 assert_values(y, 1, 1);
             else
-                assert_error(TERN_ERR_UNSUPPORTED, "node 'round' (Loop, opset 17): the loops of one "
-                                                   "call have made 1000 turns, the limit "
-                                                   "(TERN_ONNX_LOOP_LIMIT");
+                assert_error(TERN_ERR_UNSUPPORTED,
+                             "node 'round' (Loop, opset 17): the loops of one "
+                             "call have made 1000 turns, the limit "
+                             "(TERN_ONNX_LOOP_LIMIT");
         }
         tern_nn_free(m);
         assert_int_equal(tern_live_tensors(), live);

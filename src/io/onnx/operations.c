@@ -26,12 +26,6 @@ static tern_tensor *divide(tern_tensor *x, tern_tensor *y)
     return is_real(x) ? tern_div(x, y) : tern_trunc_divide(x, y);
 }
 
-/* The exponent may be of another type; the result is of the base's. */
-static tern_tensor *power(tern_tensor *x, tern_tensor *y)
-{
-    return tern_to_dtype(tern_pow(x, y), tern_dtype_of(x));
-}
-
 static const onnx_operation operations[] = {
 #define UNARY(NAME, function)        {.name = #NAME, .unary = function},
 #define BINARY(NAME, function)       {.name = #NAME, .binary = function},
@@ -154,6 +148,20 @@ tern_status onnx_maximum(onnx_call *c)
 tern_status onnx_minimum(onnx_call *c)
 {
     return fold(c, smallest, false);
+}
+
+/* The exponent may be of another type; the result is of the base's. By a constant number it is a power of that number, of
+ * which squares and roots are cheaper. */
+tern_status onnx_power(onnx_call *c)
+{
+    tern_tensor *x = onnx_in(c, 0), *y = onnx_in(c, 1);
+    if (!x || !y)
+        return onnx_fail(c, TERN_ERR_ARGUMENT, "lacks an input");
+    const onnx_value *exponent = &c->running->graph->values[c->node->in[1]];
+    if (exponent->source == ONNX_CONSTANT && tern_numel(exponent->constant) == 1 && is_real(x) &&
+        tern_dim(y) <= tern_dim(x))
+        return onnx_give(c, tern_pow_scalar(x, TERN_SCALAR(tern_item(exponent->constant))));
+    return onnx_give(c, tern_to_dtype(tern_pow(x, y), tern_dtype_of(x)));
 }
 
 tern_status onnx_where(onnx_call *c)

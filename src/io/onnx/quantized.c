@@ -160,11 +160,11 @@ static tern_tensor *centred(const onnx_call *c, tern_tensor *q, tern_tensor *zer
     return zero ? tern_sub(x, along(c, zero, q, axis, real)) : x;
 }
 
-/* The two parts of w: multiples of 16 divided by it, and what is left. */
+/* The two parts of w: how many times 16 it is, rounded down, and what is left. */
 static void part(tern_tensor *w, tern_tensor *parts[2])
 {
-    parts[1] = tern_remainder_scalar(w, TERN_SCALAR(16.0));
-    parts[0] = tern_mul_scalar(tern_sub(w, parts[1]), TERN_SCALAR(0.0625));
+    parts[0] = tern_floor(tern_mul_scalar(w, TERN_SCALAR(0.0625)));
+    parts[1] = tern_sub(w, tern_mul_scalar(parts[0], TERN_SCALAR(16.0)));
 }
 
 /* 16 high + low, as int32. */
