@@ -431,8 +431,8 @@ KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, sh
 
 /* x = 0 but for y at its places; those that occur twice take the last, or with add the sum. ins, outs:
  * elements of a plane. */
-KERNEL8(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, planes),
-        (ARG, i64, ins), (ARG, i64, outs), (ARG, i32, add), (OUT, i64, fault))
+KERNEL9(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, planes),
+        (ARG, i64, ins), (ARG, i64, outs), (ARG, i32, add), (OUT, i64, fault), (ARG, i32, code))
 {
     BASE(xs);
     BASE(ys);
@@ -447,7 +447,7 @@ KERNEL8(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, 
             i64 i = places[p * (idx)outs + q];
             REAL v = LD(ys, p * (idx)outs + q);
             if (i < 0 || i >= ins)
-                FAULT(fault, 30, i, ins);
+                FAULT(fault, code, i, ins);
             else
                 ST(x, (idx)i, add != 0 ? LD(x, (idx)i) + v : v);
         }

@@ -112,12 +112,14 @@ void tern_autocast_block_leave(tern_autocast_block *block)
 
 tern_dtype tern_get_autocast_dtype(const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     device = device ? tern_device_canonical(device) : tern_default_device();
     return device ? tern_casts_dtype_on(device) : TERN_DTYPE_DEFAULT;
 }
 
 bool tern_is_autocast_enabled(const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_get_autocast_dtype(device) != TERN_DTYPE_DEFAULT;
 }
 

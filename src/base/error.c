@@ -124,15 +124,18 @@ static size_t name_length(const char *message)
     return strncmp(message, "tern_", 5) == 0 && message[length] == ':' ? length : 0;
 }
 
-/* The function that the program called in place of the one that failed in it. */
+/* The function that the program called in place of the one that failed in it, or before a message that
+ * names nobody. */
 static void name_called(char message[TERN_MESSAGE_BYTES])
 {
+    const char *const called = tern_thread.called;
     size_t before = name_length(message), all = strlen(message);
-    size_t length = tern_thread.called ? strlen(tern_thread.called) : 0;
-    if (before == 0 || length == 0 || all - before + length >= TERN_MESSAGE_BYTES)
+    size_t length = called ? strlen(called) : 0, colon = before == 0 ? 2 : 0;
+    if (length == 0 || all - before + length + colon >= TERN_MESSAGE_BYTES)
         return;
-    memmove(message + length, message + before, all - before + 1);
-    memcpy(message, tern_thread.called, length);
+    memmove(message + length + colon, message + before, all - before + 1);
+    memcpy(message, called, length);
+    memcpy(message + length, ": ", colon);
 }
 
 /* "add_" of "tern_add_: ..."; what runs, where the message does not say. */

@@ -43,8 +43,9 @@ TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const cha
 /* At the beginning of a public function that is made of others: errors in the rest of it name
  * it, and not the functions that it calls. Of several the outermost is named. Functions of one
  * operation do not need it (tern_call_name). */
-#define TERN_NAMED_IN_ERRORS                                                                       \
-    const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_enter(__func__)
+#define TERN_NAMED_IN_ERRORS TERN_NAMED_AS(__func__)
+#define TERN_NAMED_AS(function)                                                                    \
+    const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_enter(function)
 /* Errors in the rest of the block name the function that fails: around code of the program's,
  * and for mistakes of others. */
 #define TERN_UNNAMED_IN_ERRORS                                                                     \

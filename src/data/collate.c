@@ -156,6 +156,7 @@ void tern_stack_up_drop(tern_stack_up *s)
 tern_status tern_data_default_collate(tern_tensor *const *items, int64_t n, int count,
                                       tern_tensor **batch, void *user)
 {
+    TERN_NAMED_IN_ERRORS;
     (void)user;
     const char *function = "tern_data_default_collate";
     if (!items || !batch)

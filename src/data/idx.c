@@ -141,6 +141,7 @@ static tern_dataset *named(const char *name, tern_tensor *images, tern_tensor *l
 
 tern_dataset *tern_datasets_idx(const char *images, const char *labels)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_SCOPE_HERE;
     tern_tensor *x = tern_read_idx(images), *y = NULL;
     if (!x || (labels && !(y = tern_read_idx(labels))))

@@ -23,11 +23,13 @@ bool tern_image_given(const tern_tensor *x, bool any, const char *function)
 
 tern_tensor *tern_image_real(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_image_is_real(x) ? x : tern_to_dtype(x, TERN_F32);
 }
 
 tern_tensor *tern_image_like(tern_tensor *y, const tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return y ? tern_to_dtype(tern_clamp(y, 0, tern_image_bound(x)), tern_dtype_of(x)) : NULL;
 }
 
@@ -81,6 +83,7 @@ static tern_tensor *whole_grey(tern_tensor *x)
 
 tern_tensor *tern_image_adjust_brightness(tern_tensor *x, double factor)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, false, "tern_image_adjust_brightness"))
         return NULL;
     return tern_image_like(tern_mul_scalar(tern_image_real(x), TERN_SCALAR(factor)), x);
@@ -88,6 +91,7 @@ tern_tensor *tern_image_adjust_brightness(tern_tensor *x, double factor)
 
 tern_tensor *tern_image_adjust_contrast(tern_tensor *x, double factor)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, false, "tern_image_adjust_contrast"))
         return NULL;
     return blend(x, tern_mean_dim(whole_grey(x), TERN_DIMS(-3, -2, -1), true), factor);
@@ -95,6 +99,7 @@ tern_tensor *tern_image_adjust_contrast(tern_tensor *x, double factor)
 
 tern_tensor *tern_image_adjust_saturation(tern_tensor *x, double factor)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, false, "tern_image_adjust_saturation"))
         return NULL;
     return tern_size(x, -3) == 1 ? x : blend(x, whole_grey(x), factor);
@@ -102,6 +107,7 @@ tern_tensor *tern_image_adjust_saturation(tern_tensor *x, double factor)
 
 tern_tensor *tern_image_rgb_to_grayscale(tern_tensor *x, int channels)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_rgb_to_grayscale";
     if (!tern_image_given(x, false, function))
         return NULL;
@@ -168,6 +174,7 @@ static tern_tensor *from_hsv(const planes *hsv)
 
 tern_tensor *tern_image_adjust_hue(tern_tensor *x, double factor)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_adjust_hue";
     if (!tern_image_given(x, false, function))
         return NULL;
@@ -192,6 +199,7 @@ tern_tensor *tern_image_adjust_hue(tern_tensor *x, double factor)
 
 tern_tensor *tern_image_invert(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, true, "tern_image_invert"))
         return NULL;
     return tern_image_is_real(x) ? tern_add_scalar(tern_neg(x), TERN_SCALAR(1.0))
@@ -200,6 +208,7 @@ tern_tensor *tern_image_invert(tern_tensor *x)
 
 tern_tensor *tern_image_solarize(tern_tensor *x, double threshold)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_solarize";
     if (!tern_image_given(x, true, function))
         return NULL;
@@ -213,6 +222,7 @@ tern_tensor *tern_image_solarize(tern_tensor *x, double threshold)
 
 tern_tensor *tern_image_posterize(tern_tensor *x, int bits)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_posterize";
     if (!tern_image_given(x, true, function))
         return NULL;
@@ -230,6 +240,7 @@ tern_tensor *tern_image_posterize(tern_tensor *x, int bits)
 
 tern_tensor *tern_image_autocontrast(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, false, "tern_image_autocontrast"))
         return NULL;
     tern_tensor *real = tern_image_real(x);
@@ -264,6 +275,7 @@ static void flatten(uint8_t *plane, int64_t n)
 
 tern_tensor *tern_image_equalize(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, false, "tern_image_equalize"))
         return NULL;
     bool real = tern_image_is_real(x);

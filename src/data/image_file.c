@@ -278,6 +278,7 @@ static tern_tensor *decode_png(const unsigned char *bytes, size_t n, const tern_
 
 tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_image_options o = tern_read_image(options);
     const unsigned char *at = bytes;
     if (!bytes)
@@ -292,6 +293,7 @@ tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_opt
 
 tern_tensor *tern_image_read(const char *path, const tern_image_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_data_file file;
     tern_tensor *x = NULL;
     char message[1024];

@@ -24,6 +24,7 @@ static tern_tensor *from_batch(tern_tensor *y, const tern_tensor *x)
 tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t height,
                              int64_t width)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_crop";
     if (!tern_image_given(x, true, function))
         return NULL;
@@ -42,6 +43,7 @@ tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t 
 
 tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t width)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, true, "tern_image_center_crop"))
         return NULL;
     int64_t h = tern_size(x, -2), w = tern_size(x, -1);
@@ -53,6 +55,7 @@ tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t widt
 
 tern_tensor *tern_image_resize(tern_tensor *x, int64_t height, int64_t width)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, true, "tern_image_resize"))
         return NULL;
     if (tern_size(x, -2) == height && tern_size(x, -1) == width)
@@ -86,6 +89,7 @@ enum { LARGEST_KERNEL = 1025 };
 
 tern_tensor *tern_image_gaussian_blur(tern_tensor *x, int size, double sigma)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_gaussian_blur";
     if (!tern_image_given(x, true, function))
         return NULL;
@@ -111,6 +115,7 @@ tern_tensor *tern_image_gaussian_blur(tern_tensor *x, int size, double sigma)
 
 tern_tensor *tern_image_adjust_sharpness(tern_tensor *x, double factor)
 {
+    TERN_NAMED_IN_ERRORS;
     static const double kernel[] = {1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13, 5.0 / 13,
                                     1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13};
     const char *function = "tern_image_adjust_sharpness";
@@ -181,6 +186,7 @@ static tern_tensor *sampled(tern_tensor *x, tern_tensor *grid)
 tern_tensor *tern_image_affine(tern_tensor *x, double angle, const double *translate, double scale,
                                const double *shear, const double *center, double fill)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_image_affine";
     static const double none[2];
     if (!tern_image_given(x, true, function))

@@ -30,12 +30,14 @@ static tern_transform *flip_of(const tern_transform_kind *kind, double p, int di
 
 tern_transform *tern_transforms_random_horizontal_flip(double p)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_transform_kind kind = {"RandomHorizontalFlip", flip_apply, NULL, false};
     return flip_of(&kind, p, -1);
 }
 
 tern_transform *tern_transforms_random_vertical_flip(double p)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_transform_kind kind = {"RandomVerticalFlip", flip_apply, NULL, false};
     return flip_of(&kind, p, -2);
 }

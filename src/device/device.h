@@ -176,9 +176,15 @@ enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
 #include "device/faults.def"
 #undef X
+    TERN_FAULT_DIMENSION = 26
 };
-/* The fault of an index along dim, which the message names. */
+/* The fault of an index along dim, which the message names; that of an operation in place. */
 #define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
+#define TERN_FAULT_IN_PLACE   (1 << 12)
+/* What a kernel writes in the first word: the fault, and which function launches the kernel, as whoever
+ * waits may be another one. For kernels that take the number in a struct: the number alone. */
+int tern_fault_named(int fault);
+#define tern_arg_fault(fault) tern_arg_i32(tern_fault_named(fault))
 /* The device's fault words {code, first number, second number} (three i64) as an argument that
  * the kernel may write; marks them as in use, so that the next synchronisation looks. */
 tern_status tern_fault_arg(tern_place *place, tern_arg *arg);

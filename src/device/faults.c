@@ -2,6 +2,8 @@
  * become. */
 #include "device/capture.h"
 #include "device/registry.h"
+#include <stdio.h>
+#include <string.h>
 
 static tern_status make_words(tern_place *place)
 {
@@ -31,16 +33,49 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
     return TERN_OK;
 }
 
+/* ---- who launched ------------------------------------------------------------------------- */
+
+enum { MOST_NAMES = 512, NAME_SHIFT = 13 };
+/* Of functions ("tern_mm") and operations ("gather"), each once: those that launched such a kernel. */
+static _Atomic(const char *) launchers[MOST_NAMES];
+
+int tern_fault_named(int fault)
+{
+    const char *name = tern_thread.called ? tern_thread.called : tern_thread.mode.op;
+    for (int i = 0; name && fault && i < MOST_NAMES; i++) {
+        const char *there = NULL;
+        if (atomic_load_explicit(&launchers[i], memory_order_relaxed) == name ||
+            atomic_compare_exchange_strong(&launchers[i], &there, name) || there == name)
+            return fault | (i + 1) << NAME_SHIFT;
+    }
+    return fault;
+}
+
+/* "tern_gather_: ", or nothing where it is not known. */
+static void launcher_of(int64_t word, char text[TERN_NAME_BYTES])
+{
+    const int64_t i = word >> NAME_SHIFT;
+    const char *name = i > 0 && i <= MOST_NAMES ? atomic_load(&launchers[i - 1]) : NULL;
+    const bool whole = name && strncmp(name, "tern_", 5) == 0;
+    text[0] = '\0';
+    if (name)
+        snprintf(text, TERN_NAME_BYTES, "%s%s%s: ", whole ? "" : "tern_", name,
+                 !whole && word & TERN_FAULT_IN_PLACE ? "_" : "");
+}
+
 static tern_status fail(const tern_place *place, const int64_t words[3])
 {
-    if ((words[0] & 255) == TERN_FAULT_DIMENSION)
+    char by[TERN_NAME_BYTES];
+    launcher_of(words[0], by);
+    switch (words[0] & 255) {
+    case TERN_FAULT_DIMENSION:
         return tern_fail(TERN_ERR_ARGUMENT,
-                         "index %lld is out of bounds for dimension %lld with size %lld",
-                         (long long)words[1], (long long)(words[0] >> 8), (long long)words[2]);
-    switch (words[0]) {
+                         "%sindex %lld is out of bounds for dimension %lld with size %lld", by,
+                         (long long)words[1], (long long)(words[0] >> 8 & 15), (long long)words[2]);
 #define X(NAME, CODE, FORMAT)                                                                      \
     case CODE:                                                                                     \
-        return tern_fail(TERN_ERR_ARGUMENT, FORMAT, (long long)words[1], (long long)words[2]);
+        return tern_fail(TERN_ERR_ARGUMENT, "%s" FORMAT, by, (long long)words[1],                  \
+                         (long long)words[2]);
 #include "device/faults.def"
 #undef X
     }

@@ -281,46 +281,54 @@ tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
 
 tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_dist_all_reduce_by(x, DIST_WAY_PLAIN, options);
 }
 
 tern_status tern_dist_reduce(tern_tensor *x, int dst, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_REDUCE, x, NULL, dst, options);
 }
 
 tern_status tern_dist_broadcast(tern_tensor *x, int src, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_BROADCAST, x, NULL, src, options);
 }
 
 tern_status tern_dist_all_gather_into_tensor(tern_tensor *out, tern_tensor *x,
                                              const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_ALL_GATHER, x, out, NO_ROOT, options);
 }
 
 tern_status tern_dist_reduce_scatter_tensor(tern_tensor *out, tern_tensor *x,
                                             const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_REDUCE_SCATTER, out, x, NO_ROOT, options);
 }
 
 tern_status tern_dist_gather(tern_tensor *x, tern_tensor *all, int dst,
                              const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_GATHER, x, all, dst, options);
 }
 
 tern_status tern_dist_scatter(tern_tensor *x, tern_tensor *all, int src,
                               const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_SCATTER, x, all, src, options);
 }
 
 tern_status tern_dist_all_to_all_single(tern_tensor *out, tern_tensor *x,
                                         const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(DIST_ALL_TO_ALL, out, x, NO_ROOT, options);
 }
 
@@ -336,6 +344,7 @@ tern_status tern_dist_recv(tern_tensor *x, int src, const tern_dist_options *opt
 
 tern_dist_work *tern_dist_isend(tern_tensor *x, int dst, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_dist_options o = tern_read_dist(options);
     tern_dist_work *work = NULL;
     o.work = &work;
@@ -344,6 +353,7 @@ tern_dist_work *tern_dist_isend(tern_tensor *x, int dst, const tern_dist_options
 
 tern_dist_work *tern_dist_irecv(tern_tensor *x, int src, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_dist_options o = tern_read_dist(options);
     tern_dist_work *work = NULL;
     o.work = &work;
@@ -357,6 +367,7 @@ tern_status tern_dist_barrier(const tern_dist_options *options)
 
 tern_status tern_dist_monitored_barrier(const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_dist_barrier(options);
 }
 

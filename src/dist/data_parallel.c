@@ -373,6 +373,7 @@ static tern_status first_device(const char *path, tern_tensor *x, void *device)
 tern_module *tern_nn_data_parallel(tern_module *module, const char *const *devices, int n,
                                    const tern_data_parallel_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_data_parallel_options o = tern_read_data_parallel(options);
     TERN_MODULE_GIVEN(module, function);
     if (!module) {

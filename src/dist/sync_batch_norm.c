@@ -190,6 +190,7 @@ static const char name[] = "SyncBatchNorm";
 tern_module *tern_nn_sync_batch_norm(int64_t num_features,
                                      const tern_sync_batch_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_sync_batch_norm_options o = tern_read_sync_batch_norm(options);
     const tern_batch_norm_options plain = {.eps = o.eps,
                                            .momentum = o.momentum,

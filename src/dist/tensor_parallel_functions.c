@@ -119,30 +119,36 @@ static tern_tensor *go(tern_tensor *x, way w)
 
 tern_tensor *tern_dist_copy_to_group(tern_tensor *x, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){STAY, ADD, 0, group});
 }
 
 tern_tensor *tern_dist_reduce_from_group(tern_tensor *x, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){ADD, STAY, 0, group});
 }
 
 tern_tensor *tern_dist_gather_from_group(tern_tensor *x, int dim, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){GATHER, CUT, dim, group});
 }
 
 tern_tensor *tern_dist_scatter_to_group(tern_tensor *x, int dim, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){CUT, GATHER, dim, group});
 }
 
 tern_tensor *tern_dist_all_gather_to_group(tern_tensor *x, int dim, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){GATHER, ADD_AND_CUT, dim, group});
 }
 
 tern_tensor *tern_dist_reduce_scatter_from_group(tern_tensor *x, int dim, tern_dist_group *group)
 {
+    TERN_NAMED_IN_ERRORS;
     return go(x, (way){ADD_AND_CUT, GATHER, dim, group});
 }

@@ -103,6 +103,7 @@ static tern_tensor *reduced(tern_tensor *loss, tern_tensor *target, const option
 tern_tensor *tern_vocab_parallel_cross_entropy(tern_tensor *logits, tern_tensor *target,
                                                const options *given)
 {
+    TERN_NAMED_IN_ERRORS;
     const options o = tern_read_vocab_parallel_cross_entropy(given);
     int64_t first, classes;
     if (check(logits, target, &o) != TERN_OK ||

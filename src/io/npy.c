@@ -295,6 +295,7 @@ tern_text io_npy_header(const tern_tensor *x, const char *function)
 
 tern_status tern_npy_save(tern_tensor *x, const char *path)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !path)
         return tern_fail_argument_null("tern_npy_save", x ? "path" : "x");
     TERN_TRY(tern_last_status());

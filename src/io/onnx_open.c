@@ -71,6 +71,7 @@ tern_module *tern_onnx_load(const char *path)
 tern_status tern_onnx_export(tern_module *module, tern_tensor *const *inputs, int n,
                              const char *path, const tern_onnx_export_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     if (is_open())
         return onnx.export(module, inputs, n, path, options);
     return tern_fail(TERN_ERR_UNSUPPORTED, "tern_onnx_export: %s: %s", path ? path : "NULL",

@@ -116,6 +116,7 @@ static tern_tensor *compute_running(const tern_metric *self,
 
 tern_metric *tern_metrics_running_mean(int64_t window)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_running_mean", update_running,
                                           compute_running, true, false};
     if (window < 1)

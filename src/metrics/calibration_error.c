@@ -61,6 +61,7 @@ static tern_tensor *compute(const tern_metric *self, tern_tensor *const states[M
 tern_metric *tern_metrics_calibration_error(tern_task task, int64_t n,
                                             const tern_calibration_error_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_calibration_error", update, compute, false,
                                           false};
     tern_calibration_error_options o = tern_read_calibration_error(options);

@@ -87,6 +87,7 @@ static tern_metric *confusion_matrix(const tern_metric_kind *kind, tern_task tas
 tern_metric *tern_metrics_confusion_matrix(tern_task task, int64_t n,
                                            const tern_confusion_matrix_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_confusion_matrix", update, compute, false,
                                           false};
     tern_confusion_matrix_options o = tern_read_confusion_matrix(options);
@@ -154,6 +155,7 @@ static tern_tensor *intersection_over_union(const tern_metric *self,
 tern_metric *tern_metrics_jaccard_index(tern_task task, int64_t n,
                                         const tern_classification_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_jaccard_index", update,
                                           intersection_over_union, false, false};
     tern_classification_options o = tern_read_classification(options);

@@ -102,6 +102,7 @@ static tern_status nothing(const char *name, tern_tensor *x, void *user)
 
 tern_tensor *tern_dist_metric_compute(tern_metric *m, const tern_dist_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_dist_options o = tern_read_dist(options);
     tern_tensor *pieces[METRIC_STATES] = {NULL}, *y = NULL;
     if (!m || tern_dist_get_world_size(o.group) <= 1)

@@ -152,6 +152,7 @@ static tern_metric *stat_scores(const tern_metric_kind *kind, tern_task task, in
     tern_metric *tern_metrics_##FUNCTION(tern_task task, int64_t n,                                \
                                          const tern_classification_options *options)               \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         static const tern_metric_kind kind = {"tern_metrics_" #FUNCTION, update, compute, false,   \
                                               false};                                              \
         static const double numbers[] = {__VA_ARGS__};                                             \
@@ -164,6 +165,7 @@ SCORE(specificity, 0, 0, 1, 0, 0, 1, 1, 0)
 tern_metric *tern_metrics_accuracy(tern_task task, int64_t n,
                                    const tern_classification_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_accuracy", update, compute, false, false};
     static const double of_classes[] = {1, 0, 0, 0, 1, 0, 0, 1};
     static const double of_labels[] = {1, 0, 1, 0, 1, 1, 1, 1};
@@ -186,6 +188,7 @@ static tern_metric *f_score(const tern_metric_kind *kind, tern_task task, int64_
 tern_metric *tern_metrics_fbeta_score(tern_task task, int64_t n, double beta,
                                       const tern_classification_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_fbeta_score", update, compute, false,
                                           false};
     return f_score(&kind, task, n, beta, options);
@@ -194,6 +197,7 @@ tern_metric *tern_metrics_fbeta_score(tern_task task, int64_t n, double beta,
 tern_metric *tern_metrics_f1_score(tern_task task, int64_t n,
                                    const tern_classification_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_metric_kind kind = {"tern_metrics_f1_score", update, compute, false, false};
     return f_score(&kind, task, n, 1, options);
 }

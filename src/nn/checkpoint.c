@@ -22,6 +22,7 @@ static tern_status call_module(void *life, tern_tensor *const *in, int n, tern_t
 tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                  int k)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_checkpoint_call");
     if (!m)
         return tern_fail_argument_null("tern_checkpoint_call", "m");
@@ -32,6 +33,7 @@ tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, 
 
 tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_checkpoint_forward");
     tern_tensor *y = NULL;
     if (!m || !x) {

@@ -49,6 +49,7 @@ static tern_status call(tern_module *m, const tern_shape *shapes, int n, const c
 tern_status tern_compile_ahead(tern_module *m, const tern_shape *shapes, int n,
                                const tern_compile_ahead_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_compile_ahead_options o = tern_read_compile_ahead(options);
     const char *device = NULL;
     TERN_MODULE_GIVEN(m, "tern_compile_ahead");

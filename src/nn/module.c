@@ -222,6 +222,7 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
 tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_tensor *x,
                                      bool persistent)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_nn_add_buffer";
     if ((x && !tern_there(x, "tensor", function, "x")) ||
         tern_nn_check_name(self, name, "buffer", function) != TERN_OK)
@@ -236,6 +237,7 @@ tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_t
 
 tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_add_buffer_with(self, name, x, true);
 }
 

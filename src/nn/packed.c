@@ -285,6 +285,7 @@ static tern_status check_list(tern_tensor *const *sequences, int n, const char *
 tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
                                   const tern_pad_sequence_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_nn_pad_sequence";
     const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (check_list(sequences, n, function) != TERN_OK)
@@ -313,6 +314,7 @@ tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
                                   const tern_pack_sequence_options *options,
                                   tern_packed_sequence *out)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_pack_sequence_options o = options ? *options : (tern_pack_sequence_options){0};
     TERN_TRY(check_list(sequences, n, "tern_nn_pack_sequence"));
     tern_tensor *x = tern_nn_pad_sequence(sequences, n, NULL);

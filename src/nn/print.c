@@ -75,6 +75,7 @@ char *tern_nn_to_text(const tern_module *m)
 
 tern_status tern_nn_print(const tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     char *text = tern_nn_to_text(m);
     if (!text)
         return tern_last_status();

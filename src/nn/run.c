@@ -78,6 +78,7 @@ static tern_status run_cast(tern_module *m, tern_tensor *const *in, int n, tern_
 
 tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_nn_call");
     if (!m || (!in && n > 0) || (!out && k > 0))
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
@@ -99,6 +100,7 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
 
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_nn_forward");
     tern_tensor *y = NULL;
     if (!m || !x) {
@@ -110,6 +112,7 @@ tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 
 tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(criterion, "tern_nn_loss");
     tern_tensor *loss = NULL, *in[2] = {input, target};
     if (!criterion || !input || !target) {
@@ -129,11 +132,13 @@ static tern_status set_training(tern_module *m, void *user)
 
 tern_module *tern_nn_train(tern_module *m, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_apply(m, set_training, &training) == TERN_OK ? m : NULL;
 }
 
 tern_module *tern_nn_eval(tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_train(m, false);
 }
 

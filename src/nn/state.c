@@ -76,6 +76,7 @@ static tern_module *run_move(tern_module *m, move *mv)
 
 tern_module *tern_nn_to(tern_module *m, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_nn_to");
     if (!m) {
         tern_fail_argument_null("tern_nn_to", "m");
@@ -123,6 +124,7 @@ static tern_status set_requires_grad(const char *path, tern_tensor *x, void *use
 
 tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_each_parameter(m, set_requires_grad, &requires_grad) == TERN_OK ? m : NULL;
 }
 
@@ -135,5 +137,6 @@ static tern_status remove_grad(const char *path, tern_tensor *x, void *user)
 
 tern_status tern_nn_zero_grad(tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_each_parameter(m, remove_grad, NULL);
 }

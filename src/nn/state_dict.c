@@ -216,6 +216,7 @@ static tern_state_dict *dict_if(tern_state_dict *dict, tern_status status)
 
 tern_state_dict *tern_nn_state_dict(tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_state_dict *dict = tern_state_dict_new();
     return dict ? dict_if(dict, tern_nn_each_state(m, save_one, dict)) : NULL;
 }

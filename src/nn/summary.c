@@ -205,6 +205,7 @@ static tern_status add_totals(tern_text *text, const summary *s, tern_module *m)
 char *tern_nn_summary(tern_module *m, tern_tensor *const *in, int n,
                       const tern_summary_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(m, "tern_nn_summary");
     summary s = {0};
     tern_text text = {0};
@@ -230,6 +231,7 @@ char *tern_nn_summary(tern_module *m, tern_tensor *const *in, int n,
 tern_status tern_nn_print_summary(tern_module *m, tern_tensor *const *in, int n,
                                   const tern_summary_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     char *text = tern_nn_summary(m, in, n, options);
     if (!text)
         return tern_last_status();

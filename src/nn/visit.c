@@ -162,22 +162,26 @@ static bool is_state(const tern_member *member)
 tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit, void *user,
                                         const tern_each_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return each(m, is_parameter, visit, user, options, "tern_nn_each_parameter");
 }
 
 tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_each_parameter_with(m, visit, user, NULL);
 }
 
 tern_status tern_nn_each_buffer_with(tern_module *m, tern_tensor_visit visit, void *user,
                                      const tern_each_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return each(m, is_buffer, visit, user, options, "tern_nn_each_buffer");
 }
 
 tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_each_buffer_with(m, visit, user, NULL);
 }
 
@@ -198,6 +202,7 @@ static tern_status add_to_counts(const char *path, tern_tensor *x, void *user)
 
 int64_t tern_nn_parameter_count(tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     int64_t counts[2] = {0};
     return tern_nn_each_parameter(m, add_to_counts, counts) == TERN_OK ? counts[0] : -1;
 }
@@ -219,6 +224,7 @@ static tern_status add_to_list(const char *path, tern_tensor *x, void *user)
 
 int64_t tern_nn_parameters(tern_module *m, tern_tensor **x, int64_t capacity)
 {
+    TERN_NAMED_IN_ERRORS;
     list l = {.x = x, .capacity = capacity};
     if (!x && capacity > 0) {
         tern_fail_argument_null("tern_nn_parameters", "list");
@@ -229,6 +235,7 @@ int64_t tern_nn_parameters(tern_module *m, tern_tensor **x, int64_t capacity)
 
 int64_t tern_nn_numel(tern_module *m)
 {
+    TERN_NAMED_IN_ERRORS;
     int64_t counts[2] = {0};
     return tern_nn_each_parameter(m, add_to_counts, counts) == TERN_OK ? counts[1] : -1;
 }

@@ -269,6 +269,7 @@ static void free_all(gathering *all)
 double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
                                     const tern_clip_grad_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_clip_grad_norm_options o = tern_read_clip_grad_norm(options);
     double norm = NAN;
     if (!module) {
@@ -290,6 +291,7 @@ double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
 
 double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_clip_grad_norm_with_(module, max_norm, NULL);
 }
 

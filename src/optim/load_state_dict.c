@@ -198,6 +198,7 @@ static tern_status apply(load *l, const tern_state_dict *dict)
 
 tern_status tern_optim_load_state_dict(tern_optimizer *o, const tern_state_dict *dict)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_TRY(tern_optim_check_state_dict(o, dict));
     TERN_TRY(tern_optim_regroup(o));
     load l = {.o = o};

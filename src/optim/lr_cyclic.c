@@ -68,6 +68,7 @@ static const tern_lr_kind cyclic_with_momentum = CYCLIC(cyclic_momentum);
 tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double base_lr,
                                                double max_lr, const tern_cyclic_lr_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_cyclic_lr_options o = tern_read_cyclic_lr(options);
     const tern_lr_kind *kind = o.no_cycle_momentum ? &cyclic : &cyclic_with_momentum;
     if (check_groups(optimizer, kind->name) != TERN_OK ||
@@ -228,6 +229,7 @@ tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, dou
                                                   int64_t total_steps,
                                                   const tern_one_cycle_lr_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_one_cycle_lr_options o = tern_read_one_cycle_lr(options);
     const tern_lr_kind *kind = o.no_cycle_momentum ? &one_cycle_kind : &one_cycle_with_momentum;
     if (check_groups(optimizer, kind->name) != TERN_OK ||

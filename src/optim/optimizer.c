@@ -286,11 +286,13 @@ tern_tensor *tern_optim_parameter(const tern_optimizer *o, int i)
 
 tern_status tern_optim_zero_grad(tern_optimizer *o)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_optim_zero_grad_with(o, true);
 }
 
 tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_OPTIMIZER_GIVEN(o, "tern_optim_zero_grad_with");
     if (!o)
         return tern_fail_argument_null("tern_optim_zero_grad", "optimizer");

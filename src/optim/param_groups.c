@@ -100,6 +100,7 @@ static int add_group(tern_optimizer *o, tern_tensor *const *parameters, int n, c
 
 int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_OPTIMIZER_GIVEN(o, "tern_optim_add_param_group");
     const char *function = "tern_optim_add_param_group";
     if (!o || !parameters) {

@@ -125,37 +125,6 @@ static tern_status refresh_inputs(const tern_call *call)
     return TERN_OK;
 }
 
-tern_dtype tern_common_type(tern_tensor *const *in, int n)
-{
-    tern_dtype dims = TERN_DTYPE_DEFAULT, scalars = TERN_DTYPE_DEFAULT;
-    for (int i = 0; i < n; i++) {
-        if (!in[i])
-            continue;
-        tern_dtype *kind = in[i]->ndim ? &dims : &scalars;
-        tern_dtype t = in[i]->dtype;
-        *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
-        if (*kind == TERN_DTYPE_DEFAULT) /* they have none, which was told */
-            return *kind;
-    }
-    if (dims == TERN_DTYPE_DEFAULT)
-        return scalars;
-    if (scalars == TERN_DTYPE_DEFAULT || tern_dtype_is_floating_point(dims))
-        return dims;
-    if (dims == TERN_BOOL || tern_dtype_is_floating_point(scalars))
-        return tern_promote_types(dims, scalars);
-    return dims;
-}
-
-tern_dtype tern_result_type(const tern_tensor *x, const tern_tensor *y)
-{
-    tern_tensor *in[2];
-    if (!tern_given(x, "tern_result_type", "x") || !tern_given(y, "tern_result_type", "y"))
-        return TERN_DTYPE_DEFAULT;
-    memcpy(&in[0], &x, sizeof x);
-    memcpy(&in[1], &y, sizeof y);
-    return tern_common_type(in, 2);
-}
-
 static bool all_of(const tern_call *call, tern_dtype dtype)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -181,11 +150,9 @@ static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor *
 }
 
 /* Bring the inputs to their common type; cast points to room for them. */
-static tern_status promote(tern_call *call, tern_tensor **cast)
+static tern_status promote_to_common(tern_call *call, tern_tensor **cast)
 {
     const tern_op *op = call->op;
-    if (op->promotion == TERN_PROMOTE_NONE)
-        return TERN_OK;
     tern_dtype common = tern_common_type(call->in, call->n_in);
     if (common == TERN_DTYPE_DEFAULT)
         return tern_last_status();
@@ -207,6 +174,18 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
     }
     call->in = cast;
     return TERN_OK;
+}
+
+static tern_status promote(tern_call *call, tern_tensor **cast)
+{
+    if (call->op->promotion == TERN_PROMOTE_NONE)
+        return TERN_OK;
+    if (call->n_in > 0 && call->in[0] && all_of(call, call->in[0]->dtype))
+        return promote_to_common(call, cast);
+    char function[TERN_FUNCTION_ROOM];
+    tern_call_name(call, function);
+    TERN_NAMED_AS(function);
+    return promote_to_common(call, cast);
 }
 
 static void release_outputs(tern_call *call)

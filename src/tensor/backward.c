@@ -313,6 +313,7 @@ static tern_status start(tern_backward_pass *w, tern_tensor *root, tern_tensor *
 
 tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_backward_options o = options ? *options : (tern_backward_options){0};
     tern_backward_pass w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
     tern_status status = TERN_OK;
@@ -328,6 +329,7 @@ tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *o
 
 tern_status tern_backward(tern_tensor *root)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_backward_with(root, NULL);
 }
 

@@ -158,6 +158,7 @@ static exported *export_tensor(tern_tensor *x, const tern_dlpack_options *option
 
 DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x, const tern_dlpack_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     exported *l = export_tensor(x, options);
     if (!l)
         return NULL;
@@ -173,11 +174,13 @@ DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x, const tern_dlpack_
 
 DLManagedTensorVersioned *tern_to_dlpack(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_to_dlpack_with(x, NULL);
 }
 
 DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x, const tern_dlpack_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     exported *l = export_tensor(x, options);
     if (!l)
         return NULL;
@@ -276,6 +279,7 @@ static tern_tensor *borrow(const DLTensor *t, uint64_t flags, tern_blob *blob,
 tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
                                    const tern_dlpack_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!managed) {
         tern_fail_argument_null("tern_from_dlpack", "lent");
         return NULL;
@@ -293,12 +297,14 @@ tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
 
 tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *managed)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_from_dlpack_with(managed, NULL);
 }
 
 tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
                                           const tern_dlpack_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!managed) {
         tern_fail_argument_null("tern_from_dlpack", "lent");
         return NULL;

@@ -282,6 +282,7 @@ void tern_free_text(char *text)
 
 tern_status tern_print(const tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     char *text = tern_to_text(x);
     if (!text)
         return tern_last_status();

@@ -343,6 +343,8 @@ static tern_status check(tern_tensor *const *in, int n, const char *path,
     for (int i = 0; i < n; i++) {
         if (!in[i])
             return tern_fail_argument_null(function, "an input");
+        if (!tern_there(in[i], "tensor", function, "an input"))
+            return TERN_ERR_STATE;
         for (int j = 0; j < i; j++)
             if (in[i] == in[j])
                 return tern_fail(TERN_ERR_ARGUMENT, "%s: inputs %d and %d are the same tensor",

@@ -150,6 +150,7 @@ static tern_tensor *prelu_forward(tern_module *self, tern_tensor *x)
 
 tern_module *tern_nn_prelu(const tern_prelu_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_prelu_options o = tern_read_prelu(options);
     const int64_t n = o.num_parameters;
     tern_module *m = tern_nn_module("PReLU", prelu_forward, NULL);

@@ -227,6 +227,7 @@ tern_module *tern_nn_adaptive_log_softmax_with_loss(
     int64_t in_features, int64_t n_classes, tern_shape cutoffs,
     const tern_adaptive_log_softmax_with_loss_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_adaptive_log_softmax_with_loss_options o =
         tern_read_adaptive_log_softmax_with_loss(options);
     adaptive a = {.classes = n_classes, .ends = cutoffs};

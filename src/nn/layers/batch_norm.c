@@ -123,18 +123,21 @@ static tern_module *make(const batch_kind *kind, const char *name, int64_t featu
 
 tern_module *tern_nn_batch_norm1d(int64_t num_features, const tern_batch_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const batch_kind kind = {"batch_norm1d", "2D or 3D", 2, 3};
     return make(&kind, "BatchNorm1d", num_features, options, NULL, NULL);
 }
 
 tern_module *tern_nn_batch_norm2d(int64_t num_features, const tern_batch_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const batch_kind kind = {"batch_norm2d", "4D", 4, 4};
     return make(&kind, "BatchNorm2d", num_features, options, NULL, NULL);
 }
 
 tern_module *tern_nn_batch_norm3d(int64_t num_features, const tern_batch_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const batch_kind kind = {"batch_norm3d", "5D", 5, 5};
     return make(&kind, "BatchNorm3d", num_features, options, NULL, NULL);
 }

@@ -36,6 +36,7 @@ static tern_status add_parameters(tern_module *m, int64_t in1, int64_t in2, int6
 tern_module *tern_nn_bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
                               const tern_linear_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_linear_options none;
     tern_module *m = tern_nn_module_with_call("Bilinear", call, NULL);
     tern_status status = TERN_OK;

@@ -120,6 +120,7 @@ tern_module *tern_nn_append(tern_module *list, tern_module *child)
 
 tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child)
 {
+    TERN_NAMED_IN_ERRORS;
     int n = tern_nn_children_count(list), at = i < 0 ? i + n : i;
     if (at < 0 || at > n) {
         free_all(&child, 1);
@@ -158,6 +159,7 @@ static tern_module *parameters(const char *name)
 
 tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     if (n < 0 || (!tensors && n > 0)) {
         tern_fail_argument_null("tern_nn_parameter_list", "tensors");
         return NULL;
@@ -173,6 +175,7 @@ tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
 
 tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_MODULE_GIVEN(list, "tern_nn_append_parameter");
     char name[16];
     int n = 0;

@@ -357,6 +357,7 @@ static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
     tern_module *tern_nn_conv##N##d(int64_t in_channels, int64_t out_channels,                     \
                                     tern_shape kernel_size, const tern_conv_options *options)      \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         conv c = {.name = "Conv" #N "d", .function = "tern_nn_conv" #N "d", .ndim = N};            \
         return plain(c, in_channels, out_channels, kernel_size, options);                          \
     }                                                                                              \
@@ -364,6 +365,7 @@ static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
                                               tern_shape kernel_size,                              \
                                               const tern_conv_transpose_options *options)          \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         conv c = {.name = "ConvTranspose" #N "d",                                                  \
                   .function = "tern_nn_conv_transpose" #N "d",                                     \
                   .ndim = N};                                                                      \

@@ -114,6 +114,7 @@ static tern_module *make(table *t, const tern_embedding_options *o)
 tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
                                const tern_embedding_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_embedding_options o = tern_read_embedding(options);
     table t = {"tern_nn_embedding", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make(&t, &o);
@@ -122,6 +123,7 @@ tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
 tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool freeze,
                                                const tern_embedding_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_embedding_options o = tern_read_embedding(options);
     table t = {"tern_nn_embedding_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
@@ -175,6 +177,7 @@ static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
 tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
                                    const tern_embedding_bag_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_embedding_bag_options o = tern_read_embedding_bag(options);
     table t = {
         "tern_nn_embedding_bag", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
@@ -184,6 +187,7 @@ tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim
 tern_module *tern_nn_embedding_bag_from_pretrained(tern_tensor *embeddings, bool freeze,
                                                    const tern_embedding_bag_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_embedding_bag_options o = tern_read_embedding_bag(options);
     table t = {"tern_nn_embedding_bag_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make_bag(&t, &o) : NULL;

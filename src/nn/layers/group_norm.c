@@ -34,6 +34,7 @@ static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, con
 tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
                                 const tern_group_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_group_norm_options o = tern_read_group_norm(options);
     group_norm g = {num_groups, num_channels, o.eps};
     if (num_groups < 1 || num_channels % num_groups)
@@ -86,6 +87,7 @@ static tern_status describe(tern_module *m, const rms_norm *r, bool affine)
 
 tern_module *tern_nn_rms_norm(tern_shape normalized_shape, const tern_rms_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_rms_norm_options o = tern_read_rms_norm(options);
     rms_norm r = {normalized_shape, o.eps};
     if (normalized_shape.ndim < 1 || normalized_shape.ndim > TERN_MAX_DIMS)

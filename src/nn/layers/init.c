@@ -32,16 +32,19 @@ static tern_tensor *normal(tern_tensor *x, double mean, double std)
 
 tern_tensor *tern_nn_init_uniform_(tern_tensor *x, double low, double high)
 {
+    TERN_NAMED_IN_ERRORS;
     return uniform(x, low, high);
 }
 
 tern_tensor *tern_nn_init_normal_(tern_tensor *x, double mean, double std)
 {
+    TERN_NAMED_IN_ERRORS;
     return normal(x, mean, std);
 }
 
 tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_thread.skips_init)
         TERN_NO_GRAD
             x = tern_fill_(x, tern_scalar_real(value));
@@ -50,11 +53,13 @@ tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value)
 
 tern_tensor *tern_nn_init_zeros_(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_init_constant_(x, 0);
 }
 
 tern_tensor *tern_nn_init_ones_(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_init_constant_(x, 1);
 }
 
@@ -100,6 +105,7 @@ static tern_status fans(const tern_tensor *x, double *in, double *out, const cha
 tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, double *fan_in,
                                                       double *fan_out)
 {
+    TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
     TERN_TRY(fans(x, &in, &out, "tern_nn_init_calculate_fan_in_and_fan_out"));
     if (fan_in)
@@ -112,6 +118,7 @@ tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, doub
 /* U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
 {
+    TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
     if (fans(x, &in, &out, "tern_nn_init_xavier_uniform_") != TERN_OK)
         return NULL;
@@ -122,6 +129,7 @@ tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
 /* N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 {
+    TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
     if (fans(x, &in, &out, "tern_nn_init_xavier_normal_") != TERN_OK)
         return NULL;
@@ -144,6 +152,7 @@ static tern_status kaiming_std(const tern_tensor *x, const tern_init_kaiming_opt
 tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
                                                 const tern_init_kaiming_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_init_kaiming_options none;
     double std;
     if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_", &std) != TERN_OK)
@@ -154,6 +163,7 @@ tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
 tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
                                                const tern_init_kaiming_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_init_kaiming_options none;
     double std;
     if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_", &std) != TERN_OK)
@@ -163,10 +173,12 @@ tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
 
 tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_init_kaiming_uniform_with_(x, &(tern_init_kaiming_options){.a = a});
 }
 
 tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nn_init_kaiming_normal_with_(x, &(tern_init_kaiming_options){.a = a});
 }

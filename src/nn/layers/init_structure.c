@@ -65,6 +65,7 @@ static tern_tensor *truncated(const tern_tensor *x, double mean, double std, dou
 
 tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std, double a, double b)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x) {
         tern_fail_argument_null("tern_nn_init_trunc_normal_", "x");
         return NULL;
@@ -96,6 +97,7 @@ static tern_status check_dims(const tern_tensor *x, int least, int most, const c
 
 tern_tensor *tern_nn_init_eye_(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (check_dims(x, 2, 2, "2", "tern_nn_init_eye_") != TERN_OK)
         return NULL;
     TERN_SCOPE
@@ -122,6 +124,7 @@ static tern_tensor *dirac(tern_tensor *x, int64_t groups)
 
 tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_nn_init_dirac_";
     if (check_dims(x, 3, 5, "3, 4, or 5", function) != TERN_OK)
         return NULL;
@@ -193,6 +196,7 @@ static tern_tensor *orthogonal(const tern_tensor *x, double gain)
 
 tern_tensor *tern_nn_init_orthogonal_(tern_tensor *x, double gain)
 {
+    TERN_NAMED_IN_ERRORS;
     if (check_dims(x, 2, TERN_MAX_DIMS, "2 or more", "tern_nn_init_orthogonal_") != TERN_OK)
         return NULL;
     TERN_SCOPE
@@ -217,6 +221,7 @@ static tern_tensor *sparse(const tern_tensor *x, double zeros, double std)
 
 tern_tensor *tern_nn_init_sparse_(tern_tensor *x, double sparsity, double std)
 {
+    TERN_NAMED_IN_ERRORS;
     if (check_dims(x, 2, 2, "2", "tern_nn_init_sparse_") != TERN_OK)
         return NULL;
     if (!(sparsity >= 0 && sparsity <= 1))

@@ -77,6 +77,7 @@ static tern_module *make(const instance_kind *kind, const char *name, int64_t fe
 tern_module *tern_nn_instance_norm1d(int64_t num_features,
                                      const tern_instance_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const instance_kind kind = {"instance_norm1d", "2D or 3D", 2};
     return make(&kind, "InstanceNorm1d", num_features, options);
 }
@@ -84,6 +85,7 @@ tern_module *tern_nn_instance_norm1d(int64_t num_features,
 tern_module *tern_nn_instance_norm2d(int64_t num_features,
                                      const tern_instance_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const instance_kind kind = {"instance_norm2d", "3D or 4D", 3};
     return make(&kind, "InstanceNorm2d", num_features, options);
 }
@@ -91,6 +93,7 @@ tern_module *tern_nn_instance_norm2d(int64_t num_features,
 tern_module *tern_nn_instance_norm3d(int64_t num_features,
                                      const tern_instance_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const instance_kind kind = {"instance_norm3d", "4D or 5D", 4};
     return make(&kind, "InstanceNorm3d", num_features, options);
 }

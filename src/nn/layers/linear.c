@@ -44,6 +44,7 @@ static tern_status add_parameters(tern_module *m, int64_t in, int64_t out,
 tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
                             const tern_linear_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_linear_options none;
     tern_module *m = tern_nn_module("Linear", forward, NULL);
     tern_status status = TERN_OK;

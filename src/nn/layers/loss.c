@@ -39,6 +39,7 @@ static tern_status cross_entropy_call(tern_module *self, tern_tensor *const *in,
 
 tern_module *tern_nn_cross_entropy_loss(const tern_cross_entropy_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_cross_entropy_options o = options ? *options : (tern_cross_entropy_options){0};
     tern_tensor *weight = o.weight;
     o.weight = NULL; /* it lives on as the buffer */

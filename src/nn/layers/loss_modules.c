@@ -80,6 +80,7 @@ LOSS(pairwise_distance, "PairwiseDistance", 2, tern_pairwise_distance_options,
     }                                                                                              \
     tern_module *tern_nn_##ID(const OPTIONS *options)                                              \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         OPTIONS o = options ? *options : (OPTIONS){0};                                             \
         tern_tensor *weight = o.weight;                                                            \
         o.weight = NULL;                                                                           \
@@ -110,6 +111,7 @@ static tern_status bce_with_logits_call(tern_module *self, tern_tensor *const *i
 tern_module *tern_nn_bce_with_logits_loss(
     const tern_binary_cross_entropy_with_logits_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_binary_cross_entropy_with_logits_options o =
         options ? *options : (tern_binary_cross_entropy_with_logits_options){0};
     tern_tensor *weight = o.weight, *pos_weight = o.pos_weight;

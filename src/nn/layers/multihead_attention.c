@@ -72,6 +72,7 @@ tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *qu
                                                  const tern_multihead_attention_masks *masks,
                                                  tern_tensor **weights)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_multihead_attention_masks none;
     masks = masks ? masks : &none;
     tern_tensor *in[INPUTS] = {query,
@@ -154,6 +155,7 @@ static tern_status add_parameters(tern_module *m, const attention *a)
 tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
                                          const tern_multihead_attention_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_nn_multihead_attention";
     attention a = {.embed_dim = embed_dim, .num_heads = num_heads};
     a.o = tern_read_multihead_attention(options);

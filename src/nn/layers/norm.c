@@ -43,6 +43,7 @@ static tern_status add_parameters(tern_module *m, const norm *n, const tern_laye
 
 tern_module *tern_nn_layer_norm(tern_shape normalized_shape, const tern_layer_norm_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_layer_norm_options o = tern_read_layer_norm(options);
     norm n = {normalized_shape, o.eps};
     if (normalized_shape.ndim < 1 || normalized_shape.ndim > TERN_MAX_DIMS)

@@ -48,22 +48,27 @@ static tern_module *constant(const char *name, int ndim, tern_shape padding, dou
 #define PADS(N)                                                                                    \
     tern_module *tern_nn_constant_pad##N##d(tern_shape padding, double value)                      \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return constant("ConstantPad" #N "d", N, padding, value);                                  \
     }                                                                                              \
     tern_module *tern_nn_zero_pad##N##d(tern_shape padding)                                        \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return around("ZeroPad" #N "d", N, padding, TERN_PAD_CONSTANT);                            \
     }                                                                                              \
     tern_module *tern_nn_reflection_pad##N##d(tern_shape padding)                                  \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return around("ReflectionPad" #N "d", N, padding, TERN_PAD_REFLECT);                       \
     }                                                                                              \
     tern_module *tern_nn_replication_pad##N##d(tern_shape padding)                                 \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return around("ReplicationPad" #N "d", N, padding, TERN_PAD_REPLICATE);                    \
     }                                                                                              \
     tern_module *tern_nn_circular_pad##N##d(tern_shape padding)                                    \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return around("CircularPad" #N "d", N, padding, TERN_PAD_CIRCULAR);                        \
     }
 PADS(1)

@@ -71,11 +71,13 @@ static tern_module *encoding_of(int64_t width, const tern_position_encoding_opti
 tern_module *tern_nn_sinusoidal_encoding(int64_t width,
                                          const tern_position_encoding_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return encoding_of(width, options, false, "SinusoidalEncoding", "tern_nn_sinusoidal_encoding");
 }
 
 tern_module *tern_nn_learned_encoding(int64_t width, const tern_position_encoding_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return encoding_of(width, options, true, "LearnedEncoding", "tern_nn_learned_encoding");
 }
 
@@ -116,6 +118,7 @@ static tern_status add_rotary_tables(tern_module *m, int64_t dim,
 
 tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_rotary_embedding_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_rotary_embedding_options o = tern_read_rotary_embedding(options);
     tern_module *m = tern_layer_loss("RotaryEmbedding", rotate, &o, sizeof o);
     tern_status status = m ? TERN_OK : tern_last_status();

@@ -112,6 +112,7 @@ static tern_module *make(const cell *l, const char *function, int64_t input,
 tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
                               const tern_rnn_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     cell l = {"RNNCell", 1, options ? options->nonlinearity : TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_rnn_cell", input_size, options);
 }
@@ -119,6 +120,7 @@ tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
 tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
                                const tern_rnn_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     cell l = {"LSTMCell", 4, TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_lstm_cell", input_size, options);
 }
@@ -126,6 +128,7 @@ tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
 tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
                               const tern_rnn_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     cell l = {"GRUCell", 3, TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_gru_cell", input_size, options);
 }

@@ -197,6 +197,7 @@ static tern_module *decoder(const tern_transformer_options *o)
 
 tern_module *tern_nn_transformer(const tern_transformer_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_transformer_options o = tern_read_transformer(options);
     transformer t = {o.d_model, o.layer.batch_first};
     tern_module *m = tern_layer_loss("Transformer", call_both, &t, sizeof t);
@@ -214,6 +215,7 @@ tern_module *tern_nn_transformer(const tern_transformer_options *options)
 tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size, tern_dtype dtype,
                                                                  const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *mask = NULL;
     TERN_SCOPE
         mask = tern_escape(tern_triu(
@@ -234,6 +236,7 @@ static const tern_transformer_masks no_masks;
 tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
                                                  const tern_transformer_masks *masks)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[] = {src, o->src_mask, o->src_key_padding_mask, o->src_is_causal ? src : NULL};
     return call(m, in, 4);
@@ -243,6 +246,7 @@ tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tg
                                                  tern_tensor *memory,
                                                  const tern_transformer_masks *masks)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[] = {tgt,
                          memory,
@@ -258,6 +262,7 @@ tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tg
 tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src, tern_tensor *tgt,
                                          const tern_transformer_masks *masks)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[INPUTS] = {src,
                                tgt,

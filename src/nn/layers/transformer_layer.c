@@ -192,12 +192,14 @@ static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
 tern_module *tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
                                                const tern_transformer_layer_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return make_from(false, d_model, nhead, options, "tern_nn_transformer_encoder_layer");
 }
 
 tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
                                                const tern_transformer_layer_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return make_from(true, d_model, nhead, options, "tern_nn_transformer_decoder_layer");
 }
 

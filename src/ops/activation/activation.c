@@ -75,6 +75,7 @@ tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool traini
 /* y = a sigmoid(b), where a and b are the first and the second half of x along dim. */
 tern_tensor *tern_glu(tern_tensor *x, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     int64_t size = x && tern_dim(x) > 0 ? tern_size(x, dim) : 0;
     if (x && tern_dim(x) == 0)
         return tern_fail_null(TERN_ERR_SHAPE,

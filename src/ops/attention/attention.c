@@ -153,6 +153,7 @@ tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_scaled_dot_product_attention_options o = tern_read_scaled_dot_product_attention(options);
     TERN_CAST_FOR(&tern_attention_fused, &query, &key, &value, &o.attn_mask);
     if (check(query, key, value, &o) != TERN_OK)

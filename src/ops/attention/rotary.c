@@ -173,6 +173,7 @@ static double alternating(int64_t place, int64_t column, double frequency)
 tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
                                const char *device, tern_tensor **cos, tern_tensor **sin)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_rotary_tables";
     if (!cos || !sin)
         return tern_fail_argument_null(function, cos ? "sin" : "cos");
@@ -191,6 +192,7 @@ tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dt
 tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_dtype dtype,
                                    const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return table(places, width, 10000, width, alternating, 2, dtype, device,
                  "tern_sinusoidal_table");
 }

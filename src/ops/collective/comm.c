@@ -302,6 +302,7 @@ static tern_status cut(const char *function, tern_tensor *x, int n, const int64_
 tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
                               const int64_t *sizes, int dim, tern_tensor **out)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_comm_scatter";
     const int most = n > 0 ? n : 1;
     tern_place *places[most];
@@ -328,6 +329,7 @@ tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
 
 tern_tensor *tern_comm_gather(tern_tensor *const *x, int n, int dim, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_comm_gather";
     if (!x || n < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: expected tensors, but got %d", function, n);

@@ -366,12 +366,14 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     tern_tensor *tern_conv##N##d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,       \
                                  const tern_conv_function_options *options)                        \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return conv(input, weight, bias, options, N, "tern_conv" #N "d");                          \
     }                                                                                              \
     tern_tensor *tern_conv_transpose##N##d(tern_tensor *input, tern_tensor *weight,                \
                                            tern_tensor *bias,                                      \
                                            const tern_conv_transpose_function_options *options)    \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return conv_transpose(input, weight, bias, options, N, "tern_conv_transpose" #N "d");      \
     }
 CONV(1)

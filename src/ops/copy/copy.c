@@ -104,10 +104,21 @@ tern_tensor *tern_rows_of(tern_tensor *x)
     return tern_is_channels_last(x) ? tern_apply(&rows_op, &x, 1, NULL, 0) : tern_contiguous(x);
 }
 
+static tern_tensor *copied(tern_tensor *x, const char *function)
+{
+    TERN_NAMED_AS(function);
+    return tern_clone(x);
+}
+
+tern_tensor *tern_contiguous_for(tern_tensor *x, const char *function)
+{
+    return x && x->contiguous && !tern_handle_is_gone(&x->handle) ? x : copied(x, function);
+}
+
 /* x itself where it is dense in row-major order, else a copy. */
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
-    return x && x->contiguous && !tern_handle_is_gone(&x->handle) ? x : tern_clone(x);
+    return tern_contiguous_for(x, "tern_contiguous");
 }
 
 static tern_status last_infer(tern_call *call)

@@ -48,10 +48,11 @@ static bool put_number(const tern_tensor *x, tern_scalar value)
 
 /* The elements that a new tensor begins with. They are no change in place, so that its version
  * is 0 again. */
-static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
+static tern_tensor *first_fill(tern_tensor *x, tern_scalar value, const char *function)
 {
     if (x && put_number(x, value))
         return x;
+    TERN_NAMED_AS(function);
     if (!x || !tern_fill_(x, value))
         return NULL;
     atomic_store(&x->storage->version, 0);
@@ -64,7 +65,7 @@ static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtyp
 {
     tern_tensor *x =
         make(shape, dtype == TERN_DTYPE_DEFAULT ? dtype_of(value) : dtype, device, function);
-    return first_fill(x, value);
+    return first_fill(x, value, function);
 }
 
 tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device)
@@ -90,6 +91,7 @@ tern_tensor *tern_full(tern_shape shape, tern_scalar value, tern_dtype dtype, co
 
 tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_shape shape = {0};
     return filled(&shape, value, dtype, device, "tern_tensor_scalar");
 }
@@ -218,6 +220,7 @@ static tern_tensor *arange_of_integers(int64_t start, int64_t end, int64_t step,
 tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar step,
                                 tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     const bool real = start.kind == TERN_SCALAR_REAL || end.kind == TERN_SCALAR_REAL ||
                       step.kind == TERN_SCALAR_REAL;
     if (!real && (dtype == TERN_DTYPE_DEFAULT || dtype == TERN_I64))
@@ -245,6 +248,7 @@ tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype d
 tern_tensor *tern_logspace(double start, double end, int64_t steps, double base, tern_dtype dtype,
                            const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     if (steps < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_logspace: number of steps must be non-negative (%lld)",
@@ -295,17 +299,17 @@ tern_tensor *tern_empty_like(const tern_tensor *x)
 
 tern_tensor *tern_zeros_like(const tern_tensor *x)
 {
-    return first_fill(like(x, NULL, "tern_zeros_like"), tern_scalar_int(0));
+    return first_fill(like(x, NULL, "tern_zeros_like"), tern_scalar_int(0), "tern_zeros_like");
 }
 
 tern_tensor *tern_ones_like(const tern_tensor *x)
 {
-    return first_fill(like(x, NULL, "tern_ones_like"), tern_scalar_int(1));
+    return first_fill(like(x, NULL, "tern_ones_like"), tern_scalar_int(1), "tern_ones_like");
 }
 
 tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value)
 {
-    return first_fill(like(x, NULL, "tern_full_like"), value);
+    return first_fill(like(x, NULL, "tern_full_like"), value, "tern_full_like");
 }
 
 tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape)
@@ -315,15 +319,15 @@ tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape)
 
 tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape)
 {
-    return first_fill(like(x, &shape, "tern_new_zeros"), tern_scalar_int(0));
+    return first_fill(like(x, &shape, "tern_new_zeros"), tern_scalar_int(0), "tern_new_zeros");
 }
 
 tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape)
 {
-    return first_fill(like(x, &shape, "tern_new_ones"), tern_scalar_int(1));
+    return first_fill(like(x, &shape, "tern_new_ones"), tern_scalar_int(1), "tern_new_ones");
 }
 
 tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value)
 {
-    return first_fill(like(x, &shape, "tern_new_full"), value);
+    return first_fill(like(x, &shape, "tern_new_full"), value, "tern_new_full");
 }

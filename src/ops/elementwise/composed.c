@@ -64,6 +64,7 @@ tern_tensor *tern_clamp_tensor(tern_tensor *x, tern_tensor *min, tern_tensor *ma
  * neither memory nor a gradient. */
 tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_lerp_number(x, end, x ? tern_detach(x) : NULL, tern_scalar_real(weight));
 }
 

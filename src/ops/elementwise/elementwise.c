@@ -64,6 +64,7 @@ static bool has_bounds(const tern_call *call)
 static tern_status check_divisors(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"index_scatter", "divisors"};
+    const int code = TERN_FAULT_DIVISION | (call->in_place ? TERN_FAULT_IN_PLACE : 0);
     tern_arg fault;
     tern_status status = TERN_OK;
     TERN_SCOPE {
@@ -72,7 +73,7 @@ static tern_status check_divisors(const tern_call *call)
         if (status == TERN_OK)
             status =
                 TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items(y->numel), tern_arg_in(y),
-                            fault, tern_arg_i64(y->numel), tern_arg_i32(TERN_FAULT_DIVISION));
+                            fault, tern_arg_i64(y->numel), tern_arg_fault(code));
     }
     return status == TERN_OK ? tern_fault_check(call->place) : status;
 }

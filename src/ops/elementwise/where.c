@@ -72,6 +72,7 @@ static const tern_op where_op = {.name = "where",
 tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
 {
     if (x && y && x->dtype != y->dtype) {
+        TERN_NAMED_IN_ERRORS;
         tern_dtype common = tern_common_type((tern_tensor *[]){x, y}, 2);
         x = tern_to_dtype(x, common);
         y = tern_to_dtype(y, common);
@@ -101,17 +102,20 @@ static tern_tensor *number_beside(const tern_tensor *x, tern_scalar value)
 
 tern_tensor *tern_where_scalar(tern_tensor *condition, tern_tensor *x, tern_scalar y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_where(condition, x, number_beside(x, y));
 }
 
 tern_tensor *tern_where_scalar_self(tern_tensor *condition, tern_scalar x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_where(condition, number_beside(y, x), y);
 }
 
 /* Both as one dtype: that of the higher kind. */
 tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scalar y)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *device = tern_device(condition);
     if (!condition)
         return tern_where(NULL, NULL, NULL);

@@ -124,6 +124,7 @@ static const tern_op embedding_op = {
 tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
                             const tern_embedding_function_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_embedding_function_options read = tern_read_embedding_function(options), *o = &read;
     static const char function[] = "tern_embedding";
     embedding_attributes at = {.gather.fault = TERN_FAULT_EMBEDDING,

@@ -57,7 +57,7 @@ static tern_status bag_forward(tern_call *call)
                     tern_arg_i64(at->bags), tern_arg_i64(y->shape[1]),
                     tern_arg_i64(in[0]->shape[0]), tern_arg_i64(in[1]->numel),
                     tern_arg_i64(in[2]->numel), tern_arg_i64(at->padding), tern_arg_i32(at->mode),
-                    tern_arg_i32(in[3] != NULL), tern_arg_i32(TERN_FAULT_EMBEDDING_BAG)));
+                    tern_arg_i32(in[3] != NULL), tern_arg_fault(TERN_FAULT_EMBEDDING_BAG)));
     return tern_fault_check(call->place);
 }
 

@@ -96,6 +96,7 @@ static tern_tensor *along(const transform *t, tern_tensor *x, int64_t n, int64_t
 #define ALONG(NAME)                                                                                \
     tern_tensor *tern_fft_##NAME(tern_tensor *x, int64_t n, int dim, tern_fft_norm norm)           \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return along(&NAME, x, n, dim, norm);                                                      \
     }
 ALONG(fft)
@@ -181,12 +182,14 @@ static tern_tensor *scoped(const several *t, tern_tensor *x, tern_shape s, tern_
     tern_tensor *tern_fft_##NAME##n(tern_tensor *x, tern_shape s, tern_shape dims,                 \
                                     tern_fft_norm norm)                                            \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return scoped(&(several){"tern_fft_" #NAME "n", &LAST, &OTHER, LAST_FIRST}, x, s, dims,    \
                       norm);                                                                       \
     }                                                                                              \
     tern_tensor *tern_fft_##NAME##2(tern_tensor * x, tern_shape s, tern_shape dims,                \
                                     tern_fft_norm norm)                                            \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         if (dims.ndim == 0)                                                                        \
             dims = TERN_DIMS(-2, -1);                                                              \
         return scoped(&(several){"tern_fft_" #NAME "2", &LAST, &OTHER, LAST_FIRST}, x, s, dims,    \

@@ -68,6 +68,7 @@ static tern_tensor *spectra(tern_tensor *x, int64_t n_fft, int64_t hop, int64_t 
 
 tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_stft_options o = tern_read_stft(options);
     if (!tern_fft_given("tern_stft", x, false))
         return NULL;

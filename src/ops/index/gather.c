@@ -46,12 +46,12 @@ tern_status tern_gather_forward(tern_call *call)
     if (at->each)
         TERN_TRY(TERN_LAUNCH(call->place, &gather, mover, tern_items(y->numel), to, from,
                              tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
-                             tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->fault)));
+                             tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_fault(at->fault)));
     else
         TERN_TRY(TERN_LAUNCH(call->place, &select, mover, tern_items(y->numel), to, from,
                              tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
                              tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->wrap),
-                             tern_arg_i32(at->fault)));
+                             tern_arg_fault(at->fault)));
     return tern_fault_check(call->place);
 }
 
@@ -196,6 +196,7 @@ static tern_status both_there(const tern_tensor *x, const char *name, const tern
 
 tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_gather_attributes at = {.skip = -1, .fault = TERN_FAULT_INDEX_SELECT};
     int d;
     if (both_there(x, "x", index, "tern_index_select") != TERN_OK ||
@@ -274,6 +275,7 @@ tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
 
 tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_optional_int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!x || !index) {
         tern_fail_argument_null("tern_take_along_dim", x ? "index" : "x");

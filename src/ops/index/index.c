@@ -159,7 +159,7 @@ static tern_status flatten_parts(plan *p, tern_place *place)
         TERN_TRY(TERN_LAUNCH(place, &kernel, TERN_I64, tern_nd_index_grid(&w), tern_arg_out(t[0]),
                              tern_arg_in(t[1]), fault, TERN_ARG_STRUCT(tern_nd_index, &w),
                              tern_arg_i64(p->parts[i].size),
-                             tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))));
+                             tern_arg_fault(TERN_FAULT_ALONG(p->parts[i].dim))));
         TERN_TRY(tern_fault_check(place));
     }
     p->flat = tern_flatten(flat, 0, -1);
@@ -208,6 +208,7 @@ static bool is_scalar_mask(tern_tensor *const *indices, int n)
 
 tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_index_list";
     plan p;
     if (!check(x, indices, n, function))
@@ -233,6 +234,7 @@ tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
 
 tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_shape shape;
     if (!x || !index) {
         tern_fail_argument_null("tern_index", x ? "index" : "x");

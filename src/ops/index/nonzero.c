@@ -17,7 +17,7 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code, cons
     int64_t total = -1;
     if (tern_fault_arg(place, &fault) != TERN_OK ||
         TERN_LAUNCH(place, &kernel, TERN_I64, tern_items(1), tern_arg_out(counts), fault,
-                    tern_arg_i64(n), tern_arg_i32(fault_code)) != TERN_OK ||
+                    tern_arg_i64(n), tern_arg_fault(fault_code)) != TERN_OK ||
         tern_hidden_read(tern_select(counts, 0, n), &total, sizeof total, function) != TERN_OK)
         return -1;
     return total;
@@ -61,6 +61,7 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
 /* Row i: the coordinates of the i-th place, a launch for each dim: (place / inner) % size. */
 tern_tensor *tern_nonzero(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_kernel_ref kernel = {"index_nonzero", "coordinate"};
     if (!x)
         tern_fail_argument_null("tern_nonzero", "x");
@@ -82,5 +83,6 @@ tern_tensor *tern_nonzero(tern_tensor *x)
 
 tern_tensor *tern_argwhere(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nonzero(x);
 }

@@ -6,6 +6,7 @@
 /* y[.., x[..]] = 1. Without num_classes the largest class says how many, which waits for the device. */
 tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x) {
         tern_fail_argument_null("tern_one_hot", "x");
         return NULL;

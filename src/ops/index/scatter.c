@@ -63,7 +63,7 @@ static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_t
                                          index->ndim ? index->stride[at->rows ? 0 : at->dim] : 0},
                                 .mode = at->mode,
                                 .wrap = at->wrap,
-                                .code = at->fault,
+                                .code = tern_fault_named(at->fault),
                                 .ordered = tern_are_deterministic_algorithms_enabled()};
         tern_nd_index_make(&s.nd, &rest, t, 3);
         int64_t items = s.nd.rows * s.nd.inner * s.count;

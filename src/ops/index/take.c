@@ -7,6 +7,7 @@
 /* y[i] = x.flatten()[index[i]] */
 tern_tensor *tern_take(tern_tensor *x, tern_tensor *index)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x)
         tern_fail_argument_null("tern_take", "x");
     if (!x || !(index = tern_index_tensor(index, "tern_take")))

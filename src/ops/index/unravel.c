@@ -4,6 +4,7 @@
 
 tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_value)
 {
+    TERN_NAMED_IN_ERRORS;
     if (size < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nonzero_static: 'size' must be an non-negative integer, but "
@@ -27,6 +28,7 @@ tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_valu
 /* Coordinate d is place / (elements of a step along d) % size, rounded down. */
 tern_status tern_unravel_index(tern_tensor *indices, tern_shape shape, tern_tensor **out)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char *const name = "tern_unravel_index";
     if (!tern_given(indices, name, "indices") || (!out && shape.ndim > 0))
         return tern_fail_argument_null(name, indices ? "out" : "indices");

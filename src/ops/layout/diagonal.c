@@ -156,6 +156,7 @@ tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2)
 
 tern_tensor *tern_diag(tern_tensor *x, int64_t diagonal)
 {
+    TERN_NAMED_IN_ERRORS;
     if (x && x->ndim != 1 && x->ndim != 2)
         return tern_fail_null(
             TERN_ERR_SHAPE, "tern_diag: matrix or a vector expected, but got a tensor of shape %s",
@@ -167,6 +168,7 @@ tern_tensor *tern_diag(tern_tensor *x, int64_t diagonal)
 
 tern_tensor *tern_diagflat(tern_tensor *x, int64_t offset)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *flat = tern_flatten(x, 0, -1);
     return flat ? tern_diag_embed(flat, offset, 0, 1) : NULL;
 }
@@ -238,10 +240,12 @@ static tern_tensor *triangular_indices(int64_t rows, int64_t columns, int64_t of
 
 tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return triangular_indices(row, col, offset, false, device, "tern_tril_indices");
 }
 
 tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return triangular_indices(row, col, offset, true, device, "tern_triu_indices");
 }

@@ -74,6 +74,7 @@ tern_tensor *tern_flip(tern_tensor *x, tern_shape dims)
 
 tern_tensor *tern_fliplr(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (x && x->ndim < 2)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_fliplr: Input must be >= 2-d.");
     return tern_flip(x, TERN_DIMS(1));
@@ -81,6 +82,7 @@ tern_tensor *tern_fliplr(tern_tensor *x)
 
 tern_tensor *tern_flipud(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (x && x->ndim < 1)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_flipud: Input must be >= 1-d.");
     return tern_flip(x, TERN_DIMS(0));

@@ -21,6 +21,7 @@ static tern_tensor *along(tern_tensor *x, int d, int64_t times, bool each)
 
 tern_tensor *tern_repeat(tern_tensor *x, tern_shape repeats)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x) {
         tern_fail_argument_null("tern_repeat", "x");
         return NULL;
@@ -50,6 +51,7 @@ tern_tensor *tern_repeat(tern_tensor *x, tern_shape repeats)
 
 tern_tensor *tern_tile(tern_tensor *x, tern_shape dims)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_shape repeats = dims;
     if (x && dims.ndim >= 0 && dims.ndim < x->ndim) {
         int front = x->ndim - dims.ndim;
@@ -77,6 +79,7 @@ static tern_tensor *with_dim(tern_tensor *x, tern_optional_int dim, int *d)
 
 tern_tensor *tern_repeat_interleave(tern_tensor *x, int64_t repeats, tern_optional_int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     tern_tensor *flat = with_dim(x, dim, &d);
     if (!flat)
@@ -111,6 +114,7 @@ static tern_tensor *repeated_indices(tern_tensor *repeats)
 tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,
                                            tern_optional_int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!repeats)
         tern_fail_argument_null("tern_repeat_interleave_tensor", "repeats");

@@ -93,6 +93,7 @@ static tern_tensor *scatter(const scatter_attributes *at, tern_tensor *x, tern_t
 
 tern_tensor *tern_select_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t index)
 {
+    TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {.kind = SELECT, .dim = dim, .start = index};
     return scatter(&at, x, src, "tern_select_scatter");
 }
@@ -100,6 +101,7 @@ tern_tensor *tern_select_scatter(tern_tensor *x, tern_tensor *src, int dim, int6
 tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t start,
                                 int64_t end, int64_t step)
 {
+    TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {
         .kind = SLICE, .dim = dim, .start = start, .end = end, .step = step};
     return scatter(&at, x, src, "tern_slice_scatter");
@@ -108,6 +110,7 @@ tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64
 tern_tensor *tern_diagonal_scatter(tern_tensor *x, tern_tensor *src, int64_t offset, int dim1,
                                    int dim2)
 {
+    TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {.kind = DIAGONAL, .dim = dim1, .dim2 = dim2, .start = offset};
     return scatter(&at, x, src, "tern_diagonal_scatter");
 }

@@ -27,7 +27,8 @@ static tern_status cholesky_forward(tern_call *call)
     TERN_TRY(tern_fault_arg(call->place, &fault));
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, l->dtype, tern_groups(batch, n * n * n),
                          tern_arg_out(l), tern_arg_in(a), fault, tern_arg_i64(batch),
-                         tern_arg_i64(n), tern_arg_i32(*upper), tern_arg_i32(TERN_FAULT_CHOLESKY)));
+                         tern_arg_i64(n), tern_arg_i32(*upper),
+                         tern_arg_fault(TERN_FAULT_CHOLESKY)));
     return tern_fault_check(call->place);
 }
 
@@ -71,5 +72,6 @@ tern_tensor *tern_linalg_cholesky(tern_tensor *x, bool upper)
 
 tern_tensor *tern_cholesky(tern_tensor *x, bool upper)
 {
+    TERN_NAMED_IN_ERRORS;
     return cholesky(x, upper, "tern_cholesky");
 }

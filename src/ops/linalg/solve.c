@@ -36,7 +36,7 @@ static tern_status lu_factor(const tern_tensor *a, int fault_code, factors *f)
     TERN_TRY(tern_fault_arg(place, &fault));
     TERN_TRY(TERN_LAUNCH(place, &kernel, a->dtype, tern_groups(batch, n * n * n),
                          tern_arg_out(f->lu), tern_arg_out(f->pivots), fault, tern_arg_i64(batch),
-                         tern_arg_i64(n), tern_arg_i32(fault_code)));
+                         tern_arg_i64(n), tern_arg_fault(fault_code)));
     return tern_fault_check(place);
 }
 
@@ -135,11 +135,13 @@ static tern_tensor *inverse(tern_tensor *x, const char *function)
 
 tern_tensor *tern_linalg_inv(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return inverse(x, "tern_linalg_inv");
 }
 
 tern_tensor *tern_inverse(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return inverse(x, "tern_inverse");
 }
 

@@ -163,6 +163,7 @@ static tern_tensor *check_and_solve(tern_tensor *a, tern_tensor *b, solve_attrib
 tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool upper,
                                           const tern_linalg_solve_triangular_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_linalg_solve_triangular";
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};
     if (b && tern_check_matrices(a, "A", function) != TERN_OK)

@@ -95,7 +95,7 @@ static tern_status decompose(tern_tensor *q, tern_tensor *p, tern_tensor *values
     TERN_TRY(tern_fault_arg(place, &fault));
     TERN_TRY(TERN_LAUNCH(place, &rotate, dtype, grid, tern_arg_out(q), tern_arg_out(p),
                          tern_arg_out(values), fault, tern_arg_i64(s->batch), tern_arg_i64(s->k),
-                         tern_arg_i64(s->l), tern_arg_i64(c), tern_arg_i32(TERN_FAULT_SVD)));
+                         tern_arg_i64(s->l), tern_arg_i64(c), tern_arg_fault(TERN_FAULT_SVD)));
     TERN_TRY(TERN_LAUNCH(place, &sort, dtype, tern_groups(s->batch, s->k * s->k), tern_arg_out(q),
                          tern_arg_out(p), tern_arg_out(values), tern_arg_i64(s->batch),
                          tern_arg_i64(s->k), tern_arg_i64(s->l), tern_arg_i64(c)));
@@ -264,6 +264,7 @@ tern_status tern_linalg_svd(tern_tensor *x, bool full_matrices, tern_tensor *out
 
 tern_tensor *tern_linalg_svdvals(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     const svd_attributes at = {0};
     if (tern_check_matrices(x, "A", "tern_linalg_svdvals") != TERN_OK)
         return NULL;

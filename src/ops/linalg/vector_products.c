@@ -34,6 +34,7 @@ static tern_tensor *cross(tern_tensor *x, tern_tensor *y, int dim)
 
 tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !y) {
         tern_fail_argument_null("tern_linalg_cross", x ? "y" : "x");
         return NULL;

@@ -8,6 +8,7 @@
  * required because an infinite y would allow any. */
 tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!(rtol >= 0 && atol >= 0))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_isclose: rtol and atol must be greater than or equal to zero, "
@@ -35,6 +36,7 @@ static bool holds(tern_tensor *bools)
 /* The reduction over isclose, read on the host. */
 bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
+    TERN_NAMED_IN_ERRORS;
     bool close = false;
     TERN_SCOPE {
         TERN_NO_GRAD {
@@ -47,6 +49,7 @@ bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, boo
 /* Same shape and same elements. NaN is unequal to itself, as in PyTorch. */
 bool tern_equal(tern_tensor *x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     bool equal = false;
     if (x && y && !tern_same_shape(x, y))
         return false;
@@ -63,6 +66,7 @@ bool tern_equal(tern_tensor *x, tern_tensor *y)
  * larger x, so it is clamped and the value there compared. */
 tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_values_indices sorted;
     if (!x || !y) {
         tern_fail_argument_null("tern_isin", x ? "y" : "x");
@@ -90,6 +94,7 @@ tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
 /* ~x = x xor -1; for bools x xor true. */
 tern_tensor *tern_bitwise_not(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     bool is_bool = x && tern_dtype_of(x) == TERN_BOOL;
     return tern_bitwise_xor_scalar(x, is_bool ? tern_scalar_bool(true) : tern_scalar_int(-1));
 }

@@ -40,7 +40,7 @@ static tern_status check_probabilities(const tern_call *call)
         tern_arg fault;
         TERN_TRY(tern_fault_arg(call->place, &fault));
         TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel), tern_arg_in(x),
-                             fault, tern_arg_i64(x->numel), tern_arg_i32(codes[i])));
+                             fault, tern_arg_i64(x->numel), tern_arg_fault(codes[i])));
     }
     return tern_fault_check(call->place);
 }
@@ -98,6 +98,7 @@ static const tern_op entropy_op = {.name = "binary_cross_entropy",
 tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                                        const tern_weighted_loss_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_weighted_loss_options none;
     const tern_weighted_loss_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_binary_cross_entropy") != TERN_OK)

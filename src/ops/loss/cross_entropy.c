@@ -89,7 +89,7 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
                          tern_arg_in(x), tern_arg_in(call->in[1]), tern_arg_optional(weight, x),
                          fault, tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
                          tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
-                         tern_arg_i32(TERN_FAULT_TARGET)));
+                         tern_arg_fault(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
 }
 
@@ -173,7 +173,7 @@ static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
         tern_arg_i64(n), tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
         tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0) |
                      (call->padded ? PADDED : 0)),
-        tern_arg_i32(TERN_FAULT_TARGET)));
+        tern_arg_fault(TERN_FAULT_TARGET)));
     TERN_TRY(call->padded ? clear_rows(call->out[DX]) : TERN_OK);
     return tern_fault_check(call->place);
 }
@@ -428,6 +428,7 @@ static bool is_widened(const tern_tensor *x, const tern_tensor *target, const te
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_cross_entropy_options o = tern_read_cross_entropy(options);
     tern_tensor *weight = o.weight, *cast = input;
     bool wide = is_widened(input, target, weight);

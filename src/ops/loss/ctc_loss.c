@@ -46,7 +46,7 @@ static tern_status launch_sums(tern_tensor *sums, tern_tensor *losses, tern_tens
                     tern_arg_out(losses), tern_arg_in(x), tern_arg_in(targets), tern_arg_in(in[2]),
                     tern_arg_in(in[3]), tern_arg_in(in[4]), fault, tern_arg_i64(x->shape[0]),
                     tern_arg_i64(x->shape[1]), tern_arg_i64(x->shape[2]), tern_arg_i64(at->states),
-                    tern_arg_i64(at->blank), tern_arg_i32(back), tern_arg_i32(TERN_FAULT_CTC)));
+                    tern_arg_i64(at->blank), tern_arg_i32(back), tern_arg_fault(TERN_FAULT_CTC)));
     return tern_fault_check(place);
 }
 

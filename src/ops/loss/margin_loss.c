@@ -132,6 +132,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
                                                     tern_distance_function distance, void *user,
                                                     const tern_triplet_margin_loss_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_triplet_margin_with_distance_loss";
     const tern_triplet_margin_loss_options read = tern_read_triplet_margin_loss(options),
                                            *o = &read;

@@ -161,6 +161,7 @@ static const tern_op mse_op = {.name = "mse_loss",
 tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
                            const tern_loss_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_CAST_FOR(&mse_op, &input, &target);
     mse_attributes at = {options ? options->reduction : TERN_REDUCTION_MEAN};
     if (!input || !target) {

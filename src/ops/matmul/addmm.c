@@ -32,6 +32,7 @@ tern_tensor *tern_dot(tern_tensor *a, tern_tensor *b)
 
 tern_tensor *tern_vdot(tern_tensor *a, tern_tensor *b)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_dot(a, b);
 }
 
@@ -47,11 +48,13 @@ static tern_tensor *outer(tern_tensor *a, tern_tensor *b, const char *function)
 
 tern_tensor *tern_outer(tern_tensor *a, tern_tensor *b)
 {
+    TERN_NAMED_IN_ERRORS;
     return outer(a, b, "tern_outer");
 }
 
 tern_tensor *tern_ger(tern_tensor *a, tern_tensor *b)
 {
+    TERN_NAMED_IN_ERRORS;
     return outer(a, b, "tern_ger");
 }
 
@@ -73,6 +76,7 @@ tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
 /* A v; matmul takes the vector as a column. */
 tern_tensor *tern_mv(tern_tensor *a, tern_tensor *v)
 {
+    TERN_NAMED_IN_ERRORS;
     if (a && v && (a->ndim != 2 || v->ndim != 1))
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_mv: vector + matrix @ vector expected, got %d, %d, %d", 1,

@@ -21,6 +21,7 @@ tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
 /* (n, k) times (k, m), without broadcasting. */
 tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
 {
+    TERN_NAMED_IN_ERRORS;
     if (a && b && (a->ndim != 2 || b->ndim != 2))
         return tern_fail_null(TERN_ERR_SHAPE, "tern_mm: %s must be a matrix (shape %s)",
                               a->ndim != 2 ? "self" : "mat2",
@@ -31,6 +32,7 @@ tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
 /* (b, n, k) times (b, k, m), without broadcasting. */
 tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
 {
+    TERN_NAMED_IN_ERRORS;
     if (a && b && (a->ndim != 3 || b->ndim != 3))
         return tern_fail_null(TERN_ERR_SHAPE, "tern_bmm: %s must be a 3D tensor (shape %s)",
                               a->ndim != 3 ? "batch1" : "batch2",

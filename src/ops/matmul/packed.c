@@ -119,6 +119,7 @@ static const tern_op unpack_op = {.name = "unpack_weight",
 tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor *scales,
                                 tern_tensor *zeros)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !codes || !scales)
         return NULL;
     if (x->ndim < 1 || !tern_dtype_is_floating_point(x->dtype))
@@ -144,6 +145,7 @@ tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor 
 tern_tensor *tern_unpack_weight(tern_tensor *codes, tern_tensor *scales, tern_tensor *zeros,
                                 int64_t in_features)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *in[] = {tern_contiguous(codes), tern_contiguous(scales),
                          zeros ? tern_contiguous(zeros) : NULL};
     for (int i = 0; i < 3; i++)

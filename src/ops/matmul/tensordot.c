@@ -1,5 +1,6 @@
 /* tensordot.c -- products over chosen dims, of several matrices, of a matrix with itself. */
 #include "base/memory.h"
+#include "tensor/fields.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -88,19 +89,20 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
 /* The last n dims of a with the first n of b. */
 tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 {
-    if (!a || !b)
-        tern_fail_argument_null("tern_tensordot_n", a ? "b" : "a");
-    if (a && b && (n < 0 || n > a->ndim || n > b->ndim))
+    TERN_NAMED_IN_ERRORS;
+    if (!tern_given(a, "tern_tensordot_n", "a") || !tern_given(b, "tern_tensordot_n", "b"))
+        return NULL;
+    if (n < 0 || n > a->ndim || n > b->ndim)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_tensordot_n: tensordot expects dims >= 0 and no more than the "
                               "tensors have, but got dims=%d of %dD and %dD tensors",
                               n, a->ndim, b->ndim);
     tern_shape last = {.ndim = n}, first = {.ndim = n};
-    for (int i = 0; i < n && a; i++) {
+    for (int i = 0; i < n; i++) {
         last.dims[i] = a->ndim - n + i;
         first.dims[i] = i;
     }
-    return a && b ? tern_tensordot(a, b, last, first) : NULL;
+    return tern_tensordot(a, b, last, first);
 }
 
 /* ---- several matrices, in the cheapest order --------------------------------------------- */
@@ -145,6 +147,7 @@ static tern_tensor *in_best_order(tern_tensor *const *m, int n)
 
 tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     for (int i = 0; matrices && i < n; i++)
         if (matrices[i] && matrices[i]->ndim != 2)
             return tern_fail_null(TERN_ERR_SHAPE,
@@ -158,6 +161,7 @@ tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
 /* A vector at the beginning is a row, one at the end a column; their dims are dropped again. */
 tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_linalg_multi_dot";
     tern_tensor *m[MOST_MATRICES];
     if (!tensors || n < 2 || n > MOST_MATRICES)
@@ -193,6 +197,7 @@ tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
  * products. A negative n takes the powers of the inverse. */
 tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x)
         tern_fail_argument_null("tern_matrix_power", "x");
     if (x && (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2]))

@@ -413,6 +413,7 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
                              tern_tensor *weight, tern_tensor *bias, bool training, double momentum,
                              double eps)
 {
+    TERN_NAMED_IN_ERRORS;
     const batch_attributes at = {.momentum = momentum, .eps = eps, .training = training};
     return norm((tern_tensor *[]){x, weight, bias, running_mean, running_var, NULL}, &at);
 }
@@ -423,6 +424,7 @@ tern_tensor *tern_batch_norm_counted(tern_tensor *x, tern_tensor *running_mean,
                                      tern_tensor *weight, tern_tensor *bias, double momentum,
                                      double eps)
 {
+    TERN_NAMED_IN_ERRORS;
     const batch_attributes at = {.momentum = momentum, .eps = eps, .training = true};
     tern_tensor *n = num_batches_tracked;
     bool on_the_way = n && x && n->dtype == TERN_I64 && n->numel == 1 && x->numel > 0 &&

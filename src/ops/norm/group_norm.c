@@ -171,6 +171,7 @@ static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
 tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
                                       double k)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_local_response_norm";
     if (!x) {
         tern_fail_argument_null(function, "x");

@@ -1,4 +1,5 @@
 /* layer_norm.c -- layer norm and RMS norm. */
+#include "ops/copy/copy.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
@@ -436,21 +437,18 @@ static tern_tensor *mixed_norm(const tern_op *op, tern_tensor *x, const norm_att
 static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
                                tern_tensor *weight, tern_tensor *bias, const char *function)
 {
-    if (!x) {
-        tern_fail_argument_null(function, "x");
-        return NULL;
-    }
-    if (tern_shape_numel(&at->normalized, function) < 0)
+    if (!tern_given(x, function, "x") || tern_shape_numel(&at->normalized, function) < 0)
         return NULL;
     if (tern_dtype_is_floating_point(x->dtype) &&
         ((is_mixed(x, weight, at->no_mean) && (!bias || bias->dtype == weight->dtype)) ||
          (!weight && is_mixed(x, bias, false)))) {
+        TERN_NAMED_AS(function);
         TERN_CAST_FOR(op, &x, &weight, &bias);
         return x ? mixed_norm(op, x, at, weight, bias, function) : NULL;
     }
-    x = tern_contiguous(x);
-    if ((weight && !(weight = tern_contiguous(weight))) ||
-        (bias && !(bias = tern_contiguous(bias))))
+    x = tern_contiguous_for(x, function);
+    if ((weight && !(weight = tern_contiguous_for(weight, function))) ||
+        (bias && !(bias = tern_contiguous_for(bias, function))))
         return NULL; /* not absent ones */
     return tern_apply(op, (tern_tensor *[]){x, weight, bias}, 3, at, sizeof *at);
 }

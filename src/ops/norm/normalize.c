@@ -6,6 +6,7 @@
 /* y = x / max(|x|_p, eps): a vector of zeros stays one, instead of becoming NaN. */
 tern_tensor *tern_normalize(tern_tensor *x, double p, int dim, double eps)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *norm = tern_norm_dim(x, p, TERN_DIMS(dim), true);
     return norm ? tern_div(x, tern_clamp(norm, eps, INFINITY)) : NULL;
 }
@@ -14,6 +15,7 @@ tern_tensor *tern_normalize(tern_tensor *x, double p, int dim, double eps)
  * no other dim has norms of single numbers, which are absolute values. */
 tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_shape others = {0};
     if (!v) {
         tern_fail_argument_null("tern_norm_except_dim", "v");
@@ -37,6 +39,7 @@ tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
  * 2016). The norm is over all dims but `dim`. */
 tern_tensor *tern_weight_norm(tern_tensor *v, tern_tensor *g, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *norm = tern_norm_except_dim(v, 2, dim);
     return norm ? tern_mul(v, tern_div(g, norm)) : NULL;
 }

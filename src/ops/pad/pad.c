@@ -335,6 +335,7 @@ static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mo
 /* `pad` holds pairs (before, after), the last dim's first. */
 tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_pad_mode mode = options ? options->mode : TERN_PAD_CONSTANT;
     if (!x) {
         tern_fail_argument_null("tern_pad", "x");

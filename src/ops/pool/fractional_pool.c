@@ -208,6 +208,7 @@ static tern_status pool(tern_tensor *x, tern_shape window,
         tern_tensor *x, tern_shape kernel_size, const tern_fractional_max_pool_options *options,   \
         tern_values_indices *out)                                                                  \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return pool(x, kernel_size, options, N, "tern_fractional_max_pool" #N "d", out);           \
     }                                                                                              \
     tern_tensor *tern_fractional_max_pool##N##d(tern_tensor *x, tern_shape kernel_size,            \

@@ -217,11 +217,13 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                                                  const tern_max_pool_options *options,             \
                                                  tern_values_indices *out)                         \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", out);                  \
     }                                                                                              \
     tern_tensor *tern_max_pool##N##d(tern_tensor *x, tern_shape kernel_size,                       \
                                      const tern_max_pool_options *options)                         \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         tern_values_indices out = {0};                                                             \
         max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", &out);                        \
         return out.values;                                                                         \
@@ -230,24 +232,29 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                                        tern_shape kernel_size,                                     \
                                        const tern_max_unpool_options *options)                     \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return max_unpool(x, indices, kernel_size, options, N, "tern_max_unpool" #N "d");          \
     }                                                                                              \
     tern_tensor *tern_avg_pool##N##d(tern_tensor *x, tern_shape kernel_size,                       \
                                      const tern_avg_pool_options *options)                         \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return avg_pool(x, kernel_size, options, N, "tern_avg_pool" #N "d");                       \
     }                                                                                              \
     tern_tensor *tern_adaptive_avg_pool##N##d(tern_tensor *x, tern_shape output_size)              \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return adaptive_avg_pool(x, output_size, N, "tern_adaptive_avg_pool" #N "d");              \
     }                                                                                              \
     tern_status tern_adaptive_max_pool##N##d_with_indices(tern_tensor *x, tern_shape output_size,  \
                                                           tern_values_indices *out)                \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", out);         \
     }                                                                                              \
     tern_tensor *tern_adaptive_max_pool##N##d(tern_tensor *x, tern_shape output_size)              \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         tern_values_indices out = {0};                                                             \
         adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", &out);               \
         return out.values;                                                                         \
@@ -260,6 +267,7 @@ POOL(3)
     tern_tensor *tern_lp_pool##N##d(tern_tensor *x, double norm_type, tern_shape kernel_size,      \
                                     const tern_lp_pool_options *options)                           \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return lp_pool(x, norm_type, kernel_size, options, N, "tern_lp_pool" #N "d");              \
     }
 LP_POOL(1)

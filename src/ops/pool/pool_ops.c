@@ -112,7 +112,7 @@ static tern_status unpool_forward(tern_call *call)
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(x->numel / ins, ins),
                          tern_arg_out(x), tern_arg_in(y), tern_arg_in(call->in[1]),
                          tern_arg_i64(x->numel / ins), tern_arg_i64(ins), tern_arg_i64(outs),
-                         tern_arg_i32(at->add), fault));
+                         tern_arg_i32(at->add), fault, tern_arg_fault(TERN_FAULT_UNPOOL)));
     return tern_fault_check(call->place);
 }
 

@@ -25,6 +25,7 @@ static tern_tensor *numbers_of(tern_tensor *x)
 /* 1 where u < p for a uniform u in [0, 1), else 0: p = 0 is never 1, p = 1 always. */
 tern_tensor *tern_bernoulli(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (check_real(x, "tern_bernoulli") != TERN_OK)
         return NULL;
     tern_tensor *p = numbers_of(x), *yes = NULL;
@@ -122,6 +123,7 @@ static tern_tensor *draw_by_inversion(tern_tensor *p, int64_t n)
  * without replacement, and is an argmax of the keys. */
 tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_multinomial";
     if (x && !tern_dtype_is_floating_point(x->dtype))
         return tern_fail_null(TERN_ERR_DTYPE,
@@ -166,6 +168,7 @@ tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacem
 /* mean + std z, z standard normal, after mean and std are broadcast. */
 tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_normal";
     if (check_real(mean, function) != TERN_OK || check_real(std, function) != TERN_OK)
         return NULL;
@@ -190,6 +193,7 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 /* Uniform integers in [low, high). */
 tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_given(x, "tern_randint_like", "x"))
         return NULL;
     return tern_randint(low, high, tern_shape_of(x), x->dtype, tern_device(x));

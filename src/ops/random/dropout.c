@@ -145,6 +145,7 @@ static tern_tensor *certain(const char *function, tern_tensor *x, double p, bool
  * outside of training. */
 tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
         return certain("tern_dropout", x, p, training, false);
     if (check("tern_dropout", x, p, 0) != TERN_OK)
@@ -170,6 +171,7 @@ static dropout_attributes alpha_attributes(double p)
 /* a x + b where kept, b - a ALPHA where dropped. */
 tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 {
+    TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
         return certain("tern_alpha_dropout", x, p, training, false);
     if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)

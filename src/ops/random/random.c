@@ -74,6 +74,7 @@ static tern_tensor *filled(tern_tensor *x, const tern_kernel_ref *kernel)
 
 tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
     tern_place *place = tern_place_find(device, "tern_rand");
     return filled(make(&shape, dtype, place, true, "tern_rand"), &kernels[UNIFORM]);
@@ -81,6 +82,7 @@ tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
 
 tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
     tern_place *place = tern_place_find(device, "tern_randn");
     return filled(make(&shape, dtype, place, true, "tern_randn"), &kernels[NORMAL]);
@@ -99,11 +101,13 @@ static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, co
 
 tern_tensor *tern_rand_like(const tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return like(x, &kernels[UNIFORM], "tern_rand_like");
 }
 
 tern_tensor *tern_randn_like(const tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return like(x, &kernels[NORMAL], "tern_randn_like");
 }
 
@@ -193,6 +197,7 @@ static void integer_range(tern_dtype dtype, int64_t *least, int64_t *most)
 tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
                           const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_I64 : dtype;
     if (low >= high)
         return tern_fail_null(TERN_ERR_ARGUMENT,

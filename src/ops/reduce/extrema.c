@@ -221,11 +221,13 @@ static tern_shape one_dim(int dim)
 #define ALONG_DIM(NAME)                                                                            \
     tern_tensor *tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim)                          \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return reduce_one(&NAME##_op, x, one_dim(dim), keepdim, "tern_" #NAME "_dim");             \
     }
 #define VALUES_INDICES(NAME)                                                                       \
     tern_status tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out) \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         tern_tensor *both[2];                                                                      \
         tern_shape dims = one_dim(dim);                                                            \
         if (!out)                                                                                  \
@@ -265,21 +267,25 @@ static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bo
 
 tern_tensor *tern_all(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth(&amin_op, x, all_dims, false, "tern_all");
 }
 
 tern_tensor *tern_any(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth(&amax_op, x, all_dims, false, "tern_any");
 }
 
 tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth(&amin_op, x, one_dim(dim), keepdim, "tern_all_dim");
 }
 
 tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth(&amax_op, x, one_dim(dim), keepdim, "tern_any_dim");
 }
 
@@ -295,10 +301,12 @@ static tern_tensor *truth_over(const tern_op *op, tern_tensor *x, tern_shape dim
 
 tern_tensor *tern_all_dims(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth_over(&amin_op, x, dims, keepdim, "tern_all_dims");
 }
 
 tern_tensor *tern_any_dims(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return truth_over(&amax_op, x, dims, keepdim, "tern_any_dims");
 }

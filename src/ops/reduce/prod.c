@@ -126,6 +126,7 @@ static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
 
 tern_tensor *tern_prod(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x) {
         tern_fail_argument_null("tern_prod", "x");
         return NULL;
@@ -136,6 +137,7 @@ tern_tensor *tern_prod(tern_tensor *x)
 
 tern_tensor *tern_prod_dim(tern_tensor *x, int dim, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!x) {
         tern_fail_argument_null("tern_prod_dim", "x");

@@ -225,6 +225,7 @@ tern_tensor *tern_sum(tern_tensor *x)
 
 tern_tensor *tern_sum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return reduce(&sum_op, x, &dims, keepdim, "tern_sum_dim");
 }
 
@@ -235,6 +236,7 @@ tern_tensor *tern_mean(tern_tensor *x)
 
 tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
 }
 
@@ -269,6 +271,7 @@ tern_tensor *tern_sum_to(tern_tensor *x, const tern_shape *shape)
 
 tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_given(x, "tern_sum_to_size", "x"))
         return NULL;
     if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)

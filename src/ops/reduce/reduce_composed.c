@@ -21,6 +21,7 @@ tern_tensor *tern_nansum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 
 tern_tensor *tern_nansum(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nansum_dim(x, TERN_SHAPE_SCALAR, false);
 }
 
@@ -41,6 +42,7 @@ tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 
 tern_tensor *tern_nanmean(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_nanmean_dim(x, TERN_SHAPE_SCALAR, false);
 }
 
@@ -48,11 +50,13 @@ tern_tensor *tern_nanmean(tern_tensor *x)
 
 tern_tensor *tern_count_nonzero_dim(tern_tensor *x, tern_shape dims)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_sum_dim(tern_ne_scalar(x, tern_scalar_int(0)), dims, false);
 }
 
 tern_tensor *tern_count_nonzero(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_count_nonzero_dim(x, TERN_SHAPE_SCALAR);
 }
 
@@ -70,6 +74,7 @@ static tern_status pair(tern_tensor *first, tern_tensor *second, tern_tensor *ou
 #define WITH_MEAN(NAME)                                                                            \
     tern_status tern_##NAME##_mean(tern_tensor *x, double correction, tern_tensor *out[2])         \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         if (!x || !out)                                                                            \
             return tern_fail_argument_null("tern_" #NAME "_mean", x ? "out" : "x");                \
         return pair(tern_##NAME(x, correction), tern_mean(x), out);                                \
@@ -77,6 +82,7 @@ static tern_status pair(tern_tensor *first, tern_tensor *second, tern_tensor *ou
     tern_status tern_##NAME##_mean_dim(tern_tensor *x, tern_shape dims, double correction,         \
                                        bool keepdim, tern_tensor *out[2])                          \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         if (!x || !out)                                                                            \
             return tern_fail_argument_null("tern_" #NAME "_mean_dim", x ? "out" : "x");            \
         return pair(tern_##NAME##_dim(x, dims, correction, keepdim),                               \
@@ -87,6 +93,7 @@ WITH_MEAN(std)
 
 tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2])
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !out)
         return tern_fail_argument_null("tern_aminmax", x ? "out" : "x");
     if (x->numel == 0)
@@ -99,6 +106,7 @@ tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2])
 
 tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor *out[2])
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !out)
         return tern_fail_argument_null("tern_aminmax_dim", x ? "out" : "x");
     if (x->ndim == 0 && keepdim) /* PyTorch gives (1) */

@@ -142,6 +142,7 @@ tern_tensor *tern_var(tern_tensor *x, double correction)
 
 tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return variance(&var_op, x, &dims, correction, keepdim, "tern_var_dim");
 }
 
@@ -152,5 +153,6 @@ tern_tensor *tern_std(tern_tensor *x, double correction)
 
 tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
+    TERN_NAMED_IN_ERRORS;
     return variance(&std_op, x, &dims, correction, keepdim, "tern_std_dim");
 }

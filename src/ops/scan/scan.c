@@ -163,11 +163,13 @@ static tern_tensor *running(tern_tensor *x, int dim, int what, const char *funct
 
 tern_tensor *tern_cumsum(tern_tensor *x, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     return running(x, dim, SUM, "tern_cumsum");
 }
 
 tern_tensor *tern_cumprod(tern_tensor *x, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     return running(x, dim, PRODUCT, "tern_cumprod");
 }
 
@@ -222,6 +224,7 @@ static const tern_op logcumsumexp_op = {.name = "logcumsumexp",
 
 tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     scan_attributes at = {0};
     if (!x) {
         tern_fail_argument_null("tern_logcumsumexp", "x");
@@ -287,10 +290,12 @@ static tern_status running_extremum(const tern_op *op, tern_tensor *x, int dim,
 
 tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return running_extremum(&cummax_op, x, dim, out, "tern_cummax");
 }
 
 tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return running_extremum(&cummin_op, x, dim, out, "tern_cummin");
 }

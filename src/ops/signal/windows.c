@@ -69,10 +69,10 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
 {
     if (w.n < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "%s requires non-negative window_length, got window_length=%lld",
+                              "%s: requires non-negative window_length, got window_length=%lld",
                               name, (long long)w.n);
     if (dtype && !tern_dtype_is_floating_point(dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "%s expects floating point dtypes, got: %s", name,
+        return tern_fail_null(TERN_ERR_DTYPE, "%s: expects floating point dtypes, got: %s", name,
                               tern_dtype_name(dtype));
     tern_shape shape = {1, {w.n}};
     double *data = tern_table_alloc(name, &shape);
@@ -90,6 +90,7 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
     tern_tensor *tern_##NAME##_window(int64_t n, bool periodic, tern_dtype dtype,                  \
                                       const char *device)                                          \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return make("tern_" #NAME "_window", (window){.n = n, .sym = !periodic, __VA_ARGS__},      \
                     dtype, device);                                                                \
     }                                                                                              \
@@ -98,6 +99,7 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
     tern_tensor *tern_signal_windows_##NAME(int64_t n, bool sym, tern_dtype dtype,                 \
                                             const char *device)                                    \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return make("tern_signal_windows_" #NAME, (window){.n = n, .sym = sym, __VA_ARGS__},       \
                     dtype, device);                                                                \
     }
@@ -112,6 +114,7 @@ SIGNAL_WINDOW(cosine, .value = half_wave)
 tern_tensor *tern_hamming_window(int64_t n, bool periodic, double alpha, double beta,
                                  tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return make("tern_hamming_window",
                 (window){.n = n, .sym = !periodic, .value = cosines, NUMBERS(alpha, beta)}, dtype,
                 device);
@@ -120,6 +123,7 @@ tern_tensor *tern_hamming_window(int64_t n, bool periodic, double alpha, double 
 tern_tensor *tern_kaiser_window(int64_t n, bool periodic, double beta, tern_dtype dtype,
                                 const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return make("tern_kaiser_window",
                 (window){.n = n, .sym = !periodic, .value = kaiser, NUMBERS(beta)}, dtype, device);
 }
@@ -127,6 +131,7 @@ tern_tensor *tern_kaiser_window(int64_t n, bool periodic, double beta, tern_dtyp
 tern_tensor *tern_signal_windows_kaiser(int64_t n, double beta, bool sym, tern_dtype dtype,
                                         const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *name = "tern_signal_windows_kaiser";
     if (!(beta >= 0))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: beta must be non-negative, got: %g", name,
@@ -137,6 +142,7 @@ tern_tensor *tern_signal_windows_kaiser(int64_t n, double beta, bool sym, tern_d
 tern_tensor *tern_signal_windows_general_cosine(int64_t n, const double *a, int count, bool sym,
                                                 tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *name = "tern_signal_windows_general_cosine";
     if (!a || count < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Coefficients cannot be empty", name);
@@ -147,6 +153,7 @@ tern_tensor *tern_signal_windows_general_cosine(int64_t n, const double *a, int 
 tern_tensor *tern_signal_windows_general_hamming(int64_t n, double alpha, bool sym,
                                                  tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     return make("tern_signal_windows_general_hamming",
                 (window){.n = n, .sym = sym, .value = cosines, NUMBERS(alpha, 1 - alpha)}, dtype,
                 device);
@@ -155,6 +162,7 @@ tern_tensor *tern_signal_windows_general_hamming(int64_t n, double alpha, bool s
 tern_tensor *tern_signal_windows_exponential(int64_t n, double center, double tau, bool sym,
                                              tern_dtype dtype, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *name = "tern_signal_windows_exponential";
     if (!(tau > 0))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Tau must be positive, got: %g instead.", name,
@@ -171,6 +179,7 @@ tern_tensor *tern_signal_windows_exponential(int64_t n, double center, double ta
 tern_tensor *tern_signal_windows_gaussian(int64_t n, double std, bool sym, tern_dtype dtype,
                                           const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *name = "tern_signal_windows_gaussian";
     if (!(std > 0))
         return tern_fail_null(TERN_ERR_ARGUMENT,

@@ -10,6 +10,7 @@
  * gradient that of y (straight-through). */
 tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *noise = NULL, *choice = NULL;
     TERN_NO_GRAD {
         noise = tern_neg(tern_log(tern_neg(tern_log(tern_rand_like(x)))));

@@ -1,4 +1,5 @@
 /* softmax.c -- softmax, log_softmax and softmin. */
+#include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
@@ -133,16 +134,13 @@ static const tern_op log_softmax_op = {.name = "log_softmax",
 static tern_tensor *over_dim(const tern_op *op, tern_tensor *x, int dim, const char *function)
 {
     int d;
-    if (!x) {
-        tern_fail_argument_null(function, "x");
-        return NULL;
-    }
-    if (tern_wrap_dim(dim, x->ndim, &d, function) != TERN_OK)
+    if (!tern_given(x, function, "x") || tern_wrap_dim(dim, x->ndim, &d, function) != TERN_OK)
         return NULL;
     if (d >= x->ndim - 1) {
-        x = tern_contiguous(x);
+        x = tern_contiguous_for(x, function);
         return tern_apply(op, &x, 1, NULL, 0);
     }
+    TERN_NAMED_AS(function);
     x = tern_contiguous(tern_transpose(x, d, -1));
     return tern_contiguous(tern_transpose(tern_apply(op, &x, 1, NULL, 0), d, -1));
 }

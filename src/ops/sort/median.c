@@ -108,11 +108,13 @@ static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim,
 tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
                           tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return choose(&kthvalue_op, x, k, dim, keepdim, out, "tern_kthvalue");
 }
 
 tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return choose(&mode_op, x, 1, dim, keepdim, out, "tern_mode");
 }
 
@@ -176,10 +178,12 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
 #define MEDIAN_FUNCTIONS(NAME)                                                                     \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return of_all(&NAME##_op, x, "tern_" #NAME);                                               \
     }                                                                                              \
     tern_status tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out) \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         return choose(&NAME##_op, x, 1, dim, keepdim, out, "tern_" #NAME "_dim");                  \
     }
 MEDIAN_FUNCTIONS(median)

@@ -128,11 +128,13 @@ static tern_tensor *quantile(tern_tensor *x, tern_tensor *q, const tern_quantile
 
 tern_tensor *tern_quantile(tern_tensor *x, tern_tensor *q, const tern_quantile_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return quantile(x, q, options, false, "quantile");
 }
 
 tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q, const tern_quantile_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     return quantile(x, q, options, true, "nanquantile");
 }
 
@@ -150,12 +152,14 @@ static tern_tensor *rank_like(const tern_tensor *x, double q, const char *name)
 
 tern_tensor *tern_quantile_scalar(tern_tensor *x, double q, const tern_quantile_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *rank = rank_like(x, q, "quantile");
     return rank ? quantile(x, rank, options, false, "quantile") : NULL;
 }
 
 tern_tensor *tern_nanquantile_scalar(tern_tensor *x, double q, const tern_quantile_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *rank = rank_like(x, q, "nanquantile");
     return rank ? quantile(x, rank, options, true, "nanquantile") : NULL;
 }

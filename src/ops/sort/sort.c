@@ -166,6 +166,7 @@ static tern_status with_values(tern_tensor *x, int dim, tern_tensor *indices,
 
 tern_status tern_sort(tern_tensor *x, int dim, bool descending, tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!x || !out)
         return tern_fail_argument_null("tern_sort", x ? "out" : "x");
@@ -175,6 +176,7 @@ tern_status tern_sort(tern_tensor *x, int dim, bool descending, tern_values_indi
 
 tern_tensor *tern_argsort(tern_tensor *x, int dim, bool descending)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!x) {
         tern_fail_argument_null("tern_argsort", "x");
@@ -187,6 +189,7 @@ tern_tensor *tern_argsort(tern_tensor *x, int dim, bool descending)
 
 tern_tensor *tern_msort(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_values_indices both;
     return tern_sort(x, 0, false, &both) == TERN_OK ? both.values : NULL;
 }
@@ -194,6 +197,7 @@ tern_tensor *tern_msort(tern_tensor *x)
 tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sorted,
                       tern_values_indices *out)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     (void)sorted; /* they are */
     if (!x || !out)

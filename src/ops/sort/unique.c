@@ -71,6 +71,7 @@ tern_tensor *tern_search_sorted_values(tern_tensor *sorted, tern_tensor *values)
 
 tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, tern_side side)
 {
+    TERN_NAMED_IN_ERRORS;
     search_attributes at = {.right = side == TERN_SIDE_RIGHT};
     if (!boundaries || !values) {
         tern_fail_argument_null("tern_searchsorted", boundaries ? "values" : "boundaries");
@@ -85,6 +86,7 @@ tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, ter
 
 tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool right)
 {
+    TERN_NAMED_IN_ERRORS;
     if (boundaries && boundaries->ndim != 1)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_bucketize: boundaries tensor must be 1 dimension, but got "
@@ -102,12 +104,14 @@ static tern_tensor *number_beside(const tern_tensor *boundaries, tern_scalar val
 
 tern_tensor *tern_searchsorted_scalar(tern_tensor *boundaries, tern_scalar value, tern_side side)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_searchsorted(boundaries, boundaries ? number_beside(boundaries, value) : NULL,
                              side);
 }
 
 tern_tensor *tern_bucketize_scalar(tern_scalar value, tern_tensor *boundaries, bool right)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_bucketize(boundaries ? number_beside(boundaries, value) : NULL, boundaries, right);
 }
 
@@ -185,10 +189,12 @@ static tern_status without_gradient(tern_tensor *x, bool sorted, tern_unique_res
 
 tern_status tern_unique(tern_tensor *x, tern_unique_result *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return without_gradient(x, true, out, "tern_unique");
 }
 
 tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return without_gradient(x, false, out, "tern_unique_consecutive");
 }

@@ -137,10 +137,12 @@ static tern_status unique_dim(tern_tensor *x, int dim, bool sorted, tern_unique_
 
 tern_status tern_unique_dim(tern_tensor *x, int dim, tern_unique_result *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return unique_dim(x, dim, true, out, "tern_unique_dim");
 }
 
 tern_status tern_unique_consecutive_dim(tern_tensor *x, int dim, tern_unique_result *out)
 {
+    TERN_NAMED_IN_ERRORS;
     return unique_dim(x, dim, false, out, "tern_unique_consecutive_dim");
 }

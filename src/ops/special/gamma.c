@@ -52,6 +52,7 @@ static const tern_op polygamma_op = {.name = "polygamma",
 /* The n-th derivative of digamma; the first two are rows of special.def. */
 tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (n < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_polygamma: polygamma(n, x) does not support negative n (%lld).",
@@ -68,6 +69,7 @@ tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
  * last dim, which the reduction removes. */
 tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
 {
+    TERN_NAMED_IN_ERRORS;
     if (p < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_mvlgamma: p has to be greater than or equal to 1, not %lld",

@@ -42,6 +42,7 @@ static tern_tensor *spread(tern_tensor *x, int ndim, bool behind)
 /* z[i p + k][j q + l] = x[i][j] y[k][l] for y of (p, q): an outer product whose dims take turns. */
 tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x || !y) {
         tern_fail_argument_null("tern_kron", x ? "y" : "x");
         return NULL;
@@ -60,6 +61,7 @@ tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 /* Each matrix between zeros to its left and right, and those rows one below the other. */
 tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_block_diag";
     tern_tensor *rows[MOST];
     int64_t width = 0, before = 0;
@@ -108,6 +110,7 @@ tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing)
 
 tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *all[MOST];
     if (check_list(tensors, n, "tern_cartesian_prod") != TERN_OK)
         return NULL;

@@ -52,6 +52,7 @@ static tern_tensor *divisor(const tern_cov_options *o, tern_tensor *w, tern_tens
 
 tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_cov_options read = tern_read_cov(options), *o = &read;
     if (!x) {
         tern_fail_argument_null(name, "x");
@@ -89,6 +90,7 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
 /* c_ij / (sqrt(c_ii) sqrt(c_jj)), kept within -1 and 1 against rounding. */
 tern_tensor *tern_corrcoef(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     if (x && x->ndim > 2)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_corrcoef: corrcoef(): expected input to have two or fewer "

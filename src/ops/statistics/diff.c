@@ -53,6 +53,7 @@ static tern_tensor *joined(tern_tensor *x, int dim, tern_tensor *prepend, tern_t
 tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
                        tern_tensor *append)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x) {
         tern_fail_argument_null("tern_diff", "x");
         return NULL;
@@ -120,6 +121,7 @@ static tern_tensor *areas(tern_tensor *y, tern_tensor *x, double dx, int dim, co
 
 tern_tensor *tern_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_trapezoid";
     if (!y) {
         tern_fail_argument_null(function, "y");
@@ -132,11 +134,13 @@ tern_tensor *tern_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim)
 
 tern_tensor *tern_trapz(tern_tensor *y, tern_tensor *x, double dx, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_trapezoid(y, x, dx, dim);
 }
 
 tern_tensor *tern_cumulative_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     const char *function = "tern_cumulative_trapezoid";
     if (!y) {
         tern_fail_argument_null(function, "y");

@@ -50,6 +50,7 @@ static tern_status check_bincount(tern_tensor *x, tern_tensor *weights, int64_t 
 
 tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength)
 {
+    TERN_NAMED_IN_ERRORS;
     int64_t bins = 0;
     tern_tensor *y = NULL;
     if (!x) {
@@ -141,6 +142,7 @@ static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
 
 tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
 {
+    TERN_NAMED_IN_ERRORS;
     tern_tensor *y = NULL;
     if (!x) {
         tern_fail_argument_null("tern_histc", "x");

@@ -64,11 +64,13 @@ tern_tensor *tern_moveaxis(tern_tensor *x, tern_shape source, tern_shape destina
 
 tern_tensor *tern_swapdims(tern_tensor *x, int dim0, int dim1)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_transpose(x, dim0, dim1);
 }
 
 tern_tensor *tern_swapaxes(tern_tensor *x, int axis0, int axis1)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_transpose(x, axis0, axis1);
 }
 
@@ -82,21 +84,25 @@ static bool has_dims(const tern_tensor *x, int least)
 
 tern_tensor *tern_atleast_1d(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return has_dims(x, 1) ? x : tern_unsqueeze(x, 0);
 }
 
 tern_tensor *tern_atleast_2d(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return has_dims(x, 2) ? x : tern_unsqueeze(tern_atleast_1d(x), 0);
 }
 
 tern_tensor *tern_atleast_3d(tern_tensor *x)
 {
+    TERN_NAMED_IN_ERRORS;
     return has_dims(x, 3) ? x : tern_unsqueeze(tern_atleast_2d(x), -1);
 }
 
 tern_tensor *tern_view_as(tern_tensor *x, const tern_tensor *other)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_given(other, "tern_view_as", "other"))
         return NULL;
     return tern_view(x, tern_shape_of(other));
@@ -104,6 +110,7 @@ tern_tensor *tern_view_as(tern_tensor *x, const tern_tensor *other)
 
 tern_tensor *tern_reshape_as(tern_tensor *x, const tern_tensor *other)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_given(other, "tern_reshape_as", "other"))
         return NULL;
     return tern_reshape(x, tern_shape_of(other));
@@ -126,6 +133,7 @@ static tern_status check_list(tern_tensor *const *tensors, int n, tern_tensor **
 
 tern_status tern_broadcast_tensors(tern_tensor *const *tensors, int n, tern_tensor **out)
 {
+    TERN_NAMED_IN_ERRORS;
     TERN_TRY(check_list(tensors, n, out, "tern_broadcast_tensors"));
     tern_shape all = tern_shape_of(tensors[0]);
     for (int i = 1; i < n; i++) {

@@ -155,6 +155,7 @@ int tern_split(tern_tensor *x, int64_t size, int dim, tern_tensor **pieces, int 
 
 int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int capacity)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!has_dim(x, dim, &d, "tern_chunk"))
         return -1;

@@ -39,6 +39,7 @@ static bool is_counted(int64_t n, const char *function)
 
 int tern_unbind(tern_tensor *x, int dim, tern_tensor **pieces, int capacity)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!has_dim(x, dim, &d, "tern_unbind") || !is_counted(x->shape[d], "tern_unbind") ||
         !fits(x->shape[d], pieces, capacity, "tern_unbind"))
@@ -143,6 +144,7 @@ int tern_tensor_split(tern_tensor *x, int64_t sections, int dim, tern_tensor **p
 int tern_tensor_split_at(tern_tensor *x, const int64_t *indices, int n, int dim,
                          tern_tensor **pieces, int capacity)
 {
+    TERN_NAMED_IN_ERRORS;
     return cut_at(x, indices, n, dim, pieces, capacity, "tern_tensor_split_at");
 }
 
@@ -174,6 +176,7 @@ static bool divides(const tern_tensor *x, int64_t sections, int d, const char *n
 #define NAMED_SPLIT(NAME, LEAST, DIM)                                                              \
     int tern_##NAME(tern_tensor *x, int64_t sections, tern_tensor **pieces, int capacity)          \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         if (!has_dims(x, LEAST, #NAME) || !divides(x, sections, DIM, #NAME))                       \
             return -1;                                                                             \
         return sections_of(x, sections, DIM, pieces, capacity, "tern_" #NAME);                     \
@@ -181,6 +184,7 @@ static bool divides(const tern_tensor *x, int64_t sections, int d, const char *n
     int tern_##NAME##_at(tern_tensor *x, const int64_t *indices, int n, tern_tensor **pieces,      \
                          int capacity)                                                             \
     {                                                                                              \
+        TERN_NAMED_IN_ERRORS;                                                                      \
         if (!has_dims(x, LEAST, #NAME))                                                            \
             return -1;                                                                             \
         return cut_at(x, indices, n, DIM, pieces, capacity, "tern_" #NAME "_at");                  \

@@ -4,6 +4,7 @@
  * offset + sum i[d] stride[d]. Its gradient is the view the other way: a reshape, the inverse permutation, a
  * sum over what was expanded. */
 #include "tensor/op.h"
+#include <stdio.h>
 #include <string.h>
 #include <tern/ops.h>
 
@@ -26,6 +27,14 @@ static tern_result *begin_view(tern_call *call)
 }
 
 /* ---- another shape ----------------------------------------------------------------------- */
+
+/* Whether the sizes of a view of no elements can be counted. */
+static tern_status countable(const tern_shape *shape, const char *op)
+{
+    char function[TERN_FUNCTION_ROOM];
+    snprintf(function, sizeof function, "tern_%s", op);
+    return tern_shape_numel(shape, function) < 0 ? TERN_ERR_SHAPE : TERN_OK;
+}
 
 /* wanted with its -1 worked out, for numel elements. */
 static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape *shape,
@@ -54,10 +63,10 @@ static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape 
                          op, TERN_SHAPE_TEXT(wanted));
     if (missing >= 0 && fits && product > 0 && numel % product == 0) {
         shape->dims[missing] = numel / product;
-        return TERN_OK;
+        return numel ? TERN_OK : countable(shape, op);
     }
     if (missing < 0 && fits && product == numel)
-        return TERN_OK;
+        return numel ? TERN_OK : countable(shape, op);
     return tern_fail(TERN_ERR_SHAPE, "tern_%s: shape '%s' is invalid for input of size %lld", op,
                      TERN_SHAPE_TEXT(wanted), (long long)numel);
 }
@@ -248,6 +257,7 @@ tern_tensor *tern_squeeze(tern_tensor *x)
 
 tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
 {
+    TERN_NAMED_IN_ERRORS;
     int d;
     if (!x)
         tern_fail_argument_null("tern_squeeze_dim", "x");
@@ -258,6 +268,7 @@ tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
 
 tern_tensor *tern_squeeze_dims(tern_tensor *x, tern_shape dims)
 {
+    TERN_NAMED_IN_ERRORS;
     uint32_t mask = 0;
     if (!x)
         tern_fail_argument_null("tern_squeeze_dims", "x");
@@ -439,6 +450,7 @@ tern_tensor *tern_expand(tern_tensor *x, tern_shape shape)
 
 tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!tern_given(other, "tern_expand_as", "other"))
         return NULL;
     return tern_expand(x, tern_shape_of(other));
@@ -446,5 +458,6 @@ tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other)
 
 tern_tensor *tern_broadcast_to(tern_tensor *x, tern_shape shape)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_expand(x, shape);
 }

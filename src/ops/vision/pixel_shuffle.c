@@ -45,6 +45,7 @@ static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const
  * et al. 2016). */
 tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
 {
+    TERN_NAMED_IN_ERRORS;
     static const int order[] = {0, 3, 1, 4, 2};
     if (!has_dims(x, 3, "tern_pixel_shuffle"))
         return NULL;
