@@ -313,6 +313,78 @@ KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64,
             ys[r] = count > 0 ? most * sqrt(again) : sqrt(s);
     }
 }
+
+/* ys = sums^(1/p), the sums those of |x|^p: likewise. */
+KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner),
+        (ARG, ACC, p))
+{
+    BASE(ys);
+    BASE(sums);
+    BASE(xs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    TEAMS(r, outer *inner, n)
+    {
+        const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
+        const ACC s = sums[r];
+        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
+        idx count = lost != 0 ? (idx)n : 0;
+        ACC most = 0, again = 0;
+        TEAM_LANES(j, count)
+        {
+            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
+            most = v > most ? v : most;
+        }
+        most = TEAM_MAX(most, scratch);
+        count = most > 0 && most - most == 0 ? count : 0;
+        TEAM_LANES(j, count)
+        {
+            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
+            again += pow(v / most, p);
+        }
+        again = TEAM_SUM(again, scratch);
+        if (TEAM_LEADER)
+            ys[r] = count > 0 ? most * pow(again, 1 / p) : pow(s, 1 / p);
+    }
+}
+
+/* ys = sqrt(variances), those of xs; freedom: what sums of squares were divided by. Likewise: the mean, too, is that of scaled
+ * numbers. */
+KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner),
+        (ARG, ACC, freedom))
+{
+    BASE(ys);
+    BASE(variances);
+    BASE(xs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    TEAMS(r, outer *inner, n)
+    {
+        const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
+        const ACC s = variances[r];
+        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
+        idx count = lost != 0 ? (idx)n : 0;
+        ACC most = 0, mean = 0, again = 0;
+        TEAM_LANES(j, count)
+        {
+            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
+            most = v > most ? v : most;
+        }
+        most = TEAM_MAX(most, scratch);
+        count = most > 0 && most - most == 0 ? count : 0;
+        TEAM_LANES(j, count)
+        {
+            mean += xs[at + j * (idx)inner] / most;
+        }
+        mean = TEAM_SUM(mean, scratch) / (ACC)n;
+        TEAM_LANES(j, count)
+        {
+            const ACC q = xs[at + j * (idx)inner] / most - mean;
+            again += q * q;
+        }
+        again = TEAM_SUM(again, scratch);
+        if (TEAM_LEADER)
+            ys[r] = count > 0 ? most * sqrt(again / freedom) : sqrt(s);
+    }
+}
 #undef VANISHED_0
 #undef VANISHED_1
 #endif

@@ -56,6 +56,56 @@ static tern_tensor *distance(tern_tensor *x)
     return tern_cdist(tern_unsqueeze(x, 1), tern_zeros_like(tern_unsqueeze(x, 1)), 2);
 }
 
+#define NORM_OF_ORDER(NAME, P)                                                                     \
+    static tern_tensor *NAME(tern_tensor *x)                                                       \
+    {                                                                                              \
+        return tern_norm_dim(x, P, TERN_DIMS(-1), false);                                          \
+    }
+NORM_OF_ORDER(norm_of_order_3, 3)
+NORM_OF_ORDER(norm_of_order_1_5, 1.5)
+NORM_OF_ORDER(norm_of_order_5, 5)
+NORM_OF_ORDER(norm_of_order_minus_2, -2)
+static tern_tensor *distance_of_order_3(tern_tensor *x)
+{
+    return tern_cdist(tern_unsqueeze(x, 1), tern_zeros_like(tern_unsqueeze(x, 1)), 3);
+}
+static tern_tensor *pairwise(tern_tensor *x)
+{
+    return tern_pairwise_distance(x, tern_neg(x), 2, 1e-6, false);
+}
+static tern_tensor *one_distance(tern_tensor *x)
+{
+    return tern_dist(x, tern_neg(x), 2);
+}
+static tern_tensor *frobenius(tern_tensor *x)
+{
+    return tern_linalg_matrix_norm(x, TERN_MATRIX_NORM_FRO, TERN_DIMS(0, 1), false);
+}
+static tern_tensor *renorm(tern_tensor *x)
+{
+    return tern_renorm(x, 2, 0, 1);
+}
+static tern_tensor *normalize_3(tern_tensor *x)
+{
+    return tern_normalize(x, 3, -1, 1e-12);
+}
+static tern_tensor *deviation(tern_tensor *x)
+{
+    return tern_std_dim(x, TERN_DIMS(-1), 1, false);
+}
+static tern_tensor *deviation_down(tern_tensor *x)
+{
+    return tern_std_dim(tern_t(x), TERN_DIMS(0), 0, true);
+}
+static tern_tensor *cosine(tern_tensor *x)
+{
+    return tern_cosine_similarity(x, tern_roll(x, TERN_DIMS(1), TERN_DIMS(1)), 1, 1e-8);
+}
+static tern_tensor *weight_norm(tern_tensor *x)
+{
+    return tern_weight_norm(x, tern_ones_like(tern_narrow(x, 1, 0, 1)), 0);
+}
+
 static const struct {
     const char *name;
     tern_tensor *(*f)(tern_tensor *x);
@@ -73,7 +123,21 @@ static const struct {
                  {"norm", norm, true, false},
                  {"norm down columns", norm_down, true, false},
                  {"vector_norm", vector_norm, true, false},
-                 {"cdist", distance, true, false}};
+                 {"cdist", distance, true, false},
+                 {"norm of order 3", norm_of_order_3, true, false},
+                 {"norm of order 1.5", norm_of_order_1_5, true, false},
+                 {"norm of order 5", norm_of_order_5, true, false},
+                 {"norm of order -2", norm_of_order_minus_2, true, false},
+                 {"cdist of order 3", distance_of_order_3, true, false},
+                 {"pairwise_distance", pairwise, false, false},
+                 {"dist", one_distance, false, false},
+                 {"matrix_norm", frobenius, false, false},
+                 {"renorm", renorm, false, true},
+                 {"normalize of order 3", normalize_3, false, true},
+                 {"std", deviation, true, false},
+                 {"std down columns", deviation_down, true, false},
+                 {"cosine_similarity", cosine, false, true},
+                 {"weight_norm", weight_norm, true, true}};
 
 /* Rows: one of the size, then ordinary ones. */
 static tern_tensor *rows_of(const char *device, double size, int64_t n)
@@ -156,6 +220,32 @@ static void gradients_of_large_numbers_are_those_of_float64(void **state)
         }
 }
 
+/* Gradients whose squares are beyond the type are scaled to the norm that is asked for; ordinary ones beside them too. */
+static void gradients_of_large_numbers_are_clipped_by_their_norm(void **state)
+{
+    (void)state;
+    static const double orders[] = {2, 3, INFINITY};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            tern_module *m = tern_nn_to(tern_nn_linear(4, 3, NULL), device);
+            tern_tensor *weight = tern_nn_parameter(m, "weight"),
+                        *bias = tern_nn_parameter(m, "bias");
+            assert_ok(
+                tern_set_grad(weight, tern_mul_scalar(tern_ones_like(weight), TERN_SCALAR(1e30))));
+            assert_ok(tern_set_grad(bias, tern_ones_like(bias)));
+            tern_clip_grad_norm_options o = {.norm_type = orders[i]};
+            double norm = tern_nn_clip_grad_norm_with_(m, 2, &o);
+            double want = isinf(orders[i]) ? 1e30 : 1e30 * pow(12, 1 / orders[i]);
+            if (!(fabs(norm / want - 1) < 1e-5))
+                fail_msg("order %g: the norm is %g, not %g", orders[i], norm, want);
+            tern_tensor *g = tern_detach(tern_grad(weight));
+            assert_values_close(tern_flatten(tern_narrow(g, 0, 0, 1), 0, -1), 1e-5, 2e30 / want,
+                                2e30 / want, 2e30 / want, 2e30 / want);
+            tern_nn_free(m);
+        }
+}
+
 static void what_is_infinite_or_nan_stays_so(void **state)
 {
     (void)state;
@@ -170,8 +260,10 @@ static void what_is_infinite_or_nan_stays_so(void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {TEST(norms_of_large_numbers_are_those_of_float64),
-                                          TEST(norms_of_small_numbers_are_those_of_float64),
-                                          TEST(gradients_of_large_numbers_are_those_of_float64),
-                                          TEST(what_is_infinite_or_nan_stays_so)};
+static const struct CMUnitTest tests[] = {
+    TEST(norms_of_large_numbers_are_those_of_float64),
+    TEST(norms_of_small_numbers_are_those_of_float64),
+    TEST(gradients_of_large_numbers_are_those_of_float64),
+    TEST(gradients_of_large_numbers_are_clipped_by_their_norm),
+    TEST(what_is_infinite_or_nan_stays_so)};
 TEST_MAIN(tests)

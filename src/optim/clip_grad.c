@@ -86,8 +86,8 @@ static tern_tensor *sums_of_squares(bundle *b)
     return sums && tern_foreach_launch(b->table, &call) == TERN_OK ? sums : NULL;
 }
 
-/* *total += the sum of the squares of all elements: the reduction over chunks is done on the host in float64. */
-static tern_status add_squares(bundle *b, double *total)
+/* The sum of the squares of all elements: the reduction over chunks is done on the host in float64. */
+static tern_status squares_of(bundle *b, double *total)
 {
     tern_tensor *sums = tern_to_dtype(tern_to(sums_of_squares(b), "cpu"), TERN_F64);
     if (!sums)
@@ -96,6 +96,7 @@ static tern_status add_squares(bundle *b, double *total)
     double *values = tern_alloc(sizeof *values * (size_t)n);
     tern_status status =
         values ? tern_copy_to_host(sums, values, sizeof *values * (size_t)n) : TERN_ERR_MEMORY;
+    *total = 0;
     for (int64_t i = 0; status == TERN_OK && i < n; i++)
         *total += values[i];
     tern_free(values);
@@ -135,8 +136,24 @@ static tern_tensor *norms_of(bundle *b, double p)
     tern_tensor *each[b->count];
     for (int i = 0; i < b->count; i++)
         each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
-    b->table = tern_foreach_new(b->dense, b->count); /* for the scaling */
+    if (!b->table) /* for the scaling */
+        b->table = tern_foreach_new(b->dense, b->count);
     return b->table ? tern_stack(each, b->count, 0) : NULL;
+}
+
+/* *total += the sum of the squares of all elements; of the gradients' norms where squares are beyond the type. */
+static tern_status add_squares(bundle *b, double *total)
+{
+    double sum = 0;
+    TERN_TRY(squares_of(b, &sum));
+    if (!isfinite(sum) || sum < 1e-30) {
+        tern_tensor *norms = tern_to_dtype(tern_to(norms_of(b, 2), "cpu"), TERN_F64);
+        const uint64_t failures = tern_failures();
+        sum = norms ? tern_item(tern_sum(tern_square(norms))) : NAN;
+        TERN_TRY(norms ? tern_failed_since(failures) : tern_last_status());
+    }
+    *total += sum;
+    return TERN_OK;
 }
 
 /* The squared 2-norm of all gradients that ranks share as one vector, of what is here. */

@@ -6,19 +6,13 @@
 #include <stdlib.h>
 
 /* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of the
- * norm passes where the bound holds too, as in PyTorch 2.15. For zeros the root of eps squared is taken, which has
- * derivatives. */
+ * norm passes where the bound holds too, as in PyTorch 2.15. The norm is that of vectors of any length. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
-    tern_tensor *square = tern_sum_dim(tern_square(x), TERN_DIMS(dim), true), *more = NULL,
-                *rise = NULL;
-    TERN_NO_GRAD {
-        more = tern_masked_fill(tern_zeros_like(square), tern_eq_scalar(square, tern_scalar_int(0)),
-                                tern_scalar_real(eps * eps));
-        rise = tern_sub(tern_clamp(tern_sqrt(square), eps, INFINITY),
-                        tern_sqrt(tern_add(square, more)));
-    }
-    return tern_div(x, tern_add(tern_sqrt(tern_add(square, more)), rise));
+    tern_tensor *norm = tern_norm_dim(x, 2, TERN_DIMS(dim), true), *rise = NULL;
+    TERN_NO_GRAD
+        rise = tern_sub(tern_clamp(norm, eps, INFINITY), norm);
+    return tern_div(x, tern_add(norm, rise));
 }
 
 static tern_status check_not_null(tern_tensor *x1, tern_tensor *x2, const char *function)

@@ -31,22 +31,37 @@ static tern_status var_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The root of variances, which are made again of scaled numbers where squares are beyond the type. */
+static tern_status root_of(tern_tensor *out, const tern_tensor *variances,
+                           const tern_reduction_view *f, double freedom)
+{
+    static const tern_kernel_ref kernel = {"reduce", "std_root"};
+    return TERN_LAUNCH(
+        out->storage->place, &kernel, out->dtype, tern_teams(f->outer * f->inner, f->n, 4),
+        tern_arg_out(out), tern_arg_in(variances), tern_arg_in(f->x), tern_arg_i64(f->outer),
+        tern_arg_i64(f->n), tern_arg_i64(f->inner), tern_arg_real(out->dtype, freedom));
+}
+
 /* The mean is kept, so that the second pass takes it off each element before it squares. */
-static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
+static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at, bool root)
 {
     tern_reduction_view f;
-    tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
-    if (!mean)
-        return tern_last_status();
-    tern_status status = tern_reduction_begin(&f, x, at->mask, false);
-    if (status == TERN_OK) {
-        double freedom = (double)f.n - at->correction;
+    tern_place *place = x->storage->place;
+    tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, place, "tern_var");
+    tern_tensor *var = root ? tern_tensor_new(&at->shape, x->dtype, place, "tern_std") : out;
+    tern_status status =
+        mean && var ? tern_reduction_begin(&f, x, at->mask, false) : tern_last_status();
+    if (mean && var && status == TERN_OK) {
+        const double rest = (double)f.n - at->correction, freedom = rest > 0 ? rest : 0;
         status = tern_reduction_sum(&f, mean, (double)f.n);
         if (status == TERN_OK)
-            status = tern_reduction_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
+            status = tern_reduction_deviations(&f, var, mean, freedom);
+        if (status == TERN_OK && root)
+            status = root_of(out, var, &f, freedom);
         tern_reduction_end(&f);
     }
     tern_release(mean);
+    tern_release(root ? var : NULL);
     return status;
 }
 
@@ -61,18 +76,14 @@ static tern_status var_forward(tern_call *call)
     if (x->numel == 0)
         return tern_fill_(out, tern_scalar_real(NAN)) ? TERN_OK : tern_last_status();
     if (x->dtype == TERN_F32 || x->dtype == TERN_F64) {
-        status = var_into(out, x, at);
-        if (status == TERN_OK && root && !tern_sqrt_(out))
-            status = tern_last_status();
+        status = var_into(out, x, at, root);
     } else { /* both passes, and the root, in f32 */
         tern_shape shape = tern_shape_of(x);
         tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
         tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
         status = wide && result ? tern_copy_elements(wide, x) : tern_last_status();
         if (status == TERN_OK)
-            status = var_into(result, wide, at);
-        if (status == TERN_OK && root && !tern_sqrt_(result))
-            status = tern_last_status();
+            status = var_into(result, wide, at, root);
         if (status == TERN_OK)
             status = tern_copy_elements(out, result);
         tern_release(wide);

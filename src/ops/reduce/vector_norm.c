@@ -59,21 +59,28 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The root of the sum of squares, which is made again of scaled numbers where squares are beyond the type. */
-static tern_tensor *norm_of_squares(tern_tensor *x, const norm_attributes *at)
+/* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond the type. */
+static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
 {
-    static const tern_kernel_ref kernel = {"reduce", "norm_root"};
-    tern_tensor *sums = tern_sum_masked(tern_square(x), at->mask, &at->shape);
+    static const tern_kernel_ref root = {"reduce", "norm_root"}, power = {"reduce", "norm_power"};
+    const bool squares = at->p == 2;
+    tern_tensor *powers = squares ? tern_square(x) : tern_pow_scalar(tern_abs(x), real(at->p));
+    tern_tensor *sums = tern_sum_masked(powers, at->mask, &at->shape);
     tern_reduction_view r;
     if (!sums || x->numel == 0)
-        return sums ? tern_sqrt(sums) : NULL;
+        return sums ? tern_pow_scalar(sums, real(1 / at->p)) : NULL;
     tern_tensor *y = tern_empty_like(sums);
     if (!y || tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
         return NULL;
+    const tern_grid teams = tern_teams(r.outer * r.inner, r.n, 4);
     tern_status status =
-        TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
-                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
-                    tern_arg_i64(r.n), tern_arg_i64(r.inner));
+        squares
+            ? TERN_LAUNCH(x->storage->place, &root, x->dtype, teams, tern_arg_out(y),
+                          tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
+                          tern_arg_i64(r.n), tern_arg_i64(r.inner))
+            : TERN_LAUNCH(x->storage->place, &power, x->dtype, teams, tern_arg_out(y),
+                          tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
+                          tern_arg_i64(r.n), tern_arg_i64(r.inner), tern_arg_real(x->dtype, at->p));
     tern_reduction_end(&r);
     return status == TERN_OK ? y : NULL;
 }
@@ -83,17 +90,11 @@ static tern_tensor *norm_of_squares(tern_tensor *x, const norm_attributes *at)
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;
-    if (p == 2)
-        return norm_of_squares(x, at);
     if (p == 0)
         return tern_sum_masked(tern_ne_scalar(x, real(0)), at->mask, &at->shape);
-    x = tern_abs(x);
     if (isinf(p))
-        return (p > 0 ? tern_amax : tern_amin)(x, dims_of(at->mask), at->keepdim);
-    if (p == 1)
-        return tern_sum_masked(x, at->mask, &at->shape);
-    x = tern_sum_masked(tern_pow_scalar(x, real(p)), at->mask, &at->shape);
-    return tern_pow_scalar(x, real(1 / p));
+        return (p > 0 ? tern_amax : tern_amin)(tern_abs(x), dims_of(at->mask), at->keepdim);
+    return p == 1 ? tern_sum_masked(tern_abs(x), at->mask, &at->shape) : norm_of_powers(x, at);
 }
 
 static tern_status norm_forward(tern_call *call)
@@ -130,7 +131,15 @@ static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
     return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
 }
 
-/* dx = dy sign(x) |x|^(p - 1) / y^(p - 1); 0 where that is 0 / 0. */
+/* x / y for those norms, 0 where y is. */
+static tern_tensor *shares_of(tern_gradient *g, const norm_attributes *at)
+{
+    tern_tensor *y = g->out[0], *none = tern_eq_scalar(y, real(0));
+    y = tern_masked_fill(y, none, real(INFINITY));
+    return tern_div(g->in[0], y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
+}
+
+/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -145,6 +154,8 @@ static tern_status norm_backward(tern_gradient *g)
                 g->din[0], tern_isnan(tern_expand_masked(y, &g->in_shape[0], at->mask)), real(NAN));
         return g->din[0] ? TERN_OK : tern_last_status();
     }
+    if (p != 1 && p != 2)
+        x = shares_of(g, at);
     if (p == 2)
         part = x;
     else if (p == 1)
@@ -156,7 +167,7 @@ static tern_status norm_backward(tern_gradient *g)
     if (p < 1)
         part = tern_masked_fill(part, tern_eq_scalar(x, real(0)), real(0));
     if (p != 1) {
-        scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
+        scale = p == 2 ? tern_div(scale, y) : scale;
         scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
     } else if (at->of_points) {
         part = tern_masked_fill(part, tern_isnan(x), real(NAN));
