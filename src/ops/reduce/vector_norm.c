@@ -59,6 +59,12 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* Powers of greater orders are beyond every type but for numbers next to 1. */
+static bool is_scaled(double p)
+{
+    return p != 0 && p != 1 && fabs(p) <= 64;
+}
+
 /* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond the type. */
 static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
 {
@@ -94,7 +100,11 @@ static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
         return tern_sum_masked(tern_ne_scalar(x, real(0)), at->mask, &at->shape);
     if (isinf(p))
         return (p > 0 ? tern_amax : tern_amin)(tern_abs(x), dims_of(at->mask), at->keepdim);
-    return p == 1 ? tern_sum_masked(tern_abs(x), at->mask, &at->shape) : norm_of_powers(x, at);
+    if (is_scaled(p))
+        return norm_of_powers(x, at);
+    x = tern_sum_masked(p == 1 ? tern_abs(x) : tern_pow_scalar(tern_abs(x), real(p)), at->mask,
+                        &at->shape);
+    return p == 1 ? x : tern_pow_scalar(x, real(1 / p));
 }
 
 static tern_status norm_forward(tern_call *call)
@@ -131,15 +141,8 @@ static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
     return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
 }
 
-/* x / y for those norms, 0 where y is. */
-static tern_tensor *shares_of(tern_gradient *g, const norm_attributes *at)
-{
-    tern_tensor *y = g->out[0], *none = tern_eq_scalar(y, real(0));
-    y = tern_masked_fill(y, none, real(INFINITY));
-    return tern_div(g->in[0], y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
-}
-
-/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. */
+/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. Quotients of full size are made for those orders whose powers
+ * of large numbers would be infinite. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -154,8 +157,11 @@ static tern_status norm_backward(tern_gradient *g)
                 g->din[0], tern_isnan(tern_expand_masked(y, &g->in_shape[0], at->mask)), real(NAN));
         return g->din[0] ? TERN_OK : tern_last_status();
     }
-    if (p != 1 && p != 2)
-        x = shares_of(g, at);
+    const bool quotients = is_scaled(p) && p > 1 && p != 2;
+    if (quotients || p == 2) /* 0 has derivatives, too */
+        y = tern_masked_fill(y, tern_eq_scalar(y, real(0)), real(INFINITY));
+    if (quotients)
+        x = tern_div(x, y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
     if (p == 2)
         part = x;
     else if (p == 1)
@@ -167,8 +173,9 @@ static tern_status norm_backward(tern_gradient *g)
     if (p < 1)
         part = tern_masked_fill(part, tern_eq_scalar(x, real(0)), real(0));
     if (p != 1) {
-        scale = p == 2 ? tern_div(scale, y) : scale;
-        scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
+        if (!quotients)
+            scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
+        scale = tern_masked_fill(scale, tern_eq_scalar(g->out[0], real(0)), real(0));
     } else if (at->of_points) {
         part = tern_masked_fill(part, tern_isnan(x), real(NAN));
     }
