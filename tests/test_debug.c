@@ -270,7 +270,7 @@ static void a_freed_module_is_refused(void **state)
         assert_null(tern_nn_data(child));
         assert_error(TERN_ERR_STATE, "tern_nn_data");
         assert_null(tern_nn_eval(m));
-        assert_error(TERN_ERR_STATE, "tern_nn_apply");
+        assert_error(TERN_ERR_STATE, "tern_nn_eval");
         assert_null(tern_nn_add_parameter(child, "x", x));
         assert_error(TERN_ERR_STATE, "tern_nn_add_parameter");
         assert_null(tern_optim_sgd(m, 0.1, NULL));

@@ -105,7 +105,7 @@ static void parameters_are_listed_and_printed(void **state)
         assert_int_equal(tern_nn_numel(both), 11);
         tern_nn_free(both);
         assert_null(tern_nn_parameter_list_of((tern_tensor *[]){a, NULL}, 2));
-        assert_error(TERN_ERR_ARGUMENT, "tern_nn_append_parameter");
+        assert_error(TERN_ERR_ARGUMENT, "tern_nn_parameter_list_of");
     }
 }
 

@@ -190,7 +190,7 @@ static void null_has_no_text(void **state)
     assert_null(tern_to_text(NULL));
     assert_error(TERN_ERR_ARGUMENT, "tern_to_text: x");
     assert_int_equal(tern_print(NULL), TERN_ERR_ARGUMENT);
-    assert_error(TERN_ERR_ARGUMENT, "tern_to_text: x");
+    assert_error(TERN_ERR_ARGUMENT, "tern_print: x");
     tern_free_text(NULL);
 }
 
