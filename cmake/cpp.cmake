@@ -9,6 +9,9 @@
 # Those that C++ has no row for: pointers to other things than a tensor or a list of tensors.
 set(TERN_CPP_WITHOUT tern_multi_head_attention_forward tern_from_data tern_from_data_typed
   tern_triplet_margin_with_distance_loss tern_signal_windows_general_cosine)
+# PyTorch's defaults of arguments at the end, which C has no form of: NAME:PARAMETER=VALUE.
+set(TERN_CPP_DEFAULTS flatten:start_dim=0 flatten:end_dim=-1 diagonal:offset=0 diagonal:dim1=0 diagonal:dim2=1 tril:diagonal=0
+  triu:diagonal=0 diag:diagonal=0 std:correction=1 var:correction=1)
 set(TERN_CPP_OPS ${PROJECT_BINARY_DIR}/include/tern/ops.inc)
 
 # One parameter of C's: its type and name in C++, what is handed on, and the default. kind is empty for what C++ has no
@@ -49,6 +52,7 @@ function(tern_cpp_parameter parameter)
   set(written "${written}" PARENT_SCOPE)
   set(argument "${argument}" PARENT_SCOPE)
   set(default "${default}" PARENT_SCOPE)
+  set(cpp_name "${name}" PARENT_SCOPE)
 endfunction()
 
 function(tern_cpp_row function parameters row)
@@ -79,6 +83,10 @@ function(tern_cpp_row function parameters row)
     tern_cpp_parameter("${parameter}")
     if(written STREQUAL "")
       return()
+    endif()
+    string(REGEX MATCH "(^|;)${name}:${cpp_name}=([^;]*)" found "${TERN_CPP_DEFAULTS}")
+    if(found)
+      set(default "${CMAKE_MATCH_2}")
     endif()
     if(default STREQUAL "")
       set(optional FALSE)

@@ -56,6 +56,41 @@ static void tensors()
     CHECK((w * w).requires_grad());
 }
 
+// Arguments that PyTorch leaves out, and classes by its names.
+static void guessed()
+{
+    Tensor x = tern::arange(0, 6, 1).reshape({2, 3});
+    CHECK(x.flatten().size(0) == 6 && x.flatten(1).dim() == 2 && x.diagonal().sum().item() == 4 &&
+          x.diagonal(1).numel() == 2);
+    CHECK(std::fabs(x.std().item() - 1.870828693) < 1e-6 && x.var().item() == 3.5 &&
+          x.var({1}).numel() == 2);
+    CHECK(tern::tril(x).sum().item() == 7 && x.triu(1).sum().item() == 8);
+    auto parts =
+        tern::data::random_split(tern::data::TensorDataset(tern::arange(0, 10, 1)), {0.8, 0.2}, 1);
+    CHECK(parts.size() == 2 && parts[0].size() == 8 && parts[1].size() == 2);
+    CHECK(thrown([&] {
+              tern::data::random_split(parts[0], {5, 1});
+          }).status() == TERN_ERR_ARGUMENT);
+    nn::Linear model(3, 1);
+    tern::optim::SGD optimizer(model.parameters(), 0.1);
+    tern::amp::GradScaler scaler(4);
+    Tensor loss = model(x).sum();
+    CHECK(scaler.scale(loss).item() == 4 * loss.item() && scaler.get_scale() == 4);
+    scaler.scale(loss).backward();
+    scaler.unscale_(optimizer);
+    scaler.step(optimizer);
+    scaler.update();
+    CHECK(thrown([&] { tern::amp::GradScaler(4, 0.5); }).status() == TERN_ERR_ARGUMENT);
+    tern_module *dropout = tern_nn_dropout(0.25); // C's names take a number, and NULL as before
+    CHECK(dropout);
+    tern_nn_free(dropout);
+    dropout = tern_nn_dropout(nullptr);
+    CHECK(dropout);
+    tern_nn_free(dropout);
+    Tensor std_of_c(tern_std(x.get()));
+    CHECK(std_of_c.item() == x.std().item());
+}
+
 static void errors()
 {
     tern::Error shapes = thrown([] { tern::matmul(tern::ones({2, 3}), tern::ones({2, 3})); });
@@ -236,6 +271,7 @@ int main()
         if (i == 1)
             before = tern_live_tensors();
         tensors();
+        guessed();
         errors();
         questions();
         words_of_pytorch();

@@ -147,20 +147,20 @@ static void sounds_free(sounds s)
 
 /* ---- training ------------------------------------------------------------------------------ */
 
-/* The part of the tokens that are told right, the words before given. */
-static double right_tokens(tern_module *model, sounds s)
+/* The part of the digits that are told right, those before given. */
+static double right_digits(tern_module *model, sounds s)
 {
     double right = 0;
     tern_nn_eval(model);
     TERN_NO_GRAD
         TERN_SCOPE {
             tern_model_outputs out;
-            tern_tensor *counted = tern_ge(s.labels, 0);
+            tern_tensor *counted = tern_gt(s.labels, END); /* digits, not their end */
             const tern_model_inputs in = {.input_features = s.features, .labels = s.labels};
             if (tern_models_call(model, &in, &out) == TERN_OK)
-                right =
-                    tern_item(tern_sum(tern_eq(tern_argmax_dim(out.logits, 2, false), s.labels))) /
-                    tern_item(tern_sum(counted));
+                right = tern_item(tern_sum(tern_logical_and(
+                            counted, tern_eq(tern_argmax_dim(out.logits, 2, false), s.labels)))) /
+                        tern_item(tern_sum(counted));
         }
     tern_nn_train(model, true);
     return right;
@@ -188,7 +188,7 @@ static void train(tern_module *model, const tern_tokenizer *tokenizer)
             tern_lr_scheduler_step(scheduler);
             tern_report_value(report, "loss", step, tern_item(loss));
             if (step % 100 == 0)
-                tern_report_value(report, "right", step, right_tokens(model, held));
+                tern_report_value(report, "right", step, right_digits(model, held));
             tern_report_step(report, step, BATCH);
         }
     tern_report_compare(report, "right", 1.0 / 10, "guessing a digit");

@@ -29,4 +29,5 @@
 #include <tern/dist/sync_batch_norm.h>
 #include <tern/dist/metrics.h>
 #include <tern/dist/tensor_parallel.h>
+#include <tern/arguments.h>
 #endif

@@ -1016,6 +1016,64 @@ TERN_OPTIMIZER(AdamW, adamw,
 
 } // namespace optim
 
+// ---- mixed precision ---------------------------------------------------------------------------
+
+namespace amp
+{
+
+// Scales losses so that gradients in float16 do not become zero, and leaves out steps whose gradients are not finite.
+class GradScaler
+{
+  public:
+    explicit GradScaler(double init_scale = 65536, double growth_factor = 2,
+                        double backoff_factor = 0.5, int growth_interval = 2000, bool enabled = true)
+        : held_(make(init_scale, growth_factor, backoff_factor, growth_interval, enabled),
+                &tern_amp_free)
+    {
+    }
+    tern_scaler *get() const
+    {
+        return held_.get();
+    }
+    Tensor scale(const Tensor &loss) const
+    {
+        return detail::made([&] { return tern_amp_scale(get(), loss.get()); });
+    }
+    void unscale_(const optim::Optimizer &optimizer)
+    {
+        detail::check(tern_amp_unscale_(get(), optimizer.get()));
+    }
+    void step(const optim::Optimizer &optimizer)
+    {
+        detail::Scope scope;
+        detail::check(tern_amp_step(get(), optimizer.get()));
+    }
+    void update()
+    {
+        detail::check(tern_amp_update(get()));
+    }
+    double get_scale() const
+    {
+        return tern_amp_get_scale(get());
+    }
+
+  private:
+    static tern_scaler *make(double init_scale, double growth_factor, double backoff_factor,
+                             int growth_interval, bool enabled)
+    {
+        tern_grad_scaler_options options = tern_grad_scaler_defaults();
+        options.init_scale = init_scale;
+        options.growth_factor = growth_factor;
+        options.backoff_factor = backoff_factor;
+        options.growth_interval = growth_interval;
+        options.disabled = !enabled;
+        return detail::given(tern_amp_grad_scaler(&options));
+    }
+    std::shared_ptr<tern_scaler> held_;
+};
+
+} // namespace amp
+
 // ---- data -------------------------------------------------------------------------------------
 
 namespace data
@@ -1055,6 +1113,19 @@ struct TensorDataset : Dataset {
         return tern_data_tensor_dataset_of(tensors.begin(), static_cast<int>(tensors.size()));
     }
 };
+
+// Parts of a random order of its items: of lengths[k] items, or of that share of them where the lengths add up to 1.
+inline std::vector<Dataset> random_split(const Dataset &dataset, const std::vector<double> &lengths,
+                                         std::uint64_t seed = 0)
+{
+    std::vector<tern_dataset *> parts(lengths.size());
+    detail::check(tern_data_random_split(dataset.get(), lengths.data(),
+                                         static_cast<int>(lengths.size()), seed, parts.data()));
+    std::vector<Dataset> held;
+    for (tern_dataset *part : parts)
+        held.emplace_back(part);
+    return held;
+}
 
 // Batches of a data set. for (auto [x, y] : loader) runs through an epoch of two tensors each; batches<3>() of three. A loop
 // that is left ended its epoch.
