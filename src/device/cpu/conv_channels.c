@@ -2,13 +2,15 @@
  * weight: oneDNN works on blocks of eight channels or more, most of which would be zeros. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/onednn.h"
 #include "device/device.h"
 #include "shapes.h"
 #include <string.h>
 
-/* More channels fill oneDNN's blocks by half, shorter rows do not fill registers; numbers of y that are worked
+/* More channels of x fill oneDNN's blocks by half, and with one to three more channels of y are enough for its kernels of
+ * first layers (bench/results/2026-11-28-conv-own-avx2.md); shorter rows do not fill registers; numbers of y that are worked
  * on at a time stay in the second cache, and the widest register has so many lanes. */
-enum { MOST_CHANNELS = 4, SHORTEST = 8, PACKED = 16384, LANES = 16 };
+enum { MOST_CHANNELS = 4, MOST_OUTPUTS = 10, SHORTEST = 8, PACKED = 16384, LANES = 16 };
 
 static int64_t taps_of(const tern_conv_shape *s)
 {
@@ -19,9 +21,10 @@ static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
     return !c->channels_last && c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 &&
-           s->n > 0 && s->c <= MOST_CHANNELS && s->out[2] >= SHORTEST && s->in[0] == 1 &&
-           s->out[0] == 1 && s->window[0] == 1 && s->padding[0] == 0 &&
-           taps_of(s) <= TERN_CONV_TAPS;
+           s->n > 0 && s->c <= MOST_CHANNELS &&
+           (s->c == MOST_CHANNELS || s->o <= MOST_OUTPUTS || !tern_onednn_is_there()) &&
+           s->out[2] >= SHORTEST && s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 &&
+           s->padding[0] == 0 && taps_of(s) <= TERN_CONV_TAPS;
 }
 
 static int64_t rounded(int64_t n)
