@@ -45,5 +45,10 @@ typedef struct tern_onednn_argument {
 /* Run a primitive with n <= 6 arguments; false if oneDNN fails. */
 bool tern_onednn_run(dnnl_primitive_t primitive, dnnl_stream_t stream,
                      const tern_onednn_argument *a, int n);
+#else
+static inline bool tern_onednn_is_there(void)
+{
+    return false;
+}
 #endif
 #endif
