@@ -137,6 +137,7 @@ set(TERN_EMBEDDED_FILES
   gemm_matrix.cl
   index_check.h
   layer_norm.h
+  layer_norm_gradient.h
   norm_again.h
   math.cl
   math64.cl
