@@ -28,6 +28,14 @@ bool io_gguf_find(const tern_file *file, const char *key, io_gguf_value *value)
     return i >= 0;
 }
 
+const char *io_gguf_pair_at(const tern_file *file, int i, io_gguf_value *value)
+{
+    if (!io_gguf_is(file) || i >= file->gguf->count)
+        return NULL;
+    *value = file->gguf->pairs[i].value;
+    return file->gguf->pairs[i].key;
+}
+
 tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *device)
 {
     int i = tern_keys_find(&file->keys, name);

@@ -39,6 +39,10 @@ tern_status io_save(const tern_state_dict *dict, const char *path, const tern_sa
         return tern_fail_argument_null(function, dict ? "path" : "dict");
     TERN_TRY(tern_last_status());
     TERN_TRY(check_name(path, function));
+    if (o.type)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: \"%s\": type is \"%.40s\", and only a GGUF has one", function, path,
+                         o.type);
     io_list list;
     tern_status status = io_list_all(dict, function, &list);
     if (status == TERN_OK)

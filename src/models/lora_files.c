@@ -1,4 +1,5 @@
 /* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors, or .bin in older ones. */
+#include "models/gguf/write.h"
 #include "models/lora.h"
 #include <errno.h>
 #include <stdio.h>
@@ -126,7 +127,8 @@ tern_status tern_lora_save(tern_module *model, const char *directory)
         return !m ? tern_last_status()
                   : tern_fail(directory ? TERN_ERR_STATE : TERN_ERR_ARGUMENT, "%s: %s", function,
                               directory ? "the model has no adapter" : "directory is NULL");
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+    const bool gguf = gguf_is_name(directory);
+    if (!gguf && mkdir(directory, 0777) != 0 && errno != EEXIST)
         return tern_fail(TERN_ERR_IO, "%s: can't make the directory \"%s\"", function, directory);
     tern_state_dict *dict = tern_state_dict_new();
     tern_status status = dict ? each_entry(m, put, dict) : tern_last_status();
@@ -134,8 +136,12 @@ tern_status tern_lora_save(tern_module *model, const char *directory)
     if (status == TERN_OK)
         status = tern_state_dict_set_metadata(dict, "format", "pt");
     if (status == TERN_OK)
-        status = tern_save(dict, path, NULL);
+        TERN_SCOPE
+            status = gguf ? gguf_save_adapter(m, directory, dict, a->config, function)
+                          : tern_save(dict, path, NULL);
     tern_state_dict_free(dict);
+    if (gguf)
+        return status;
     return status == TERN_OK ? save_config(function, directory, a->config) : status;
 }
 
@@ -166,7 +172,8 @@ static tern_status take(const entry *e, void *user)
     return tern_state_dict_remove(l->file, key);
 }
 
-static tern_status load_weights(const char *function, models_model *m, const char *directory)
+/* The tensors of a directory under PEFT's names; NULL after an error. */
+static tern_state_dict *open_weights(const char *function, const char *directory)
 {
     static const char *const files[] = {"adapter_model.safetensors", "adapter_model.bin"};
     char path[4096];
@@ -175,10 +182,15 @@ static tern_status load_weights(const char *function, models_model *m, const cha
     if (stat(path, &about) != 0)
         snprintf(path, sizeof path, "%s/%s", directory, files[1]);
     if (stat(path, &about) != 0)
-        return tern_fail(TERN_ERR_IO, "%s: \"%s\": the directory has neither %s nor %s", function,
-                         directory, files[0], files[1]);
-    loading l = {function, tern_load(path, &(tern_load_options){.map_location = "cpu"}),
-                 tern_state_dict_new()};
+        return tern_fail_null(TERN_ERR_IO, "%s: \"%s\": the directory has neither %s nor %s",
+                              function, directory, files[0], files[1]);
+    return tern_load(path, &(tern_load_options){.map_location = "cpu"});
+}
+
+/* file: taken over. */
+static tern_status load_weights(const char *function, models_model *m, tern_state_dict *file)
+{
+    loading l = {function, file, tern_state_dict_new()};
     tern_status status = l.file && l.own ? each_entry(m, take, &l) : tern_last_status();
     if (status == TERN_OK && tern_state_dict_count(l.file))
         status = tern_fail(TERN_ERR_STATE, "%s: the model has no place for \"%s\"", function,
@@ -199,13 +211,20 @@ static tern_module *load(const char *function, tern_module *model, const char *d
         return m ? tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s is NULL", function,
                                   directory ? "adapter" : "directory")
                  : NULL;
-    json_t *config = models_read_json(function, directory, "adapter_config.json");
+    const bool gguf = gguf_is_file(directory);
+    json_t *config = gguf ? NULL : models_read_json(function, directory, "adapter_config.json");
+    tern_state_dict *file = NULL;
+    if (gguf)
+        TERN_SCOPE
+            file = gguf_load_adapter(m, directory, &config, function);
     tern_status status = config ? lora_apply(function, m, adapter, config) : TERN_ERR_IO;
     json_decref(config);
-    if (status != TERN_OK)
+    if (status != TERN_OK) {
+        tern_state_dict_free(file);
         return NULL;
+    }
     TERN_SCOPE
-        status = load_weights(function, m, directory);
+        status = load_weights(function, m, gguf ? file : open_weights(function, directory));
     if (status == TERN_OK)
         return lora_set_trainable(model, trainable) == TERN_OK ? model : NULL;
     lora_delete(model, adapter);

@@ -1,6 +1,6 @@
 /* save.c -- a model's directory, written as transformers and timm read it. */
 #include "models/gguf/gguf.h"
-#include "models/gguf/layer.h"
+#include "models/gguf/write.h"
 #include "models/lora.h"
 #include "models/quantize.h"
 #include <errno.h>
@@ -202,6 +202,8 @@ tern_status tern_models_save_pretrained(tern_module *model, const char *director
     TRY(tern_last_status());
     bool quantized = false;
     TRY(tern_nn_each_module(model, look, &quantized));
+    if (gguf_is_name(directory))
+        return gguf_save_model(m, directory, options ? options->type : NULL, function);
     TRY(make_directory(directory));
     json_t *json = json_deep_copy(m->json);
     tern_status status =

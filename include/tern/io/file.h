@@ -27,7 +27,10 @@ typedef struct tern_save_options {
      * there, for model-00001-of-00002.safetensors and so on, and model.safetensors.index.json; or
      * it ends in .safetensors, and gives the name in place of "model". */
     uint64_t max_shard_size;
-    uint64_t reserved[4];
+    /* Of a model that is written as a GGUF (tern_models_save_pretrained): the type of its matrices, f32, f16, bf16, q8_0, q4_0, q4_1,
+     * q5_0 or q5_1; NULL: each as it is. TERN_ERR_ARGUMENT elsewhere. */
+    const char *type;
+    uint64_t reserved[3];
 } tern_save_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_save_options tern_save_defaults(void);

@@ -51,9 +51,11 @@ TERN_API tern_lora_options tern_lora_defaults(void);
  * precision. Returns model; NULL after an error, which leaves it as it was. */
 TERN_API tern_module *tern_lora_add(tern_module *model, const tern_lora_options *options);
 /* adapter_config.json and adapter_model.safetensors of the active adapter into a directory, which is made where it is not
- * there, as PEFT reads them (save_pretrained). */
+ * there, as PEFT reads them (save_pretrained); or, where it ends in .gguf, one file as llama.cpp reads it, of the architectures that
+ * tern_models_from_pretrained reads from GGUFs: alpha / r is the scale of all layers there, and what it does not say is multiplied
+ * into B. TERN_ERR_UNSUPPORTED for what that file has no place for: DoRA, biases, modules_to_save. */
 TERN_API tern_status tern_lora_save(tern_module *model, const char *directory);
-/* The adapter of such a directory, or of one with adapter_model.bin, active (PeftModel.from_pretrained), named "default"; with trainable false it is frozen
+/* The adapter of such a directory or GGUF, or of a directory with adapter_model.bin, active (PeftModel.from_pretrained), named "default"; with trainable false it is frozen
  * too. Returns model; NULL after an error, which leaves it as it was: TERN_ERR_STATE for names and shapes that are not the
  * model's, TERN_ERR_UNSUPPORTED for fields of the configuration that change what is computed and are not known. */
 TERN_API tern_module *tern_lora_load(tern_module *model, const char *directory, bool trainable);
