@@ -30,7 +30,7 @@ typedef struct tern_save_options {
     /* Of a model that is written as a GGUF (tern_models_save_pretrained): the type of its matrices, f32, f16, bf16, q8_0, q4_0, q4_1,
      * q5_0 or q5_1; NULL: each as it is. TERN_ERR_ARGUMENT elsewhere. */
     const char *type;
-    uint64_t reserved[3];
+    uint64_t reserved[4];
 } tern_save_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_save_options tern_save_defaults(void);
