@@ -46,8 +46,9 @@ static void assert_same_bytes(const char *a, const char *b)
 
 /* ---- models -------------------------------------------------------------------------------- */
 
-static const char *const files[] = {"llama.gguf", "qwen2.gguf",  "qwen3.gguf",  "phi3.gguf", "gemma.gguf",
-                                    "gemma2.gguf", "gemma3.gguf", "gpt2.gguf", "bert.gguf"};
+static const char *const files[] = {"llama.gguf",  "qwen2.gguf", "qwen3.gguf",
+                                    "phi3.gguf",   "gemma.gguf", "gemma2.gguf",
+                                    "gemma3.gguf", "gpt2.gguf",  "bert.gguf"};
 enum { FILES = sizeof files / sizeof *files };
 
 static void read_and_written_again_a_file_is_the_same(void **state)
@@ -86,8 +87,7 @@ static double difference(tern_module *m, tern_tensor *like)
     double d = 0;
     TERN_SCOPE {
         tern_tensor *y = result(m);
-        d = tern_item(tern_max(tern_abs(tern_sub(y, like)))) /
-            tern_item(tern_max(tern_abs(like)));
+        d = tern_item(tern_max(tern_abs(tern_sub(y, like)))) / tern_item(tern_max(tern_abs(like)));
     }
     return d;
 }
@@ -108,8 +108,8 @@ static void matrices_are_of_the_type_that_is_asked_for(void **state)
             double last = -1;
             for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
                 const char *path = in_folder("typed.gguf");
-                assert_ok(tern_models_save_pretrained(
-                    m, path, &(tern_save_options){.type = types[i].type}));
+                assert_ok(tern_models_save_pretrained(m, path,
+                                                      &(tern_save_options){.type = types[i].type}));
                 tern_module *again = load(path, "cpu", TERN_DTYPE_DEFAULT);
                 const double d = difference(again, y);
                 if (!(d <= types[i].near))
@@ -119,10 +119,9 @@ static void matrices_are_of_the_type_that_is_asked_for(void **state)
                 tern_nn_free(again);
             }
             assert_true(last > 0); /* they are of other types */
-            assert_int_equal(
-                tern_models_save_pretrained(m, in_folder("typed.gguf"),
-                                            &(tern_save_options){.type = "q9_0"}),
-                TERN_ERR_ARGUMENT);
+            assert_int_equal(tern_models_save_pretrained(m, in_folder("typed.gguf"),
+                                                         &(tern_save_options){.type = "q9_0"}),
+                             TERN_ERR_ARGUMENT);
             assert_non_null(strstr(tern_last_error(), "type \"q9_0\" is none of f32"));
             tern_clear_error();
             tern_nn_free(m);
@@ -139,8 +138,9 @@ static void other_models_and_files_are_refused(void **state)
     tern_clear_error();
     assert_true(access(in_folder("hub.gguf"), F_OK) != 0);
     tern_state_dict *dict = tern_state_dict_new();
-    assert_int_equal(tern_save(dict, in_folder("x.safetensors"), &(tern_save_options){.type = "f16"}),
-                     TERN_ERR_ARGUMENT);
+    assert_int_equal(
+        tern_save(dict, in_folder("x.safetensors"), &(tern_save_options){.type = "f16"}),
+        TERN_ERR_ARGUMENT);
     tern_clear_error();
     tern_state_dict_free(dict);
     tern_nn_free(m);
@@ -175,8 +175,7 @@ static void assert_same_dicts(const char *a, const char *b)
     assert_non_null(y);
     assert_int_equal(tern_state_dict_count(x), tern_state_dict_count(y));
     for (int i = 0; i < tern_state_dict_count(x); i++)
-        assert_same(tern_state_dict_at(x, i),
-                    tern_state_dict_get(y, tern_state_dict_key_at(x, i)));
+        assert_same(tern_state_dict_at(x, i), tern_state_dict_get(y, tern_state_dict_key_at(x, i)));
     tern_state_dict_free(x);
     tern_state_dict_free(y);
 }
@@ -190,14 +189,16 @@ static void adapters_go_to_gguf_and_back(void **state)
         const char *file;
         const char *const *targets;
         bool rslora;
-    } rows[] = {{"llama.gguf", llama, false}, {"qwen3.gguf", llama, false}, {"gpt2.gguf", gpt2, false},
-                {"llama.gguf", one, false},   {"llama.gguf", llama, true}};
+    } rows[] = {{"llama.gguf", llama, false},
+                {"qwen3.gguf", llama, false},
+                {"gpt2.gguf", gpt2, false},
+                {"llama.gguf", one, false},
+                {"llama.gguf", llama, true}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char path[512];
         snprintf(path, sizeof path, GOLDEN "%s", rows[i].file);
-        tern_module *m = with_adapter(path, rows[i].targets, rows[i].rslora,
-                                      TERN_DTYPE_DEFAULT);
+        tern_module *m = with_adapter(path, rows[i].targets, rows[i].rslora, TERN_DTYPE_DEFAULT);
         assert_ok(tern_lora_save(m, in_folder("a.gguf")));
         assert_ok(tern_lora_save(m, in_folder("peft")));
         tern_module *n = load(path, "cpu", TERN_DTYPE_DEFAULT);
@@ -272,12 +273,12 @@ static bool shared_is_there(void)
 
 static void others_files_are_written_again_byte_for_byte(void **state)
 {
-    static const char *const names[] = {"llama/llama-f32",   "llama/llama-f16",  "llama/llama-bf16",
-                                        "llama/llama-q4_0",  "llama/llama-q5_1", "llama/llama-q8_0",
-                                        "qwen3/qwen3-f16",   "qwen3/qwen3-q4_0", "qwen3/qwen3-q8_0",
-                                        "gpt2/gpt2-f16",     "gpt2/gpt2-q4_0",   "gpt2/gpt2-q8_0",
-                                        "llama_k/llama_k-q4_k_m", "llama_k/llama_k-q2_k",
-                                        "llama_k/llama_k-iq4_xs"};
+    static const char *const names[] = {
+        "llama/llama-f32",        "llama/llama-f16",      "llama/llama-bf16",
+        "llama/llama-q4_0",       "llama/llama-q5_1",     "llama/llama-q8_0",
+        "qwen3/qwen3-f16",        "qwen3/qwen3-q4_0",     "qwen3/qwen3-q8_0",
+        "gpt2/gpt2-f16",          "gpt2/gpt2-q4_0",       "gpt2/gpt2-q8_0",
+        "llama_k/llama_k-q4_k_m", "llama_k/llama_k-q2_k", "llama_k/llama_k-iq4_xs"};
     (void)state;
     if (!shared_is_there())
         return;
@@ -295,8 +296,10 @@ static void others_files_are_written_again_byte_for_byte(void **state)
 /* Encoded of the float32 file, tensors are those of the file of that type: the same bytes at its end. */
 static void quantized_as_others_quantize(void **state)
 {
-    static const char *const rows[][2] = {{"f16", "llama-f16"},   {"bf16", "llama-bf16"},
-                                          {"q8_0", "llama-q8_0"}, {"q4_0", "llama-q4_0"},
+    static const char *const rows[][2] = {{"f16", "llama-f16"},
+                                          {"bf16", "llama-bf16"},
+                                          {"q8_0", "llama-q8_0"},
+                                          {"q4_0", "llama-q4_0"},
                                           {"q5_1", "llama-q5_1"}};
     (void)state;
     if (!shared_is_there())

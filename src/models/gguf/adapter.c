@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 #define PEFT "base_model.model."
-static const char *const parts[2][2] = {{".lora_A.weight", ".lora_a"}, {".lora_B.weight", ".lora_b"}};
+static const char *const parts[2][2] = {{".lora_A.weight", ".lora_a"},
+                                        {".lora_B.weight", ".lora_b"}};
 
 bool gguf_is_name(const char *path)
 {
@@ -30,8 +31,8 @@ static int part_of(const char *key, char path[512])
 {
     for (int i = 0; i < 2; i++)
         if (strncmp(key, PEFT, strlen(PEFT)) == 0 && tern_ends_with(key, parts[i][0])) {
-            snprintf(path, 512, "%.*s",
-                     (int)(strlen(key) - strlen(PEFT) - strlen(parts[i][0])), key + strlen(PEFT));
+            snprintf(path, 512, "%.*s", (int)(strlen(key) - strlen(PEFT) - strlen(parts[i][0])),
+                     key + strlen(PEFT));
             return i;
         }
     return -1;
@@ -62,10 +63,11 @@ static tern_status add(saving *s, const char *key, tern_tensor *x)
     snprintf(weight, sizeof weight, "%s.weight", path ? path : "");
     if (part < 0 || !gguf_name(s->m, weight, name, 512)) {
         free(path);
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "%s: a GGUF has no place for %s: adapters of low rank around layers of its "
-                         "table are written",
-                         s->function, key);
+        return tern_fail(
+            TERN_ERR_UNSUPPORTED,
+            "%s: a GGUF has no place for %s: adapters of low rank around layers of its "
+            "table are written",
+            s->function, key);
     }
     strcat(name, parts[part][1]);
     gguf_item item = {.name = name,
@@ -182,8 +184,7 @@ static tern_status check_file(reading *f)
         return gguf_bad(&f->g, "`general.type` is %.40s, and adapter is expected",
                         type ? type : "not there");
     TRY(gguf_text(&f->g, "adapter.type", &kind));
-    if (!kind || strcmp(kind, "lora") != 0 ||
-        gguf_has(&f->g, "adapter.alora.invocation_tokens"))
+    if (!kind || strcmp(kind, "lora") != 0 || gguf_has(&f->g, "adapter.alora.invocation_tokens"))
         return tern_fail(TERN_ERR_UNSUPPORTED,
                          "%s: \"%s\": `adapter.type` is %.40s%s, and lora is supported",
                          f->g.function, f->g.path, kind ? kind : "not there",
@@ -208,8 +209,7 @@ static tern_status check_left(const reading *f)
             char weight[512];
             snprintf(weight, sizeof weight, "%s.weight",
                      json_string_value(json_array_get(f->targets, (size_t)k)));
-            used = gguf_name(f->m, weight, name, 512) &&
-                   strncmp(name, own, strlen(name)) == 0 &&
+            used = gguf_name(f->m, weight, name, 512) && strncmp(name, own, strlen(name)) == 0 &&
                    (strcmp(own + strlen(name), parts[0][1]) == 0 ||
                     strcmp(own + strlen(name), parts[1][1]) == 0);
         }
@@ -291,13 +291,13 @@ static json_t *config_of(reading *f)
 tern_state_dict *gguf_load_adapter(models_model *m, const char *path, json_t **config,
                                    const char *function)
 {
-    reading f = {.m = m, .dict = tern_state_dict_new(), .targets = json_array(),
-                 .ranks = json_object()};
+    reading f = {
+        .m = m, .dict = tern_state_dict_new(), .targets = json_array(), .ranks = json_object()};
     tern_file *file = tern_safe_open(path);
     *config = NULL;
     if (file && f.dict && gguf_begin(&f.g, file, function, path) == TERN_OK &&
-        check_file(&f) == TERN_OK &&
-        tern_nn_each_module(m->module, read_layer, &f) == TERN_OK && check_left(&f) == TERN_OK)
+        check_file(&f) == TERN_OK && tern_nn_each_module(m->module, read_layer, &f) == TERN_OK &&
+        check_left(&f) == TERN_OK)
         *config = config_of(&f);
     tern_file_free(file);
     json_decref(f.targets);

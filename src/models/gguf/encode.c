@@ -19,7 +19,8 @@ static void put_half(unsigned char *to, float x)
         half = 0;
     else {
         const int shift = exponent > 0 ? 13 : 14 - exponent;
-        const uint32_t whole = exponent > 0 ? (uint32_t)exponent << 23 | mantissa : mantissa | 0x800000;
+        const uint32_t whole =
+            exponent > 0 ? (uint32_t)exponent << 23 | mantissa : mantissa | 0x800000;
         const uint32_t rest = whole & ((1u << shift) - 1), middle = 1u << (shift - 1);
         half = whole >> shift;
         half += rest > middle || (rest == middle && (half & 1)); /* ties to even */

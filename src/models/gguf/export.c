@@ -7,10 +7,9 @@
 const char *gguf_architecture(const models_model *m, const char *function)
 {
     static const char *const types[][2] = {
-        {"llama", "llama"},   {"mistral", "llama"}, {"qwen2", "qwen2"},
-        {"qwen3", "qwen3"},   {"gemma", "gemma"},   {"gemma2", "gemma2"},
-        {"gemma3_text", "gemma3"}, {"phi3", "phi3"}, {"gpt2", "gpt2"},
-        {"bert", "bert"}};
+        {"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"},        {"qwen3", "qwen3"},
+        {"gemma", "gemma"}, {"gemma2", "gemma2"}, {"gemma3_text", "gemma3"}, {"phi3", "phi3"},
+        {"gpt2", "gpt2"},   {"bert", "bert"}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcmp(m->kind->type, types[i][0]) == 0)
             return types[i][1];
@@ -55,10 +54,10 @@ typedef struct exporting {
     const char *function, *path;
     const gguf_encoder *type; /* of all matrices; NULL: each as it is */
     const gguf_file *from;
-    tern_state_dict *dict; /* of the model, by its own paths */
+    tern_state_dict *dict;  /* of the model, by its own paths */
     tern_state_dict *names; /* the file's name: path, as metadata */
     gguf_writer w;
-    bool changed; /* a matrix is of another type than in the file */
+    bool changed;             /* a matrix is of another type than in the file */
     const gguf_encoder *most; /* the type of a matrix that changed */
 } exporting;
 
@@ -105,12 +104,12 @@ static bool is_kept(const exporting *e, const gguf_item *item, const io_block *b
         TERN_NO_GRAD {
             tern_tensor *x = values_of((void *)e, item);
             x = x ? tern_contiguous(tern_to_dtype(x, TERN_F32)) : NULL;
-            tern_tensor *half = x && strcmp(block->name, "F32") != 0 && block->elements == 1
-                                    ? tern_to_dtype(tern_to_dtype(x, strcmp(block->name, "F16") == 0
-                                                                         ? TERN_F16
-                                                                         : TERN_BF16),
-                                                    TERN_F32)
-                                    : x;
+            tern_tensor *half =
+                x && strcmp(block->name, "F32") != 0 && block->elements == 1
+                    ? tern_to_dtype(
+                          tern_to_dtype(x, strcmp(block->name, "F16") == 0 ? TERN_F16 : TERN_BF16),
+                          TERN_F32)
+                    : x;
             const float *from = x ? tern_data(x) : NULL, *to = half ? tern_data(half) : NULL;
             const int64_t n = x ? tern_numel(x) : 0;
             same = from && to;
@@ -227,7 +226,9 @@ static tern_status add_tensors(exporting *e)
 static tern_tensor *weight_at(const exporting *e, const char *path)
 {
     tern_module *m = path ? tern_nn_child(e->m->module, path) : NULL;
-    return !m ? NULL : gguf_is_layer(m) ? tern_nn_buffer(m, "weight") : tern_nn_parameter(m, "weight");
+    return !m                 ? NULL
+           : gguf_is_layer(m) ? tern_nn_buffer(m, "weight")
+                              : tern_nn_parameter(m, "weight");
 }
 
 /* Names that files of the architecture may lack. */
@@ -251,10 +252,11 @@ static tern_status map_names(exporting *e)
         if (strcmp(path, head) == 0)
             continue;
         if (quantize_has(e->m, path) && !layer_of(e, path))
-            return tern_fail(TERN_ERR_UNSUPPORTED,
-                             "%s: %s is of a layer that tern_models_quantize made: a GGUF of floats "
-                             "or of its own blocks is written",
-                             e->function, path);
+            return tern_fail(
+                TERN_ERR_UNSUPPORTED,
+                "%s: %s is of a layer that tern_models_quantize made: a GGUF of floats "
+                "or of its own blocks is written",
+                e->function, path);
         const bool has_name = gguf_name(e->m, path, name, sizeof name);
         if (!has_name && is_left_out(e->m, path)) /* BERT's pooler */
             continue;
@@ -305,9 +307,10 @@ tern_status gguf_save_model(models_model *m, const char *path, const char *type,
     gguf_file g;
     e.type = type ? gguf_encoder_named(type) : NULL;
     if (type && !e.type)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: type \"%.40s\" is none of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1",
-                         function, type);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: type \"%.40s\" is none of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1", function,
+            type);
     if (!gguf_architecture(m, function))
         return TERN_ERR_UNSUPPORTED;
     if (!m->directory || !gguf_is_file(m->directory))
@@ -319,8 +322,8 @@ tern_status gguf_save_model(models_model *m, const char *path, const char *type,
     e.dict = tern_nn_state_dict(m->module);
     e.names = tern_state_dict_new();
     tern_file *file = tern_safe_open(m->directory);
-    tern_status status =
-        file && e.dict && e.names ? gguf_begin(&g, file, function, m->directory) : tern_last_status();
+    tern_status status = file && e.dict && e.names ? gguf_begin(&g, file, function, m->directory)
+                                                   : tern_last_status();
     e.from = &g;
     if (status == TERN_OK)
         status = save(&e);

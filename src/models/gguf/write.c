@@ -102,23 +102,26 @@ static int64_t elements_of(const gguf_item *item)
 tern_status gguf_write_tensor(gguf_writer *w, const gguf_item *item)
 {
     if (item->shape.ndim > 4 || columns_of(item) % item->block->elements)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: \"%s\": `%s` has rows of %lld elements and %d dims: at most 4 dims and "
-                         "whole blocks of %d of %s are expected",
-                         w->function, w->path, item->name, (long long)columns_of(item),
-                         item->shape.ndim, item->block->elements, item->block->name);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: \"%s\": `%s` has rows of %lld elements and %d dims: at most 4 dims and "
+            "whole blocks of %d of %s are expected",
+            w->function, w->path, item->name, (long long)columns_of(item), item->shape.ndim,
+            item->block->elements, item->block->name);
     if (w->n == w->capacity) {
         const int capacity = 2 * w->capacity + 64;
         gguf_item *longer = realloc(w->items, (size_t)capacity * sizeof *longer);
         if (!longer)
-            return tern_fail(TERN_ERR_MEMORY, "%s: no memory for %d tensors", w->function, capacity);
+            return tern_fail(TERN_ERR_MEMORY, "%s: no memory for %d tensors", w->function,
+                             capacity);
         w->items = longer;
         w->capacity = capacity;
     }
     gguf_item *to = &w->items[w->n];
     *to = *item;
     to->name = strdup(item->name);
-    to->bytes = (uint64_t)(elements_of(item) / item->block->elements) * (uint64_t)item->block->bytes;
+    to->bytes =
+        (uint64_t)(elements_of(item) / item->block->elements) * (uint64_t)item->block->bytes;
     w->n += to->name != NULL;
     return to->name ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);
 }
@@ -205,8 +208,8 @@ tern_status gguf_write_file(gguf_writer *w)
 {
     io_out out = {.function = w->function, .path = w->path};
     unsigned char *room = malloc((size_t)MOST_AT_A_TIME * 8);
-    tern_status status = room ? write_head(w, &out)
-                              : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);
+    tern_status status =
+        room ? write_head(w, &out) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);
     for (int i = 0; i < w->n && status == TERN_OK; i++)
         TERN_SCOPE
             TERN_NO_GRAD
