@@ -7,9 +7,9 @@ import documents
 import headers
 import markdown
 
-GUIDES = ("install", "first-steps", "rules", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
-          "fine-tuning", "kernels", "matrix-units", "embedding", "cpp", "from-pytorch", "idioms", "from-cuda",
-          "troubleshooting", "drivers", "examples", "cheatsheet")
+GUIDES = ("install", "first-steps", "rules", "devices", "autograd", "modules", "data", "which-file", "saving", "mixed-precision",
+          "recorded-steps", "parallel", "fine-tuning", "kernels", "matrix-units", "embedding", "cpp", "from-pytorch", "idioms",
+          "from-cuda", "troubleshooting", "drivers", "examples", "cheatsheet")
 SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])")
 
 

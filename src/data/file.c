@@ -1,7 +1,8 @@
-/* file.c -- files read whole or in parts, out of gzip by zlib. */
+/* file.c -- files read whole or in parts, out of gzip by zlib and out of zstd by libzstd. */
 #define _GNU_SOURCE /* memfd_create */
 #include "data/file.h"
 #include "base/zlib.h"
+#include "base/zstd.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -72,20 +73,49 @@ unsigned char *tern_data_file_all(const tern_data_file *f, int64_t most, const c
     return NULL;
 }
 
-/* ---- gzip -------------------------------------------------------------------------------- */
+/* ---- gzip and zstd ------------------------------------------------------------------------- */
 
-bool tern_data_is_gzip(const tern_data_file *f)
+enum { PIECE_OF_FRAMES = 1 << 17 };
+
+static bool begins_with(const tern_data_file *f, const char *bytes, size_t n)
 {
-    unsigned char first[2] = {0, 0};
-    return f->size >= 2 && pread(f->fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
+    char first[4];
+    return f->size >= (int64_t)n && pread(f->fd, first, n, 0) == (ssize_t)n &&
+           memcmp(first, bytes, n) == 0;
+}
+
+static bool is_zstd(const tern_data_file *f)
+{
+    return begins_with(f, "\x28\xb5\x2f\xfd", 4);
+}
+
+bool tern_data_is_packed(const tern_data_file *f)
+{
+    return begins_with(f, "\x1f\x8b", 2) || is_zstd(f);
+}
+
+static tern_status open_zstd(tern_data_stream *s, const char *function)
+{
+    const tern_zstd *zstd = tern_zstd_open(function);
+    if (!zstd)
+        return TERN_ERR_UNSUPPORTED;
+    s->piece = tern_alloc(PIECE_OF_FRAMES);
+    s->frames = s->piece ? zstd->create() : NULL;
+    s->zstd = zstd;
+    if (s->frames)
+        return TERN_OK;
+    tern_data_stream_close(s);
+    return tern_fail(TERN_ERR_MEMORY, "%s: %s: no memory to unpack it", function, s->file->path);
 }
 
 tern_status tern_data_stream_open(tern_data_stream *s, const tern_data_file *f,
                                   const char *function)
 {
     *s = (tern_data_stream){.file = f};
-    if (!tern_data_is_gzip(f))
+    if (!tern_data_is_packed(f))
         return TERN_OK;
+    if (is_zstd(f))
+        return open_zstd(s, function);
     if (!(s->zlib = tern_zlib_open(function)))
         return TERN_ERR_UNSUPPORTED;
     int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
@@ -102,13 +132,50 @@ void tern_data_stream_close(tern_data_stream *s)
 {
     if (s->gz)
         s->zlib->gzclose(s->gz);
-    s->gz = NULL;
+    if (s->frames)
+        s->zstd->free(s->frames);
+    tern_free(s->piece);
+    s->gz = s->frames = NULL;
+    s->piece = NULL;
+}
+
+/* Frames one after the other; a file that ends within one is an error. */
+static tern_status read_zstd(tern_data_stream *s, void *to, int64_t n, int64_t *got,
+                             const char *function)
+{
+    tern_zstd_out out = {.bytes = to, .n = (size_t)n};
+    while (out.at < out.n) {
+        const int64_t left = s->file->size - s->at;
+        const bool ends = s->from == s->to && left == 0;
+        if (ends && !s->inside)
+            break;
+        if (s->from == s->to) {
+            s->from = 0;
+            s->to = left < PIECE_OF_FRAMES ? left : PIECE_OF_FRAMES;
+            TERN_TRY(tern_data_file_read(s->file, s->at, s->piece, s->to, function));
+            s->at += s->to;
+        }
+        tern_zstd_in in = {s->piece + s->from, (size_t)(s->to - s->from), 0};
+        const size_t before = out.at, code = s->zstd->decompress(s->frames, &out, &in);
+        if (s->zstd->is_error(code))
+            return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, s->file->path,
+                             s->zstd->error_name(code));
+        s->inside = code != 0;
+        s->from += (int64_t)in.at;
+        if (ends && out.at == before && s->inside)
+            return tern_fail(TERN_ERR_IO, "%s: %s ends within a frame of zstd", function,
+                             s->file->path);
+    }
+    *got = (int64_t)out.at;
+    return TERN_OK;
 }
 
 tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int64_t *got,
                                   const char *function)
 {
     *got = 0;
+    if (s->frames)
+        return read_zstd(s, to, n, got, function);
     if (!s->gz) {
         int64_t left = s->file->size - s->at, take = n < left ? n : left;
         TERN_TRY(tern_data_file_read(s->file, s->at, to, take, function));
@@ -138,7 +205,7 @@ tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int6
 unsigned char *tern_data_file_unpacked(const tern_data_file *f, int64_t *n, const char *function)
 {
     tern_data_stream s;
-    int64_t size = 0, capacity = tern_data_is_gzip(f) ? 4 * f->size : f->size, got = 0;
+    int64_t size = 0, capacity = tern_data_is_packed(f) ? 4 * f->size : f->size, got = 0;
     unsigned char *bytes = tern_grow(NULL, tern_size_bytes(capacity + 1, 1));
     tern_status status = bytes ? tern_data_stream_open(&s, f, function) : TERN_ERR_MEMORY;
     if (status == TERN_OK) {

@@ -43,7 +43,8 @@ static bool is_image(const char *name)
 {
     const char *end = strrchr(name, '.');
     return end &&
-           (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png"));
+           (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png") ||
+            !strcasecmp(end, ".webp") || !strcasecmp(end, ".bmp"));
 }
 
 /* The entries of path that are folders (or are not), sorted. Links are followed. */

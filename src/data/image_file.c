@@ -3,6 +3,7 @@
 #include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
+#include "data/image_file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include <tmmintrin.h>
 #endif
 
-static const char function[] = "tern_image_decode";
+static const char function[] = tern_image_function;
 
 #if defined(__x86_64__)
 /* 16 pixels of three bytes at a time: which bytes of three vectors belong to a plane. */
@@ -43,7 +44,7 @@ __attribute__((target("ssse3"))) static int64_t planes_of_16(const unsigned char
 #endif
 
 /* Rows of pixels of `channels` bytes become planes, the first three. */
-static tern_tensor *planes(const unsigned char *pixels, int64_t w, int64_t h, int channels)
+tern_tensor *tern_image_planes(const unsigned char *pixels, int64_t w, int64_t h, int channels)
 {
     tern_tensor *x = tern_empty(TERN_SHAPE(3, h, w), TERN_U8, "cpu");
     unsigned char *to = x ? tern_data(x) : NULL;
@@ -62,7 +63,7 @@ static tern_tensor *planes(const unsigned char *pixels, int64_t w, int64_t h, in
     return x;
 }
 
-static bool fits(int64_t w, int64_t h, const tern_image_options *o, const char *kind)
+bool tern_image_fits(int64_t w, int64_t h, const tern_image_options *o, const char *kind)
 {
     int64_t most = o->max_pixels;
     if (w > 0 && h > 0 && tern_size_mul(w, h) <= most)
@@ -72,7 +73,7 @@ static bool fits(int64_t w, int64_t h, const tern_image_options *o, const char *
     return false;
 }
 
-static tern_tensor *absent(const char *kind, const char *package, const char *reason)
+tern_tensor *tern_image_absent(const char *kind, const char *package, const char *reason)
 {
     return tern_fail_null(
         TERN_ERR_UNSUPPORTED,
@@ -169,7 +170,7 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
     int w = 0, h = 0, subsampling, colours = 0; /* tables alone have none, and are no error there */
     if (jpeg.header(handle, bytes, n, &w, &h, &subsampling, &colours) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
-    if (!fits(w, h, o, "JPEG"))
+    if (!tern_image_fits(w, h, o, "JPEG"))
         return NULL;
     const bool inks = colours == TJ_CMYK || colours == TJ_YCCK;
     const int channels = inks ? 4 : 3;
@@ -187,7 +188,7 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
     else {
         if (inks)
             inks_to_colours(pixels, (int64_t)w * h);
-        x = planes(pixels, w, h, channels);
+        x = tern_image_planes(pixels, w, h, channels);
     }
     tern_free(pixels);
     return x;
@@ -197,7 +198,7 @@ static tern_tensor *decode_jpeg(const unsigned char *bytes, size_t n, const tern
 {
     pthread_once(&jpeg.once, find_jpeg);
     if (!jpeg.init)
-        return absent("JPEG", "libturbojpeg0", jpeg.reason);
+        return tern_image_absent("JPEG", "libturbojpeg0", jpeg.reason);
     void *handle = jpeg.init();
     if (!handle)
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for a JPEG", function);
@@ -241,7 +242,7 @@ static void find_png(void)
 
 static tern_tensor *read_png(png_image *image, const tern_image_options *o)
 {
-    if (!fits(image->width, image->height, o, "PNG"))
+    if (!tern_image_fits(image->width, image->height, o, "PNG"))
         return NULL;
     image->format = PNG_RGBA; /* without alpha it would be mixed with a background */
     image->flags |= PNG_16BIT_SRGB;
@@ -254,7 +255,7 @@ static tern_tensor *read_png(png_image *image, const tern_image_options *o)
     if (!png.finish(image, NULL, pixels, 0, NULL))
         tern_fail(TERN_ERR_IO, "%s: %s", function, image->message);
     else
-        x = planes(pixels, image->width, image->height, 4);
+        x = tern_image_planes(pixels, image->width, image->height, 4);
     tern_free(pixels);
     return x;
 }
@@ -263,7 +264,7 @@ static tern_tensor *decode_png(const unsigned char *bytes, size_t n, const tern_
 {
     pthread_once(&png.once, find_png);
     if (!png.begin)
-        return absent("PNG", "libpng16-16", png.reason);
+        return tern_image_absent("PNG", "libpng16-16", png.reason);
     png_image image = {.version = 1};
     tern_tensor *x = NULL;
     if (!png.begin(&image, bytes, n))
@@ -287,7 +288,12 @@ tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_opt
         return decode_png(at, n, &o);
     if (n >= 3 && memcmp(at, "\xff\xd8\xff", 3) == 0)
         return decode_jpeg(at, n, &o);
-    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes%s",
+    if (n >= 12 && memcmp(at, "RIFF", 4) == 0 && memcmp(at + 8, "WEBP", 4) == 0)
+        return tern_image_decode_webp(at, n, &o);
+    if (n >= 10 && memcmp(at, "BM", 2) == 0 && memcmp(at + 6, "\0\0\0\0", 4) == 0)
+        return tern_image_decode_bmp(at, n, &o);
+    return tern_fail_null(TERN_ERR_IO,
+                          "%s: none of PNG, JPEG, WebP and BMP, by the first of %zu bytes%s",
                           function, n, tern_magic_say(bytes, n).text);
 }
 

@@ -306,7 +306,7 @@ static tern_status fill(shards *s, const char *const *paths, int n, const char *
         s->n += status == TERN_OK;
         w->s = s;
         w->archive = i;
-        if (status == TERN_OK && tern_data_is_gzip(&s->file[i]))
+        if (status == TERN_OK && tern_data_is_packed(&s->file[i]))
             status = tern_data_file_inflate(&s->file[i], function);
         if (status == TERN_OK)
             status = read_archive(w);

@@ -1,5 +1,6 @@
 /* open.c -- files are opened for reading: by their first bytes, or in a folder by their names. */
 #define _GNU_SOURCE
+#include "base/address.h"
 #include "base/magic.h"
 #include "io/file.h"
 #include "io/gguf.h"
@@ -176,7 +177,10 @@ tern_file *io_open(const char *function, const char *path)
         tern_fail_argument_null(function, "path");
         return NULL;
     }
-    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+    const bool is_there = stat(path, &facts) == 0;
+    if (!is_there && tern_refuse_address(function, path) != TERN_OK)
+        return NULL;
+    if (!is_there || !S_ISDIR(facts.st_mode))
         return io_open_path(function, path);
     char *model = inside(function, path);
     tern_file *file = model ? io_open_path(function, model) : NULL;

@@ -1,4 +1,5 @@
 /* config.c -- config.json: read by the table of its architecture; what is not in it is refused. */
+#include "base/address.h"
 #include "models/quantize.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@ json_t *models_read_json(const char *function, const char *directory, const char
                  : snprintf(path, sizeof path, "%s", directory);
     if (n < 0 || (size_t)n >= sizeof path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: a path of %d bytes", function, n);
+    if (stat(path, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
+        return NULL;
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > MOST_BYTES)
         return tern_fail_null(TERN_ERR_IO, "%s: \"%s\" is not there, no file or too large",
                               function, path);

@@ -9,8 +9,8 @@
 #include <time.h>
 
 static const tool_command *const commands[] = {
-    &tool_new,  &tool_summary, &tool_devices, &tool_doctor,
-    &tool_tune, &tool_bench,   &tool_cache,   &tool_environment,
+    &tool_new,    &tool_summary, &tool_show,  &tool_convert, &tool_devices,
+    &tool_doctor, &tool_tune,    &tool_bench, &tool_cache,   &tool_environment,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands, MOST_WORDS = 4 };
 

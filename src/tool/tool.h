@@ -32,7 +32,7 @@ typedef struct tool_command {
     int (*run)(const char *const *words, int n);
 } tool_command;
 extern const tool_command tool_devices, tool_doctor, tool_bench, tool_tune, tool_cache,
-    tool_summary, tool_environment, tool_new;
+    tool_summary, tool_environment, tool_new, tool_show, tool_convert;
 
 /* Writes to out which cards below folder (/sys/bus/pci/devices) no driver shows as a device, and what to install for
  * each; returns how many. */

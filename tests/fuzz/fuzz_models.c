@@ -1,6 +1,7 @@
 /* fuzz_models.c -- the readers of tokenizer.json, config.json, GGUF and WAV files given any bytes (bytes.h): a tokenizer, a model or
  * samples, or an error. An input that begins with a brace is a tokenizer.json, one that begins with RIFF sound, with GGUF a model and
- * its tokenizer; with any other byte in front, the rest is a config.json. */
+ * its tokenizer, with a line feed a SentencePiece model; behind a T the rest is a file of a tokenizer of any kind, and a tiktoken file;
+ * with any other byte in front, the rest is a config.json. */
 #define _GNU_SOURCE /* memfd_create */
 #include "bytes.h"
 #include <stdio.h>
@@ -45,6 +46,14 @@ static void use_tokenizer(tern_tokenizer *t)
         wrong("a negative number of tokens");
 }
 
+static void use_file(tern_tokenizer *t)
+{
+    check(t != NULL);
+    if (t)
+        use_tokenizer(t);
+    tern_tokenizer_free(t);
+}
+
 static void use_gguf(const char *path)
 {
     tern_module *m = tern_models_from_pretrained(path, &(tern_pretrained_options){.device = "cpu"});
@@ -63,7 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     int64_t live = tern_live_tensors();
     bool sound = size > 3 && memcmp(bytes, "RIFF", 4) == 0;
     bool gguf = size > 3 && memcmp(bytes, "GGUF", 4) == 0;
-    bool config = size && bytes[0] != '{' && !sound && !gguf;
+    bool pieces = size && bytes[0] == '\n', any = size && bytes[0] == 'T';
+    bool config = size && bytes[0] != '{' && !sound && !gguf && !pieces;
     int fd = memfd_create("input", MFD_CLOEXEC);
     if (fd < 0 || write(fd, bytes + config, size - config) != (ssize_t)(size - config))
         wrong("no file in memory");
@@ -72,16 +82,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         check(tern_audio_load(path, NULL) != NULL);
     else if (gguf)
         use_gguf(path);
-    else if (config) {
+    else if (any) {
+        use_file(tern_tokenizer_from_tiktoken(
+            path, &(tern_tiktoken_options){.pattern = "\\p{L}+|\\s|[^\\p{L}\\s]+"}));
+        use_file(tern_tokenizer_from_file(path));
+    } else if (config) {
         tern_module *m = tern_models_from_config(path, &(tern_pretrained_options){.device = "cpu"});
         check(m != NULL);
         tern_nn_free(m);
     } else {
-        tern_tokenizer *t = tern_tokenizer_from_file(path);
-        check(t != NULL);
-        if (t)
-            use_tokenizer(t);
-        tern_tokenizer_free(t);
+        use_file(tern_tokenizer_from_file(path));
     }
     close(fd);
     tern_scope_clear();

@@ -45,3 +45,21 @@ for name in ["cmyk.jpg", "ycck.jpg"]:  # which torchvision does not read
     z = torch.from_numpy(np.asarray(Image.open(os.path.join(here, name)).convert("RGB"))).permute(2, 0, 1)
     print(name, "uint8 3", *z.shape)
     print(*z.contiguous().flatten().tolist())
+# WebP and BMP, as Pillow reads them.
+other = np.random.default_rng(2).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+save("colour.webp", Image.fromarray(other), lossless=True)
+save("colour.bmp", Image.fromarray(other))
+save("palette.bmp", Image.fromarray(other // 64 * 64).quantize(8))
+save("grey.bmp", Image.fromarray(other[..., 0]))
+save("bits.bmp", Image.fromarray(other[..., 0] > 127))
+save("alpha.bmp", Image.fromarray(np.concatenate([other, other[..., :1]], -1)))
+with open(os.path.join(here, "runs.bmp"), "wb") as f:  # runs of 8 bits: 4 x 3, three colours
+    colours = bytes([0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 0])
+    rows = bytes([3, 1, 1, 2, 0, 0]) + bytes([0, 4, 0, 1, 2, 0, 0, 0]) + bytes([4, 2, 0, 1])
+    head = b"BM" + (14 + 40 + 12 + len(rows)).to_bytes(4, "little") + bytes(4) + (14 + 40 + 12).to_bytes(4, "little")
+    numbers = [40, 4, 3, 1 | 8 << 16, 1, len(rows), 0, 0, 3, 0]
+    f.write(head + b"".join(n.to_bytes(4, "little") for n in numbers) + colours + rows)
+for name in ["colour.webp", "colour.bmp", "palette.bmp", "grey.bmp", "bits.bmp", "alpha.bmp", "runs.bmp"]:
+    z = torch.from_numpy(np.array(Image.open(os.path.join(here, name)).convert("RGB"))).permute(2, 0, 1)
+    print(name, "uint8 3 3", *z.shape[1:])
+    print(*z.contiguous().flatten().tolist())

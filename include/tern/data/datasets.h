@@ -72,7 +72,7 @@ typedef struct tern_image_options {
 } tern_image_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_options tern_image_defaults(void);
-/* A PNG or JPEG of n bytes as RGB (3, H, W), uint8, on the cpu (torchvision.io.decode_image):
+/* A PNG, JPEG, WebP or BMP of n bytes as RGB (3, H, W), uint8, on the cpu (torchvision.io.decode_image):
  * palettes, greys and a JPEG's CMYK (as Pillow's convert("RGB")) become colours, 16 bits 8, alpha is dropped, EXIF's
  * orientation ignored. */
 TERN_API tern_tensor *tern_image_decode(const void *bytes, size_t n,
@@ -87,7 +87,7 @@ typedef struct tern_image_folder_options {
 } tern_image_folder_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_folder_options tern_image_folder_defaults(void);
-/* The folders in root, sorted, are classes; the .jpg, .jpeg and .png below them, sorted, their
+/* The folders in root, sorted, are classes; the .jpg, .jpeg, .png, .webp and .bmp below them, sorted, their
  * images: image (3, H, W) uint8, label int64. */
 TERN_API tern_dataset *tern_datasets_image_folder(const char *root,
                                                   const tern_image_folder_options *options);

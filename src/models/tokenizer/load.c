@@ -1,4 +1,5 @@
 /* load.c -- a tokenizer from a file of any kind, and what tokenizer_config.json beside it says. */
+#include "base/address.h"
 #include "models/gguf/gguf.h"
 #include "models/option.h"
 #include "models/tokenizer/maker.h"
@@ -306,6 +307,8 @@ tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: the path is too long", function);
     if (stat(directory, &about) == 0 && S_ISREG(about.st_mode))
         return read_at(function, directory, NULL, NULL);
+    if (stat(directory, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
+        return NULL;
     if (stat(directory, &about) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: can't read %s: %s", function, directory,
                               strerror(errno));

@@ -1,0 +1,38 @@
+/* zstd.c -- libzstd, opened at run time. */
+#include "base/zstd.h"
+#include "base/dynlib.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static tern_zstd zstd;
+static char reason[256];
+static bool there;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load(void)
+{
+    static const char *const names[] = {"libzstd.so.1", "libzstd.so", NULL};
+    static const char *const symbols[] = {"ZSTD_createDStream", "ZSTD_freeDStream",
+                                          "ZSTD_decompressStream", "ZSTD_isError",
+                                          "ZSTD_getErrorName"};
+    void *const to[] = {&zstd.create, &zstd.free, &zstd.decompress, &zstd.is_error,
+                        &zstd.error_name};
+    void *library = tern_dynlib_open(names, reason, sizeof reason), *address = library;
+    for (int i = 0; i < 5 && address; i++) {
+        address = tern_dynlib_symbol(library, symbols[i]);
+        memcpy(to[i], &address, sizeof address);
+        if (!address)
+            snprintf(reason, sizeof reason, "it has no %s", symbols[i]);
+    }
+    there = address != NULL;
+}
+
+const tern_zstd *tern_zstd_open(const char *function)
+{
+    pthread_once(&once, load);
+    if (there)
+        return &zstd;
+    return tern_fail_null(TERN_ERR_UNSUPPORTED,
+                          "%s: libzstd can't be opened (Debian: libzstd1): %s", function, reason);
+}
