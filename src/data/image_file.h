@@ -12,6 +12,10 @@ bool tern_image_fits(int64_t w, int64_t h, const tern_image_options *o, const ch
 /* NULL and an error that names the package of a library. */
 tern_tensor *tern_image_absent(const char *kind, const char *package, const char *reason);
 
+tern_tensor *tern_image_decode_jpeg(const unsigned char *bytes, size_t n,
+                                    const tern_image_options *o);
+tern_tensor *tern_image_decode_png(const unsigned char *bytes, size_t n,
+                                   const tern_image_options *o);
 tern_tensor *tern_image_decode_webp(const unsigned char *bytes, size_t n,
                                     const tern_image_options *o);
 tern_tensor *tern_image_decode_bmp(const unsigned char *bytes, size_t n,
