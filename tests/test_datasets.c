@@ -244,15 +244,15 @@ static void tables_are_read_by_the_options_of_pandas(void **state)
             tern_dataset_free(d);
         }
     const char text[] = "a,b\n1,2\n3,4\n";
-    char packed[64] = "\x28\xb5\x2f\xfd\x20"; /* a frame of zstd with one block, which is stored */
-    packed[5] = (char)(sizeof text - 1);
-    packed[6] = (char)(1 | (sizeof text - 1) << 3);
-    memcpy(packed + 9, text, sizeof text - 1);
+    char frame[64] = "\x28\xb5\x2f\xfd\x20"; /* of zstd, with one block, which is stored */
+    frame[5] = (char)(sizeof text - 1);
+    frame[6] = (char)(1 | (sizeof text - 1) << 3);
+    memcpy(frame + 9, text, sizeof text - 1);
     tern_dataset *zstd =
-        tern_datasets_csv(test_file("t.csv.zst", packed, 9 + sizeof text - 1), NULL);
+        tern_datasets_csv(test_file("t.csv.zst", frame, 9 + sizeof text - 1), NULL);
     if (zstd || !test_no_library()) {
         assert_int_equal(tern_dataset_length(zstd), 2);
-        assert_null(tern_datasets_csv(test_file("t.csv.zst", packed, 12), NULL));
+        assert_null(tern_datasets_csv(test_file("t.csv.zst", frame, 12), NULL));
         assert_error(TERN_ERR_IO, "ends within a frame of zstd");
     }
     tern_dataset_free(zstd);
