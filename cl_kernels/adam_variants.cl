@@ -1,5 +1,5 @@
-/* adam_variants.cl -- Adamax, NAdam, RAdam and LAMB: Adam's two moments, used in other ways. Halves are
- * computed as f32. */
+/* adam_variants.cl -- Adamax, NAdam, RAdam and LAMB: Adam's two moments, used in other ways. Halves
+ * are computed as f32. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "optimizer_rule.h"
@@ -24,9 +24,9 @@ RULE2(adamax, exp_avg, exp_inf)
     }
 }
 
-/* Adam with Nesterov's momentum (Dozat 2016). The momentum of step i is beta1 (1 - e^(q i) / 2); the
- * product of t of them is beta1^t exp(-sum over k of 2^-k / k (e^(q k) + ... + e^(q k t))), by the
- * series of log(1 - x): each sum in brackets is geometric. q = o->log_decay. */
+/* Adam with Nesterov's momentum (Dozat 2016). The momentum of step i is beta1 (1 - e^(q i) / 2);
+ * the product of t of them is beta1^t exp(-sum over k of 2^-k / k (e^(q k) + ... + e^(q k t))), by
+ * the series of log(1 - x): each sum in brackets is geometric. q = o->log_decay. */
 INLINE REAL K(momenta)(REAL log_beta1, REAL q, i64 t)
 {
     REAL sum = (REAL)t * log_beta1, half_power = 1;
@@ -60,12 +60,13 @@ RULE2(nadam, exp_avg, exp_avg_sq)
     }
 }
 
-/* Adam that starts as SGD until v is worth something (Liu et al. 2020): with l = -log beta2 and y = t l
- * the length of the average is rho = rho_inf - 2 t / (e^y - 1), by its series while y is small,
+/* Adam that starts as SGD until v is worth something (Liu et al. 2020): with l = -log beta2 and y =
+ * t l the length of the average is rho = rho_inf - 2 t / (e^y - 1), by its series while y is small,
  * which begins with rho_start = rho_inf - 2 / l. */
 INLINE REAL K(radam_length)(REAL rho_inf, REAL start, REAL y, i64 t)
 {
-    REAL z = y * y, beta_t = exp(-y), series = C(1.0568380277374986e-09) - z * C(2.6765073061369358e-11);
+    REAL z = y * y, beta_t = exp(-y), series = C(1.0568380277374986e-09) -
+        z * C(2.6765073061369358e-11);
     series = C(1.6534391534391535e-06) - z * (C(4.17535139757362e-08) - z * series);
     series = C(0.002777777777777778) - z * (C(6.613756613756614e-05) - z * series);
     series = y * (C(0.16666666666666666) - z * series);
@@ -120,7 +121,8 @@ OPTIMIZER_KERNEL(radam)
             idx count = gs != 0 ? (idx)chunks[c].count : 0;                                        \
             i64 t = steps[c] + 1;                                                                  \
             const GLOBAL K(lamb_values) *o = (const GLOBAL K(lamb_values) *)values;                \
-            REAL eps = o->eps, decay = o->weight_decay, bias1 = K(one_minus_power)(o->log_beta1, t);                                  \
+            REAL eps = o->eps, decay = o->weight_decay,                                            \
+                bias1 = K(one_minus_power)(o->log_beta1, t);                                       \
             REAL scale = sqrt(K(one_minus_power)(o->log_beta2, t)), of_p = 0, of_u = 0;            \
             PART                                                                                   \
         }                                                                                          \
@@ -134,7 +136,8 @@ OPTIMIZER_KERNEL(radam)
     SIMD_SUM2(of_p, of_u) LANES(j, count)                                                          \
     {                                                                                              \
         REAL p = ps[at + j], g = sign * gs[at + j];                                                \
-        REAL m = as[at + j] * o->beta1 + o->fresh1 * g, v = bs[at + j] * o->beta2 + o->fresh2 * g * g;               \
+        REAL m = as[at + j] * o->beta1 + o->fresh1 * g,                                            \
+            v = bs[at + j] * o->beta2 + o->fresh2 * g * g;                                         \
         REAL u = DIRECTION_(m, v, p);                                                              \
         as[at + j] = m;                                                                            \
         bs[at + j] = v;                                                                            \
@@ -142,7 +145,7 @@ OPTIMIZER_KERNEL(radam)
         of_u += u * u;                                                                             \
     }                                                                                              \
     LAMB_TOTALS_                                                                                   \
-    idx k = (idx)(at / TERN_FOREACH_CHUNK);                                                               \
+    idx k = (idx)(at / TERN_FOREACH_CHUNK);                                                        \
     LANES(j, count > 0)                                                                            \
     {                                                                                              \
         cs[1 + 2 * k] = of_p;                                                                      \

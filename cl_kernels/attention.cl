@@ -1,5 +1,5 @@
-/* attention.cl -- what attention does to a block of scores between its products: a group for each row.
- * Collectives stand outside of branches: some compilers lose their way otherwise. */
+/* attention.cl -- what attention does to a block of scores between its products: a group for each
+ * row. Collectives stand outside of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT
@@ -24,9 +24,9 @@
                   stack % (idx)b.count[1] * (idx)b.stride[1] + i * (idx)b.stride[2] +              \
                   ((idx)b.from + skipped) * (idx)b.stride[3];
 
-/* Score j < seen of the row, masked. Of floats the mask was put into the scores by ATTENTION_MASK, so that
- * the loops that follow have no branch; halves left what the products rounded away in rests, and are not
- * rounded once more before the end. */
+/* Score j < seen of the row, masked. Of floats the mask was put into the scores by ATTENTION_MASK,
+ * so that the loops that follow have no branch; halves left what the products rounded away in
+ * rests, and are not rounded once more before the end. */
 #if IS_HALF
 #define ATTENTION_SCORE(x, j)                                                                      \
     ACC x = LD(ps, at + j) + LD(rests, at + j);                                                    \
@@ -71,16 +71,16 @@
 
 /* 1 where dropout keeps weight j, else 0; from the element's number in the whole. */
 #define ATTENTION_KEPT(kept, j)                                                                    \
-    u64 number = ((u64)stack * (u64)b.queries + (u64)i) * (u64)b.keys + (u64)(b.from + (j));                \
+    u64 number = ((u64)stack * (u64)b.queries + (u64)i) * (u64)b.keys + (u64)(b.from + (j));       \
     tern_words w = tern_philox(state[1] + (number >> 2), state[0]);                                \
     u32 which = (u32)number & 3u;                                                                  \
     u32 word = which == 0 ? w.a : which == 1 ? w.b : which == 2 ? w.c : w.d;                       \
     i32 kept = (i32)(word >> 8) >= b.drop ? 1 : 0;
 
-/* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. Without a key the weights are
- * 0, as is what is kept. */
-KERNEL7(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses), (IN, STO, numbers),
-        (IN, u8, bools), (ARG, tern_attention_block, b), (ARG, REAL, cap))
+/* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. Without a key the
+ * weights are 0, as is what is kept. */
+KERNEL7(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses),
+        (IN, STO, numbers), (IN, u8, bools), (ARG, tern_attention_block, b), (ARG, REAL, cap))
 {
     BASE(ps);
     BASE(rests);
@@ -203,8 +203,8 @@ KERNEL5(K(attention_gradient), (OUT, STO, ds), (IN, STO, ps), (IN, u64, state),
     }
 }
 
-/* The same of scores before softcap, cap tanh(x / cap): by 1 - tanh^2. The score after it is found from its
- * weight, log p + lse, less the mask's number; where p is 0 so is ds. */
+/* The same of scores before softcap, cap tanh(x / cap): by 1 - tanh^2. The score after it is found
+ * from its weight, log p + lse, less the mask's number; where p is 0 so is ds. */
 KERNEL6(K(attention_uncap), (OUT, STO, ds), (IN, STO, ps), (IN, ACC, lses), (IN, STO, numbers),
         (ARG, tern_attention_block, b), (ARG, REAL, cap))
 {
@@ -238,8 +238,8 @@ KERNEL3(K(attention_note), (OUT, u64, noted), (IN, u64, state), (ARG, i64, at))
         noted[k] = state[k] + (k == 1 ? (u64)at : 0);
     }
 }
-/* Pairs of a row's elements, turned by the angle of its place and theirs; `apart` elements lie between
- * the two of a pair, `step` between pairs. */
+/* Pairs of a row's elements, turned by the angle of its place and theirs; `apart` elements lie
+ * between the two of a pair, `step` between pairs. */
 KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, sines),
         (ARG, tern_rotary, s))
 {

@@ -1,10 +1,12 @@
-/* attention_tiles.cl -- attention in one pass, for devices with work-groups: nothing of the size of the scores is
- * written (Dao et al. 2022). A group has TILE_ROWS queries (or keys) and goes through the others TILE_COLS at a
- * time: their scores are a product of tiles in local memory, and each query's maximum and sum run along.
+/* attention_tiles.cl -- attention in one pass, for devices with work-groups: nothing of the size of
+ * the scores is written (Dao et al. 2022). A group has TILE_ROWS queries (or keys) and goes through
+ * the others TILE_COLS at a time: their scores are a product of tiles in local memory, and each
+ * query's maximum and sum run along.
  *
- * A product adds A (TILE_ROWS, TILE_COLS) B (TILE_COLS, TILE_COLS) to sums of which each of TILE_ITEMS items
- * keeps eight in registers, at SUM_ROW and SUM_COL; a lane has LANE_ITEMS of them. Matrices wider than a tile are
- * taken in TILE_COLS columns at a time, up to TERN_ATTENTION_WIDEST. The host has these kernels by name alone. */
+ * A product adds A (TILE_ROWS, TILE_COLS) B (TILE_COLS, TILE_COLS) to sums of which each of
+ * TILE_ITEMS items keeps eight in registers, at SUM_ROW and SUM_COL; a lane has LANE_ITEMS of them.
+ * Matrices wider than a tile are taken in TILE_COLS columns at a time, up to TERN_ATTENTION_WIDEST.
+ * The host has these kernels by name alone. */
 #if TERN_HOST && !TERN_STANDIN
 #undef KERNEL_
 #define KERNEL_ DEVICE_KERNEL_
@@ -27,8 +29,9 @@
 #define EACH_SUM(e)      UNROLL for (i32 e = 0; e < 8; e++)
 #define EACH_PART(c, n)  UNROLL for (i32 c = 0; c < TILE_PARTS && c * TILE_COLS < (i32)(n); c++)
 
-/* Halves on tensor cores: a warp has 16 rows and two times 8 columns, tiles are of halves, and B lies by columns.
- * Elsewhere they are of f32. *_LD: from row to row, so that lanes that load together meet no bank twice. */
+/* Halves on tensor cores: a warp has 16 rows and two times 8 columns, tiles are of halves, and B
+ * lies by columns. Elsewhere they are of f32. *_LD: from row to row, so that lanes that load
+ * together meet no bank twice. */
 #undef ON_TENSOR_CORES
 #undef TILE
 #undef TILE_LD
@@ -199,7 +202,8 @@ INLINE i32 K(tile_keeps)(const GLOBAL u64 *state, u64 number, i32 drop)
      K(tile_keeps)(state, ((u64)stack * (u64)queries + (u64)(i)) * (u64)keys + (u64)(j),           \
                    s.block.drop) != 0)
 
-/* The first and last of `count` others that rows first..first + TILE_ROWS see: below and above a row. */
+/* The first and last of `count` others that rows first..first + TILE_ROWS see: below and above a
+ * row. */
 #define OTHERS(from, to, below, above, count)                                                      \
     idx from = 0, to = (count);                                                                    \
     if ((s.block.flags & TERN_ATTENTION_BAND) != 0) {                                              \
@@ -211,8 +215,8 @@ INLINE i32 K(tile_keeps)(const GLOBAL u64 *state, u64 number, i32 drop)
 /* Strides of a matrix, and of that of two that a group reads, or writes. */
 #define STRIDES(x) const idx x##_row = (idx)s.x.row, x##_col = (idx)s.x.col;
 #define ONE_OF(T, name, x, y)                                                                      \
-    T *name##s = transposed ? x##s : y##s;                                                             \
-    const idx name##_row = (idx)(transposed ? s.x.row : s.y.row);                                      \
+    T *name##s = transposed ? x##s : y##s;                                                         \
+    const idx name##_row = (idx)(transposed ? s.x.row : s.y.row);                                  \
     const idx name##_col = (idx)(transposed ? s.x.col : s.y.col);
 
 /* out = softmax(scores) v and log sum e^score of each query. Without a key both are 0. */
@@ -318,13 +322,14 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
     }
 }
 
-/* The weights of a tile of scores x, from what is kept of each query; x becomes the slope of the softcap there. */
+/* The weights of a tile of scores x, from what is kept of each query; x becomes the slope of the
+ * softcap there. */
 #define WEIGHTS(p, x)                                                                              \
     EACH_ITEM(u, t)                                                                                \
     EACH_SUM(e)                                                                                    \
     {                                                                                              \
         idx row = first + SUM_ROW(t, e), place_of = other + SUM_COL(t, e);                         \
-        idx i = transposed ? place_of : row, j = transposed ? row : place_of;                              \
+        idx i = transposed ? place_of : row, j = transposed ? row : place_of;                      \
         f32 score = x[u][e] * s.scale, slope = C(1.0);                                             \
         if (s.softcap != 0) {                                                                      \
             f32 bent = tanh(score / s.softcap);                                                    \
@@ -332,14 +337,14 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
             score = s.softcap * bent;                                                              \
         }                                                                                          \
         MASKED(score, i, j)                                                                        \
-        f32 at = lse[transposed ? SUM_COL(t, e) : SUM_ROW(t, e)];                                      \
+        f32 at = lse[transposed ? SUM_COL(t, e) : SUM_ROW(t, e)];                                  \
         p[u][e] = score == MINUS_INF ? C(0.0) : exp_below(score - at);                             \
         x[u][e] = slope;                                                                           \
     }
 
 /* Eight sums for the delta of each query of tile B, which has a part of dout. */
 #define ADD_DELTAS                                                                                 \
-    LANES(n, transposed ? 8 * TILE_COLS : 0)                                                           \
+    LANES(n, transposed ? 8 * TILE_COLS : 0)                                                       \
     {                                                                                              \
         idx i = n / 8;                                                                             \
         f32 sum = both[n];                                                                         \
@@ -350,12 +355,14 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
         both[n] = sum;                                                                             \
     }
 
-/* With ds = p (dp - delta), dp = do v' through dropout, and delta the sum of do out of each query: dq = scale ds k,
- * dk = scale ds' q and dv = p' do. A group has a tile of queries and goes through the keys that they see, or, turned, a tile
- * of keys and goes through the queries that see it: left and right are the matrices of its own rows and of the others. */
-KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs), (IN, STO, qs), (IN, STO, ks),
-         (IN, STO, vs), (IN, STO, outs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers), (IN, u8, bools),
-         (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
+/* With ds = p (dp - delta), dp = do v' through dropout, and delta the sum of do out of each query:
+ * dq = scale ds k, dk = scale ds' q and dv = p' do. A group has a tile of queries and goes through
+ * the keys that they see, or, turned, a tile of keys and goes through the queries that see it: left
+ * and right are the matrices of its own rows and of the others. */
+KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs),
+         (IN, STO, qs), (IN, STO, ks), (IN, STO, vs), (IN, STO, outs), (IN, STO, douts),
+         (IN, f32, lses), (IN, STO, numbers), (IN, u8, bools), (IN, u64, state),
+         (ARG, tern_attention_tiles, s), (ARG, f32, kept))
 {
     BASE(dqs);
     BASE(dks);
@@ -386,8 +393,10 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
         const i32 transposed = first >= query_tiles * TILE_ROWS;
         first -= transposed ? query_tiles * TILE_ROWS : 0;
         const idx rows = transposed ? keys : queries, others = transposed ? queries : keys;
-        qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s, dks = dk0s, dvs = dv0s;
-        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq), MOVE_TO(dk), MOVE_TO(dv);
+        qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s, dks = dk0s,
+            dvs = dv0s;
+        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq), MOVE_TO(dk),
+            MOVE_TO(dv);
         ONE_OF(const GLOBAL STO, left, k, q)
         ONE_OF(const GLOBAL STO, right, q, k)
         ONE_OF(const GLOBAL STO, dleft, v, dout)
@@ -421,7 +430,8 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
                 delta[i] = sum;
             }
         }
-        OTHERS(from, to, transposed ? s.block.after : s.block.before, transposed ? s.block.before : s.block.after, others)
+        OTHERS(from, to, transposed ? s.block.after : s.block.before,
+            transposed ? s.block.before : s.block.after, others)
         for (idx other = from; other < to; other += TILE_COLS) {
             BARRIER();
             LANES(i, transposed ? TILE_COLS : 0)
@@ -438,7 +448,8 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
             EACH_SUM(e)
             {
                 i32 keeps = transposed && KEPT(other + SUM_COL(t, e), first + SUM_ROW(t, e));
-                PUT(tile_a, SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e), keeps ? p[u][e] * kept : C(0.0));
+                PUT(tile_a, SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e),
+                    keeps ? p[u][e] * kept : C(0.0));
             }
             ADD_TO(wide_v, dright, other, others, transposed ? value_width : 0)
             SUMS(dp);
@@ -455,7 +466,8 @@ KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, ST
             EACH_SUM(e)
             {
                 i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
-                i32 keeps = KEPT(transposed ? other + j : first + i, transposed ? first + i : other + j);
+                i32 keeps = KEPT(transposed ? other + j : first + i,
+                    transposed ? first + i : other + j);
                 f32 d = keeps ? dp[u][e] * kept : C(0.0);
                 PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[transposed ? j : i]) * x[u][e]);
             }

@@ -1,5 +1,5 @@
-/* batch_norm.h -- what the kernels of batch norm share, those of norm.cl and those of fused.cl with relu behind them, so that
- * both sum in one order. */
+/* batch_norm.h -- what the kernels of batch norm share, those of norm.cl and those of fused.cl with
+ * relu behind them, so that both sum in one order. */
 #ifndef TERN_BATCH_NORM_H
 #define TERN_BATCH_NORM_H
 #include "norm_again.h"
@@ -9,7 +9,8 @@
 #define NORM_RUNNING_VARIANCE 8
 #define NORM_FIXED            16 /* mean and variance do not depend on x */
 #define NORM_COUNTED          32 /* one batch more */
-#define NORM_PIECES           64 /* of several parts of a channel: what each adds up to, and no more */
+/* of several parts of a channel: what each adds up to, and no more */
+#define NORM_PIECES           64
 #define NORM_RELU             128
 #define NORM_GIVEN            256 /* running statistics, instead of those of x */
 
@@ -20,9 +21,10 @@
 #define NORM_PARTS   (idx) parts
 #define NORM_ENDS_() ((what & NORM_PIECES) == 0)
 #endif
-/* A channel's elements are n stretches of `size`. A group has one of the `parts` of them, elements `from` to `to`. Of several
- * parts a first launch writes what each adds up to, two numbers in `pieces`; in the second each group puts those of its channel
- * together, in their order, and goes on with its own part. */
+/* A channel's elements are n stretches of `size`. A group has one of the `parts` of them, elements
+ * `from` to `to`. Of several parts a first launch writes what each adds up to, two numbers in
+ * `pieces`; in the second each group puts those of its channel together, in their order, and goes
+ * on with its own part. */
 #define NORM_PART_OF_(g)                                                                           \
     const idx c = (g) / NORM_PARTS, all = (idx)(n * size);                                         \
     const idx len = ((all + NORM_PARTS - 1) / NORM_PARTS + 3) & ~(idx)3;                           \
@@ -33,7 +35,8 @@
 #define NORM_FIRST (c * (idx)size)
 #define NORM_GAP   ((idx)(channels - 1) * (idx)size)
 
-/* So many more numbers, whose mean is m and whose squares about it add up to s (Chan et al. 1979). */
+/* So many more numbers, whose mean is m and whose squares about it add up to s (Chan et al.
+ * 1979). */
 #define NORM_MEET_(more, m, s)                                                                     \
     {                                                                                              \
         const ACC both = count + (more);                                                           \
@@ -112,9 +115,10 @@
     }
 #else
 #include "float4.h"
-/* Where lanes are many each goes through its part by units of four elements that lie side by side, where that can be, or of
- * one, and has four of them under way before it uses the first: a channel's few groups have to keep their part of a GPU's
- * memory busy. Which stretch a unit is in is found by division for the first alone. */
+/* Where lanes are many each goes through its part by units of four elements that lie side by side,
+ * where that can be, or of one, and has four of them under way before it uses the first: a
+ * channel's few groups have to keep their part of a GPU's memory busy. Which stretch a unit is in
+ * is found by division for the first alone. */
 #define NORM_BEGIN_(aligned) const i32 fours = TERN_CAT(NORM_BY_4, IN_SET(FLOAT4, TERN_T))(aligned);
 #define NORM_BY_4_0(aligned) 0
 #define NORM_BY_4_1(aligned) ((size & 3) == 0 && (aligned))
@@ -126,7 +130,8 @@
         NORM_UNITS_OF_(4, DECLARE, LOAD, USE)                                                      \
     else                                                                                           \
         NORM_UNITS_OF_(1, DECLARE, LOAD, USE)
-/* LOAD loads what begins at `at`, then USE has it; a lane's first unit stands for those beyond its last, unused. */
+/* LOAD loads what begins at `at`, then USE has it; a lane's first unit stands for those beyond its
+ * last, unused. */
 #define NORM_UNITS_OF_(UNIT, DECLARE, LOAD, USE)                                                   \
     {                                                                                              \
         enum { EACH = UNIT };                                                                      \
@@ -218,20 +223,21 @@
     if ((what & NORM_COUNTED) != 0 && (c) == 0)                                                    \
         counts[0] += 1;
 
-/* The kernels' bodies. STORE writes v to element `at`, STORES v4 to the unit there. DY is what came in for `at`; LOAD_DY loads it
- * with others, and DYS is that of element e of unit u. Means are taken relative to the channel's first element, so that one that
- * is large beside the deviations loses nothing. Each lane has its own mean and squares, by Welford's way; then the group's mean
- * is theirs, and the squares are about it. */
-#define BATCH_NORM_(AGAIN, aligned, STORE, STORES)                                                  \
+/* The kernels' bodies. STORE writes v to element `at`, STORES v4 to the unit there. DY is what came
+ * in for `at`; LOAD_DY loads it with others, and DYS is that of element e of unit u. Means are
+ * taken relative to the channel's first element, so that one that is large beside the deviations
+ * loses nothing. Each lane has its own mean and squares, by Welford's way; then the group's mean is
+ * theirs, and the squares are about it. */
+#define BATCH_NORM_(AGAIN, aligned, STORE, STORES)                                                 \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && (aligned))                                                         \
-    GROUPS(g, channels *NORM_PARTS)                                                                     \
+    GROUPS(g, channels *NORM_PARTS)                                                                \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
         const ACC origin = LD(xs, NORM_FIRST);                                                     \
         ACC count = 0, mean = 0, squares = 0;                                                      \
         if (joins) {                                                                               \
-            LANES(k, NORM_PARTS)                                                                        \
+            LANES(k, NORM_PARTS)                                                                   \
             {                                                                                      \
                 const idx at = 2 * (c * NORM_PARTS + k);                                           \
                 const ACC more = (ACC)(NORM_CUT_(k + 1) - NORM_CUT_(k));                           \
@@ -268,12 +274,12 @@
 #define BATCH_NORM_GRADIENT_(aligned, DY, LOAD_DY, DYS)                                            \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (aligned))                       \
-    GROUPS(g, channels *NORM_PARTS)                                                                     \
+    GROUPS(g, channels *NORM_PARTS)                                                                \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
         ACC mean = means[c], rstd = rstds[c], dw = 0, db = 0;                                      \
         if (joins) {                                                                               \
-            LANES(k, NORM_PARTS)                                                                        \
+            LANES(k, NORM_PARTS)                                                                   \
             {                                                                                      \
                 const idx at = 2 * (c * NORM_PARTS + k);                                           \
                 dw += pieces[at];                                                                  \

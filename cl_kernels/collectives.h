@@ -1,14 +1,14 @@
 /* collectives.h -- one result from the values that the lanes of a work-group, or of a team, hold.
  *
- * scratch is a LOCAL_ARRAY of TERN_WG elements, free again afterwards; every lane gets the same result.
- * The order does not depend on what the lanes do. Maxima of floats lose NaN: see tern_order in reduce.cl.
- * GROUP_SUM and so on take the type that sums of the element type are kept in.
+ * scratch is a LOCAL_ARRAY of TERN_WG elements, free again afterwards; every lane gets the same
+ * result. The order does not depend on what the lanes do. Maxima of floats lose NaN: see tern_order
+ * in reduce.cl. GROUP_SUM and so on take the type that sums of the element type are kept in.
  *
- * A team is a part of a work-group that has a short row to itself: TEAMS(r, rows, n) gives each row of n
- * elements to one, TEAM_LANES(j, n) is its lanes' loop over them, TEAM_SUM and so on its collectives, and
- * TEAM_LEADER one lane of it. All teams of a group go round together: one that is left without a row has
- * r of the last one and runs no loop, so that what is not in a TEAM_LANES or under TEAM_LEADER may read
- * but not write. */
+ * A team is a part of a work-group that has a short row to itself: TEAMS(r, rows, n) gives each row
+ * of n elements to one, TEAM_LANES(j, n) is its lanes' loop over them, TEAM_SUM and so on its
+ * collectives, and TEAM_LEADER one lane of it. All teams of a group go round together: one that is
+ * left without a row has r of the last one and runs no loop, so that what is not in a TEAM_LANES or
+ * under TEAM_LEADER may read but not write. */
 #include "shapes.h"
 #if TERN_CHUNKS
 #define TEAMS(r, rows, n)  GROUPS(r, rows)
@@ -79,7 +79,8 @@ TERN_COLLECTIVES_(f64)
 #endif
 TERN_COLLECTIVES_(i32)
 TERN_COLLECTIVES_(i64)
-/* Two sums of a group at once. scratch is not free before the next barrier, but for turns 0 and 1 that alternate. */
+/* Two sums of a group at once. scratch is not free before the next barrier, but for turns 0 and 1
+ * that alternate. */
 #if TERN_SHUFFLES
 #define TERN_SUM2_(T)                                                                              \
     INLINE void group_sum2_##T(T *s, T *t, LOCAL T *scratch)                                       \
@@ -105,7 +106,8 @@ TERN_COLLECTIVES_(i64)
     }
 TERN_SUM2_(f32)
 TERN_SUM2_(f64)
-#define GROUP_SUM2(s, t, scratch, turn) TERN_CAT(group_sum2, ACC)(&s, &t, scratch + (turn) * TERN_WG / 2);
+#define GROUP_SUM2(s, t, scratch, turn) TERN_CAT(group_sum2, ACC)(&s, &t,                          \
+    scratch + (turn) * TERN_WG / 2);
 #else
 #define GROUP_SUM2(s, t, scratch, turn)                                                            \
     s = GROUP_SUM(s, scratch);                                                                     \
@@ -121,4 +123,5 @@ TERN_SUM2_(f64)
 
 /* Runs of n elements: sums of sums lose less by rounding than one long sum. */
 #define RUNS(b, run, n)                                                                            \
-    for (idx b = 0, run; b < (idx)(n) && (run = (idx)(n)-b < 1024 ? (idx)(n)-b : 1024, 1); b += 1024)
+    for (idx b = 0, run; b < (idx)(n) && (run = (idx)(n)-b < 1024 ? (idx)(n)-b : 1024, 1);         \
+        b += 1024)

@@ -1,9 +1,9 @@
-/* convolution.cl -- what convolutions are made of where no vendor's routine does them: columns for matrix
- * products, and sums without them for groups of few channels.
+/* convolution.cl -- what convolutions are made of where no vendor's routine does them: columns for
+ * matrix products, and sums without them for groups of few channels.
  *
- * A tap is one position k of the kernel. Along one dim it reads x at q * stride + at, at = k * dilation -
- * padding, which lies in x for first <= q < end. Two forms: whole rows, one tap after the other, where a
- * thread does a chunk of the work; elsewhere a lane for each result. */
+ * A tap is one position k of the kernel. Along one dim it reads x at q * stride + at, at = k *
+ * dilation - padding, which lies in x for first <= q < end. Two forms: whole rows, one tap after
+ * the other, where a thread does a chunk of the work; elsewhere a lane for each result. */
 #ifndef TERN_CONVOLUTION_TAPS
 #define TERN_CONVOLUTION_TAPS
 INLINE idx tap_at(const tern_conv_shape *s, i32 d, idx k)
@@ -73,12 +73,14 @@ INLINE idx tap_of_input(const tern_conv_shape *s, idx i, idx k)
 
 #if TERN_CHUNKS
 /* ys += w x, for the outputs that tap k reaches. */
-INLINE void K(add_tap)(GLOBAL STO *ys, const GLOBAL STO *xs, REAL w, const tern_conv_shape *s, idx k)
+INLINE void K(add_tap)(GLOBAL STO *ys, const GLOBAL STO *xs, REAL w, const tern_conv_shape *s,
+                       idx k)
 {
     TAP_ROWS(s, k, row, from)
     {
         if (step == 1) {
-            SIMD for (idx q = first; q < end; ++q) ys[row + q] = (STO)(ys[row + q] + w * xs[from + q]);
+            SIMD for (idx q = first; q < end; ++q) ys[row + q] = (STO)(ys[row + q] +
+                w * xs[from + q]);
         } else {
             for (idx q = first; q < end; ++q)
                 ys[row + q] = (STO)(ys[row + q] + w * xs[from + q * step]);
@@ -92,7 +94,8 @@ INLINE void K(add_tap_back)(GLOBAL STO *xs, const GLOBAL STO *ys, REAL w, const 
     TAP_ROWS(s, k, row, from)
     {
         if (step == 1) {
-            SIMD for (idx q = first; q < end; ++q) xs[from + q] = (STO)(xs[from + q] + w * ys[row + q]);
+            SIMD for (idx q = first; q < end; ++q) xs[from + q] = (STO)(xs[from + q] +
+                w * ys[row + q]);
         } else {
             for (idx q = first; q < end; ++q)
                 xs[from + q * step] = (STO)(xs[from + q * step] + w * ys[row + q]);
@@ -141,7 +144,8 @@ KERNEL6(K(conv_direct), (OUT, STO, ys), (IN, STO, xs), (IN, STO, ws), (IN, STO, 
 }
 
 /* dx from dy and weight, a plane of x at a time. */
-KERNEL4(K(conv_direct_dx), (OUT, STO, xs), (IN, STO, ys), (IN, STO, ws), (ARG, tern_conv_shape, shape))
+KERNEL4(K(conv_direct_dx), (OUT, STO, xs), (IN, STO, ys), (IN, STO, ws),
+        (ARG, tern_conv_shape, shape))
 {
     BASE(xs);
     BASE(ys);
@@ -194,14 +198,17 @@ KERNEL4(K(conv_columns), (OUT, STO, cols), (IN, STO, xs), (ARG, tern_conv_shape,
         const GLOBAL STO *x = xs + (n * (idx)s.c + ck / taps) * ins;
         GLOBAL STO *col = cols + g * outs;
 #if TERN_CHUNKS
-        idx at2 = tap_at(&s, 2, ALONG_2(k, s.window)), step = (idx)s.stride[2], out2 = (idx)s.out[2];
+        idx at2 = tap_at(&s, 2, ALONG_2(k, s.window)), step = (idx)s.stride[2],
+            out2 = (idx)s.out[2];
         idx first = tap_first(at2, step), end = tap_end(at2, step, (idx)s.in[2], out2);
         first = first < out2 ? first : out2;
         end = end > first ? end : first;
         idx at1 = tap_at(&s, 1, ALONG_1(k, s.window)), plane = (idx)s.out[1] * out2;
         /* Planes of one size: a tap is a shift, and the rest of a plane is copied in one go. */
-        idx shift = at1 * out2 + at2, low = shift < 0 ? -shift : 0, high = shift > 0 ? plane - shift : plane;
-        i32 shifts = step == 1 && s.stride[1] == 1 && s.in[2] == s.out[2] && s.in[1] == s.out[1] && low < high;
+        idx shift = at1 * out2 + at2, low = shift < 0 ? -shift : 0,
+            high = shift > 0 ? plane - shift : plane;
+        i32 shifts = step == 1 && s.stride[1] == 1 && s.in[2] == s.out[2] && s.in[1] == s.out[1] &&
+            low < high;
         for (idx z = 0; z < (idx)s.out[0]; ++z) {
             idx iz = z * (idx)s.stride[0] + tap_at(&s, 0, ALONG_0(k, s.window));
             if (shifts && iz >= 0 && iz < (idx)s.in[0]) {
@@ -280,7 +287,8 @@ KERNEL4(K(conv_gather), (OUT, STO, xs), (IN, STO, cols), (ARG, tern_conv_shape, 
 }
 
 /* dweight from x and dy, a group for each number of it. */
-KERNEL4(K(conv_direct_dw), (OUT, STO, ws), (IN, STO, xs), (IN, STO, ys), (ARG, tern_conv_shape, shape))
+KERNEL4(K(conv_direct_dw), (OUT, STO, ws), (IN, STO, xs), (IN, STO, ys),
+        (ARG, tern_conv_shape, shape))
 {
     BASE(ws);
     BASE(xs);
@@ -317,10 +325,11 @@ KERNEL4(K(conv_direct_dw), (OUT, STO, ws), (IN, STO, xs), (IN, STO, ys), (ARG, t
 }
 #endif
 
-/* ---- unfold and fold: the windows of images as columns, and columns summed to images ---------- */
+/* ---- unfold and fold: the windows of images as columns, and columns summed to images --------- */
 #if IS_FLOAT
 
-/* Row r of an index over (batch, channels, kernel, count[0], count[1]): where it is in each of them. */
+/* Row r of an index over (batch, channels, kernel, count[0], count[1]): where it is in each of
+ * them. */
 #define COLUMNS_ROW_(w, r)                                                                         \
     idx q_ = (r), o1 = q_ % (idx)(w).count[1];                                                     \
     q_ /= (idx)(w).count[1];                                                                       \
@@ -387,7 +396,8 @@ KERNEL3(K(fold), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_columns, w))
         {
             ACC sum = 0;
             for (idx k0 = 0; k0 < (idx)w.window[0]; k0++) {
-                idx t0 = i0 + (idx)w.padding[0] - k0 * (idx)w.dilation[0], o0 = t0 / (idx)w.stride[0];
+                idx t0 = i0 + (idx)w.padding[0] - k0 * (idx)w.dilation[0],
+                    o0 = t0 / (idx)w.stride[0];
                 if (t0 < 0 || o0 * (idx)w.stride[0] != t0 || o0 >= (idx)w.count[0])
                     continue;
                 for (idx k1 = 0; k1 < (idx)w.window[1]; k1++) {
@@ -397,7 +407,8 @@ KERNEL3(K(fold), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_columns, w))
                         continue;
                     idx row = ((channel * (idx)w.window[0] + k0) * (idx)w.window[1] + k1) *
                               (idx)w.window[2];
-                    idx at = x0 + row * (idx)w.y_row + (o0 * (idx)w.count[1] + o1) * (idx)w.count[2];
+                    idx at = x0 + row * (idx)w.y_row + (o0 * (idx)w.count[1] +
+                        o1) * (idx)w.count[2];
                     for (idx k2 = 0; k2 < (idx)w.window[2]; k2++) {
                         idx t2 = j + (idx)w.padding[2] - k2 * (idx)w.dilation[2];
                         idx o2 = t2 / (idx)w.stride[2];

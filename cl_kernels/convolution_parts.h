@@ -1,7 +1,9 @@
-/* convolution_parts.h -- the end of a convolution that was cut along k, for convolution_tiles.cl and convolution_vector.cl. */
+/* convolution_parts.h -- the end of a convolution that was cut along k, for convolution_tiles.cl
+ * and convolution_vector.cl. */
 
 /* C = the sum of its parts + bias, or is added to. */
-KERNEL4(K(conv_parts), (OUT, STO, cs), (IN, f32, sums), (IN, STO, biases), (ARG, tern_conv_tiles, g))
+KERNEL4(K(conv_parts), (OUT, STO, cs), (IN, f32, sums), (IN, STO, biases),
+        (ARG, tern_conv_tiles, g))
 {
     BASE(cs);
     BASE(sums);

@@ -1,10 +1,11 @@
-/* convolution_tiles.cl -- a convolution or a gradient of one as a product by tiles, whose B is gathered from the image while
- * tiles are filled: columns in memory are not made (implicit GEMM; Chetlur et al., cuDNN, 2014). It is built as
- * matmul_tiles.cl is, with indices of 32 bits; TILE_TB: neighbours down B are neighbours in memory, not across. */
+/* convolution_tiles.cl -- a convolution or a gradient of one as a product by tiles, whose B is
+ * gathered from the image while tiles are filled: columns in memory are not made (implicit GEMM;
+ * Chetlur et al., cuDNN, 2014). It is built as matmul_tiles.cl is, with indices of 32 bits;
+ * TILE_TB: neighbours down B are neighbours in memory, not across. */
 #include "tiles.h"
 
-/* Where a line's numbers point: along the image in three dims, in its memory, and in the other matrix. Lines that are not
- * there are far outside. */
+/* Where a line's numbers point: along the image in three dims, in its memory, and in the other
+ * matrix. Lines that are not there are far outside. */
 #define LINES(name, n)                                                                             \
     LOCAL_ARRAY(i32, name##_z, n);                                                                 \
     LOCAL_ARRAY(i32, name##_y, n);                                                                 \
@@ -46,8 +47,8 @@ INLINE void line_move(i32 p[4], const i32 by[4], const i32 *size)
     p[0] += by[0] + carry;
 }
 
-KERNEL6(K(conv_tiles), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
-        (ARG, tern_conv_tiles, shape))
+KERNEL6(K(conv_tiles), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs),
+        (IN, STO, biases), (ARG, tern_conv_tiles, shape))
 {
     BASE(cs);
     BASE(sums);

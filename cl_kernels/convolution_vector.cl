@@ -1,11 +1,13 @@
-/* convolution_vector.cl -- convolutions and their gradients on CPU-type OpenCL devices, one work-item a group: products as in
- * convolution_tiles.cl, whose B is the image as it lies, without columns (Georganas et al., "Anatomy of high-performance deep
- * learning convolutions on SIMD architectures", 2018).
+/* convolution_vector.cl -- convolutions and their gradients on CPU-type OpenCL devices, one
+ * work-item a group: products as in convolution_tiles.cl, whose B is the image as it lies, without
+ * columns (Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
+ * architectures", 2018).
  *
- * What a block of places sees of some channels is copied in float32 with the zeros around it, into L2. There a tap is a
- * distance, the same for all places; with a stride elements that neighbouring places see are brought side by side. So eight
- * neighbours are loaded at once, and 6 rows x 2 vectors of sums stay in registers. Of the weight's gradient vectors are
- * channels of dy, transposed, and a tap of a place is one number of the image. */
+ * What a block of places sees of some channels is copied in float32 with the zeros around it, into
+ * L2. There a tap is a distance, the same for all places; with a stride elements that neighbouring
+ * places see are brought side by side. So eight neighbours are loaded at once, and 6 rows x 2
+ * vectors of sums stay in registers. Of the weight's gradient vectors are channels of dy,
+ * transposed, and a tap of a place is one number of the image. */
 #include "convolution_parts.h"
 #define HIGH 6
 /* Of loops that are not worth a compiler's time, or are as they should be. */
@@ -15,7 +17,8 @@ typedef struct tern_conv_patch {
     i32 near[3], size[3]; /* where the first place looks first, and elements along each dim */
     i32 phases, slots;    /* element u of a row is at u % phases * slots + u / phases */
     i32 pitch;            /* from row to row */
-    i64 plane;            /* from channel to channel: of rows that are far apart more than an i32, until it fits */
+    i64 plane;            /* from channel to channel: of rows that are far apart more than an i32,
+                             until it fits */
 } tern_conv_patch;
 
 INLINE i32 conv_least(i32 a, i32 b)
@@ -28,8 +31,8 @@ INLINE i32 conv_volume(const i32 *size)
 }
 
 /* What `high` rows of `wide` places look at. */
-INLINE void conv_patch(tern_conv_patch *p, const tern_conv_line *taps, const tern_conv_line *places, i32 high, i32 wide,
-                       i32 phases)
+INLINE void conv_patch(tern_conv_patch *p, const tern_conv_line *taps, const tern_conv_line *places,
+                       i32 high, i32 wide, i32 phases)
 {
     const i32 extent[3] = {1, high, wide};
     for (i32 d = 0; d < 3; d++) {
@@ -43,9 +46,10 @@ INLINE void conv_patch(tern_conv_patch *p, const tern_conv_line *taps, const ter
     p->plane = (i64)p->size[0] * p->size[1] * p->pitch;
 }
 
-/* The largest patch of so many channels that there is room for: how many rows of places, and channels. */
-INLINE void conv_fit(tern_conv_patch *p, const tern_conv_line *taps, const tern_conv_line *places, i32 wide, i32 phases,
-                     i32 *high, i32 *deep)
+/* The largest patch of so many channels that there is room for: how many rows of places, and
+ * channels. */
+INLINE void conv_fit(tern_conv_patch *p, const tern_conv_line *taps, const tern_conv_line *places,
+                     i32 wide, i32 phases, i32 *high, i32 *deep)
 {
     conv_patch(p, taps, places, *high, wide, phases);
     while (*high > 1 && *deep * p->plane > TERN_CONV_IMAGE) {
@@ -56,7 +60,8 @@ INLINE void conv_fit(tern_conv_patch *p, const tern_conv_line *taps, const tern_
 }
 
 /* Where tap k of the line is in a patch, and in the matrix. */
-INLINE void conv_tap(const tern_conv_line *taps, const tern_conv_patch *p, i32 k, i32 *in_patch, i32 *at)
+INLINE void conv_tap(const tern_conv_line *taps, const tern_conv_patch *p, i32 k, i32 *in_patch,
+                     i32 *at)
 {
     i32 q[4], u[3];
     q[2] = k % taps->size[2];
@@ -67,7 +72,8 @@ INLINE void conv_tap(const tern_conv_line *taps, const tern_conv_patch *p, i32 k
     k /= taps->size[0];
     for (i32 d = 0; d < 3; d++)
         u[d] = (taps->step[d] < 0 ? q[d] - taps->size[d] + 1 : q[d]) * taps->step[d];
-    *in_patch = k * (i32)p->plane + (u[0] * p->size[1] + u[1]) * p->pitch + u[2] % p->phases * p->slots +
+    *in_patch = k * (i32)p->plane + (u[0] * p->size[1] + u[1]) * p->pitch +
+        u[2] % p->phases * p->slots +
                 u[2] / p->phases;
     *at = taps->at + k * taps->outer_at + q[0] * taps->along_at[0] + q[1] * taps->along_at[1] +
           q[2] * taps->along_at[2];
@@ -75,7 +81,8 @@ INLINE void conv_tap(const tern_conv_line *taps, const tern_conv_patch *p, i32 k
 
 /* Eight numbers at once. */
 #if IS_HALF
-#define CONV_LD8(p) (float8)(LD(p, 0), LD(p, 1), LD(p, 2), LD(p, 3), LD(p, 4), LD(p, 5), LD(p, 6), LD(p, 7))
+#define CONV_LD8(p) (float8)(LD(p, 0), LD(p, 1), LD(p, 2), LD(p, 3), LD(p, 4), LD(p, 5), LD(p, 6), \
+    LD(p, 7))
 #define CONV_ST8(p, v, more)                                                                       \
     for (i32 q = 0; q < 8; q++)                                                                    \
     ST(p, q, v[q] + more)
@@ -85,8 +92,8 @@ INLINE void conv_tap(const tern_conv_line *taps, const tern_conv_patch *p, i32 k
 #endif
 
 /* Copies a patch of so many channels, whose first element is (z, y, x). */
-INLINE void K(conv_fill)(GLOBAL f32 *to, const GLOBAL STO *from, i32 channels, i32 apart, const tern_conv_patch *p,
-                         const i32 *end, i32 z, i32 y, i32 x)
+INLINE void K(conv_fill)(GLOBAL f32 *to, const GLOBAL STO *from, i32 channels, i32 apart,
+                         const tern_conv_patch *p, const i32 *end, i32 z, i32 y, i32 x)
 {
     for (i32 c = 0; c < channels; c++, from += apart)
         for (i32 iz = z; iz < z + p->size[0]; iz++)
@@ -122,9 +129,11 @@ typedef struct tern_conv_out {
     i32 rows;                      /* of the matrix */
 } tern_conv_out;
 
-/* `rows` rows of the matrix times all places of a block; `kept` has their sums between blocks of channels. */
-INLINE void K(conv_rows)(const i32 rows, GLOBAL STO *c, const GLOBAL STO *bias, GLOBAL f32 *kept, const GLOBAL f32 *a,
-                         const GLOBAL f32 *x, const i32 *taps, i32 k, const tern_conv_out *o, const tern_conv_tiles *g)
+/* `rows` rows of the matrix times all places of a block; `kept` has their sums between blocks of
+ * channels. */
+INLINE void K(conv_rows)(const i32 rows, GLOBAL STO *c, const GLOBAL STO *bias, GLOBAL f32 *kept,
+                         const GLOBAL f32 *a, const GLOBAL f32 *x, const i32 *taps, i32 k,
+                         const tern_conv_out *o, const tern_conv_tiles *g)
 {
     const i32 *along = g->column.along_at, all = o->high * o->vectors;
     for (i32 v = 0; v < all; v += 2, kept += 16 * rows) {
@@ -173,15 +182,16 @@ AS_IT_IS
                 else
 AS_IT_IS
                     for (i32 q = 0; q < conv_least(n, 8); q++)
-                        ST(to, q * along[2], spill[i][s][q] + more + (g->adds ? LD(to, q * along[2]) : 0));
+                        ST(to, q * along[2], spill[i][s][q] + more +
+                            (g->adds ? LD(to, q * along[2]) : 0));
             }
         }
     }
 }
 
 /* y, or dx of one phase. */
-KERNEL6(K(conv_vector), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
-        (ARG, tern_conv_tiles, shape))
+KERNEL6(K(conv_vector), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs),
+        (IN, STO, biases), (ARG, tern_conv_tiles, shape))
 {
     BASE(cs);
     BASE(sums);
@@ -190,13 +200,16 @@ KERNEL6(K(conv_vector), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, ST
     BASE(biases);
     const tern_conv_tiles g = shape;
     const tern_conv_line *places = &g.column;
-    const i32 of = conv_volume(g.row.size), channels = g.k / of, wide = conv_least(places->size[2], TERN_CONV_WIDE);
+    const i32 of = conv_volume(g.row.size), channels = g.k / of,
+        wide = conv_least(places->size[2], TERN_CONV_WIDE);
     const i32 images = g.n / conv_volume(places->size);
-    i32 vectors = (wide + 7) / 8, high = conv_least(places->size[1], 128 / vectors), deep = TERN_CONV_K / of;
+    i32 vectors = (wide + 7) / 8, high = conv_least(places->size[1], 128 / vectors),
+        deep = TERN_CONV_K / of;
     deep = channels == 0 ? 1 : conv_least(channels, deep);
     tern_conv_patch p;
     conv_fit(&p, &g.row, places, wide, places->step[2], &high, &deep);
-    const i32 across = (places->size[2] + wide - 1) / wide, down = (places->size[1] + high - 1) / high;
+    const i32 across = (places->size[2] + wide - 1) / wide,
+        down = (places->size[1] + high - 1) / high;
     const i32 blocks = (g.m + TERN_CONV_M - 1) / TERN_CONV_M;
     i32 taps[TERN_CONV_K], at[TERN_CONV_K], packed = -1;
     GLOBAL f32 *x = sums + get_group_id(0) * TERN_CONV_ROOM, *a = x + TERN_CONV_IMAGE + 64;
@@ -206,8 +219,10 @@ AS_IT_IS
         conv_tap(&g.row, &p, k, &taps[k], &at[k]);
     GROUPS(u, g.groups * blocks * images * places->size[0] * down * across)
     {
-        i32 r = u, j0 = r % across * wide, y0 = (r /= across) % down * high, z0 = (r /= down) % places->size[0];
-        i32 image = (r /= places->size[0]) % images, block = r / images, m0 = block % blocks * TERN_CONV_M;
+        i32 r = u, j0 = r % across * wide, y0 = (r /= across) % down * high, z0 = (r /= down)
+            % places->size[0];
+        i32 image = (r /= places->size[0]) % images, block = r / images,
+            m0 = block % blocks * TERN_CONV_M;
         const i32 group = block / blocks, rows = conv_least(g.m - m0, TERN_CONV_M);
         tern_conv_out o;
         o.high = conv_least(high, places->size[1] - y0);
@@ -218,14 +233,18 @@ AS_IT_IS
             const i32 count = conv_least(deep, channels - from), k = count * of;
             o.first = from == 0;
             o.last = from + deep >= channels;
-            K(conv_fill)(x, bs + group * g.b_group + image * places->outer + from * g.row.outer, count, g.row.outer, &p,
+            K(conv_fill)(x, bs + group * g.b_group + image * places->outer + from * g.row.outer,
+                count, g.row.outer, &p,
                          g.end, p.near[0] + z0 * places->step[0], p.near[1] + y0 * places->step[1],
                          p.near[2] + j0 * places->step[2]);
 AS_IT_IS
             for (i32 i = 0, step; i < rows; i += step) {
-                const GLOBAL STO *weight = as + group * g.a_group + (m0 + i) * g.a_row + from * g.row.outer_at;
-                GLOBAL STO *c = cs + group * g.c_group + (m0 + i) * g.c_row + places->at + image * places->outer_at +
-                                z0 * places->along_at[0] + y0 * places->along_at[1] + j0 * places->along_at[2];
+                const GLOBAL STO *weight = as + group * g.a_group + (m0 + i) * g.a_row +
+                    from * g.row.outer_at;
+                GLOBAL STO *c = cs + group * g.c_group + (m0 + i) * g.c_row + places->at +
+                    image * places->outer_at +
+                                z0 * places->along_at[0] + y0 * places->along_at[1] +
+                                    j0 * places->along_at[2];
                 o.rows = rows - i;
                 step = o.rows <= 4 || o.rows == 8 ? 4 : HIGH;
                 if (packed != block * channels + from)
@@ -233,11 +252,14 @@ AS_IT_IS
                     for (i32 q = 0; q < k; q++)
 AS_IT_IS
                         for (i32 s = 0; s < step; s++)
-                            a[i * k + q * step + s] = s < o.rows ? LD(weight, s * g.a_row + at[q]) : 0;
+                            a[i * k + q * step + s] = s < o.rows ? LD(weight, s * g.a_row + at[q])
+                                : 0;
                 if (step == 4)
-                    K(conv_rows)(4, c, biases + group * g.m + m0 + i, kept + i * 1040, a + i * k, x, taps, k, &o, &g);
+                    K(conv_rows)(4, c, biases + group * g.m + m0 + i, kept + i * 1040, a + i * k, x,
+                        taps, k, &o, &g);
                 else
-                    K(conv_rows)(HIGH, c, biases + group * g.m + m0 + i, kept + i * 1040, a + i * k, x, taps, k, &o, &g);
+                    K(conv_rows)(HIGH, c, biases + group * g.m + m0 + i, kept + i * 1040, a + i * k,
+                        x, taps, k, &o, &g);
             }
             packed = block * channels + from;
         }
@@ -245,8 +267,8 @@ AS_IT_IS
 }
 
 /* sum += 6 numbers of the image at each place times up to 16 channels of dy there. */
-INLINE void conv_outer(const i32 vectors, GLOBAL f32 *sums, const GLOBAL f32 *x, const i32 *taps, const i32 *places,
-                       const GLOBAL f32 *dy, i32 n)
+INLINE void conv_outer(const i32 vectors, GLOBAL f32 *sums, const GLOBAL f32 *x, const i32 *taps,
+                       const i32 *places, const GLOBAL f32 *dy, i32 n)
 {
     float8 sum[HIGH][2];
     const GLOBAL f32 *row[HIGH];
@@ -277,19 +299,23 @@ AS_IT_IS
 }
 
 /* Parts of dweight, to be added up: a task is a block of it and a part of the images. */
-KERNEL4(K(conv_vector_dw), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs), (ARG, tern_conv_tiles, shape))
+KERNEL4(K(conv_vector_dw), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs),
+        (ARG, tern_conv_tiles, shape))
 {
     BASE(sums);
     BASE(as);
     BASE(bs);
     const tern_conv_tiles g = shape;
     const tern_conv_line *places = &g.row;
-    const i32 of = conv_volume(g.column.size), channels = g.n / of, images = g.k / conv_volume(places->size);
+    const i32 of = conv_volume(g.column.size), channels = g.n / of,
+        images = g.k / conv_volume(places->size);
     const i32 wide = conv_least(places->size[2], TERN_CONV_WIDE);
-    i32 high = conv_least(places->size[1], TERN_CONV_WIDE / wide), deep = conv_least(channels, TERN_CONV_K / of);
+    i32 high = conv_least(places->size[1], TERN_CONV_WIDE / wide),
+        deep = conv_least(channels, TERN_CONV_K / of);
     tern_conv_patch p;
     conv_fit(&p, &g.column, places, wide, 1, &high, &deep);
-    const i32 across = (places->size[2] + wide - 1) / wide, down = (places->size[1] + high - 1) / high;
+    const i32 across = (places->size[2] + wide - 1) / wide,
+        down = (places->size[1] + high - 1) / high;
     const i32 all = images * places->size[0] * down * across;
     const i32 blocks = (g.m + TERN_CONV_M - 1) / TERN_CONV_M, depths = (channels + deep - 1) / deep;
     i32 taps[TERN_CONV_K + HIGH], seen[TERN_CONV_WIDE], at;
@@ -300,18 +326,23 @@ AS_IT_IS
         conv_tap(&g.column, &p, conv_least(k, deep * of - 1), &taps[k], &at);
     GROUPS(u, g.groups * blocks * depths * g.parts)
     {
-        i32 r = u, part = r % g.parts, from = (r /= g.parts) % depths * deep, m0 = (r /= depths) % blocks * TERN_CONV_M;
+        i32 r = u, part = r % g.parts, from = (r /= g.parts) % depths * deep, m0 = (r /= depths)
+            % blocks * TERN_CONV_M;
         const i32 group = r / blocks, rows = conv_least(g.m - m0, TERN_CONV_M);
         const i32 n = conv_least(deep, channels - from) * of, tiles = (n + HIGH - 1) / HIGH;
         const i32 end = (i32)((i64)all * (part + 1) / g.parts);
         SIMD for (i32 i = 0; i < (rows + 15) / 16 * tiles * 16 * HIGH; i++) kept[i] = 0;
         for (i32 b = (i32)((i64)all * part / g.parts); b < end; b++) {
-            i32 j0 = b % across * wide, y0 = b / across % down * high, z0 = b / across / down % places->size[0];
-            const i32 image = b / across / down / places->size[0], h = conv_least(high, places->size[1] - y0);
+            i32 j0 = b % across * wide, y0 = b / across % down * high,
+                z0 = b / across / down % places->size[0];
+            const i32 image = b / across / down / places->size[0],
+                h = conv_least(high, places->size[1] - y0);
             const i32 w = conv_least(wide, places->size[2] - j0);
-            const GLOBAL STO *a = as + group * g.a_group + m0 * g.a_row + places->at + image * places->outer_at +
+            const GLOBAL STO *a = as + group * g.a_group + m0 * g.a_row + places->at +
+                image * places->outer_at +
                                   z0 * places->along_at[0] + y0 * places->along_at[1] + j0;
-            K(conv_fill)(x, bs + group * g.b_group + image * places->outer + from * g.column.outer, n / of,
+            K(conv_fill)(x, bs + group * g.b_group + image * places->outer + from * g.column.outer,
+                n / of,
                          g.column.outer, &p, g.end, p.near[0] + z0 * places->step[0],
                          p.near[1] + y0 * places->step[1], p.near[2] + j0 * places->step[2]);
             for (i32 y = 0; y < h; y++)
@@ -338,6 +369,7 @@ AS_IT_IS
         for (i32 i = 0; i < rows; i++)
 AS_IT_IS
             for (i32 k = 0; k < n; k++)
-                to[i * g.c_row + k] = kept[(i / 16 * tiles + k / HIGH) * 16 * HIGH + k % HIGH * 16 + i % 16];
+                to[i * g.c_row + k] = kept[(i / 16 * tiles + k / HIGH) * 16 * HIGH + k % HIGH * 16 +
+                    i % 16];
     }
 }

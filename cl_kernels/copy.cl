@@ -1,9 +1,9 @@
 /* copy.cl -- copies with conversion and any strides, transposed, where a mask holds; fills. */
 #include "float4.h"
 
-/* y = x converted from another type: one kernel for each source. Floats go to integers by truncation;
- * NaN, infinities and what does not fit become the smallest value (of int32 for int32, else of int64,
- * then cut), as x86 does. */
+/* y = x converted from another type: one kernel for each source. Floats go to integers by
+ * truncation; NaN, infinities and what does not fit become the smallest value (of int32 for int32,
+ * else of int64, then cut), as x86 does. */
 #define TERN_TO_INT_(v, T, SMALLEST, LIMIT) ((v) > -(LIMIT) && (v) < (LIMIT) ? (T)(v) : (SMALLEST))
 #undef TRUNCATED
 #if !IS_WHOLE
@@ -24,13 +24,13 @@
 #define COPY_FLOAT4_0_0(S)
 #define COPY_FLOAT4_0_1(S)
 #define COPY_FLOAT4_1_0(S)
-#define COPY_FLOAT4_1_1(S)                                                                          \
-    if (w.form == TERN_ND_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) &&         \
-        ND_ALIGNED4(w, 1)) {                                                                     \
+#define COPY_FLOAT4_1_1(S)                                                                         \
+    if (w.form == TERN_ND_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) &&             \
+        ND_ALIGNED4(w, 1)) {                                                                       \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 f32 v4[4];                                                                         \
@@ -40,28 +40,30 @@
         }                                                                                          \
         SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
     }
-/* The host's higher instruction sets leave float64 and whole numbers to half precision, which hardly anybody copies, to the lowest. */
+/* The host's higher instruction sets leave float64 and whole numbers to half precision, which
+ * hardly anybody copies, to the lowest. */
 #undef SET_COPIED
 #if IS_HALF && defined(TERN_LOWEST) && !TERN_LOWEST
 #define SET_COPIED (1, 0, 1, 0, 1, 1)
 #else
 #define SET_COPIED SET_EXISTING
 #endif
-#define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(COPIED, S))(S, TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
+#define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(COPIED, S))(S,                                 \
+    TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
 #define CONVERT_0(v)     v
 #define CONVERT_1        TRUNCATED
 #define COPY_FROM_0(S, CONVERT)
 #define COPY_FROM_1(S, CONVERT)                                                                    \
-    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STO_OF(S), xs), (ARG, tern_nd_index, w))                 \
+    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STO_OF(S), xs), (ARG, tern_nd_index, w))             \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        COPY_FLOAT4(S)                                                                              \
+        COPY_FLOAT4(S)                                                                             \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                    \
-            if (w.form == TERN_ND_UNIT) {                                                        \
+            ND_INDEX2(w, r, yo, xo)                                                                \
+            if (w.form == TERN_ND_UNIT) {                                                          \
                 SIMD INNER(r, j)                                                                   \
                 {                                                                                  \
                     REAL_OF(S) v = LD_OF(S, xs, xo + j);                                           \
@@ -79,34 +81,39 @@
 EACH_DTYPE(COPY_FROM)
 
 #if IS_MOVER
-/* Planes of an n by m matrix y, rows y_step apart, from x, which is the transposed, its m rows x_step
- * apart: by way of a tile, so that both sides go along their rows. */
+/* Planes of an n by m matrix y, rows y_step apart, from x, which is the transposed, its m rows
+ * x_step apart: by way of a tile, so that both sides go along their rows. */
 #define TRANSPOSE_TILE TERN_TRANSPOSE_TILE
 #if TERN_CHUNKS
-#define TRANSPOSE_CELLS(r, c, rows, columns)                                                            \
+#define TRANSPOSE_CELLS(r, c, rows, columns)                                                       \
     for (idx r = 0; r < (rows); r++)                                                               \
         SIMD for (idx c = 0; c < (columns); c++)
 #else
-#define TRANSPOSE_CELLS(r, c, rows, columns)                                                            \
-    LANES(cell_, TRANSPOSE_TILE *TRANSPOSE_TILE)                                                             \
-        for (idx r = cell_ / TRANSPOSE_TILE, c = cell_ % TRANSPOSE_TILE, once_ = r < (rows) && c < (columns); once_; once_ = 0)
+#define TRANSPOSE_CELLS(r, c, rows, columns)                                                       \
+    LANES(cell_, TRANSPOSE_TILE *TRANSPOSE_TILE)                                                   \
+        for (idx r = cell_ / TRANSPOSE_TILE, c = cell_ % TRANSPOSE_TILE,                           \
+            once_ = r < (rows) && c < (columns); once_; once_ = 0)
 #endif
-/* On GPUs 16 bytes a lane on both sides, by tiles of WORD_TILE x WORD_TILE in words of 32 bits, where extents and steps are
- * multiples of that: WORD_ELEMENTS of them are a load. A row of the tile is a word longer, so that columns meet other banks. */
+/* On GPUs 16 bytes a lane on both sides, by tiles of WORD_TILE x WORD_TILE in words of 32 bits,
+ * where extents and steps are multiples of that: WORD_ELEMENTS of them are a load. A row of the
+ * tile is a word longer, so that columns meet other banks. */
 #undef BY_WORDS
 #if TERN_FLOAT4 && !TERN_CHUNKS && IN_SET(FLOAT4, TERN_T)
 #define BY_WORDS 1
 enum { K(WORD_ELEMENTS) = 16 / sizeof(STO), K(WORD_LD) = TERN_WORD_TILE / (4 / sizeof(STO)) + 1 };
 #define WORD_ELEMENTS K(WORD_ELEMENTS)
 #define WORD_LD       K(WORD_LD)
-/* Word e of a load's elements, which are one below the other from row j of a column of the tile on. */
+/* Word e of a load's elements, which are one below the other from row j of a column of the tile
+ * on. */
 #if IS_HALF
 #define COLUMN_WORD(column, j, e)                                                                  \
-    ((u32)(column)[((j) + 2 * (e)) * 2 * WORD_LD] | (u32)(column)[((j) + 2 * (e) + 1) * 2 * WORD_LD] << 16)
+    ((u32)(column)[((j) + 2 * (e)) * 2 * WORD_LD] | (u32)(column)[((j) + 2 * (e) +                 \
+        1) * 2 * WORD_LD] << 16)
 #else
 #define COLUMN_WORD(column, j, e) f32_bits((column)[((j) + (e)) * WORD_LD])
 #endif
-/* LOAD and then KEEP for each load of a lane, four on their way at a time: chunk c has row i and elements from j on. */
+/* LOAD and then KEEP for each load of a lane, four on their way at a time: chunk c has row i and
+ * elements from j on. */
 #define EACH_CHUNK(rows, columns, LOAD, KEEP)                                                      \
     for (idx begin_ = LID; begin_ < WORD_CHUNKS; begin_ += 4 * TERN_WG) {                          \
         u32 v[4][4];                                                                               \
@@ -139,7 +146,8 @@ KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposit
     GROUPS(g, by_words ? (idx)t.planes.rows * low * wide : 0)
     {
         idx q = g / wide, left = (g - q * wide) * TERN_WORD_TILE, plane = q / low;
-        idx top = (q - plane * low) * TERN_WORD_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
+        idx top = (q - plane * low) * TERN_WORD_TILE, height = (idx)t.n - top,
+            width = (idx)t.m - left;
         ND_INDEX2(t.planes, plane, yo, xo)
         yo += top * (idx)t.y_step + left;
         xo += left * (idx)t.x_step + top;
@@ -154,11 +162,13 @@ KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposit
     const i32 by_words = 0;
     LOCAL_ARRAY(STO, tile, TRANSPOSE_TILE * (TRANSPOSE_TILE + 1));
 #endif
-    idx down = ((idx)t.n + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE, across = ((idx)t.m + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE;
+    idx down = ((idx)t.n + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE,
+        across = ((idx)t.m + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE;
     GROUPS(g, by_words ? 0 : (idx)t.planes.rows * down * across)
     {
         idx q = g / across, left = (g - q * across) * TRANSPOSE_TILE, plane = q / down;
-        idx top = (q - plane * down) * TRANSPOSE_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
+        idx top = (q - plane * down) * TRANSPOSE_TILE, height = (idx)t.n - top,
+            width = (idx)t.m - left;
         height = height < TRANSPOSE_TILE ? height : TRANSPOSE_TILE;
         width = width < TRANSPOSE_TILE ? width : TRANSPOSE_TILE;
         ND_INDEX2(t.planes, plane, yo, xo)
@@ -218,7 +228,8 @@ KERNEL7(K(band), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
 
 #if IS_MOVER
 /* zs = cs ? xs : ys, with cs of bool. */
-KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))
+KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys),
+        (ARG, tern_nd_index, w))
 {
     BASE(zs);
     BASE(cs);

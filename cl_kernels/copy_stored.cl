@@ -1,11 +1,11 @@
-/* copy_stored.cl -- elements of the types that are only stored, to and from a type that is computed in, and those of
- * 16 bits moved as they are. */
+/* copy_stored.cl -- elements of the types that are only stored, to and from a type that is computed
+ * in, and those of 16 bits moved as they are. */
 #ifndef TERN_STORED_ONCE
 #define TERN_STORED_ONCE
 #define STORAGE_SIGN_ ((u64)1 << 63)
 
-/* float8_e4m3fn: 4 bits of exponent, no infinities, 0x7f is NaN. float8_e5m2: the upper half of float16. The
- * numbers below the smallest normal one are whole multiples of 2^-9 and 2^-16. */
+/* float8_e4m3fn: 4 bits of exponent, no infinities, 0x7f is NaN. float8_e5m2: the upper half of
+ * float16. The numbers below the smallest normal one are whole multiples of 2^-9 and 2^-16. */
 INLINE f32 tern_e4m3_to_f32(u8 b)
 {
     u32 a = b & 0x7fu, sign = (u32)(b & 0x80u) << 24;
@@ -22,8 +22,8 @@ INLINE f32 tern_e5m2_to_f32(u8 b)
     return f32_from_bits((a > 0x7cu ? 0x7fc00000u : r) | sign);
 }
 
-/* Round to nearest even, the adder for what is below the smallest normal number. e4m3fn takes its greatest
- * number for what is beyond it, infinities too. */
+/* Round to nearest even, the adder for what is below the smallest normal number. e4m3fn takes its
+ * greatest number for what is beyond it, infinities too. */
 INLINE u8 tern_f32_to_e4m3(f32 f)
 {
     u32 u = f32_bits(f), a = u & 0x7fffffffu;
@@ -46,13 +46,13 @@ INLINE u8 tern_f32_to_e5m2(f32 f)
 
 /* y = VALUE of x, for any strides. */
 #define STORAGE_KERNEL(NAME, TO, FROM, VALUE)                                                      \
-    KERNEL3(K(NAME), (OUT, TO, ys), (IN, FROM, xs), (ARG, tern_nd_index, w))                           \
+    KERNEL3(K(NAME), (OUT, TO, ys), (IN, FROM, xs), (ARG, tern_nd_index, w))                       \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         FLAT(r, w.rows, w.inner)                                                                   \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 FROM x = xs[xo + j * (idx)w.step[1]];                                              \

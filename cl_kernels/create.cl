@@ -10,8 +10,8 @@ KERNEL4(K(sequence), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, 
     }
 }
 
-/* n values from a to b. Floats: the second half is counted from the end, so that both ends are exact.
- * Integers: a + i (b - a) / (n - 1), cut towards zero. */
+/* n values from a to b. Floats: the second half is counted from the end, so that both ends are
+ * exact. Integers: a + i (b - a) / (n - 1), cut towards zero. */
 KERNEL4(K(linspace), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, b))
 {
     BASE(ys);

@@ -1,5 +1,6 @@
-/* declares.h -- OpenCL C's functions that kernels in the form for processors call, and products of float32 and float64, where the
- * driver was asked to leave its own declarations out: those of all functions take longer to read than a kernel (enumerate.c). */
+/* declares.h -- OpenCL C's functions that kernels in the form for processors call, and products of
+ * float32 and float64, where the driver was asked to leave its own declarations out: those of all
+ * functions take longer to read than a kernel (enumerate.c). */
 #ifdef TERN_DECLARES
 #define TERN_ANY  __attribute__((overloadable))
 #define TERN_READ __attribute__((overloadable, pure))

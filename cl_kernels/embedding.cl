@@ -6,12 +6,14 @@
 #define BAGS_SUM  1
 #define BAGS_MAX  2
 #endif
-/* ys[b] = the mean, sum (weighted, if there are weights) or maximum of the rows table[index[i]], i being
- * from offsets[b] to the next offset or, where offsets has no more, to count. The row `padding` counts
- * for nothing; no row gives 0. Of maxima, picks (bags, width) says from which row: -1 from none. */
+/* ys[b] = the mean, sum (weighted, if there are weights) or maximum of the rows table[index[i]], i
+ * being from offsets[b] to the next offset or, where offsets has no more, to count. The row
+ * `padding` counts for nothing; no row gives 0. Of maxima, picks (bags, width) says from which row:
+ * -1 from none. */
 KERNEL16(K(embedding_bag), (OUT, STO, ys), (OUT, i64, picks), (IN, STO, table), (IN, i64, index),
          (IN, i64, offsets), (IN, STO, weights), (OUT, i64, fault), (ARG, i64, bags),
-         (ARG, i64, width), (ARG, i64, rows), (ARG, i64, count), (ARG, i64, ends), (ARG, i64, padding),
+         (ARG, i64, width), (ARG, i64, rows), (ARG, i64, count), (ARG, i64, ends),
+         (ARG, i64, padding),
          (ARG, i32, mode), (ARG, i32, weighted), (ARG, i32, code))
 {
     BASE(ys);

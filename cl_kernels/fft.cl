@@ -1,10 +1,11 @@
-/* fft.cl -- discrete Fourier transforms of rows of complex numbers, pairs (real, imaginary), by their factors. */
+/* fft.cl -- discrete Fourier transforms of rows of complex numbers, pairs (real, imaginary), by
+ * their factors. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT && !IS_HALF
 
-/* The k-th of n parts of the circle, (cos, sin) of 2 pi k / n: the angle is brought to an eighth of the circle in
- * integers, so that it is right to one rounding for any n. */
+/* The k-th of n parts of the circle, (cos, sin) of 2 pi k / n: the angle is brought to an eighth of
+ * the circle in integers, so that it is right to one rounding for any n. */
 INLINE void K(circle)(i64 k, i64 n, ACC *c, ACC *s)
 {
     i64 eighth = 8 * k / n, rest = 8 * k - eighth * n;
@@ -42,10 +43,11 @@ KERNEL3(K(fft_chirp), (OUT, ACC, chirp), (ARG, i64, n), (ARG, i32, sign))
     }
 }
 
-/* One factor (Stockham): rows of n = stride * groups * factor, of which `stride` transforms of what is left lie side by
- * side. With root = e^(sign 2 pi i / n)
+/* One factor (Stockham): rows of n = stride * groups * factor, of which `stride` transforms of what
+ * is left lie side by side. With root = e^(sign 2 pi i / n)
  *
- *   y[q + stride (factor p + j)] = scale sum_k x[q + stride (p + groups k)] root^(j (k n / factor + p stride)).
+ *   y[q + stride (factor p + j)] = scale sum_k x[q + stride (p + groups k)] root^(j (k n / factor +
+ *   p stride)).
  *
  * Of x `have` elements are there, the others are 0; of y `want` are asked for. */
 KERNEL5(K(fft_factor), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, roots), (ARG, tern_fft_shape, s),

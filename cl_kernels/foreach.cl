@@ -1,11 +1,11 @@
-/* foreach.cl -- one launch over many tensors, as torch._foreach_* are: norms, multiples, clamps and averages
- * of them, gradients over the scale of mixed precision; and that scale after a step. */
+/* foreach.cl -- one launch over many tensors, as torch._foreach_* are: norms, multiples, clamps and
+ * averages of them, gradients over the scale of mixed precision; and that scale after a step. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "foreach_forms.h"
 #if IS_FLOAT
 
-/* ---- the sum of squares of each chunk ---------------------------------------------------------- */
+/* ---- the sum of squares of each chunk -------------------------------------------------------- */
 
 INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
 {
@@ -35,7 +35,7 @@ INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
     }
 FOREACH1(squares, SQUARES_BODY_, (OUT, ACC, sums))
 
-/* ---- with one number: over tensors and others beside them, which may be the same ---------------- */
+/* ---- with one number: over tensors and others beside them, which may be the same ------------- */
 
 INLINE void K(times_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL factor)
 {
@@ -80,7 +80,7 @@ WITH_NUMBER(average)
 WITH_NUMBER(clip)
 #endif
 
-/* ---- between halves and float32, which is in the third column -------------------------------------- */
+/* ---- between halves and float32, which is in the third column -------------------------------- */
 
 #if IS_HALF
 INLINE void K(narrow_chunk)(GLOBAL STO *xs, GLOBAL f32 *ys, idx n)
@@ -110,7 +110,7 @@ FOREACH0(narrow, CONVERT_BODY_)
 FOREACH0(widen, CONVERT_BODY_)
 #endif
 
-/* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite ------------ */
+/* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite -------- */
 
 INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found)
 {
@@ -135,7 +135,7 @@ INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found
         {                                                                                          \
             FIND(c)                                                                                \
             if (ps != 0)                                                                           \
-                K(chunk_unscale)(ps + chunks[c].first, (idx)chunks[c].count, scale[0], found);      \
+                K(chunk_unscale)(ps + chunks[c].first, (idx)chunks[c].count, scale[0], found);     \
         }                                                                                          \
     }
 FOREACH2(unscale, UNSCALE_BODY_, (IN, f32, scale), (OUT, f32, found))

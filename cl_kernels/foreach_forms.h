@@ -4,8 +4,9 @@
 
 /* ---- the two forms of a kernel over many tensors -------------------------------------------
  * NAME follows the table's rows as addresses. NAME_few is for devices whose memory has none: the
- * tensors of TERN_FOREACH_FEW rows are its arguments, and the table has 1 + the first element's offset.
- * TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where there is none. */
+ * tensors of TERN_FOREACH_FEW rows are its arguments, and the table has 1 + the first element's
+ * offset. TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where there is
+ * none. */
 #define TABLE_(c)                                                                                  \
     tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = (GLOBAL STO *)row.address[0], *gs = (GLOBAL STO *)row.address[1];             \
@@ -16,7 +17,8 @@
 #define TWENTY_(M)                                                                                 \
     M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9)                                              \
     M(10) M(11) M(12) M(13) M(14) M(15) M(16) M(17) M(18) M(19)
-#define ARGUMENT_(i) , GLOBAL STO *p##i, GLOBAL STO *g##i, GLOBAL REAL *a##i, GLOBAL REAL *b##i, GLOBAL REAL *c##i
+#define ARGUMENT_(i) , GLOBAL STO *p##i, GLOBAL STO *g##i, GLOBAL REAL *a##i, GLOBAL REAL *b##i,   \
+    GLOBAL REAL *c##i
 #define PICK_(i)                                                                                   \
     case i:                                                                                        \
         ps = p##i, gs = g##i, as = a##i, bs = b##i, cs = c##i;                                     \
@@ -77,8 +79,8 @@
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
 
-/* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with none to three parameters besides
- * those that all have. */
+/* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with none to three
+ * parameters besides those that all have. */
 #define ROWS_   (IN, tern_foreach_row, rows)
 #define CHUNKS_ (IN, tern_foreach_chunk, chunks)
 #define FAULTS_ (IN, i64, faults)

@@ -1,5 +1,5 @@
-/* fused.cl -- what would be several commands in one, for devices with work-groups, where each has its price. The host has
- * these kernels by name alone. */
+/* fused.cl -- what would be several commands in one, for devices with work-groups, where each has
+ * its price. The host has these kernels by name alone. */
 #if TERN_HOST && !TERN_STANDIN
 #undef KERNEL_
 #define KERNEL_ DEVICE_KERNEL_
@@ -11,11 +11,11 @@
 #include "layer_norm.h"
 #include "layer_norm_gradient.h"
 
-/* ---- layer norm ---------------------------------------------------------------------------------- */
+/* ---- layer norm ------------------------------------------------------------------------------ */
 
-KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN, STO, xs),
-         (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
-         (ARG, i64, len), (ARG, i32, what))
+KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys),
+         (IN, STO, xs), (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds),
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len), (ARG, i32, what))
 {
     LAYER_NORM_GRADIENT_(1, LD, ST, TERN_T, , )
 }
@@ -27,13 +27,15 @@ NORM_AGAIN_FUNCTION(K(norm_again), STO, LD)
     {                                                                                              \
         enum { ROW_KEPT = 4 };                                                                     \
         IN(ROW_KEEP_)                                                                              \
-        ROW_EACH(1, IN, f32 v4[4];, v4[e] = a + h;, PUT4(xs + at + head, q, v4);, PUT(xs, at + j, v4[0]);) \
+        ROW_EACH(1, IN, f32 v4[4];, v4[e] = a + h;, PUT4(xs + at + head, q, v4);,                  \
+            PUT(xs, at + j, v4[0]);)                                                               \
     }
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 /* Layer norm of a sum xs = as + hs, which is made too. A lane reads again what it wrote itself. */
-KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, STO, ys), (OUT, ACC, means),
-         (OUT, ACC, rstds), (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
+KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, STO, ys),
+         (OUT, ACC, means), (OUT, ACC, rstds), (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows),
+         (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
 {
     BASE(xs);
     BASE(as);
@@ -43,8 +45,10 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(K(norm_again), ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
-                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys), ADD_NORM_MAKE_(ADD_NORM_IN, STORE4, ST),
+    LAYER_NORM_(K(norm_again), ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD,
+        ST(ys, at + j, v);, TERN_T, NORM_IN,
+                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys),
+                    ADD_NORM_MAKE_(ADD_NORM_IN, STORE4, ST),
                 STORE4(ys + at + head, q, v4);)
 }
 
@@ -64,8 +68,9 @@ NORM_AGAIN_FUNCTION(K(norm_again_f32), f32, IN_F32)
     STORE4(halves + at + head, q, v4);                                                             \
     if ((what & 32) == 0)                                                                          \
         STORE4_f32(ys + at + head, q, v4);
-KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, xs),
-         (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
+KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means),
+         (OUT, ACC, rstds), (IN, f32, xs), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows),
+         (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
 {
     BASE(ys);
     BASE(halves);
@@ -74,15 +79,16 @@ KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, mea
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(K(norm_again_f32), , IN_F32, MIXED_PUT_, f32, NORM_IN_F32, PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
+    LAYER_NORM_(K(norm_again_f32), , IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
+        PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
 }
 
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 /* The same of a sum xs = as + hs, which is made too. */
-KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), (OUT, f32, ys), (OUT, STO, halves),
-         (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n),
-         (ARG, REAL, eps), (ARG, i32, what))
+KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), (OUT, f32, ys),
+         (OUT, STO, halves), (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, ws), (IN, f32, bs),
+         (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
 {
     BASE(xs);
     BASE(as);
@@ -93,16 +99,19 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
     BASE(rstds);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(K(norm_again_f32), xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
-                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves),
+    LAYER_NORM_(K(norm_again_f32), xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_,
+        f32, NORM_IN_F32,
+                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys) &&
+                    PAST4(xs) == PAST4(halves),
                 ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, STORE4_f32, TO_F32), MIXED_PUT4_)
 }
 
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
-KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws), (OUT, ACC, dbs),
-         (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
-         (ARG, i64, len), (ARG, i32, what))
+KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len),
+         (ARG, i32, what))
 {
     BASE(halves);
     LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, f32,
@@ -114,7 +123,8 @@ KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 
-/* dw and db as the sums of their parts (parts, n): a group has 32 columns, and 8 sums of each at a time. */
+/* dw and db as the sums of their parts (parts, n): a group has 32 columns, and 8 sums of each at a
+ * time. */
 KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts),
         (IN, ACC, db_parts), (ARG, i64, parts), (ARG, i64, n))
 {
@@ -154,16 +164,18 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
     }
 }
 
-/* ---- cross entropy ------------------------------------------------------------------------------- */
+/* ---- cross entropy --------------------------------------------------------------------------- */
 
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 3
-/* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
- * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
- * total is known; otherwise each group counts; 8 rows of dx begin at multiples of 8, zeros between. */
-KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
-         (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
-         (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
+/* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`,
+ * how many rows are not ignored. A team has a row. what: 1 the mean; 2 there is one group, which
+ * has all rows and so writes the loss and total; 4 total is known; otherwise each group counts; 8
+ * rows of dx begin at multiples of 8, zeros between. */
+KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
+         (OUT, ACC, pulls), (OUT, ACC, weights), (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs),
+         (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows), (ARG, i64, n),
+         (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
 {
     BASE(ys);
     BASE(losses);
@@ -194,7 +206,8 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
-#define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly); v = counts != 0 ? v : 0;
+#define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly);            \
+    v = counts != 0 ? v : 0;
         ROW_FOURS(xs + at, n, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
@@ -256,7 +269,8 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
                 } else if (again) {
                     ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
                 }
-                ROW_UNITS(ENTROPY_IN, f32 v4[4];, ENTROPY_DX_ v4[e] = v;, STORE4(dxs + to + head, q, v4);)
+                ROW_UNITS(ENTROPY_IN, f32 v4[4];, ENTROPY_DX_ v4[e] = v;,
+                    STORE4(dxs + to + head, q, v4);)
             }
             ROW_LEFT(ENTROPY_IN, ENTROPY_DX_ ST(dxs, to + j, v);)
         }
@@ -277,7 +291,8 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 }
 
 /* How many targets are classes and not ignored; one group. */
-KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored))
+KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, rows), (ARG, i64, n),
+        (ARG, i64, ignored))
 {
     BASE(totals);
     BASE(targets);
@@ -295,7 +310,7 @@ KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, row
     }
 }
 
-/* ---- batch norm with relu behind it ---------------------------------------------------------------- */
+/* ---- batch norm with relu behind it ---------------------------------------------------------- */
 
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
@@ -303,8 +318,10 @@ KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, row
 
 /* ys as batch_norm has them, and zs = relu(ys). */
 KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs),
-         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
+         (OUT, ACC, pieces), (IN, STO, xs),
+         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, REAL, eps),
          (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(zs);
@@ -318,14 +335,17 @@ KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), 
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(K(norm_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v);
+    BATCH_NORM_(K(norm_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at);
+        ST(zs, at, v < 0 ? 0 : v);
                 , NORM_STORE_(ys, v4) EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e]; NORM_STORE_(zs, v4))
 }
 
-/* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0 dy elsewhere. */
-KERNEL15(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
-         (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
+/* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0
+ * dy elsewhere. */
+KERNEL15(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(masks);
     BASE(dxs);
@@ -338,10 +358,11 @@ KERNEL15(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT,
     BASE(means);
     BASE(rstds);
     BATCH_NORM_GRADIENT_(ALIGNED4(masks), LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at),
-                         NORM_LOAD_(d4[u], dys) NORM_LOAD_(m4[u], masks), m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
+                         NORM_LOAD_(d4[u], dys) NORM_LOAD_(m4[u], masks),
+                             m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
 }
 
-/* ---- float32 and halves ------------------------------------------------------------------------------- */
+/* ---- float32 and halves ---------------------------------------------------------------------- */
 
 #if IS_HALF
 KERNEL4(K(add_mixed), (OUT, f32, zs), (IN, f32, xs), (IN, STO, ys), (ARG, i64, n))

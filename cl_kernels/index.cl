@@ -1,5 +1,5 @@
-/* index.cl -- picking rows and elements by index tensors, and adding gradients back to where they came
- * from. index is int64. An index out of range picks 0 and records the fault `code`. */
+/* index.cl -- picking rows and elements by index tensors, and adding gradients back to where they
+ * came from. index is int64. An index out of range picks 0 and records the fault `code`. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "index_check.h"
@@ -7,7 +7,8 @@
 #if IS_MOVER
 /* ys[o][i][k] = xs[o][index[i]][k]: (outer, count, inner) from (outer, size, inner) */
 KERNEL10(K(index_select), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
-         (ARG, i64, outer), (ARG, i64, count), (ARG, i64, inner), (ARG, i64, size), (ARG, i32, wrap),
+         (ARG, i64, outer), (ARG, i64, count), (ARG, i64, inner), (ARG, i64, size),
+         (ARG, i32, wrap),
          (ARG, i32, code))
 {
     BASE(ys);
@@ -16,7 +17,8 @@ KERNEL10(K(index_select), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT,
     BASE(fault);
     FLAT(r, outer *count, inner)
     {
-        idx o = r / (idx)count, from = tern_checked(index[r - o * (idx)count], size, wrap, code, fault);
+        idx o = r / (idx)count, from = tern_checked(index[r - o * (idx)count], size, wrap, code,
+            fault);
         if (from >= 0) {
             idx x0 = (o * (idx)size + from) * (idx)inner, y0 = r * (idx)inner;
             SIMD INNER(r, k)
@@ -53,10 +55,10 @@ KERNEL9(K(gather), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, f
 }
 #endif
 
-/* The way back: dxs, which is zero before, gets the sum of dys where index points (again out of range:
- * nothing; the index `skip` too). each: index has an entry for every element, not for every i. Where
- * threads own chunks, and where it is asked for (ordered), the columns are shared out, so that sums are
- * in the order of i; elsewhere they are atomic. */
+/* The way back: dxs, which is zero before, gets the sum of dys where index points (again out of
+ * range: nothing; the index `skip` too). each: index has an entry for every element, not for every
+ * i. Where threads own chunks, and where it is asked for (ordered), the columns are shared out, so
+ * that sums are in the order of i; elsewhere they are atomic. */
 #if IS_FLOAT
 #define ADD_f32 tern_atomic_add_f32
 #define ADD_f64 tern_atomic_add_f64

@@ -1,5 +1,5 @@
-/* index_scatter.cl -- writing to where index tensors point. index is int64; an index out of range writes
- * nothing and records the fault `code`. */
+/* index_scatter.cl -- writing to where index tensors point. index is int64; an index out of range
+ * writes nothing and records the fault `code`. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "index_check.h"
@@ -27,9 +27,10 @@ INLINE REAL K(tern_scattered)(REAL old, REAL v, i32 mode)
 #define SCATTER_ATOMIC_ 0
 #endif
 
-/* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the index goes over all dims but
- * the one that index points along. In order, a lane does all i of its place, so that every run makes
- * the same; else each element set or added is for itself: the last one wins, sums are atomic. */
+/* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the index goes over all dims
+ * but the one that index points along. In order, a lane does all i of its place, so that every run
+ * makes the same; else each element set or added is for itself: the last one wins, sums are
+ * atomic. */
 KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
         (ARG, tern_scatter_shape, s))
 {
@@ -97,8 +98,8 @@ KERNEL4(K(divisors), (IN, STO, ys), (OUT, i64, fault), (ARG, i64, n), (ARG, i32,
 
 #if IS_I64
 /* ys = ys size + index, for one more dim of an index of several tensors. */
-KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (ARG, tern_nd_index, w),
-        (ARG, i64, size), (ARG, i32, code))
+KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault),
+        (ARG, tern_nd_index, w), (ARG, i64, size), (ARG, i32, code))
 {
     BASE(ys);
     BASE(index);

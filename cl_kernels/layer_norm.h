@@ -1,17 +1,19 @@
-/* layer_norm.h -- the body of layer norm, of norm_layer.cl and of fused.cl, where its result is noted in half precision too. */
+/* layer_norm.h -- the body of layer norm, of norm_layer.cl and of fused.cl, where its result is
+ * noted in half precision too. */
 #ifndef TERN_LAYER_NORM_H
 #define TERN_LAYER_NORM_H
 #include "float4.h"
 #include "norm_again.h"
-/* AGAIN is NORM_AGAIN_FUNCTION for x. LDX loads what has x's type, BEGIN may make x's element at + j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
- * rounding shows in the deviations from it, and is put right by their mean, `off`. */
+/* AGAIN is NORM_AGAIN_FUNCTION for x. LDX loads what has x's type, BEGIN may make x's element at +
+ * j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The
+ * mean's own rounding shows in the deviations from it, and is put right by their mean, `off`. */
 #define LAYER_NORM_PUT_(V, PUT)                                                                    \
     SIMD TEAM_LANES(j, n)                                                                          \
     {                                                                                              \
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                    \
+#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                              \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -63,10 +65,11 @@
             LAYER_NORM_PUT_((LDX(xs, at + j) - mean) * rstd, PUT)                                  \
         }                                                                                          \
     }
-/* By fours, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE makes x, PUT4 puts v4 to four q. */
+/* By fours, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE
+ * makes x, PUT4 puts v4 to four q. */
 #define NORM_IN(X)     X(x, TERN_T, xs + at)
 #define NORM_IN_F32(X) X(x, f32, xs + at)
-#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                                    \
+#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                              \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -79,7 +82,8 @@
         mean = TEAM_SUM(mean, scratch) / (ACC)n;                                                   \
         if ((what & 4) != 0)                                                                       \
             mean = 0;                                                                              \
-        ROW_EACH(0, IN, ACC four = 0; ACC more = 0;, const ACC d = x - mean; four += d * d; more += d; \
+        ROW_EACH(0, IN, ACC four = 0; ACC more = 0;, const ACC d = x - mean; four += d * d;        \
+            more += d;                                                                             \
                  , rstd += four; off += more;, rstd += four; off += more;)                         \
         off = TEAM_SUM(off, scratch) / (ACC)n;                                                     \
         if ((what & 4) != 0)                                                                       \
@@ -95,7 +99,8 @@
         ROW_CHUNKS(0, IN, ROW_UNITS(IN, f32 v4[4]; f32 w4[4]; f32 b4[4]; EACH4(e) {                \
             w4[e] = 1;                                                                             \
             b4[e] = 0;                                                                             \
-        } if ((what & 1) != 0) ROW_SIDE(w_even, w4, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even, b4, T, bs) \
+        } if ((what & 1) != 0) ROW_SIDE(w_even, w4, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even,   \
+            b4, T, bs)                                                                             \
                                     , v4[e] = (x - mean) * rstd * w4[e] + b4[e];, PUT4))           \
         ROW_LEFT(IN, ACC v = (x - mean) * rstd; v = (what & 1) != 0 ? v * LDX(ws, j) : v;          \
                  v = (what & 2) != 0 ? v + LDX(bs, j) : v; PUT)                                    \

@@ -1,12 +1,12 @@
-/* linalg.cl -- triangular and general systems of equations, a matrix of a stack at a time: matrices are
- * dense (batch, n, n), right-hand sides (batch, n, k). */
+/* linalg.cl -- triangular and general systems of equations, a matrix of a stack at a time: matrices
+ * are dense (batch, n, n), right-hand sides (batch, n, k). */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT && !IS_HALF
 
-/* ls = the lower factor of as = L L^T (upper != 0: of the upper triangle's transpose); of what is not
- * positive definite: a fault with the order of the leading minor and the matrix's place. One column
- * after the other: each row of it is a lane's. */
+/* ls = the lower factor of as = L L^T (upper != 0: of the upper triangle's transpose); of what is
+ * not positive definite: a fault with the order of the leading minor and the matrix's place. One
+ * column after the other: each row of it is a lane's. */
 KERNEL7(K(cholesky), (OUT, STO, ls), (IN, STO, as), (OUT, i64, fault), (ARG, i64, batch),
         (ARG, i64, n), (ARG, i32, upper), (ARG, i32, code))
 {
@@ -130,7 +130,8 @@ KERNEL5(K(lu_permute), (OUT, STO, xs), (IN, i64, pivots), (ARG, i64, batch), (AR
     FLAT(b, batch, k)
     {
         for (idx i = 0; i < (idx)n; i++) {
-            idx x0 = (b * (idx)n + i) * (idx)k, x1 = (b * (idx)n + (idx)pivots[b * (idx)n + i]) * (idx)k;
+            idx x0 = (b * (idx)n + i) * (idx)k, x1 = (b * (idx)n +
+                (idx)pivots[b * (idx)n + i]) * (idx)k;
             INNER(b, c)
             {
                 REAL v = xs[x0 + c];
@@ -142,7 +143,8 @@ KERNEL5(K(lu_permute), (OUT, STO, xs), (IN, i64, pivots), (ARG, i64, batch), (AR
 }
 
 /* ys = the product of the pivots, with the sign that changing rows gave. */
-KERNEL5(K(lu_det), (OUT, STO, ys), (IN, STO, as), (IN, i64, pivots), (ARG, i64, batch), (ARG, i64, n))
+KERNEL5(K(lu_det), (OUT, STO, ys), (IN, STO, as), (IN, i64, pivots), (ARG, i64, batch),
+        (ARG, i64, n))
 {
     BASE(ys);
     BASE(as);

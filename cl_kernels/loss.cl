@@ -8,10 +8,10 @@
  * lses keeps lse, pulls the factor of softmax in the gradient: (1 - s) w[t] + s / n sum_c w[c];
  * weights gets w[t]. Rows whose target is `ignored` have all of it 0. A target that is no class is
  * the fault `code`. */
-KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
-         (IN, STO, xs), (IN, i64, targets), (IN, STO, ws), (OUT, i64, fault), (ARG, i64, rows),
-         (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, has_weight),
-         (ARG, i32, code))
+KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls),
+         (OUT, ACC, weights), (IN, STO, xs), (IN, i64, targets), (IN, STO, ws), (OUT, i64, fault),
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
+         (ARG, i32, has_weight), (ARG, i32, code))
 {
     BASE(losses);
     BASE(lses);
@@ -74,8 +74,8 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
     }
 }
 
-/* dx = dout (pull softmax(x) - (1 - s) w[t] [c = t] - s / n w[c]). dout is one for each row (each != 0) or
- * one for all, divided by total where mean != 0. */
+/* dx = dout (pull softmax(x) - (1 - s) w[t] [c = t] - s / n w[c]). dout is one for each row (each
+ * != 0) or one for all, divided by total where mean != 0. */
 KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO, xs),
          (IN, i64, targets), (IN, STO, ws), (IN, ACC, lses), (IN, ACC, pulls), (IN, ACC, totals),
          (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
@@ -156,8 +156,8 @@ KERNEL6(K(loss_total), (OUT, STO, ys), (OUT, ACC, totals), (IN, ACC, losses), (I
 }
 
 /* Sums of (x - y)^2 over parts of len; weights gets how many. */
-KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO, xs), (IN, STO, ys),
-        (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len))
+KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO, xs),
+        (IN, STO, ys), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len))
 {
     BASE(losses);
     BASE(weights);
@@ -188,8 +188,8 @@ KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO
 
 /* Few elements, in one group: y = (sum of (x - z)^2) / divisor, and where has_dx != 0 also
  * dx = factor (x - z) for the way back. */
-KERNEL8(K(squared_error), (OUT, STO, ys), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, zs), (ARG, i64, n),
-        (ARG, REAL, divisor), (ARG, REAL, factor), (ARG, i32, has_dx))
+KERNEL8(K(squared_error), (OUT, STO, ys), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, zs),
+        (ARG, i64, n), (ARG, REAL, divisor), (ARG, REAL, factor), (ARG, i32, has_dx))
 {
     BASE(ys);
     BASE(dxs);

@@ -13,10 +13,11 @@ INLINE idx K(tern_ctc_class)(i64 target, i64 classes, i64 blank)
     return (idx)(target >= 0 && target < classes ? target : blank);
 }
 
-/* The sequence of a target of length L is blank, first class, blank, ..., last class, blank: 2 L + 1
- * states. sums[b][t][s] is the log of the summed probability of all ways to be in state s at time t: from
- * the start (back 0), or to the end. x[t][b] are log probabilities. In steps of time, a group for each of
- * the batch; a length that does not fit is the fault `code` and makes the loss 0. */
+/* The sequence of a target of length L is blank, first class, blank, ..., last class, blank: 2 L +
+ * 1 states. sums[b][t][s] is the log of the summed probability of all ways to be in state s at time
+ * t: from the start (back 0), or to the end. x[t][b] are log probabilities. In steps of time, a
+ * group for each of the batch; a length that does not fit is the fault `code` and makes the loss
+ * 0. */
 KERNEL15(K(ctc_sums), (OUT, STO, sums), (OUT, STO, losses), (IN, STO, xs), (IN, i64, targets),
          (IN, i64, starts), (IN, i64, x_lengths), (IN, i64, y_lengths), (OUT, i64, fault),
          (ARG, i64, steps), (ARG, i64, batch), (ARG, i64, classes), (ARG, i64, states),
@@ -80,9 +81,9 @@ KERNEL15(K(ctc_sums), (OUT, STO, sums), (OUT, STO, losses), (IN, STO, xs), (IN, 
     }
 }
 
-/* dx[t][b][c] = dy[b] (e^x - e^(z + loss - x)), e^z being the sum of alpha beta over the states of class c
- * and sums their logarithms added; 0 beyond the length, and where the loss is infinite and zero_infinity.
- * An item for each t and b; dxs holds z first. */
+/* dx[t][b][c] = dy[b] (e^x - e^(z + loss - x)), e^z being the sum of alpha beta over the states of
+ * class c and sums their logarithms added; 0 beyond the length, and where the loss is infinite and
+ * zero_infinity. An item for each t and b; dxs holds z first. */
 KERNEL15(K(ctc_gradient), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, STO, sums),
          (IN, STO, losses), (IN, i64, targets), (IN, i64, starts), (IN, i64, x_lengths),
          (IN, i64, y_lengths), (ARG, i64, steps), (ARG, i64, batch), (ARG, i64, classes),

@@ -52,8 +52,8 @@ INLINE tern_pair_f32 tern_pair_sum_f32(f32 a, f32 b)
 
 /* ---- rounding to integers ---------------------------------------------------------------- */
 
-/* Half to even; one instruction. (Adding and subtracting 2^23 does the same, until a compiler takes the
- * two together.) */
+/* Half to even; one instruction. (Adding and subtracting 2^23 does the same, until a compiler takes
+ * the two together.) */
 #define tern_round_f32(x) tern_rint_f32(x)
 
 INLINE f32 tern_floor_f32(f32 x)
@@ -112,8 +112,8 @@ INLINE f32 tern_exp_f32(f32 x)
     return tern_scale_f32(e.hi + e.lo, e.k);
 }
 
-/* e^x for x <= 88 whose result is no subnormal: such are 0. Half the work of the above; for sums of powers
-   of what the largest was taken from. */
+/* e^x for x <= 88 whose result is no subnormal: such are 0. Half the work of the above; for sums of
+   powers of what the largest was taken from. */
 INLINE f32 tern_exp_below_f32(f32 x0)
 {
     f32 x = x0 < -88.0f ? -88.0f : x0, t = x * 1.44269504f + 12582912.0f, n = t - 12582912.0f;

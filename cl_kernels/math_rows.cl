@@ -1,5 +1,5 @@
-/* math_rows.cl -- functions that rows of .def files need and math.cl does not have, for the type being
- * compiled: written once for f32 and f64, and once for i32 and i64. */
+/* math_rows.cl -- functions that rows of .def files need and math.cl does not have, for the type
+ * being compiled: written once for f32 and f64, and once for i32 and i64. */
 /* Once for each type of MATH_..., however many element types are computed in it. */
 #undef ROW_MATH_IS_NEW
 #if IS_WIDE && !defined(ROW_MATH_F64)
@@ -122,8 +122,8 @@ ROW_MATH REAL FN(tern_erfinv)(REAL x)
     return a <= 1 ? FN(tern_copysign)(y, x) : FN(tern_log)(-1 - 0 * a);
 }
 
-/* d/dx lgamma x and its next two derivatives: upwards to 10 by recurrence, then the asymptotic series;
- * left of 0 by reflection. */
+/* d/dx lgamma x and its next two derivatives: upwards to 10 by recurrence, then the asymptotic
+ * series; left of 0 by reflection. */
 ROW_MATH REAL FN(tern_digamma)(REAL x)
 {
     REAL r = x - FN(tern_round)(x), s = 0, w = x < 0 ? 1 - x : x, v, z, y;

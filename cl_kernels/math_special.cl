@@ -1,4 +1,5 @@
-/* math_special.cl -- f32 functions beyond math.cl's: erf, erfc, pow, inverse, log-gamma, remainders. */
+/* math_special.cl -- f32 functions beyond math.cl's: erf, erfc, pow, inverse, log-gamma,
+ * remainders. */
 
 /* ---- pairs ------------------------------------------------------------------------------- */
 
@@ -81,8 +82,9 @@ INLINE f32 tern_erf_f32(f32 x)
     return tern_copysign_f32(a < 0.9f ? a + a * p : 1.0f - tern_scale_f32(e.hi + e.lo, e.k), x);
 }
 
-/* The integral of the normal distribution up to x, to about 1e-7 of 1: e^(-x^2/2) P(|x|) for x < 0, one less
-   that for x > 0. P, a minimax fit on [0, 5.2], is what is left of the integral without the power. */
+/* The integral of the normal distribution up to x, to about 1e-7 of 1: e^(-x^2/2) P(|x|) for x < 0,
+   one less that for x > 0. P, a minimax fit on [0, 5.2], is what is left of the integral without
+   the power. */
 INLINE f32 tern_normal_cdf_f32(f32 x)
 {
     f32 a = tern_fabs_f32(x), p, q;

@@ -1,8 +1,9 @@
 /* matmul.cl -- matrix products for any strides: what a device does that has nothing better.
  *
- * C = alpha A B + beta C (+ bias, one number a column); beta 0 does not read C. Sums are in REAL. One
- * work-group makes a tile of C; the tile's sums live in local memory, so that any group size will do.
- * Launch: GROUPS over g.count[0] * g.count[1] * tiles down * tiles across, TERN_GEMM_TILE each. */
+ * C = alpha A B + beta C (+ bias, one number a column); beta 0 does not read C. Sums are in REAL.
+ * One work-group makes a tile of C; the tile's sums live in local memory, so that any group size
+ * will do. Launch: GROUPS over g.count[0] * g.count[1] * tiles down * tiles across, TERN_GEMM_TILE
+ * each. */
 #if IS_FLOAT
 KERNEL7(K(gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
         (ARG, tern_gemm_shape, g), (ARG, REAL, alpha), (ARG, REAL, beta))
@@ -33,13 +34,15 @@ KERNEL7(K(gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases)
             LANES(q, tile * depth)
             {
                 /* Neighbouring lanes read neighbours in memory. */
-                idx i = g.a.col == 1 ? q / depth : q % tile, p = g.a.col == 1 ? q % depth : q / tile;
+                idx i = g.a.col == 1 ? q / depth : q % tile,
+                    p = g.a.col == 1 ? q % depth : q / tile;
                 idx at = a_at + (i0 + i) * (idx)g.a.row + (p0 + p) * (idx)g.a.col;
                 ta[i * depth + p] = i0 + i < m && p0 + p < k ? LD(as, at) : 0;
             }
             LANES(q, depth * tile)
             {
-                idx j = g.b.col == 1 ? q % tile : q / depth, p = g.b.col == 1 ? q / tile : q % depth;
+                idx j = g.b.col == 1 ? q % tile : q / depth,
+                    p = g.b.col == 1 ? q / tile : q % depth;
                 idx at = b_at + (p0 + p) * (idx)g.b.row + (j0 + j) * (idx)g.b.col;
                 tb[p * tile + j] = p0 + p < k && j0 + j < n ? LD(bs, at) : 0;
             }
@@ -83,7 +86,8 @@ KERNEL7(K(gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases)
 }
 
 /* C = beta C + bias, before a product that adds to C and knows no bias; beta 0 does not read C. */
-KERNEL4(K(gemm_bias), (OUT, STO, cs), (IN, STO, biases), (ARG, tern_gemm_shape, g), (ARG, REAL, beta))
+KERNEL4(K(gemm_bias), (OUT, STO, cs), (IN, STO, biases), (ARG, tern_gemm_shape, g),
+        (ARG, REAL, beta))
 {
     BASE(cs);
     BASE(biases);

@@ -1,17 +1,20 @@
-/* matmul_tiles.cl -- matrix products on OpenCL devices with work-groups, for any strides: a group keeps a tile of C in the
- * registers of its items. Arguments and result are those of gemm in matmul.cl. What it is built for:
+/* matmul_tiles.cl -- matrix products on OpenCL devices with work-groups, for any strides: a group
+ * keeps a tile of C in the registers of its items. Arguments and result are those of gemm in
+ * matmul.cl. What it is built for:
  *
  *   TILE_DOWN TILE_ACROSS  items of a group, down and across its tile: TERN_WG in all
  *   TILE_M TILE_N          rows and columns of an item
  *   TILE_K                 how deep the tiles of A and B in local memory are
  *   TILE_V                 1 or 4 elements a load; 4 divides TILE_M, TILE_N and TILE_K then
- *   TILE_TA TILE_TB        1: the columns of A (the rows of B are then not) lie without gaps in memory, not its rows
+ *   TILE_TA TILE_TB        1: the columns of A (the rows of B are then not) lie without gaps in
+ *                          memory, not its rows
  *
- * A lies by columns in local memory, so that an item reads neighbours of both; an item's rows and columns are TILE_V
- * together, and as many apart as all items have, so that items that load together load neighbours. */
+ * A lies by columns in local memory, so that an item reads neighbours of both; an item's rows and
+ * columns are TILE_V together, and as many apart as all items have, so that items that load
+ * together load neighbours. */
 #include "tiles.h"
-/* x in [0, xs) runs where neighbours in memory do, y in [0, ys) across; x_end and y_end of them are there, the others
- * are 0. quads: four along x may be loaded at once. */
+/* x in [0, xs) runs where neighbours in memory do, y in [0, ys) across; x_end and y_end of them are
+ * there, the others are 0. quads: four along x may be loaded at once. */
 INLINE void K(tile_fill)(LOCAL f32 *to, i32 x_to, i32 y_to, i32 xs, i32 ys, const GLOBAL STO *from,
                          idx x_step, idx y_step, idx x_end, idx y_end, i32 quads)
 {
@@ -113,14 +116,18 @@ KERNEL7(K(gemm_tiles), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, b
         for (idx p0 = 0; p0 < k; p0 += TILE_K) {
             BARRIER();
 #if TILE_TA
-            K(tile_fill)(ta, 1, A_STEP, ROWS, TILE_K, a, (idx)g.a.row, (idx)g.a.col, m - i0, k - p0, a_quads);
+            K(tile_fill)(ta, 1, A_STEP, ROWS, TILE_K, a, (idx)g.a.row, (idx)g.a.col, m - i0, k - p0,
+                a_quads);
 #else
-            K(tile_fill)(ta, A_STEP, 1, TILE_K, ROWS, a, (idx)g.a.col, (idx)g.a.row, k - p0, m - i0, a_quads);
+            K(tile_fill)(ta, A_STEP, 1, TILE_K, ROWS, a, (idx)g.a.col, (idx)g.a.row, k - p0, m - i0,
+                a_quads);
 #endif
 #if TILE_TB
-            K(tile_fill)(tb, B_STEP, 1, TILE_K, COLS, b, (idx)g.b.row, (idx)g.b.col, k - p0, n - j0, b_quads);
+            K(tile_fill)(tb, B_STEP, 1, TILE_K, COLS, b, (idx)g.b.row, (idx)g.b.col, k - p0, n - j0,
+                b_quads);
 #else
-            K(tile_fill)(tb, 1, B_STEP, COLS, TILE_K, b, (idx)g.b.col, (idx)g.b.row, n - j0, k - p0, b_quads);
+            K(tile_fill)(tb, 1, B_STEP, COLS, TILE_K, b, (idx)g.b.col, (idx)g.b.row, n - j0, k - p0,
+                b_quads);
 #endif
             BARRIER();
             tile_multiply(sums, a_words + down_item, b_words + across_item);

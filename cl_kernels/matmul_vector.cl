@@ -1,8 +1,9 @@
-/* matmul_vector.cl -- the matrix product for CPU-type OpenCL devices: register-tiled, one work-item a
-   group.
+/* matmul_vector.cl -- the matrix product for CPU-type OpenCL devices: register-tiled, one work-item
+   a group.
 
-   C_b = alpha A_b B_b + beta C_b (+ bias), for each b of the batch, in rows of `inner`; A is (m, k), B is (k, n), both
-   with any strides, C is (m, n) with contiguous rows. beta = 0 does not read C.
+   C_b = alpha A_b B_b + beta C_b (+ bias), for each b of the batch, in rows of `inner`; A is (m,
+   k), B is (k, n), both with any strides, C is (m, n) with contiguous rows. beta = 0 does not read
+   C.
 
    One work-group computes a block of rows x cols of one C_b, in the order of Goto and van de Geijn,
    "Anatomy of high-performance matrix multiplication" (2008):

@@ -4,7 +4,8 @@
  *
  *   matrix_sums  a lane's part of the product: sum e stands in row MATRIX_ROW(e), and in column
  *                MATRIX_COLUMN(p) with p = MATRIX_PLACE(e) < MATRIX_PLACES
- *   matrix_a, matrix_b  its operands. A's rows and B's columns lie in local memory as rows of words,
+ *   matrix_a, matrix_b  its operands. A's rows and B's columns lie in local memory as rows of
+ *                       words,
  *                a word being two consecutive halves of the depth; word w of row r is at
  *                MATRIX_AT(r, w, words of a row)
  *

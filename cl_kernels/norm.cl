@@ -1,5 +1,5 @@
-/* norm.cl -- batch norm of x (n, channels, size), a group for each channel or for a part of one. Collectives stand outside of
- * branches: some compilers lose their way otherwise. */
+/* norm.cl -- batch norm of x (n, channels, size), a group for each channel or for a part of one.
+ * Collectives stand outside of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT
@@ -7,10 +7,11 @@
 NORM_AGAIN_FUNCTION(K(batch_norm_again), STO, LD)
 
 /* y = (x - mean) / sqrt(var + eps) w + b over each channel; mean and 1 / sqrt(...) are kept. */
-KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
-         (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs),
-         (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum), (ARG, i64, parts),
-         (ARG, i32, what))
+KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
+         (OUT, ACC, pieces), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n),
+         (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum),
+         (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(ys);
     BASE(means);
@@ -27,9 +28,10 @@ KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
 
 /* With h = (x - mean) rstd: dw = sum dy h, db = sum dy, and
  * dx = w rstd (dy - db / m - h dw / m), m elements a channel; NORM_FIXED: dx = w rstd dy. */
-KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys),
-         (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
+KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
+         (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means),
+         (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts),
+         (ARG, i32, what))
 {
     BASE(dxs);
     BASE(dws);
@@ -43,8 +45,8 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BATCH_NORM_GRADIENT_(1, LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
 }
 
-/* The same two where size is 1: groups take tiles of the channels, which lie side by side, or one of the `parts` of a tile's
- * rows, as in batch_norm.h. */
+/* The same two where size is 1: groups take tiles of the channels, which lie side by side, or one
+ * of the `parts` of a tile's rows, as in batch_norm.h. */
 #define TILE 64
 #define FLAT_PART_OF_(g)                                                                           \
     const idx tile = (g) / (idx)parts, part = (g) - tile * (idx)parts, left = tile * TILE;         \
@@ -74,8 +76,10 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
         }                                                                                          \
     }
 KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs),
-         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
+         (OUT, ACC, pieces), (IN, STO, xs),
+         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, REAL, eps),
          (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(ys);
@@ -125,7 +129,8 @@ KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
         LANES(j, width)
         {
             idx c = left + j;
-            ACC mean = origin[j] + middle[j], squares = w[j], rstd = 1 / sqrt(squares / (ACC)n + eps);
+            ACC mean = origin[j] + middle[j], squares = w[j],
+                rstd = 1 / sqrt(squares / (ACC)n + eps);
             if (NORM_LOST_(rstd) && ends)
                 K(batch_norm_again)(xs, c, (idx)n, 1, (idx)channels - 1, 1, eps, &mean, &rstd);
             if (!ends) {
@@ -152,9 +157,10 @@ KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     }
 }
 
-KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (OUT, ACC, pieces),
-         (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
+KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
+         (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means),
+         (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts),
+         (ARG, i32, what))
 {
     BASE(dxs);
     BASE(dws);
@@ -241,9 +247,11 @@ KERNEL13(K(batch_norm_fixed), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstd
         {
             INNER(r, c)
             {
-                ACC w = (what & NORM_WEIGHT) != 0 ? ws[c] : 1, b = (what & NORM_BIAS) != 0 ? bs[c] : 0;
+                ACC w = (what & NORM_WEIGHT) != 0 ? ws[c] : 1, b = (what & NORM_BIAS)
+                    != 0 ? bs[c] : 0;
                 w = w / sqrt(running_variances[c] + eps);
-                ST(ys, r * (idx)channels + c, (LD(xs, r * (idx)channels + c) - running_means[c]) * w + b);
+                ST(ys, r * (idx)channels + c, (LD(xs, r * (idx)channels + c) - running_means[c]) * w
+                    + b);
             }
         }
     } else {

@@ -1,5 +1,6 @@
-/* norm_again.h -- mean and 1 / sqrt(var + eps) of numbers whose squares are beyond the type, from scaled numbers. Each lane
- * computes them by itself, so that no barrier stands under the condition; ordinary rows have the condition alone. */
+/* norm_again.h -- mean and 1 / sqrt(var + eps) of numbers whose squares are beyond the type, from
+ * scaled numbers. Each lane computes them by itself, so that no barrier stands under the condition;
+ * ordinary rows have the condition alone. */
 #ifndef TERN_NORM_AGAIN_H
 #define TERN_NORM_AGAIN_H
 /* Sums that overflowed give 0 or NaN; without eps those that vanished give infinity. */

@@ -1,9 +1,9 @@
-/* norm_columns.cl -- batch norm of x (n, channels), whose channels lie side by side: of two dims, or channels_last. For devices
- * with work-groups; the host has these kernels by name alone.
+/* norm_columns.cl -- batch norm of x (n, channels), whose channels lie side by side: of two dims,
+ * or channels_last. For devices with work-groups; the host has these kernels by name alone.
  *
- * A group has a tile of the channels and one of the `parts` of the rows: its lanes lie side by side along the channels, four of
- * them each where that can be, and the next lanes have the next row. What a lane, then the group, then all parts add up to is put
- * together always in one order. */
+ * A group has a tile of the channels and one of the `parts` of the rows: its lanes lie side by side
+ * along the channels, four of them each where that can be, and the next lanes have the next row.
+ * What a lane, then the group, then all parts add up to is put together always in one order. */
 #if TERN_HOST && !TERN_STANDIN
 #undef KERNEL_
 #define KERNEL_ DEVICE_KERNEL_
@@ -16,17 +16,19 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 
 #if TERN_CHUNKS
 #define COLUMN_NORM_()                                                                             \
-    BATCH_NORM_(K(columns_again), 1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                                   \
+    BATCH_NORM_(K(columns_again), 1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                 \
         v = LD(ys, at);                                                                            \
         ST(zs, at, v < 0 ? 0 : v);                                                                 \
     }, )
 #define COLUMN_GRADIENT_()                                                                         \
-    BATCH_NORM_GRADIENT_(1, (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at), , )
+    BATCH_NORM_GRADIENT_(1, (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0        \
+        : LD(dys, at), , )
 #else
 
 #undef COLUMN_AHEAD
 #undef COLUMN_AHEAD_BACK
-#if IS_HALF /* rows that a lane has under way before it uses the first, and those of two or three tensors */
+/* rows that a lane has under way before it uses the first, and those of two or three tensors */
+#if IS_HALF
 #define COLUMN_AHEAD      8
 #define COLUMN_AHEAD_BACK 3
 #else
@@ -39,7 +41,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 #define COLUMN_MOST_0 1
 #define COLUMN_MOST_1 4
 
-/* `rows` rows of `lanes` lanes; this one has the rows first, first + rows, ... and `each` channels from `left + across` on. */
+/* `rows` rows of `lanes` lanes; this one has the rows first, first + rows, ... and `each` channels
+ * from `left + across` on. */
 #define COLUMN_BEGIN_(aligned)                                                                     \
     LOCAL_ARRAY(ACC, pile, 2 * COLUMN_MOST *TERN_WG);                                              \
     LOCAL_ARRAY(ACC, third, COLUMN_TILE);                                                          \
@@ -50,7 +53,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 #define COLUMN_CUT_(k) ((k) * len < (idx)n ? (k) * len : (idx)n)
 #define COLUMN_PART_OF_(g)                                                                         \
     const idx part = (g) / tiles, left = ((g)-part * tiles) * COLUMN_TILE;                         \
-    const i32 width = (idx)channels - left < COLUMN_TILE ? (i32)((idx)channels - left) : COLUMN_TILE; \
+    const i32 width = (idx)channels - left < COLUMN_TILE ? (i32)((idx)channels - left)             \
+        : COLUMN_TILE;                                                                             \
     const i32 lanes = width / each, rows = LSIZE / lanes, down = LID / lanes;                      \
     const i32 across = (LID - down * lanes) * each, held = COLUMN_MOST * TERN_WG;                  \
     const i32 works = down < rows;                                                                 \
@@ -58,7 +62,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
     const idx first = works && from + down < to ? from + down : to;
 #define COLUMN_HAS_(u) (k + (u)*rows < to)
 
-/* Rows k, k + rows, ... of a lane, the first once more beyond the last: LOAD loads what begins at `at`, then USE has all of it. */
+/* Rows k, k + rows, ... of a lane, the first once more beyond the last: LOAD loads what begins at
+ * `at`, then USE has all of it. */
 #define COLUMN_ROWS_(UNIT, AHEAD, DECLARE, LOAD, USE)                                              \
     {                                                                                              \
         enum { EACH = UNIT };                                                                      \
@@ -86,7 +91,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 /* Over a lane's rows, and back again: those at the end were read last. */
 #define COLUMN_THERE_(k, AHEAD) for (idx k = first, jump = AHEAD * rows; k < to; k += jump)
 #define COLUMN_BACK_(k, AHEAD)                                                                     \
-    for (idx jump = AHEAD * rows, k = first + (to - first - 1) / jump * jump; k >= first && k < to; k -= jump)
+    for (idx jump = AHEAD * rows, k = first + (to - first - 1) / jump * jump;                      \
+        k >= first && k < to; k -= jump)
 
 /* What is loaded stays as it lies in memory until it is used, where that saves registers. */
 #if TERN_RAW4
@@ -113,8 +119,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         mean[e] += d * share;                                                                      \
         squares[e] += (S) + d * d * count * share;                                                 \
     }
-/* Squares about the first of the rows, whose own distance from their mean is one of those: what is taken from their sum leaves a
- * ninth of it or more. */
+/* Squares about the first of the rows, whose own distance from their mean is one of those: what is
+ * taken from their sum leaves a ninth of it or more. */
 #define COLUMN_MOMENTS_()                                                                          \
     COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4];, COLUMN_LOAD_(x4[u], xs), {         \
         ACC some = 0;                                                                              \
@@ -152,7 +158,7 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
             mean[e] = squares[e] = 0;                                                              \
         }                                                                                          \
         if (!given && !joins) {                                                                    \
-            COLUMN_THERE_(k, COLUMN_AHEAD) COLUMN_MOMENTS_()                                                     \
+            COLUMN_THERE_(k, COLUMN_AHEAD) COLUMN_MOMENTS_()                                       \
         }                                                                                          \
         if (!given && joins && works && down < (idx)parts) {                                       \
             COLUMN_EACH_(e) w[e] = pieces[COLUMN_PIECE_(down, e)];                                 \
@@ -182,7 +188,7 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
                 pile[held + down * width + across + e] = squares[e];                               \
             }                                                                                      \
             if (across == 0)                                                                       \
-                tally[down] = count;                                                              \
+                tally[down] = count;                                                               \
         }                                                                                          \
         BARRIER();                                                                                 \
         LANES(j, width)                                                                            \
@@ -190,13 +196,13 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
             const idx c = left + j;                                                                \
             ACC all = 0, m = 0, s = 0;                                                             \
             for (i32 d = 0; d < rows; d++) {                                                       \
-                all += tally[d];                                                                  \
-                m += tally[d] * pile[d * width + j];                                              \
+                all += tally[d];                                                                   \
+                m += tally[d] * pile[d * width + j];                                               \
             }                                                                                      \
             m /= all > 0 ? all : 1;                                                                \
             for (i32 d = 0; d < rows; d++) {                                                       \
                 const ACC apart = pile[d * width + j] - m;                                         \
-                s += pile[held + d * width + j] + tally[d] * apart * apart;                       \
+                s += pile[held + d * width + j] + tally[d] * apart * apart;                        \
             }                                                                                      \
             if (!ends) {                                                                           \
                 pieces[2 * part * (idx)channels + c] = m;                                          \
@@ -228,7 +234,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
             COLUMN_BACK_(k, COLUMN_AHEAD)                                                          \
-            COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4]; REAL v4[4];, COLUMN_LOAD_(x4[u], xs), \
+            COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4];                             \
+                REAL v4[4];, COLUMN_LOAD_(x4[u], xs),                                              \
                        UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) {         \
                            const idx at = (k + u * rows) * (idx)channels + left + across;          \
                            EACH_OF(e) v4[e] = (COLUMN_OF_(x4[u], e) - mean[e]) * w[e] + b[e];      \
@@ -243,13 +250,17 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 
 /* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. */
 #define COLUMN_GRADIENTS_(USE)                                                                     \
-    COLUMN_BY_(COLUMN_AHEAD_BACK, COLUMN_WORD_ x4[COLUMN_AHEAD_BACK][4]; COLUMN_WORD_ d4[COLUMN_AHEAD_BACK][4]; \
+    COLUMN_BY_(COLUMN_AHEAD_BACK, COLUMN_WORD_ x4[COLUMN_AHEAD_BACK][4];                           \
+        COLUMN_WORD_ d4[COLUMN_AHEAD_BACK][4];                                                     \
                COLUMN_WORD_ m4[COLUMN_AHEAD_BACK][4]; REAL v4[4];                                  \
-               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) { COLUMN_LOAD_(m4[u], masks) } \
+               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) {   \
+                   COLUMN_LOAD_(m4[u], masks) }                                                    \
                , UNROLL for (i32 u = 0; u < COLUMN_AHEAD_BACK; u++) if (COLUMN_HAS_(u)) { USE })
-#define COLUMN_DY_ (COLUMN_OF_(d4[u], e) * ((what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0 ? 0 : 1))
+#define COLUMN_DY_ (COLUMN_OF_(d4[u], e) * ((what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0   \
+    ? 0 : 1))
 #define COLUMN_GRADIENT_()                                                                         \
-    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && ((what & NORM_RELU) == 0 || ALIGNED4(masks))) \
+    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) &&                                \
+        ((what & NORM_RELU) == 0 || ALIGNED4(masks)))                                              \
     GROUPS(g, tiles *(idx)parts)                                                                   \
     {                                                                                              \
         COLUMN_PART_OF_(g)                                                                         \
@@ -263,7 +274,7 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
             COLUMN_THERE_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(EACH_OF(e) {                     \
                 const ACC dy = COLUMN_DY_;                                                         \
                 db[e] += dy;                                                                       \
-                dw[e] += dy * (COLUMN_OF_(x4[u], e) - mean[e]);                                                \
+                dw[e] += dy * (COLUMN_OF_(x4[u], e) - mean[e]);                                    \
             })                                                                                     \
         }                                                                                          \
         for (idx k = joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {              \
@@ -314,16 +325,19 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         if (ends) {                                                                                \
             COLUMN_BACK_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(                                  \
                 const idx at = (k + u * rows) * (idx)channels + left + across;                     \
-                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] - (COLUMN_OF_(x4[u], e) - mean[e]) * dw[e]); \
+                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] -                                    \
+                    (COLUMN_OF_(x4[u], e) - mean[e]) * dw[e]);                                     \
                 NORM_STORE_(dxs, v4))                                                              \
         }                                                                                          \
     }
 #endif
 #endif
-/* y by the batch's statistics or given ones, as batch_norm and batch_norm_fixed have it, and with NORM_RELU zs = relu(ys). */
-KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs),
-         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+/* y by the batch's statistics or given ones, as batch_norm and batch_norm_fixed have it, and with
+ * NORM_RELU zs = relu(ys). */
+KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means),
+         (OUT, ACC, rstds), (OUT, ACC, running_means), (OUT, ACC, running_variances),
+         (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs),
+         (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
          (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(zs);
@@ -340,14 +354,16 @@ KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means
     COLUMN_NORM_()
 }
 
-#if IS_MOVER && IS_HALF /* bfloat16 is widened by more instructions, and spills with three blocks' registers */
+/* bfloat16 is widened by more instructions, and spills with three blocks' registers */
+#if IS_MOVER && IS_HALF
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #endif
 /* batch_norm_gradient, with NORM_RELU where what came in is relu's, whose values are the mask. */
-KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
-         (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
+KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(masks);
     BASE(dxs);

@@ -1,5 +1,5 @@
-/* norm_layer.cl -- layer norm and RMS norm: a team for each dense row of n elements. Collectives stand outside
- * of branches: some compilers lose their way otherwise. */
+/* norm_layer.cl -- layer norm and RMS norm: a team for each dense row of n elements. Collectives
+ * stand outside of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 3
 #if IS_FLOAT
@@ -18,11 +18,12 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(K(layer_norm_again), , LD, ST(ys, at + j, v);, TERN_T, NORM_IN, PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
+    LAYER_NORM_(K(layer_norm_again), , LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
+        PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
 }
 
-/* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as
- * 0 without mean(g). */
+/* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean
+ * counts as 0 without mean(g). */
 #define NORM_SUMS_(G)                                                                              \
     RUNS(b, run, n)                                                                                \
     {                                                                                              \
@@ -38,7 +39,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
         t += more;                                                                                 \
     }
 #define NORM_DX_(G)                                                                                \
-    SIMD TEAM_LANES(j, n)                                                                               \
+    SIMD TEAM_LANES(j, n)                                                                          \
     {                                                                                              \
         ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
         ST(dxs, at + j, rstd * (g - s - h * t));                                                   \
@@ -62,7 +63,8 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
 #if BY_FOURS
 #undef NORM_DX_IN
 #define NORM_DX_IN(X) X(x, TERN_T, xs + at) X(dy, TERN_T, dys + at)
-#define NORM_W4_      f32 w4[4]; EACH4(e) w4[e] = 1; if ((what & 1) != 0) ROW_SIDE(even, w4, TERN_T, ws)
+#define NORM_W4_      f32 w4[4]; EACH4(e) w4[e] = 1; if ((what & 1) != 0)                          \
+    ROW_SIDE(even, w4, TERN_T, ws)
 #define NORM_W1_      f32 w4[4]; w4[0] = (what & 1) != 0 ? LD(ws, j) : 1;
 #define NORM_G_       const ACC g = dy * w4[e]; const ACC h = (x - mean) * rstd;
         ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(dys) && PAST4(xs) == PAST4(dxs))
@@ -82,7 +84,8 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
         if ((what & 4) != 0)
             s = 0;
 #if BY_FOURS
-        ROW_CHUNKS(0, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_ f32 v4[4];, NORM_G_ v4[e] = rstd * (g - s - h * t);
+        ROW_CHUNKS(0, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_ f32 v4[4];,
+            NORM_G_ v4[e] = rstd * (g - s - h * t);
                                             , STORE4(dxs + at + head, q, v4);))
         ROW_LEFT(NORM_DX_IN, NORM_W1_ NORM_G_ ST(dxs, at + j, rstd * (g - s - h * t));)
 #else

@@ -1,11 +1,12 @@
-/* optimizer_rule.h -- what the optimizers' kernels share: a RULE says how a chunk of one parameter is updated,
- * OPTIMIZER_KERNEL makes the kernels over all of them. */
+/* optimizer_rule.h -- what the optimizers' kernels share: a RULE says how a chunk of one parameter
+ * is updated, OPTIMIZER_KERNEL makes the kernels over all of them. */
 #ifndef TERN_OPTIMIZER_RULE_H
 #define TERN_OPTIMIZER_RULE_H
 #include "foreach_forms.h"
 
-/* RULE3(adam, exp_avg, ...) { ... }: in step t = 1, 2, ... move n elements of ps by the gradients gs; with the
- * STATE rows of optimizers.def by name, in their order (0: not there), and its other rows as o->name. */
+/* RULE3(adam, exp_avg, ...) { ... }: in step t = 1, 2, ... move n elements of ps by the gradients
+ * gs; with the STATE rows of optimizers.def by name, in their order (0: not there), and its other
+ * rows as o->name. */
 #define RULE3(NAME, A, B, C_)                                                                      \
     INLINE void K(NAME##_chunk)(GLOBAL STO *ps, const GLOBAL STO *gs, GLOBAL REAL *A,              \
                                 GLOBAL REAL *B, GLOBAL REAL *C_, idx n, i64 t,                     \
@@ -25,8 +26,8 @@
     i32 decoupled = o->decoupled != 0;                                                             \
     REAL decay = decoupled ? C(0.0) : penalty, shrink = decoupled ? C(1.0) - lr * penalty : C(1.0);
 
-/* steps counts for each chunk, so that no two groups meet. Nothing changes after a fault on the device,
- * or where *skip says so. */
+/* steps counts for each chunk, so that no two groups meet. Nothing changes after a fault on the
+ * device, or where *skip says so. */
 #define AT_(p) ((p) != 0 ? (p) + at : (p))
 #define OPTIMIZER_BODY_(NAME, FIND)                                                                \
     {                                                                                              \

@@ -1,8 +1,8 @@
 /* order.h -- numbers as integers in the same order, for the largest, the smallest and sorting. */
 #ifndef TERN_ORDER_H
 #define TERN_ORDER_H
-/* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either way,
- * zeros are equal: that of -0 is made 0 as an integer, since compilers take x + 0 for x.
+/* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either
+ * way, zeros are equal: that of -0 is made 0 as an integer, since compilers take x + 0 for x.
  * tern_unorder is the way back. */
 INLINE i32 tern_order_f32(f32 v, i32 flip)
 {

@@ -1,18 +1,20 @@
-/* packed.cl -- weights of 8 or 4 bits, (code - zero) scale by groups of neighbours, multiplied as they lie. Of 4 bits byte j of
- * a group of n holds element j in its low half and element j + n / 2 in the high one, so that both are read in order. */
+/* packed.cl -- weights of 8 or 4 bits, (code - zero) scale by groups of neighbours, multiplied as
+ * they lie. Of 4 bits byte j of a group of n holds element j in its low half and element j + n / 2
+ * in the high one, so that both are read in order. */
 #if IS_FLOAT && !IS_HALF && !IS_WIDE
 /* The zero of group k; without zeros the middle of what codes can be. */
 #define PACKED_ZERO(k) (zeroed != 0 ? zeros[k] + (ACC)flip : (ACC)(nibbles != 0 ? 8 : 128))
 #if TERN_CHUNKS
-/* Sums side by side, from group to group: a sum of its own for each group would cost more than its products. */
+/* Sums side by side, from group to group: a sum of its own for each group would cost more than its
+ * products. */
 enum { TERN_PACKED_LANES = 32 };
 #define PACKED_SUMS ACC sums[TERN_PACKED_LANES] = {0}
 #else
 #define PACKED_SUMS
 #endif
 
-/* y[r][o] = the sum over i of x[r][i] w[o][i]; a group for each y, those of one row of w beside each other. flip: 128 where
- * codes have a sign, which then goes by the zero. */
+/* y[r][o] = the sum over i of x[r][i] w[o][i]; a group for each y, those of one row of w beside
+ * each other. flip: 128 where codes have a sign, which then goes by the zero. */
 KERNEL12(K(packed_linear), (OUT, STO, ys), (IN, STO, xs), (IN, u8, codes), (IN, STO, scales),
          (IN, STO, zeros), (ARG, i64, rows), (ARG, i64, outs), (ARG, i64, ins), (ARG, i64, groups),
          (ARG, i32, nibbles), (ARG, i32, flip), (ARG, i32, zeroed))
@@ -77,7 +79,8 @@ KERNEL12(K(packed_linear), (OUT, STO, ys), (IN, STO, xs), (IN, u8, codes), (IN, 
 
 /* w[o][i] itself. */
 KERNEL10(K(unpack), (OUT, STO, ws), (IN, u8, codes), (IN, STO, scales), (IN, STO, zeros),
-        (ARG, i64, outs), (ARG, i64, ins), (ARG, i64, groups), (ARG, i32, nibbles), (ARG, i32, flip),
+        (ARG, i64, outs), (ARG, i64, ins), (ARG, i64, groups), (ARG, i32, nibbles),
+        (ARG, i32, flip),
         (ARG, i32, zeroed))
 {
     BASE(ws);

@@ -1,8 +1,8 @@
 /* params_host.h -- KERNELn for the host: the kernel as a function of its own, beside it one of the
  * common type that takes its arguments from an array, and an entry in the table of kernels with the
- * parameters as they are written, "(OUT, STO, ys)(ARG, tern_nd_index, w)(ARG, REAL, a)": launches on
- * every device are held against these (device/signature.h). The lowest instruction set, which has
- * every kernel and type, keeps them; kernels with the same ones share the string. */
+ * parameters as they are written, "(OUT, STO, ys)(ARG, tern_nd_index, w)(ARG, REAL, a)": launches
+ * on every device are held against these (device/signature.h). The lowest instruction set, which
+ * has every kernel and type, keeps them; kernels with the same ones share the string. */
 #define PARAM_(kind, T, a) PARAM_##kind(T, a)
 #define PARAM_OUT(T, a)    T *a
 #define PARAM_IN(T, a)     const T *a
@@ -56,41 +56,117 @@
     static __attribute__((unused)) void n##_body parameters
 #define KERNEL1(n, p1) \
     KERNEL_(n, #p1, (const tern_host_grid tern_g, PARAM_ p1), (*grid, FETCH_0 p1))
-#define KERNEL2(n, p1, p2) \
-    KERNEL_(n, #p1 #p2, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2), (*grid, FETCH_0 p1, FETCH_1 p2))
-#define KERNEL3(n, p1, p2, p3) \
-    KERNEL_(n, #p1 #p2 #p3, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3))
-#define KERNEL4(n, p1, p2, p3, p4) \
-    KERNEL_(n, #p1 #p2 #p3 #p4, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4))
-#define KERNEL5(n, p1, p2, p3, p4, p5) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5))
-#define KERNEL6(n, p1, p2, p3, p4, p5, p6) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6))
-#define KERNEL7(n, p1, p2, p3, p4, p5, p6, p7) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7))
-#define KERNEL8(n, p1, p2, p3, p4, p5, p6, p7, p8) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8))
-#define KERNEL9(n, p1, p2, p3, p4, p5, p6, p7, p8, p9) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9))
-#define KERNEL10(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10))
-#define KERNEL11(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11))
-#define KERNEL12(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12))
-#define KERNEL13(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13))
-#define KERNEL14(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14))
-#define KERNEL15(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15))
-#define KERNEL16(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16))
-#define KERNEL17(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17))
-#define KERNEL18(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18))
-#define KERNEL19(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18 #p19, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18, PARAM_ p19), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18, FETCH_18 p19))
-#define KERNEL20(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19, p20) \
-    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18 #p19 #p20, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18, PARAM_ p19, PARAM_ p20), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18, FETCH_18 p19, FETCH_19 p20))
+#define KERNEL2(n, p1, p2)                                                                         \
+    KERNEL_(n, #p1 #p2, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2),                       \
+        (*grid, FETCH_0 p1, FETCH_1 p2))
+#define KERNEL3(n, p1, p2, p3)                                                                     \
+    KERNEL_(n, #p1 #p2 #p3, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3),        \
+        (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3))
+#define KERNEL4(n, p1, p2, p3, p4)                                                                 \
+    KERNEL_(n, #p1 #p2 #p3 #p4, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3,     \
+        PARAM_ p4), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4))
+#define KERNEL5(n, p1, p2, p3, p4, p5)                                                             \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, \
+        PARAM_ p4, PARAM_ p5), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4,             \
+        FETCH_4 p5))
+#define KERNEL6(n, p1, p2, p3, p4, p5, p6)                                                         \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2,        \
+        PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3,   \
+        FETCH_3 p4, FETCH_4 p5, FETCH_5 p6))
+#define KERNEL7(n, p1, p2, p3, p4, p5, p6, p7)                                                     \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2,    \
+        PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7), (*grid, FETCH_0 p1, FETCH_1 p2,    \
+        FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7))
+#define KERNEL8(n, p1, p2, p3, p4, p5, p6, p7, p8)                                                 \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8, (const tern_host_grid tern_g, PARAM_ p1,           \
+        PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8), (*grid,      \
+        FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7,        \
+        FETCH_7 p8))
+#define KERNEL9(n, p1, p2, p3, p4, p5, p6, p7, p8, p9)                                             \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9, (const tern_host_grid tern_g, PARAM_ p1,       \
+        PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9),   \
+        (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6,            \
+        FETCH_6 p7, FETCH_7 p8, FETCH_8 p9))
+#define KERNEL10(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10)                                       \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10,                                           \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10), (*grid, FETCH_0 p1, FETCH_1 p2,   \
+        FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9,        \
+        FETCH_9 p10))
+#define KERNEL11(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11)                                  \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11,                                      \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11), (*grid, FETCH_0 p1,   \
+        FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8,        \
+        FETCH_8 p9, FETCH_9 p10, FETCH_10 p11))
+#define KERNEL12(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12)                             \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12,                                 \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12), (*grid,   \
+        FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7,        \
+        FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12))
+#define KERNEL13(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13)                        \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13,                            \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5,           \
+        FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12,   \
+        FETCH_12 p13))
+#define KERNEL14(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14)                   \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14,                       \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4,           \
+        FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11,     \
+        FETCH_11 p12, FETCH_12 p13, FETCH_13 p14))
+#define KERNEL15(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15)              \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15,                  \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3,           \
+        FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10,       \
+        FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15))
+#define KERNEL16(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16)         \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16,             \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16), (*grid, FETCH_0 p1, FETCH_1 p2,           \
+        FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9,        \
+        FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14, FETCH_14 p15,         \
+        FETCH_15 p16))
+#define KERNEL17(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17)    \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17,        \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17), (*grid, FETCH_0 p1,           \
+        FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7, FETCH_7 p8,        \
+        FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, FETCH_13 p14,           \
+        FETCH_14 p15, FETCH_15 p16, FETCH_16 p17))
+#define KERNEL18(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17,    \
+    p18)                                                                                           \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18,   \
+        (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5,       \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18), (*grid,           \
+        FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6, FETCH_6 p7,        \
+        FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13,             \
+        FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18))
+#define KERNEL19(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17,    \
+    p18, p19)                                                                                      \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18    \
+        #p19, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, \
+        PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12,            \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18, PARAM_ p19),       \
+        (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5, FETCH_5 p6,            \
+        FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12, FETCH_12 p13, \
+        FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18, FETCH_18 p19))
+#define KERNEL20(n, p1, p2, p3, p4, p5, p6, p7, p8, p9, p10, p11, p12, p13, p14, p15, p16, p17,    \
+    p18, p19, p20)                                                                                 \
+    KERNEL_(n, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8 #p9 #p10 #p11 #p12 #p13 #p14 #p15 #p16 #p17 #p18    \
+        #p19 #p20, (const tern_host_grid tern_g, PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4,       \
+        PARAM_ p5, PARAM_ p6, PARAM_ p7, PARAM_ p8, PARAM_ p9, PARAM_ p10, PARAM_ p11, PARAM_ p12, \
+        PARAM_ p13, PARAM_ p14, PARAM_ p15, PARAM_ p16, PARAM_ p17, PARAM_ p18, PARAM_ p19,        \
+        PARAM_ p20), (*grid, FETCH_0 p1, FETCH_1 p2, FETCH_2 p3, FETCH_3 p4, FETCH_4 p5,           \
+        FETCH_5 p6, FETCH_6 p7, FETCH_7 p8, FETCH_8 p9, FETCH_9 p10, FETCH_10 p11, FETCH_11 p12,   \
+        FETCH_12 p13, FETCH_13 p14, FETCH_14 p15, FETCH_15 p16, FETCH_16 p17, FETCH_17 p18,        \
+        FETCH_18 p19, FETCH_19 p20))

@@ -1,5 +1,5 @@
-/* philox.h -- Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011): four words of 32 bits that depend on the
- * seed and a group's number alone. */
+/* philox.h -- Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011): four words of 32 bits that depend
+ * on the seed and a group's number alone. */
 #ifndef TERN_PHILOX
 #define TERN_PHILOX
 typedef struct tern_words {

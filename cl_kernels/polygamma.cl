@@ -1,8 +1,8 @@
 /* polygamma.cl -- derivatives of digamma by the Hurwitz zeta function. */
 #if IS_FLOAT
 
-/* root^s zeta(s, q), zeta(s, q) = sum (q + k)^-s over k >= 0, for whole s > 2 and q > 0: ten terms, and
- * of the rest, with w = q + 10, the series of Euler and Maclaurin
+/* root^s zeta(s, q), zeta(s, q) = sum (q + k)^-s over k >= 0, for whole s > 2 and q > 0: ten terms,
+ * and of the rest, with w = q + 10, the series of Euler and Maclaurin
  *   w^(1 - s) / (s - 1) + w^-s / 2 + sum B_2i / (2i)! s (s + 1) .. (s + 2i - 2) w^(1 - s - 2i).
  * ZETA_TERM adds B_2i / (2i)! times the rest of term i, and makes that of the next. */
 #define ZETA_TERM(FACTOR, I)                                                                       \
@@ -33,9 +33,9 @@ FUNCTION REAL K(zeta)(REAL s, REAL q, REAL root)
 }
 #undef ZETA_TERM
 
-/* ys = scale root^s zeta(s, xs). Left of 0, with f = x less the whole number below it, the terms are f, f + 1, ..
- * and f - 1, f - 2, .. up to x: zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - x)). Poles are
- * infinite. */
+/* ys = scale root^s zeta(s, xs). Left of 0, with f = x less the whole number below it, the terms
+ * are f, f + 1, .. and f - 1, f - 2, .. up to x: zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 -
+ * x)). Poles are infinite. */
 KERNEL6(K(polygamma), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, count), (ARG, REAL, s),
         (ARG, REAL, root), (ARG, REAL, scale))
 {

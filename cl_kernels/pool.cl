@@ -1,7 +1,8 @@
 /* pool.cl -- the largest and the mean of windows, and their gradients.
  *
- * Gradients go to a plane of x from one plane of y. Where a thread does a chunk of the work it adds up a
- * whole plane, window after window; elsewhere each element looks for the windows that it is in. */
+ * Gradients go to a plane of x from one plane of y. Where a thread does a chunk of the work it adds
+ * up a whole plane, window after window; elsewhere each element looks for the windows that it is
+ * in. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 1
 #ifndef TERN_POOL_WINDOWS
@@ -57,7 +58,8 @@ INLINE tern_profile_range windows_with(const tern_pool_shape *s, i32 d, idx i)
 }
 
 /* What the sum of a window is divided by. */
-INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profile_range y, tern_profile_range x)
+INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profile_range y,
+                      tern_profile_range x)
 {
     if (s->divisor != 0)
         return s->divisor;
@@ -82,11 +84,13 @@ INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profi
 #define POOL_ROW    88
 INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
 {
-    return s->adaptive == 0 && s->in[0] * s->in[1] * s->in[2] < 0x40000000 && s->stride[2] <= POOL_STRIDE &&
+    return s->adaptive == 0 && s->in[0] * s->in[1] * s->in[2] < 0x40000000 &&
+        s->stride[2] <= POOL_STRIDE &&
            s->window[2] * s->dilation[2] <= POOL_ROW - POOL_TILE;
 }
 
-/* Numbers of x in a band of rows, and how many lanes past a row's end are written before the next row is. */
+/* Numbers of x in a band of rows, and how many lanes past a row's end are written before the next
+ * row is. */
 #define POOL_BAND 1024
 #define POOL_PAST 8
 /* Windows of 2 x 2 side by side that fill their plane's rows? */
@@ -100,8 +104,8 @@ INLINE i32 pool_is_halving(const tern_pool_shape *s)
 }
 #endif
 
-/* Where lanes are many each takes four elements along the third dim of a type that has loads of four. Of images by channels
- * these are in windows of their own; along a row they share windows. */
+/* Where lanes are many each takes four elements along the third dim of a type that has loads of
+ * four. Of images by channels these are in windows of their own; along a row they share windows. */
 #if !TERN_CHUNKS
 #include "float4.h"
 #define POOL_HELD 4 /* windows, or elements of one, that a lane loads before it uses the first */
@@ -116,7 +120,8 @@ INLINE i32 pool_is_halving(const tern_pool_shape *s)
 
 #if IS_FLOAT || IS_WHOLE
 
-/* What a window's largest is before its first element, and a sum by its divisor: of integers rounded towards 0. */
+/* What a window's largest is before its first element, and a sum by its divisor: of integers
+ * rounded towards 0. */
 #undef LARGER
 #undef LOWEST
 #undef DIVIDED
@@ -139,7 +144,8 @@ INLINE i32 pool_is_halving(const tern_pool_shape *s)
 #endif
 
 /* The largest of each window, NaN being larger than all, and where it lies in its plane. */
-KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, tern_pool_shape, shape))
+KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
+        (ARG, tern_pool_shape, shape))
 {
     BASE(ys);
     BASE(places);
@@ -162,7 +168,8 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {
-            tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+            tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+                y = window_of(&s, 1, r % out1);
             const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
             for (idx from = 0; from < out2; from += POOL_TILE)
                 K(max_pool_tile)(ys + r * out2, places + r * out2, plane, &s, z, y, from);
@@ -197,7 +204,8 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2 / 4)
         {
             const idx slice = r / out1, p = slice / (idx)s.out[0];
-            tern_profile_range z = window_of(&s, 0, slice - p * (idx)s.out[0]), y = window_of(&s, 1, r - slice * out1);
+            tern_profile_range z = window_of(&s, 0, slice - p * (idx)s.out[0]),
+                y = window_of(&s, 1, r - slice * out1);
             INNER(r, j)
             {
                 const GLOBAL STO *plane = xs + p * (idx)s.in[0] * in1 * in2 + 4 * j;
@@ -206,7 +214,8 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
                 EACH4(e)
                 {
                     most[e] = LOWEST;
-                    best[e] = z.first * in1 + y.first < (idx)s.in[0] * in1 ? z.first * in1 + y.first : (idx)s.in[0] * in1 - 1;
+                    best[e] = z.first * in1 + y.first < (idx)s.in[0] * in1 ? z.first * in1 + y.first
+                        : (idx)s.in[0] * in1 - 1;
                 }
                 EACH(iz, z) for (idx first = y.first; first < y.end; first += POOL_HELD * y.step)
                 {
@@ -235,12 +244,14 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
 #endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+            y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
             tern_profile_range x = window_of(&s, 2, j);
-            idx best = (z.first * in1 + y.first) * line + x.first * each, ins = (idx)s.in[0] * in1 * line;
+            idx best = (z.first * in1 + y.first) * line + x.first * each,
+                ins = (idx)s.in[0] * in1 * line;
             REAL most = LOWEST;
             EACH(iz, z) EACH(iy, y)
             {
@@ -268,7 +279,8 @@ KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+            y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
@@ -320,11 +332,13 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, (in2 + 3) / 4)
         {
             const idx slice = r / in1, p = slice / (idx)s.in[0];
-            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
+                y = windows_with(&s, 1, r - slice * in1);
             INNER(r, j)
             {
                 const idx left = 4 * j, right = left + 3 < in2 ? left + 3 : in2 - 1;
-                const idx begin = windows_with(&s, 2, left).first, end = windows_with(&s, 2, right).end;
+                const idx begin = windows_with(&s, 2, left).first,
+                    end = windows_with(&s, 2, right).end;
                 const idx own = (r - p * (idx)s.in[0] * in1) * in2 + left;
                 REAL sum[4] = {0, 0, 0, 0};
                 EACH(qz, z) EACH(qy, y) for (idx first = begin; first < end; first += POOL_HELD)
@@ -355,13 +369,15 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2 / 4)
         {
             const idx slice = r / in1, p = slice / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
-            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]), y = windows_with(&s, 1, r - slice * in1);
+            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
+                y = windows_with(&s, 1, r - slice * in1);
             INNER(r, j)
             {
                 REAL sum[4] = {0, 0, 0, 0};
                 EACH(qz, z) for (idx first = y.first; first < y.end; first += 2)
                 {
-                    const idx q = p * outs + (qz * out1 + first) * out2 + 4 * j, more = first + 1 < y.end ? out2 : 0;
+                    const idx q = p * outs + (qz * out1 + first) * out2 + 4 * j,
+                        more = first + 1 < y.end ? out2 : 0;
                     i64 place[2][4];
                     REAL dy[2][4];
                     LOAD4_i64(place[0], places + q, 0);
@@ -382,7 +398,8 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
 #endif
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
+            y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
         INNER(r, j)
         {
@@ -408,7 +425,8 @@ KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, sh
     idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
+            y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0];
         INNER(r, j)
         {
@@ -429,8 +447,8 @@ KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, sh
     }
 }
 
-/* x = 0 but for y at its places; those that occur twice take the last, or with add the sum. ins, outs:
- * elements of a plane. */
+/* x = 0 but for y at its places; those that occur twice take the last, or with add the sum. ins,
+ * outs: elements of a plane. */
 KERNEL9(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, planes),
         (ARG, i64, ins), (ARG, i64, outs), (ARG, i32, add), (OUT, i64, fault), (ARG, i32, code))
 {

@@ -1,9 +1,10 @@
-/* pool_rows.h -- windows of a row side by side in lanes, of TERN_T: OpenCL's compilers for processors make less of these than of
- * the loops in pool.cl, which includes this. */
-/* `rows` rows of windows of 2 x 2, `n` in each. The larger of each two neighbours in a row, in one loop over
- * all rows, then that of two rows: the first of equal ones is in the first row, as in a walk over windows. */
-INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *x, i64 first, idx rows,
-                               idx n)
+/* pool_rows.h -- windows of a row side by side in lanes, of TERN_T: OpenCL's compilers for
+ * processors make less of these than of the loops in pool.cl, which includes this. */
+/* `rows` rows of windows of 2 x 2, `n` in each. The larger of each two neighbours in a row, in one
+ * loop over all rows, then that of two rows: the first of equal ones is in the first row, as in a
+ * walk over windows. */
+INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *x, i64 first,
+                                idx rows, idx n)
 {
     REAL pair[POOL_BAND / 2 + POOL_PAST], most[POOL_BAND / 4 + POOL_PAST];
     i32 at[POOL_BAND / 2 + POOL_PAST], best[POOL_BAND / 4 + POOL_PAST];
@@ -32,20 +33,23 @@ INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL
     }
 }
 
-/* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is read once,
- * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
- * t % stride, so that those of neighbouring windows lie side by side. */
+/* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is
+ * read once, minus infinity where it ends, so that windows at the edges are as all others; element
+ * t goes to row t % stride, so that those of neighbouring windows lie side by side. */
 INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *plane,
-                             const tern_pool_shape *s, tern_profile_range z, tern_profile_range y, idx from)
+                             const tern_pool_shape *s, tern_profile_range z, tern_profile_range y,
+                                 idx from)
 {
     REAL row[POOL_STRIDE * POOL_ROW], most[POOL_TILE];
     i32 best[POOL_TILE];
     idx in1 = (idx)s->in[1], in2 = (idx)s->in[2], each = PLACE_STEP(*s), line = PLACE_ROW(*s);
     idx ins = (idx)s->in[0] * in1 * line, inside[POOL_STRIDE];
-    idx stride = (idx)s->stride[2], step = (idx)s->dilation[2], begin = from * stride - (idx)s->padding[2];
+    idx stride = (idx)s->stride[2], step = (idx)s->dilation[2],
+        begin = from * stride - (idx)s->padding[2];
     idx n = tern_smaller((idx)s->out[2] - from, POOL_TILE), lanes = (n + 7) / 8 * 8;
     idx reach = lanes + ((idx)s->window[2] - 1) * step / stride + 1;
-    i32 apart = (i32)(stride * each), corner = (i32)((z.first * in1 + y.first) * line + begin * each);
+    i32 apart = (i32)(stride * each), corner = (i32)((z.first * in1 + y.first) * line +
+        begin * each);
     for (idx b = 0; b < lanes; b += 8)
         SIMD for (i32 q = 0; q < 8; ++q)
         {

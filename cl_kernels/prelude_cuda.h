@@ -19,8 +19,9 @@ typedef long long idx;
 #define LOCAL
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
-/* Blocks that a multiprocessor is to hold, a number and no expression, which limits a thread's registers. 0: the assembler weighs it,
- * and may spill two or three to hold a block more; families that this would happen to say 1 to 4. */
+/* Blocks that a multiprocessor is to hold, a number and no expression, which limits a thread's
+ * registers. 0: the assembler weighs it, and may spill two or three to hold a block more; families
+ * that this would happen to say 1 to 4. */
 #define TERN_BLOCKS 0
 #define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
 /* One kernel of many: TERN_PICK_<name> is defined for it, and the others are unused functions. */
@@ -45,7 +46,8 @@ typedef long long idx;
 #define SHUFFLE_DOWN(v, by)    __shfl_down_sync(0xffffffffu, v, by)
 #define SHUFFLE_FIRST(v, team) __shfl_sync(0xffffffffu, v, 0, team)
 #define ROLLED _Pragma("unroll 1")
-/* What stands before is loaded here, not where it is used, and what stands in a branch on yes, which is 1, is done there. */
+/* What stands before is loaded here, not where it is used, and what stands in a branch on yes,
+ * which is 1, is done there. */
 #define LOADED(yes) asm volatile("" : "+r"(yes) : : "memory");
 #define SIMD
 #define SIMD_SUM(v)
@@ -54,7 +56,8 @@ typedef long long idx;
 #define SIMD_MIN(v)
 #define TERN_THREAD  ((idx)blockIdx.x * TERN_WG + (idx)threadIdx.x)
 #define TERN_THREADS ((idx)gridDim.x * TERN_WG)
-#define ITEMS(i, n) for (idx i = TERN_THREAD, i##_n = (idx)(n), i##_s = TERN_THREADS; i < i##_n; i += i##_s)
+#define ITEMS(i, n) for (idx i = TERN_THREAD, i##_n = (idx)(n), i##_s = TERN_THREADS; i < i##_n;   \
+    i += i##_s)
 #define FLAT(r, rows, inner)                                                                       \
     for (idx tern_k = TERN_THREAD, tern_in = (idx)(inner), tern_n = (idx)(rows)*tern_in,           \
              tern_s = TERN_THREADS, r;                                                             \
@@ -110,8 +113,8 @@ INLINE void tern_atomic_add_f64(f64 *p, f64 v)
 }
 #endif
 
-/* c (16, 8) += a (16, 16) b (16, 8) of a warp, as PTX says which lane has what (mma.m16n8k16): two elements in each
- * word. */
+/* c (16, 8) += a (16, 16) b (16, 8) of a warp, as PTX says which lane has what (mma.m16n8k16): two
+ * elements in each word. */
 #if __CUDA_ARCH__ >= 800
 #define TERN_TENSOR_CORES 1
 #define TERN_MMA_(T)                                                                               \
@@ -166,7 +169,8 @@ typedef struct __align__(16) tern_words4 {
 #define GET4_f16(to, p, i) to = ((const tern_four_u16 *)(p))[i]
 #define GET4_bf16          GET4_f16
 #define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
-#define GATHER4_f16(to, p, i) EACH2(e_) to.v[e_] = (p)[4 * (i) + 2 * e_] | (u32)(p)[4 * (i) + 2 * e_ + 1] << 16
+#define GATHER4_f16(to, p, i) EACH2(e_) to.v[e_] = (p)[4 * (i) + 2 * e_] |                         \
+    (u32)(p)[4 * (i) + 2 * e_ + 1] << 16
 #define GATHER4_bf16          GATHER4_f16
 #define EACH2(e)              UNROLL for (i32 e = 0; e < 2; e++)
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]

@@ -102,7 +102,8 @@ INLINE u64 f64_bits(f64 f)
 #define tern_rint_f32(x) __builtin_rintf(x)
 #define tern_rint_f64(x) __builtin_rint(x)
 
-/* f16 by bits, so that loops vectorise; round to nearest even, subnormals, infinities and NaN kept. */
+/* f16 by bits, so that loops vectorise; round to nearest even, subnormals, infinities and NaN
+ * kept. */
 INLINE f32 tern_f16_to_f32(u16 h)
 {
     u32 magnitude = (u32)(h & 0x7fffu) << 13, sign = (u32)(h & 0x8000u) << 16;

@@ -54,7 +54,8 @@
             (size_t)(i), p)
 #define STORE4_bool(p, i, v)                                                                       \
     vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)
-/* Fours that are kept stay as they lie in memory until they are used: half as many registers for halves. */
+/* Fours that are kept stay as they lie in memory until they are used: half as many registers for
+ * halves. */
 /* 16 bytes of anything at a multiple of them. */
 #define LOAD_WORDS(v, p)  TERN_SPREAD4_(v, uint4, *(const __global uint4 *)(p))
 #define STORE_WORDS(p, v) (*(__global uint4 *)(p) = (uint4)(v[0], v[1], v[2], v[3]))

@@ -38,7 +38,7 @@ TERN_FOUR_(tern_normal_f32, RADIUS_(w.a) * tern_cos2pi_f32(UNIT_(w.b, 24)),
 #define tern_normal_bf16 tern_normal_f32
 
 /* y = shift + scale v, with v of whole groups in a vector loop, then of the last one. */
-#define FILL_FLOAT4_(MAKE)                                                                          \
+#define FILL_FLOAT4_(MAKE)                                                                         \
     idx quads = (idx)n >> 2;                                                                       \
     SIMD ITEMS(g, quads)                                                                           \
     {                                                                                              \
@@ -111,9 +111,10 @@ INLINE tern_two tern_normal_f64(tern_words w)
 RANDOM(uniform)
 RANDOM(normal)
 
-/* y = x scale + shift where a word is not below limit (of 2^24), else x 0 + dropped; kept says which. */
-KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, state), (ARG, i64, at),
-         (ARG, i64, n), (ARG, i32, limit), (ARG, REAL, scale), (ARG, REAL, shift),
+/* y = x scale + shift where a word is not below limit (of 2^24), else x 0 + dropped; kept says
+ * which. */
+KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, state),
+         (ARG, i64, at), (ARG, i64, n), (ARG, i32, limit), (ARG, REAL, scale), (ARG, REAL, shift),
          (ARG, REAL, dropped))
 {
     BASE(ys);
@@ -122,7 +123,8 @@ KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, s
     BASE(state);
     u64 seed = state[0], from = state[1] + (u64)at;
     idx quads = (idx)n >> 2;
-    GLOBAL u32 *kept4 = (GLOBAL u32 *)kept; /* an output of its own: it begins at a multiple of four */
+    GLOBAL u32 *kept4 = (GLOBAL u32 *)kept; /* an output of its own: it begins at a multiple of
+                                               four */
 #define KEEP_(i, u)                                                                                \
     {                                                                                              \
         REAL on = (REAL)((i32)((u) >> 8) >= limit);                                                \
@@ -175,10 +177,10 @@ KERNEL2(K(advance_random), (OUT, u64, state), (ARG, i64, n))
 }
 #endif
 
-/* low + 0..span-1. Up to 2^32 a word times span, the upper half; else (span 0: all 2^64) 64 bits modulo
- * span. */
-KERNEL6(K(integers), (OUT, STO, ys), (IN, u64, state), (ARG, i64, at), (ARG, i64, n), (ARG, i64, low),
-        (ARG, u64, span))
+/* low + 0..span-1. Up to 2^32 a word times span, the upper half; else (span 0: all 2^64) 64 bits
+ * modulo span. */
+KERNEL6(K(integers), (OUT, STO, ys), (IN, u64, state), (ARG, i64, at), (ARG, i64, n),
+        (ARG, i64, low), (ARG, u64, span))
 {
     BASE(ys);
     BASE(state);

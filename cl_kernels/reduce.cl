@@ -1,10 +1,10 @@
 /* reduce.cl -- sums, squared deviations and extremes over the middle of (outer, n, inner).
  *
- * Each of the outer stretches of n is cut into `parts` of `len`, a group or a team for each; where there are
- * several, a second launch reduces their results. A group of the rows form (inner = 1) reads one
- * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `abreast` rows
- * at a time where inner is small, and adds up the folded ones at the end. The short form (inner = 1, n
- * small) gives each stretch to one lane. */
+ * Each of the outer stretches of n is cut into `parts` of `len`, a group or a team for each; where
+ * there are several, a second launch reduces their results. A group of the rows form (inner = 1)
+ * reads one stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows,
+ * `abreast` rows at a time where inner is small, and adds up the folded ones at the end. The short
+ * form (inner = 1, n small) gives each stretch to one lane. */
 
 #include "float4.h"
 #include "order.h"
@@ -54,7 +54,7 @@ INLINE idx tern_least(idx a, idx b)
             ACC s = 0, shift = SHIFT(shifts, o);                                                   \
             TERN_CAT(SUM_ROW, BY_FOURS)(LOAD, TERM)                                                \
             s = TEAM_SUM(s, scratch);                                                              \
-            if (TEAM_LEADER)                                                                        \
+            if (TEAM_LEADER)                                                                       \
                 STORE(ys, g, DIVIDE(s, divisor));                                                  \
         }                                                                                          \
     }
@@ -80,31 +80,32 @@ INLINE idx tern_least(idx a, idx b)
 #define SUM_COLUMNS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                   \
     KERNEL10(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),      \
              (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor),              \
-             (ARG, i64, inner), (ARG, i64, abreast))                                                  \
+             (ARG, i64, inner), (ARG, i64, abreast))                                               \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(shifts);                                                                              \
         LOCAL_ARRAY(ACC, sums, TERN_TILE);                                                         \
         LOCAL_ARRAY(ACC, moved, TERN_TILE);                                                        \
-        idx wide = (idx)(inner * abreast), tiles = (wide + TERN_TILE - 1) / TERN_TILE;                \
+        idx wide = (idx)(inner * abreast), tiles = (wide + TERN_TILE - 1) / TERN_TILE;             \
         GROUPS(g, (idx)(outer * parts) * tiles)                                                    \
         {                                                                                          \
             idx part = g / tiles, left = (g - part * tiles) * TERN_TILE;                           \
             idx o = part / (idx)parts, first = (part - o * (idx)parts) * (idx)len;                 \
             idx count = tern_least((idx)len, (idx)n - first);                                      \
-            idx width = tern_least(TERN_TILE, wide - left), columns = tern_least(width, (idx)inner); \
+            idx width = tern_least(TERN_TILE, wide - left),                                        \
+                columns = tern_least(width, (idx)inner);                                           \
             idx at = (o * (idx)n + first) * (idx)inner + left, over = o * (idx)inner + left;       \
             SIMD LANES(j, width)                                                                   \
             {                                                                                      \
                 sums[j] = 0;                                                                       \
                 moved[j] = SHIFT(shifts, over + j % columns);                                      \
             }                                                                                      \
-            for (idx k = 0; k < count; k += (idx)abreast) {                                           \
-                idx now = abreast == 1 ? width : tern_least(width, (count - k) * (idx)inner);         \
+            for (idx k = 0; k < count; k += (idx)abreast) {                                        \
+                idx now = abreast == 1 ? width : tern_least(width, (count - k) * (idx)inner);      \
                 SIMD LANES(j, now)                                                                 \
                 {                                                                                  \
-                    ACC x = LOAD(xs, at + j), shift = moved[j];                                        \
+                    ACC x = LOAD(xs, at + j), shift = moved[j];                                    \
                     sums[j] += (TERM);                                                             \
                 }                                                                                  \
                 at += wide;                                                                        \
@@ -279,11 +280,13 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
 }
 
 #if IS_FLOAT && !IS_HALF
-/* ys = sqrt(sums), those of the squares of xs (outer, n, inner). Squares beyond the type, or so small that they lost digits, are
- * summed again, scaled; NaN and infinity stay. Collectives stand outside of conditions. */
+/* ys = sqrt(sums), those of the squares of xs (outer, n, inner). Squares beyond the type, or so
+ * small that they lost digits, are summed again, scaled; NaN and infinity stay. Collectives stand
+ * outside of conditions. */
 #define VANISHED_0 1e-30f
 #define VANISHED_1 1e-290
-KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner))
+KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
+        (ARG, i64, n), (ARG, i64, inner))
 {
     BASE(ys);
     BASE(sums);
@@ -315,8 +318,8 @@ KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64,
 }
 
 /* ys = sums^(1/p), the sums those of |x|^p: likewise. */
-KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner),
-        (ARG, ACC, p))
+KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
+        (ARG, i64, n), (ARG, i64, inner), (ARG, ACC, p))
 {
     BASE(ys);
     BASE(sums);
@@ -347,10 +350,10 @@ KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64
     }
 }
 
-/* ys = sqrt(variances), those of xs; freedom: what sums of squares were divided by. Likewise: the mean, too, is that of scaled
- * numbers. */
-KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n), (ARG, i64, inner),
-        (ARG, ACC, freedom))
+/* ys = sqrt(variances), those of xs; freedom: what sums of squares were divided by. Likewise: the
+ * mean, too, is that of scaled numbers. */
+KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, i64, outer),
+        (ARG, i64, n), (ARG, i64, inner), (ARG, ACC, freedom))
 {
     BASE(ys);
     BASE(variances);

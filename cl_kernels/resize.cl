@@ -1,7 +1,8 @@
-/* resize.cl -- one dim of images resampled by a table of weights; images of bytes, too, on their way to a model.
+/* resize.cl -- one dim of images resampled by a table of weights; images of bytes, too, on their
+ * way to a model.
  *
- * Where a thread does a chunk of the work, it adds up a line of elements side by side, or along the last dim the
- * same element of several rows, by way of a tile. */
+ * Where a thread does a chunk of the work, it adds up a line of elements side by side, or along the
+ * last dim the same element of several rows, by way of a tile. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 1
 /* Above the lowest instruction set the host has f32, and bytes. */
@@ -25,13 +26,15 @@
 #endif
 
 #if TERN_CHUNKS && TERN_HOST /* halves in private memory are not OpenCL C 1.2's */
-/* Elements that are added up side by side, in registers; rows that lie side by side in a tile of columns. */
+/* Elements that are added up side by side, in registers; rows that lie side by side in a tile of
+ * columns. */
 #ifndef RESIZE_SIDE
 #define RESIZE_SIDE    32
 #define RESIZE_COLUMNS 256
 #endif
 
-/* n elements of y, each the sum of `count` elements of x that lie inner apart: in the images, and of a tile. */
+/* n elements of y, each the sum of `count` elements of x that lie inner apart: in the images, and
+ * of a tile. */
 #undef RESIZE_LINE
 #define RESIZE_LINE(NAME, SPACE)                                                                   \
     INLINE void K(NAME)(SPACE STO *y, const SPACE STO *x, const GLOBAL REAL *w, idx count,         \
@@ -59,10 +62,11 @@
 RESIZE_LINE(resize_line, GLOBAL)
 RESIZE_LINE(resize_tiled, )
 
-/* Outputs q of n rows of x, `in` apart, as long as their elements fit into a tile, in which an element of all rows is
- * a line; the first output that does not. */
-INLINE idx K(resize_tile)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL i64 *range, const GLOBAL REAL *weights,
-                          idx n, idx in, idx out, idx width, idx q, i32 bits)
+/* Outputs q of n rows of x, `in` apart, as long as their elements fit into a tile, in which an
+ * element of all rows is a line; the first output that does not. */
+INLINE idx K(resize_tile)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL i64 *range,
+                          const GLOBAL REAL *weights, idx n, idx in, idx out, idx width, idx q,
+                          i32 bits)
 {
     LOCAL_ARRAY(STO, tile, RESIZE_SIDE * RESIZE_COLUMNS);
     idx base = (idx)range[2 * q], end = q, columns = 0;
@@ -89,10 +93,11 @@ INLINE idx K(resize_tile)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL i64 *
 }
 #endif
 
-/* x (rows, in, inner) -> y (rows, out, inner): y[r, q, j] = the sum of weights[q, k] x[r, first + k, j]; range[q]
- * is first, and how many there are. */
-KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, weights), (ARG, i64, rows),
-         (ARG, i64, in), (ARG, i64, out), (ARG, i64, inner), (ARG, i64, width), (ARG, i32, bits))
+/* x (rows, in, inner) -> y (rows, out, inner): y[r, q, j] = the sum of weights[q, k] x[r, first +
+ * k, j]; range[q] is first, and how many there are. */
+KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, weights),
+         (ARG, i64, rows), (ARG, i64, in), (ARG, i64, out), (ARG, i64, inner), (ARG, i64, width),
+         (ARG, i32, bits))
 {
     BASE(ys);
     BASE(xs);
@@ -105,10 +110,12 @@ KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, 
         {
             idx r = b * RESIZE_SIDE, n = (idx)rows - r < RESIZE_SIDE ? (idx)rows - r : RESIZE_SIDE;
             for (idx q = 0; q < outs;) {
-                idx next = K(resize_tile)(ys + r * outs, xs + r * ins, range, weights, n, ins, outs, (idx)width, q, bits);
+                idx next = K(resize_tile)(ys + r * outs, xs + r * ins, range, weights, n, ins, outs,
+                    (idx)width, q, bits);
                 if (next == q) { /* wider than a tile */
                     for (idx i = r; i < r + n; ++i)
-                        K(resize_line)(ys + i * outs + q, xs + i * ins + (idx)range[2 * q], weights + q * (idx)width,
+                        K(resize_line)(ys + i * outs + q, xs + i * ins + (idx)range[2 * q],
+                            weights + q * (idx)width,
                                        (idx)range[2 * q + 1], 1, 1, bits);
                     next++;
                 }

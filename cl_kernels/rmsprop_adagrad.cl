@@ -1,5 +1,5 @@
-/* rmsprop_adagrad.cl -- RMSprop, Adagrad and Adadelta, which measure each element's gradients. Halves are
- * computed as f32. */
+/* rmsprop_adagrad.cl -- RMSprop, Adagrad and Adadelta, which measure each element's gradients.
+ * Halves are computed as f32. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "optimizer_rule.h"

@@ -1,8 +1,8 @@
 /* rnn.cl -- one step of a recurrent layer after its matrix products, and the step back.
  *
  * Rows of all steps lie one after the other. A step has the rows at, at + 1, ...; row r of it comes
- * after row before + r of the step before it for r < carried, else after the initial state; from row
- * `last` on its state is the final one. n is the width of the hidden state. */
+ * after row before + r of the step before it for r < carried, else after the initial state; from
+ * row `last` on its state is the final one. n is the width of the hidden state. */
 #if IS_FLOAT
 /* Exact to the last bit but a few, and half the work of sigmoid(x). */
 #define SQUASH(x) (1 / (1 + exp(-(x))))
@@ -10,7 +10,8 @@
 /* kept: i f g o c of each row, where i f g o come in as sums.
  * c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c'). */
 KERNEL11(K(lstm_step), (OUT, STO, hs), (OUT, STO, kept), (OUT, STO, h_last), (OUT, STO, c_last),
-         (IN, STO, c_first), (ARG, i64, at), (ARG, i64, before), (ARG, i64, rows), (ARG, i64, carried),
+         (IN, STO, c_first), (ARG, i64, at), (ARG, i64, before), (ARG, i64, rows),
+         (ARG, i64, carried),
          (ARG, i64, last), (ARG, i64, n))
 {
     BASE(hs);
@@ -44,8 +45,8 @@ KERNEL11(K(lstm_step), (OUT, STO, hs), (OUT, STO, kept), (OUT, STO, h_last), (OU
     }
 }
 
-/* From dy of the step's result, and dh and dc that come back from the steps after it: gradients of the
- * four sums, dc for the step before, and a copy of the hidden state before the step. */
+/* From dy of the step's result, and dh and dc that come back from the steps after it: gradients of
+ * the four sums, dc for the step before, and a copy of the hidden state before the step. */
 KERNEL14(K(lstm_step_back), (OUT, STO, das), (OUT, STO, earlier), (OUT, STO, dhs), (OUT, STO, dcs),
          (IN, STO, dys), (IN, STO, kept), (IN, STO, hs), (IN, STO, h_first), (IN, STO, c_first),
          (ARG, i64, at), (ARG, i64, before), (ARG, i64, rows), (ARG, i64, carried), (ARG, i64, n))
@@ -122,8 +123,8 @@ KERNEL11(K(gru_step), (OUT, STO, hs), (OUT, STO, kept), (OUT, STO, h_last), (IN,
     }
 }
 
-/* das: of the sums over the input, dus: over the hidden state; dh becomes the part of the step before's
- * that goes through z. */
+/* das: of the sums over the input, dus: over the hidden state; dh becomes the part of the step
+ * before's that goes through z. */
 KERNEL13(K(gru_step_back), (OUT, STO, das), (OUT, STO, dus), (OUT, STO, earlier), (OUT, STO, dhs),
          (IN, STO, dys), (IN, STO, kept), (IN, STO, hs), (IN, STO, h_first), (ARG, i64, at),
          (ARG, i64, before), (ARG, i64, rows), (ARG, i64, carried), (ARG, i64, n))

@@ -1,12 +1,12 @@
-/* row_kernels.h -- what the rows of a .def file become on devices that compile kernels at run time: one
- * vector loop over a tern_nd_index each. The host has row_tiles.h instead.
+/* row_kernels.h -- what the rows of a .def file become on devices that compile kernels at run time:
+ * one vector loop over a tern_nd_index each. The host has row_tiles.h instead.
  *
- * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
- * dense copies of others first (ops/elementwise/nd_index.c). TERNARY takes any strides.
+ * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host
+ * makes dense copies of others first (ops/elementwise/nd_index.c). TERNARY takes any strides.
  *
- * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU takes
- * four elements at a time; what is left over, `inner` elements, goes one by one. Families whose rows
- * compute for longer than they load are ROWS_ARE_LONG and do without. */
+ * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU
+ * takes four elements at a time; what is left over, `inner` elements, goes one by one. Families
+ * whose rows compute for longer than they load are ROWS_ARE_LONG and do without. */
 
 #include "math_rows.cl"
 #include "float4.h"
@@ -20,7 +20,7 @@
 
 #define UNARY_0(NAME, Y)
 #define UNARY_1(NAME, Y)                                                                           \
-    KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_nd_index, w), (ARG, REAL, a),           \
+    KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_nd_index, w), (ARG, REAL, a),       \
             (ARG, REAL, b))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
@@ -30,10 +30,10 @@
 /* ys = f(xs), of type T. */
 #define UNARY_LOOP_(T, Y)                                                                          \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(UNARY_FLOAT4, HAS_FLOAT4)(T, Y)                                                         \
+    TERN_CAT(UNARY_FLOAT4, HAS_FLOAT4)(T, Y)                                                       \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
-        ND_INDEX2(w, r, yo, xo)                                                                        \
+        ND_INDEX2(w, r, yo, xo)                                                                    \
         SIMD INNER(r, j)                                                                           \
         {                                                                                          \
             REAL x = LD(xs, xo + j);                                                               \
@@ -41,12 +41,12 @@
         }                                                                                          \
     }
 #define UNARY_FLOAT4_0(T, Y)
-#define UNARY_FLOAT4_1(T, Y)                                                                        \
-    if (ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1)) {              \
+#define UNARY_FLOAT4_1(T, Y)                                                                       \
+    if (ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1)) {                  \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                    \
+            ND_INDEX2(w, r, yo, xo)                                                                \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4];                                                                 \
@@ -65,17 +65,17 @@
 #define GRADIENT_0(NAME, DX)
 #define GRADIENT_1(NAME, DX)                                                                       \
     KERNEL7(K(NAME##_gradient), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, ys), (IN, STO, dys),     \
-            (ARG, tern_nd_index, w), (ARG, REAL, a), (ARG, REAL, b))                                   \
+            (ARG, tern_nd_index, w), (ARG, REAL, a), (ARG, REAL, b))                               \
     {                                                                                              \
         BASE(dxs);                                                                                 \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BASE(dys);                                                                                 \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(GRADIENT_FLOAT4, HAS_FLOAT4)(DX)                                                    \
+        TERN_CAT(GRADIENT_FLOAT4, HAS_FLOAT4)(DX)                                                  \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                          \
+            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                      \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j), dy = LD(dys, dyo + j);                \
@@ -84,13 +84,13 @@
         }                                                                                          \
     }
 #define GRADIENT_FLOAT4_0(DX)
-#define GRADIENT_FLOAT4_1(DX)                                                                       \
-    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && ND_ALIGNED4(w, 0) &&   \
-        ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {                       \
+#define GRADIENT_FLOAT4_1(DX)                                                                      \
+    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && ND_ALIGNED4(w, 0) &&     \
+        ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {                             \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                          \
+            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                      \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], dy4[4], dx4[4];                                                 \
@@ -111,17 +111,17 @@
 /* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
 #define BINARY_LOOPS_(T, Z)                                                                        \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(BINARY_FLOAT4, HAS_FLOAT4)(T, Z)                                                        \
+    TERN_CAT(BINARY_FLOAT4, HAS_FLOAT4)(T, Z)                                                      \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
-        ND_INDEX3(w, r, zo, xo, yo)                                                                    \
-        if (w.form == TERN_ND_UNIT) {                                                            \
+        ND_INDEX3(w, r, zo, xo, yo)                                                                \
+        if (w.form == TERN_ND_UNIT) {                                                              \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j);                                       \
                 ST_OF(T, zs, zo + j, (Z));                                                         \
             }                                                                                      \
-        } else if (w.form == TERN_ND_FLAT_B) {                                                   \
+        } else if (w.form == TERN_ND_FLAT_B) {                                                     \
             REAL y = LD(ys, yo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
@@ -138,14 +138,14 @@
         }                                                                                          \
     }
 #define BINARY_FLOAT4_0(T, Z)
-#define BINARY_FLOAT4_1(T, Z)                                                                       \
-    i32 x_stays = w.form == TERN_ND_FLAT_A, y_stays = w.form == TERN_ND_FLAT_B;                \
-    if (ALIGNED4(zs) && ND_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && ND_ALIGNED4(w, 1))) &&\
-        (y_stays || (ALIGNED4(ys) && ND_ALIGNED4(w, 2)))) {                                      \
+#define BINARY_FLOAT4_1(T, Z)                                                                      \
+    i32 x_stays = w.form == TERN_ND_FLAT_A, y_stays = w.form == TERN_ND_FLAT_B;                    \
+    if (ALIGNED4(zs) && ND_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && ND_ALIGNED4(w, 1))) &&   \
+        (y_stays || (ALIGNED4(ys) && ND_ALIGNED4(w, 2)))) {                                        \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            ND_INDEX3(w, r, zo, xo, yo)                                                                \
+            ND_INDEX3(w, r, zo, xo, yo)                                                            \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], z4[4];                                                          \
@@ -164,14 +164,14 @@
         SKIP4(zs) inner -= 4 * quads;                                                              \
     }
 #define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
-    KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))       \
+    KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))   \
     {                                                                                              \
         BASE(zs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BINARY_LOOPS_(T, Z)                                                                        \
     }                                                                                              \
-    KERNEL4(K(NAME##_scalar), (OUT, STORED_T, ys), (IN, STO, xs), (ARG, tern_nd_index, w),             \
+    KERNEL4(K(NAME##_scalar), (OUT, STORED_T, ys), (IN, STO, xs), (ARG, tern_nd_index, w),         \
             (ARG, REAL, y))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
@@ -185,7 +185,7 @@
 
 #define PREDICATE_0(NAME, Z)
 #define PREDICATE_1(NAME, Z)                                                                       \
-    KERNEL3(K(NAME), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_nd_index, w))                            \
+    KERNEL3(K(NAME), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_nd_index, w))                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
@@ -195,17 +195,17 @@
 #define TERNARY_0(NAME, V)
 #define TERNARY_1(NAME, V)                                                                         \
     KERNEL6(K(NAME), (OUT, STO, vs), (IN, STO, xs), (IN, STO, ys), (IN, STO, zs),                  \
-            (ARG, tern_nd_index, w), (ARG, REAL, a))                                                   \
+            (ARG, tern_nd_index, w), (ARG, REAL, a))                                               \
     {                                                                                              \
         BASE(vs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BASE(zs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(TERNARY_FLOAT4, HAS_FLOAT4)(V)                                                      \
+        TERN_CAT(TERNARY_FLOAT4, HAS_FLOAT4)(V)                                                    \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
-            ND_INDEX4(w, r, vo, xo, yo, zo)                                                            \
+            ND_INDEX4(w, r, vo, xo, yo, zo)                                                        \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x = LD(xs, xo + j * (idx)w.step[1]), y = LD(ys, yo + j * (idx)w.step[2]);     \
@@ -215,13 +215,13 @@
         }                                                                                          \
     }
 #define TERNARY_FLOAT4_0(V)
-#define TERNARY_FLOAT4_1(V)                                                                         \
-    if (w.form == TERN_ND_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&\
-        ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {\
+#define TERNARY_FLOAT4_1(V)                                                                        \
+    if (w.form == TERN_ND_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&  \
+        ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {        \
         idx quads = inner / 4;                                                                     \
         FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
-            ND_INDEX4(w, r, vo, xo, yo, zo)                                                            \
+            ND_INDEX4(w, r, vo, xo, yo, zo)                                                        \
             INNER(r, j)                                                                            \
             {                                                                                      \
                 REAL x4[4], y4[4], z4[4], v4[4];                                                   \

@@ -1,7 +1,7 @@
 /* row_tiles.h -- what the rows of a .def file become on the host: functions over a stretch of dense
- * elements, for TERN_T f32, f64 and i64; or, where TERN_ROW_TABLE is 1, the table of those functions.
- * device/cpu/row_run.c brings every other type, stride and form to them, so that a row costs one loop
- * for its value and one for its gradient. */
+ * elements, for TERN_T f32, f64 and i64; or, where TERN_ROW_TABLE is 1, the table of those
+ * functions. device/cpu/row_run.c brings every other type, stride and form to them, so that a row
+ * costs one loop for its value and one for its gradient. */
 #undef UNARY
 #undef UNARY_REAL1
 #undef UNARY_REAL2
@@ -38,7 +38,8 @@
 #define GRADIENT_OF_0(NAME) 0
 #define GRADIENT_OF_1(NAME) K(NAME##_gradient_tile)
 #define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 0))
-#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ) TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0))
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
+    TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0))
 #define COMPARE(NAME, TYPES, RULE, Z) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 1))
 #define PREDICATE(NAME, TYPES, Z) TILES_##TYPES(ROW_(NAME, 0, 1, 0, 1))
 #else

@@ -1,6 +1,6 @@
 /* scan.cl -- running results, and products, along the middle of (outer, n, inner): element k of a
- * stretch is `inner` after the one before it. The types that sums are kept in: f32, f64, i64; the host
- * brings the others to them. */
+ * stretch is `inner` after the one before it. The types that sums are kept in: f32, f64, i64; the
+ * host brings the others to them. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 #include "order.h"
@@ -12,8 +12,8 @@ enum { TERN_SCAN_SUM = 1, TERN_SCAN_PRODUCT = 2, TERN_SCAN_BOTH = 3 };
     ((what) == TERN_SCAN_SUM       ? (y) + (b)                                                     \
      : (what) == TERN_SCAN_PRODUCT ? (y) * (a)                                                     \
                                    : (y) * (a) + (b))
-/* sum += v, where what is lost of it by rounding goes to low (Knuth's two-sum): sum + low is right to one
- * rounding after any number of steps. An infinity or NaN leaves low alone. */
+/* sum += v, where what is lost of it by rounding goes to low (Knuth's two-sum): sum + low is right
+ * to one rounding after any number of steps. An infinity or NaN leaves low alone. */
 #define TERN_ADD_TO(sum, low, v)                                                                   \
     do {                                                                                           \
         ACC v_ = (v), s_ = (sum) + v_, t_ = s_ - (sum);                                            \
@@ -31,9 +31,9 @@ TERN_COLLECTIVE_(group_product, i64, a *b)
 #endif
 
 #if (IS_FLOAT && !IS_HALF) || IS_I64
-/* y[k] = a[k] y[k - 1] + b[k], y before the first being `first`; reverse: from the last to the first.
- * inner = 1, a group for each stretch: every lane takes a run of it, first to find what the run makes
- * of any y before it (y A + B), then with the y that the lanes before it make. */
+/* y[k] = a[k] y[k - 1] + b[k], y before the first being `first`; reverse: from the last to the
+ * first. inner = 1, a group for each stretch: every lane takes a run of it, first to find what the
+ * run makes of any y before it (y A + B), then with the y that the lanes before it make. */
 KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n),
         (ARG, REAL, first), (ARG, i32, what), (ARG, i32, reverse))
 {
@@ -84,8 +84,8 @@ KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, r
 }
 
 /* The same, a lane for each stretch. */
-KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, outer), (ARG, i64, n),
-        (ARG, i64, inner), (ARG, REAL, first), (ARG, i32, what), (ARG, i32, reverse))
+KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, outer),
+        (ARG, i64, n), (ARG, i64, inner), (ARG, REAL, first), (ARG, i32, what), (ARG, i32, reverse))
 {
     BASE(ys);
     BASE(as);
@@ -121,8 +121,8 @@ KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64
     }
 }
 
-/* Where the largest (flip 0) or smallest (flip -1) up to here stands: the last of equals; the last NaN
- * once there was one. */
+/* Where the largest (flip 0) or smallest (flip -1) up to here stands: the last of equals; the last
+ * NaN once there was one. */
 KERNEL6(K(scan_extremum), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner), (ARG, i32, flip))
 {
@@ -215,7 +215,8 @@ KERNEL5(K(scan_log_sum), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG,
                     ACC e = exp(x - high);
                     TERN_ADD_TO(sum, low, e);
                 }
-                ys[at + k * (idx)inner] = high - high == 0 ? high + log(sum + low) : sum != sum ? sum : high;
+                ys[at + k * (idx)inner] = high - high == 0 ? high + log(sum + low) : sum != sum
+                    ? sum : high;
             }
         }
     }

@@ -1,5 +1,5 @@
-/* sgd_variants.cl -- Rprop, ASGD and the end of Muon: steps along the gradient, taken in other ways. Halves
- * are computed as f32. */
+/* sgd_variants.cl -- Rprop, ASGD and the end of Muon: steps along the gradient, taken in other
+ * ways. Halves are computed as f32. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "optimizer_rule.h"
@@ -40,7 +40,8 @@ RULE1(asgd, ax)
     }
 }
 
-/* The end of a step of Muon, which made two columns before: the new momentum, the direction made of it. */
+/* The end of a step of Muon, which made two columns before: the new momentum, the direction made of
+ * it. */
 RULE3(muon, momentum_buffer, new_buffer, direction)
 {
     REAL lr = o->lr, shrink = C(1.0) - lr * o->weight_decay;

@@ -1,5 +1,5 @@
-/* softmax.cl -- softmax and log softmax: a team for each dense row of n elements. Collectives stand outside
- * of branches: some compilers lose their way otherwise. */
+/* softmax.cl -- softmax and log softmax: a team for each dense row of n elements. Collectives stand
+ * outside of branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
 #if IS_HALF
 #define TERN_BLOCKS 4
@@ -12,8 +12,8 @@
 #include "float4.h"
 
 #if TERN_HOST && !IS_WIDE
-/* A row this short is kept in the cache, filled up to whole registers: no power is computed by itself, and half
- * precision is read and written once. Lanes are put together by halves. */
+/* A row this short is kept in the cache, filled up to whole registers: no power is computed by
+ * itself, and half precision is read and written once. Lanes are put together by halves. */
 #undef SOFTMAX_KEPT
 #if IS_HALF
 #define SOFTMAX_KEPT 2048
@@ -22,7 +22,8 @@
 #endif
 #define SOFTMAX_LANES 16
 #define SOFTMAX_EACH(n) SIMD for (i32 q = 0; q < (n); q++)
-#define SOFTMAX_LARGER(n) SOFTMAX_EACH(n) most[q] = most[q] > most[q + (n)] ? most[q] : most[q + (n)];
+#define SOFTMAX_LARGER(n) SOFTMAX_EACH(n) most[q] = most[q] > most[q + (n)] ? most[q]              \
+    : most[q + (n)];
 #define SOFTMAX_ADD(n)    SOFTMAX_EACH(n) sum[q] += sum[q + (n)];
 INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
 {
@@ -59,7 +60,8 @@ INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
 #endif
 
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
-KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, log_))
+KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
+        (ARG, i32, log_))
 {
     BASE(ys);
     BASE(xs);
@@ -86,9 +88,12 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
         const ACC share = 1 / z, own = exp_below(kept_base - most) * share;
         z = most + log(z);
         ROW_CHUNKS(0, SOFTMAX_IN,
-                   if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x - z;, STORE4(ys + at + head, q, y4);) }
-                   else if (kept) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x * own;, STORE4(ys + at + head, q, y4);) }
-                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = exp_below(x - most) * share;, STORE4(ys + at + head, q, y4);) })
+                   if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x - z;,
+                       STORE4(ys + at + head, q, y4);) }
+                   else if (kept) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x * own;,
+                       STORE4(ys + at + head, q, y4);) }
+                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = exp_below(x - most) * share;,
+                       STORE4(ys + at + head, q, y4);) })
         ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : exp_below(x - most) * share);)
 #else
 #if TERN_HOST && !IS_WIDE

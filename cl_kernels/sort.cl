@@ -1,16 +1,17 @@
 /* sort.cl -- a stable merge sort of rows by integer keys, and what is read off sorted rows.
  *
  * sort_keys turns the elements of (outer, n, inner) into rows of keys in the order that is wanted;
- * sort_blocks orders blocks of TERN_BLOCK; each sort_merge joins pairs of sorted runs of `width` into
- * another buffer, an item making TERN_SPAN results from where a binary search says that they start.
- * Keys are i32, or i64 for what does not fit: these kernels exist for the two only. */
+ * sort_blocks orders blocks of TERN_BLOCK; each sort_merge joins pairs of sorted runs of `width`
+ * into another buffer, an item making TERN_SPAN results from where a binary search says that they
+ * start. Keys are i32, or i64 for what does not fit: these kernels exist for the two only. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "order.h"
 #ifndef TERN_SORT_ONCE
 #define TERN_SORT_ONCE
 enum { TERN_BLOCK = 16, TERN_SPAN = 32 };
-enum { TERN_CHOOSE_NTH = 0, TERN_CHOOSE_MEDIAN = 1, TERN_CHOOSE_NANMEDIAN = 2, TERN_CHOOSE_MODE = 3 };
+enum { TERN_CHOOSE_NTH = 0, TERN_CHOOSE_MEDIAN = 1, TERN_CHOOSE_NANMEDIAN = 2,
+    TERN_CHOOSE_MODE = 3 };
 #define MOST_i32 2147483647
 #define MOST_i64 9223372036854775807
 #endif
@@ -29,9 +30,9 @@ KERNEL6(K(sort_keys), (OUT, KEY, keys), (IN, STO, xs), (ARG, i64, outer), (ARG, 
     }
 }
 
-/* How many of the sorted bounds come before each value, or (right) up to and with its equals. A row of
- * n bounds for m values, or one row for all of them (shared). Beside NaN no bound counts as beyond the value, as in PyTorch;
- * ordered: NaN is the largest number. */
+/* How many of the sorted bounds come before each value, or (right) up to and with its equals. A row
+ * of n bounds for m values, or one row for all of them (shared). Beside NaN no bound counts as
+ * beyond the value, as in PyTorch; ordered: NaN is the largest number. */
 KERNEL9(K(sort_search), (OUT, i64, ys), (IN, STO, bounds), (IN, STO, values), (ARG, i64, total),
         (ARG, i64, n), (ARG, i64, m), (ARG, i32, shared), (ARG, i32, right), (ARG, i32, ordered))
 {
@@ -86,8 +87,8 @@ KERNEL5(K(sort_blocks), (OUT, STO, keys), (OUT, i64, places), (IN, STO, xs), (AR
     }
 }
 
-KERNEL7(K(sort_merge), (OUT, STO, to_keys), (OUT, i64, to_places), (IN, STO, keys), (IN, i64, places),
-        (ARG, i64, rows), (ARG, i64, n), (ARG, i64, width))
+KERNEL7(K(sort_merge), (OUT, STO, to_keys), (OUT, i64, to_places), (IN, STO, keys),
+        (IN, i64, places), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, width))
 {
     BASE(to_keys);
     BASE(to_places);
@@ -119,8 +120,8 @@ KERNEL7(K(sort_merge), (OUT, STO, to_keys), (OUT, i64, to_places), (IN, STO, key
     }
 }
 
-/* One place of each row: the nth; the median, the first NaN if there is one (floating: the largest key
- * is NaN); the median of the rest; the last of the first longest run of equals. */
+/* One place of each row: the nth; the median, the first NaN if there is one (floating: the largest
+ * key is NaN); the median of the rest; the last of the first longest run of equals. */
 KERNEL7(K(sort_choose), (OUT, i64, chosen), (IN, STO, keys), (IN, i64, places), (ARG, i64, rows),
         (ARG, i64, n), (ARG, i64, nth), (ARG, i32, what))
 {
@@ -145,13 +146,15 @@ KERNEL7(K(sort_choose), (OUT, i64, chosen), (IN, STO, keys), (IN, i64, places), 
                 else
                     low = middle + 1;
             }
-            at = what == TERN_CHOOSE_NANMEDIAN || low == (idx)n ? (low > 0 ? (low - 1) / 2 : 0) : low;
+            at = what == TERN_CHOOSE_NANMEDIAN || low == (idx)n ? (low > 0 ? (low - 1) / 2 : 0)
+                : low;
         }
         chosen[r] = places[row + at];
     }
 }
 
-/* order: rows of places; ys[o][k][i] = order[o][i][first + k] for the (outer, count, inner) of ys. */
+/* order: rows of places; ys[o][k][i] = order[o][i][first + k] for the (outer, count, inner) of
+ * ys. */
 KERNEL7(K(sort_places), (OUT, i64, ys), (IN, i64, order), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner), (ARG, i64, first), (ARG, i64, count))
 {

@@ -1,6 +1,7 @@
-/* svd.cl -- singular values by one-sided Jacobi rotations (Hestenes), a matrix of a stack at a time: qs
- * (batch, c, l) with k rows of length l, k <= l, that come in, c = k or l; ps (batch, k, k), ss (batch, k).
- * In the end rows = ps^T diag(ss) qs. Without vectors, where c is 0, only ss is right. */
+/* svd.cl -- singular values by one-sided Jacobi rotations (Hestenes), a matrix of a stack at a
+ * time: qs (batch, c, l) with k rows of length l, k <= l, that come in, c = k or l; ps (batch, k,
+ * k), ss (batch, k). In the end rows = ps^T diag(ss) qs. Without vectors, where c is 0, only ss is
+ * right. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT && !IS_HALF
@@ -21,10 +22,10 @@ INLINE REAL K(svd_tangent)(REAL xx, REAL yy, REAL xy)
     return z < 0 ? -t : t;
 }
 
-/* Rows of qs and ps are rotated in pairs until all rows of qs are orthogonal but for rounding; an element
- * stays with its lane. With slope = tan(angle / 2) a small angle adds a small correction, whose rounding
- * does not change lengths. Rows are brought to a largest element of 1 first. NaN is a fault; an
- * infinity makes ss NaN. */
+/* Rows of qs and ps are rotated in pairs until all rows of qs are orthogonal but for rounding; an
+ * element stays with its lane. With slope = tan(angle / 2) a small angle adds a small correction,
+ * whose rounding does not change lengths. Rows are brought to a largest element of 1 first. NaN is
+ * a fault; an infinity makes ss NaN. */
 KERNEL9(K(svd_rotate), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (OUT, i64, fault),
         (ARG, i64, batch), (ARG, i64, k), (ARG, i64, l), (ARG, i64, c), (ARG, i32, code))
 {
@@ -114,8 +115,8 @@ KERNEL9(K(svd_rotate), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (OUT, i64
 }
 
 /* ss from the largest to the smallest, the rows of qs and ps with them. */
-KERNEL7(K(svd_sort), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (ARG, i64, batch), (ARG, i64, k),
-        (ARG, i64, l), (ARG, i64, c))
+KERNEL7(K(svd_sort), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (ARG, i64, batch),
+        (ARG, i64, k), (ARG, i64, l), (ARG, i64, c))
 {
     BASE(qs);
     BASE(ps);
@@ -150,10 +151,10 @@ KERNEL7(K(svd_sort), (OUT, STO, qs), (OUT, STO, ps), (OUT, STO, ss), (ARG, i64, 
     }
 }
 
-/* The c rows of qs become directions. One that has no length but rounding, or is not there, is the unit
- * vector that is farthest from all rows before it, less what it has of them, twice. */
-KERNEL6(K(svd_complete), (OUT, STO, qs), (IN, STO, ss), (ARG, i64, batch), (ARG, i64, k), (ARG, i64, l),
-        (ARG, i64, c))
+/* The c rows of qs become directions. One that has no length but rounding, or is not there, is the
+ * unit vector that is farthest from all rows before it, less what it has of them, twice. */
+KERNEL6(K(svd_complete), (OUT, STO, qs), (IN, STO, ss), (ARG, i64, batch), (ARG, i64, k),
+        (ARG, i64, l), (ARG, i64, c))
 {
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
     BASE(qs);

@@ -1,5 +1,5 @@
-/* tiles.h -- a tile of a product in the registers of a group's items, for matmul_tiles.cl and convolution_tiles.cl: a
- * chunk of A lies in local memory by columns, one of B by rows. */
+/* tiles.h -- a tile of a product in the registers of a group's items, for matmul_tiles.cl and
+ * convolution_tiles.cl: a chunk of A lies in local memory by columns, one of B by rows. */
 #ifndef TERN_TILES_H
 #define TERN_TILES_H
 #include "float4.h"

@@ -1,6 +1,7 @@
-/* user.h -- OpenCL C's types and functions in C++, for kernels of the program's own: between user_cuda.h or
- * user_host.h, which make TERN_FN (what functions begin with), TERN_IN (what members do), TERN_M (a function of the C
- * library's) and what the device does itself, and the text that user_source.c makes of the kernel. */
+/* user.h -- OpenCL C's types and functions in C++, for kernels of the program's own: between
+ * user_cuda.h or user_host.h, which make TERN_FN (what functions begin with), TERN_IN (what members
+ * do), TERN_M (a function of the C library's) and what the device does itself, and the text that
+ * user_source.c makes of the kernel. */
 typedef unsigned char cl_uchar;
 typedef unsigned short cl_ushort;
 typedef unsigned int cl_uint;
@@ -118,8 +119,9 @@ TERN_T TERN_V operator-(TERN_V a) { TERN_EACH(N) a.s(i) = -a.s(i); return a; }
 TERN_T TERN_V operator+(TERN_V a) { return a; }
 TERN_T TERN_V operator~(TERN_V a) { TERN_EACH(N) a.s(i) = ~a.s(i); return a; }
 TERN_T TERN_TRUTHS operator!(TERN_V a) { return a == TERN_V(0); }
-#define TERN_VECTORS_(T, NAME) \
-    typedef tern_vec<T, 2> NAME##2; typedef tern_vec<T, 3> NAME##3; typedef tern_vec<T, 4> NAME##4; \
+#define TERN_VECTORS_(T, NAME)                                                                     \
+    typedef tern_vec<T, 2> NAME##2; typedef tern_vec<T, 3> NAME##3;                                \
+        typedef tern_vec<T, 4> NAME##4;                                                            \
     typedef tern_vec<T, 8> NAME##8; typedef tern_vec<T, 16> NAME##16;
 TERN_VECTORS_(char, cl_char) TERN_VECTORS_(short, cl_short) TERN_VECTORS_(int, cl_int)
 TERN_VECTORS_(long, cl_long) TERN_VECTORS_(float, cl_float) TERN_VECTORS_(double, cl_double)
@@ -149,9 +151,10 @@ TERN_T T tern_lane(const TERN_V &x, int i) { return x.s(i); }
 #define TERN_MAP2(F) \
     TERN_MAP_(<class A TERN_COMMA class B>, TERN_WIDTH(A, B, B), F, (A a, B b), \
               (tern_lane(A(), 0), tern_lane(B(), 0)), (tern_lane(a, i), tern_lane(b, i)))
-#define TERN_MAP3(F) \
-    TERN_MAP_(<class A TERN_COMMA class B TERN_COMMA class C>, TERN_WIDTH(A, B, C), F, (A a, B b, C c), \
-              (tern_lane(A(), 0), tern_lane(B(), 0), tern_lane(C(), 0)), \
+#define TERN_MAP3(F)                                                                               \
+    TERN_MAP_(<class A TERN_COMMA class B TERN_COMMA class C>, TERN_WIDTH(A, B, C), F,             \
+        (A a, B b, C c),                                                                           \
+              (tern_lane(A(), 0), tern_lane(B(), 0), tern_lane(C(), 0)),                           \
               (tern_lane(a, i), tern_lane(b, i), tern_lane(c, i)))
 
 /* ---- the C library's --------------------------------------------------------------------- */
@@ -165,7 +168,8 @@ TERN_T T tern_lane(const TERN_V &x, int i) { return x.s(i); }
     TERN_MAP2(cl_##NAME)
 TERN_F1(acos) TERN_F1(acosh) TERN_F1(asin) TERN_F1(asinh) TERN_F1(atan) TERN_F1(atanh) TERN_F1(cbrt)
 TERN_F1(ceil) TERN_F1(cos) TERN_F1(cosh) TERN_F1(erf) TERN_F1(erfc) TERN_F1(exp) TERN_F1(exp2)
-TERN_F1(expm1) TERN_F1(fabs) TERN_F1(floor) TERN_F1(lgamma) TERN_F1(log) TERN_F1(log10) TERN_F1(log1p)
+TERN_F1(expm1) TERN_F1(fabs) TERN_F1(floor) TERN_F1(lgamma) TERN_F1(log) TERN_F1(log10)
+    TERN_F1(log1p)
 TERN_F1(log2) TERN_F1(rint) TERN_F1(round) TERN_F1(sin) TERN_F1(sinh) TERN_F1(sqrt) TERN_F1(tan)
 TERN_F1(tanh) TERN_F1(tgamma) TERN_F1(trunc)
 TERN_F2(atan2) TERN_F2(copysign) TERN_F2(fdim) TERN_F2(fmod) TERN_F2(hypot)
@@ -187,14 +191,15 @@ TERN_MAP3(cl_fma)
 #define TERN_G1(f, R, VALUE) \
     template <class T> TERN_FN TERN_IF(T, R) cl_##f(T x) { return VALUE; } \
     TERN_MAP1(cl_##f)
-#define TERN_G2(f, R, VALUE) \
-    template <class A, class B> TERN_FN typename tern_if<tern_kind<A>::number && tern_kind<B>::number, \
-                                                         TERN_BOTH(A, B)>::type cl_##f(A p, B q) \
-    { \
-        typedef TERN_BOTH(A, B) T; \
-        T x = (T)p, y = (T)q; \
-        return (T)(VALUE); \
-    } \
+#define TERN_G2(f, R, VALUE)                                                                       \
+    template <class A, class B> TERN_FN typename tern_if<tern_kind<A>::number &&                   \
+        tern_kind<B>::number,                                                                      \
+                                                         TERN_BOTH(A, B)>::type cl_##f(A p, B q)   \
+    {                                                                                              \
+        typedef TERN_BOTH(A, B) T;                                                                 \
+        T x = (T)p, y = (T)q;                                                                      \
+        return (T)(VALUE);                                                                         \
+    }                                                                                              \
     TERN_MAP2(cl_##f)
 #define TERN_G3(f, VALUE) \
     template <class A, class B, class C> TERN_FN typename tern_if< \
@@ -229,7 +234,8 @@ TERN_FN double cl_ldexp(double x, int n) { return TERN_M(ldexp)(x, n); }
 TERN_MAP2(cl_ldexp)
 TERN_FN float cl_frexp(float x, int *n) { return TERN_M(frexpf)(x, n); }
 TERN_FN double cl_frexp(double x, int *n) { return TERN_M(frexp)(x, n); }
-template <class T> TERN_FN T cl_modf(T x, T *whole) { *whole = cl_trunc(x); return cl_copysign(x - *whole, x); }
+template <class T> TERN_FN T cl_modf(T x, T *whole) { *whole = cl_trunc(x);
+    return cl_copysign(x - *whole, x); }
 template <class T> TERN_FN T cl_fract(T x, T *whole)
 {
     *whole = cl_floor(x);
@@ -240,17 +246,21 @@ template <class T> TERN_FN T cl_sincos(T x, T *cosine) { *cosine = cl_cos(x); re
 
 /* Integers. */
 TERN_G1(abs, TERN_WHOLE(T), (TERN_WHOLE(T))(x < 0 ? 0 - (TERN_WHOLE(T))x : (TERN_WHOLE(T))x))
-TERN_G2(abs_diff, T, x < y ? (TERN_WHOLE(T))y - (TERN_WHOLE(T))x : (TERN_WHOLE(T))x - (TERN_WHOLE(T))y)
+TERN_G2(abs_diff, T, x < y ? (TERN_WHOLE(T))y - (TERN_WHOLE(T))x
+    : (TERN_WHOLE(T))x - (TERN_WHOLE(T))y)
 TERN_G2(mul24, T, x * y)
 TERN_G3(mad24, x * y + z)
 TERN_G2(mul_hi, T, (TERN_SIGNED(long))((long)x * (long)y >> TERN_BITS(T)))
 TERN_G3(mad_hi, cl_mul_hi(x, y) + z)
 TERN_G2(hadd, T, (x >> 1) + (y >> 1) + (x & y & 1))
 TERN_G2(rhadd, T, (x >> 1) + (y >> 1) + ((x | y) & 1))
-TERN_G2(rotate, T, ((TERN_WHOLE(T))x << (y & (TERN_BITS(T) - 1))) | ((TERN_WHOLE(T))x >> (-y & (TERN_BITS(T) - 1))))
+TERN_G2(rotate, T, ((TERN_WHOLE(T))x << (y & (TERN_BITS(T) - 1))) |
+    ((TERN_WHOLE(T))x >> (-y & (TERN_BITS(T) - 1))))
 TERN_G1(popcount, T, (T)TERN_ONES((cl_ulong)(TERN_WHOLE(T))x))
-TERN_G1(clz, T, (T)(x == 0 ? TERN_BITS(T) : TERN_ZEROS((cl_ulong)(TERN_WHOLE(T))x) - 64 + TERN_BITS(T)))
-template <class T> TERN_FN T tern_least() { return (T)-1 > (T)0 ? (T)0 : (T)((TERN_WHOLE(T))1 << (TERN_BITS(T) - 1)); }
+TERN_G1(clz, T, (T)(x == 0 ? TERN_BITS(T) : TERN_ZEROS((cl_ulong)(TERN_WHOLE(T))x) - 64 +
+    TERN_BITS(T)))
+template <class T> TERN_FN T tern_least() { return (T)-1 > (T)0 ? (T)0
+    : (T)((TERN_WHOLE(T))1 << (TERN_BITS(T) - 1)); }
 template <class T> TERN_FN T tern_most() { return (T)~tern_least<T>(); }
 TERN_G2(add_sat, T, y > 0 && x > (T)(tern_most<T>() - y) ? tern_most<T>()
         : y < 0 && x < (T)(tern_least<T>() - y) ? tern_least<T>() : (T)(x + y))
@@ -258,16 +268,18 @@ TERN_G2(sub_sat, T, y > 0 && x < (T)(tern_least<T>() + y) ? tern_least<T>()
         : y < 0 && x > (T)(tern_most<T>() + y) ? tern_most<T>() : (T)(x - y))
 
 /* Truths: of numbers 1, in vectors -1; chosen by being not 0, in vectors by the highest bit. */
-#define TERN_TRUTH1(f, VALUE) \
-    template <class T> TERN_FN TERN_IF(T, int) cl_##f(T x) { return VALUE; } \
-    TERN_T TERN_TRUTHS cl_##f(TERN_V x) { TERN_TRUTHS y; TERN_EACH(N) y.s(i) = -cl_##f(x.s(i)); return y; }
+#define TERN_TRUTH1(f, VALUE)                                                                      \
+    template <class T> TERN_FN TERN_IF(T, int) cl_##f(T x) { return VALUE; }                       \
+    TERN_T TERN_TRUTHS cl_##f(TERN_V x) { TERN_TRUTHS y; TERN_EACH(N) y.s(i) = -cl_##f(x.s(i));    \
+        return y; }
 #define TERN_TRUTH2(f, OP) \
     template <class T> TERN_FN TERN_IF(T, int) cl_##f(T x, T y) { return x OP y; } \
     TERN_T TERN_TRUTHS cl_##f(TERN_V x, TERN_V y) { return x OP y; }
 TERN_TRUTH1(isnan, x != x)
 TERN_TRUTH1(isfinite, x - x == 0)
 TERN_TRUTH1(isinf, x == x && !(x - x == 0))
-TERN_TRUTH1(isnormal, x - x == 0 && cl_fabs(x) >= (sizeof(T) == 4 ? (T)1.17549435e-38 : (T)2.2250738585072014e-308))
+TERN_TRUTH1(isnormal, x - x == 0 && cl_fabs(x) >= (sizeof(T) == 4 ? (T)1.17549435e-38
+    : (T)2.2250738585072014e-308))
 TERN_TRUTH1(signbit, cl_copysign((T)1, x) < 0)
 TERN_TRUTH2(isequal, ==) TERN_TRUTH2(isnotequal, !=) TERN_TRUTH2(isgreater, >)
 TERN_TRUTH2(isgreaterequal, >=) TERN_TRUTH2(isless, <) TERN_TRUTH2(islessequal, <=)
@@ -328,21 +340,23 @@ template <class T, class U> TERN_FN T tern_saturated(U x)
          : (double)x <= (double)tern_least<T>() ? tern_least<T>() : (T)x;
 }
 /* Floats that become floats are not rounded to integers. */
-#define TERN_CONVERT(NAME, MODE, VALUE) \
-    template <class T, class U> TERN_FN typename tern_if<tern_kind<T>::number, T>::type tern_convert##NAME(U u) \
-    { \
-        auto x = tern_kind<T>::real ? u : tern_whole##MODE(u); \
-        return VALUE; \
-    } \
-    template <class V, class U, int N> TERN_FN typename tern_if<tern_width<V>::n == N, V>::type \
-    tern_convert##NAME(tern_vec<U, N> u) \
-    { \
-        V y; \
-        typedef decltype(tern_lane(V(), 0)) T; \
-        TERN_EACH(N) y.s(i) = tern_convert##NAME<T>(u.s(i)); \
-        return y; \
+#define TERN_CONVERT(NAME, MODE, VALUE)                                                            \
+    template <class T, class U> TERN_FN typename tern_if<tern_kind<T>::number,                     \
+        T>::type tern_convert##NAME(U u)                                                           \
+    {                                                                                              \
+        auto x = tern_kind<T>::real ? u : tern_whole##MODE(u);                                     \
+        return VALUE;                                                                              \
+    }                                                                                              \
+    template <class V, class U, int N> TERN_FN typename tern_if<tern_width<V>::n == N, V>::type    \
+    tern_convert##NAME(tern_vec<U, N> u)                                                           \
+    {                                                                                              \
+        V y;                                                                                       \
+        typedef decltype(tern_lane(V(), 0)) T;                                                     \
+        TERN_EACH(N) y.s(i) = tern_convert##NAME<T>(u.s(i));                                       \
+        return y;                                                                                  \
     }
-#define TERN_CONVERTS(MODE) TERN_CONVERT(MODE, MODE, (T)x) TERN_CONVERT(_sat##MODE, MODE, tern_saturated<T>(x))
+#define TERN_CONVERTS(MODE) TERN_CONVERT(MODE, MODE, (T)x)                                         \
+    TERN_CONVERT(_sat##MODE, MODE, tern_saturated<T>(x))
 TERN_CONVERTS() TERN_CONVERTS(_rte) TERN_CONVERTS(_rtz) TERN_CONVERTS(_rtp) TERN_CONVERTS(_rtn)
 template <class T, class U> TERN_FN T tern_as(U u)
 {
@@ -411,8 +425,10 @@ template <> struct tern_halves<1> {
     TERN_IN static float load(size_t at, const cl_half *p) { return tern_from_half(p[at]); }
     TERN_IN static float loada(size_t at, const cl_half *p) { return tern_from_half(p[at]); }
 };
-template <int N> TERN_FN auto tern_vload_half(size_t at, const cl_half *p) { return tern_halves<N>::load(at, p); }
-template <int N> TERN_FN auto tern_vloada_half(size_t at, const cl_half *p) { return tern_halves<N>::loada(at, p); }
+template <int N> TERN_FN auto tern_vload_half(size_t at, const cl_half *p) {
+    return tern_halves<N>::load(at, p); }
+template <int N> TERN_FN auto tern_vloada_half(size_t at, const cl_half *p) {
+    return tern_halves<N>::loada(at, p); }
 #define TERN_STORE_ONE(STORE) \
     template <int N, class T> TERN_FN TERN_IF(T, void) STORE(T v, size_t at, cl_half *p) \
     { \
@@ -439,7 +455,8 @@ TERN_OLD(and, TERN_ATOMIC_AND(p, v)) TERN_OLD(or, TERN_ATOMIC_OR(p, v))
 TERN_OLD(xor, TERN_ATOMIC_XOR(p, v)) TERN_OLD(xchg, TERN_ATOMIC_XCHG(p, v))
 #define TERN_INC(NAME, BY) \
     template <class T> TERN_FN T NAME(volatile T *q) { return cl_atomic_add(q, (T)(BY)); }
-TERN_INC(cl_atomic_inc, 1) TERN_INC(cl_atom_inc, 1) TERN_INC(cl_atomic_dec, -1) TERN_INC(cl_atom_dec, -1)
+TERN_INC(cl_atomic_inc, 1) TERN_INC(cl_atom_inc, 1) TERN_INC(cl_atomic_dec, -1)
+    TERN_INC(cl_atom_dec, -1)
 template <class T> TERN_FN T cl_atomic_cmpxchg(volatile T *q, typename tern_same<T>::type old,
                                                typename tern_same<T>::type v)
 {
@@ -452,7 +469,8 @@ template <class T> TERN_FN T cl_atom_cmpxchg(volatile T *q, typename tern_same<T
 }
 
 /* ---- work-items -------------------------------------------------------------------------- */
-TERN_FN size_t cl_get_global_id(cl_uint d) { return cl_get_group_id(d) * cl_get_local_size(d) + cl_get_local_id(d); }
+TERN_FN size_t cl_get_global_id(cl_uint d) { return cl_get_group_id(d) * cl_get_local_size(d) +
+    cl_get_local_id(d); }
 TERN_FN size_t cl_get_global_size(cl_uint d) { return cl_get_num_groups(d) * cl_get_local_size(d); }
 TERN_FN size_t cl_get_global_offset(cl_uint) { return 0; }
 TERN_FN void cl_read_mem_fence(int flags) { cl_mem_fence(flags); }

@@ -1,4 +1,5 @@
-/* user_host.h -- what comes before user.h and a kernel of the program's for the host's C++ compiler. */
+/* user_host.h -- what comes before user.h and a kernel of the program's for the host's C++
+ * compiler. */
 #define TERN_FN static inline
 #define TERN_IN inline
 #define TERN_M(f) __builtin_##f
@@ -49,14 +50,16 @@ template <class T> TERN_FN T tern_compare(T *p, T old, T v)
 template <class T> TERN_FN T tern_least_of(T *p, T v)
 {
     T old = *p;
-    while (v < old && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (v < old && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED,
+        __ATOMIC_RELAXED))
         ;
     return old;
 }
 template <class T> TERN_FN T tern_most_of(T *p, T v)
 {
     T old = *p;
-    while (old < v && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (old < v && !__atomic_compare_exchange(p, &old, &v, false, __ATOMIC_RELAXED,
+        __ATOMIC_RELAXED))
         ;
     return old;
 }
@@ -64,12 +67,14 @@ template <class T> TERN_FN T tern_most_of(T *p, T v)
 #define TERN_ATOMIC_MAX(p, v)  tern_most_of(p, v)
 #define TERN_ATOMIC_XCHG(p, v) tern_exchange(p, v)
 #define TERN_ATOMIC_CMPXCHG(p, old, v) tern_compare(p, old, v)
-/* Functions, and what follows the kernel's text is short: that may define macros called as these words. */
+/* Functions, and what follows the kernel's text is short: that may define macros called as these
+ * words. */
 TERN_FN unsigned long long tern_bits_of(int i) { return tern_here.group->words[i]; }
 TERN_FN void *tern_shared_of(int i) { return tern_here.group->shared + tern_bits_of(i); }
 template <class F> TERN_FN void tern_run_item(const tern_user_group *g, size_t i, F run)
 {
-    tern_here = {g, {i % g->local[0], i / g->local[0] % g->local[1], i / g->local[0] / g->local[1]}};
+    tern_here = {g, {i % g->local[0], i / g->local[0] % g->local[1],
+        i / g->local[0] / g->local[1]}};
     run();
 }
 template <class F> TERN_FN void tern_run_items(const tern_user_group *g, F run)

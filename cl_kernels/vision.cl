@@ -1,8 +1,8 @@
 /* vision.cl -- planes read between their elements: interpolate and grid_sample.
  *
- * Along each of three dims a place between the elements is a few taps, elements and what they weigh; the
- * value there is the sum over the products of the dims' taps. Nearest has one tap, linear two, cubic four
- * (Keys 1981, a = -0.75). */
+ * Along each of three dims a place between the elements is a few taps, elements and what they
+ * weigh; the value there is the sum over the products of the dims' taps. Nearest has one tap,
+ * linear two, cubic four (Keys 1981, a = -0.75). */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 1
 #ifndef TERN_RESAMPLE_MODES
@@ -108,8 +108,9 @@ INLINE idx K(outputs_to)(REAL scale, idx i, idx n, idx out)
     i32 mode1 = s.ndim > 1 ? mode : SAMPLE_NEAREST, mode2 = s.last != 0 ? SAMPLE_NEAREST : mode
 
 /* y = x at the places of an even grid; scale: from one output to the next, in elements of x. */
-KERNEL8(K(interpolate), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, shape), (ARG, i32, mode),
-        (ARG, i32, align), (ARG, REAL, scale0), (ARG, REAL, scale1), (ARG, REAL, scale2))
+KERNEL8(K(interpolate), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, shape),
+        (ARG, i32, mode), (ARG, i32, align), (ARG, REAL, scale0), (ARG, REAL, scale1),
+        (ARG, REAL, scale2))
 {
     BASE(ys);
     BASE(xs);
@@ -154,7 +155,8 @@ KERNEL8(K(interpolate_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shap
         idx y_from = K(outputs_from)(scale1, iy, out1), y_to = K(outputs_to)(scale1, iy, in1, out1);
         INNER(r, j)
         {
-            idx x_from = K(outputs_from)(scale2, j, out2), x_to = K(outputs_to)(scale2, j, in2, out2);
+            idx x_from = K(outputs_from)(scale2, j, out2),
+                x_to = K(outputs_to)(scale2, j, in2, out2);
             REAL sum = 0;
             for (idx z = z_from; z < z_to; ++z) {
                 REAL wz = K(weight_of)(mode0, align, scale0, z, in0, iz);
@@ -172,7 +174,7 @@ KERNEL8(K(interpolate_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shap
     }
 }
 
-/* ---- grid_sample ------------------------------------------------------------------------------------ */
+/* ---- grid_sample ----------------------------------------------------------------------------- */
 
 /* low + the distance to it, folded into 0..span. */
 FUNCTION REAL K(folded)(REAL v, REAL low, REAL span, REAL *sign)
@@ -206,17 +208,19 @@ FUNCTION REAL K(inside)(i32 padding, i32 align, REAL v, idx n, REAL *slope)
     return v > 0 ? v < last ? v : last : 0;
 }
 
-/* NaN where place v is, or where an infinite one has no weights, else 0: what goes into a sum over the taps, of which there may
- * be none. As PyTorch's, the nearest element is a number anyway, and so is the border's beside infinity. */
+/* NaN where place v is, or where an infinite one has no weights, else 0: what goes into a sum over
+ * the taps, of which there may be none. As PyTorch's, the nearest element is a number anyway, and
+ * so is the border's beside infinity. */
 FUNCTION REAL K(lost)(i32 mode, i32 padding, REAL v)
 {
     const i32 bounded = mode == SAMPLE_LINEAR && padding == SAMPLE_BORDER && v == v;
     return mode == SAMPLE_NEAREST || bounded ? 0 : v * 0;
 }
 
-/* The taps of place v in -1..1 along a dim of n elements, -1 for one outside; what they weigh, and how
- * that changes with v. */
-FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx *at, REAL *w, REAL *dw)
+/* The taps of place v in -1..1 along a dim of n elements, -1 for one outside; what they weigh, and
+ * how that changes with v. */
+FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx *at, REAL *w,
+    REAL *dw)
 {
     REAL scale = align != 0 ? (REAL)(n - 1) / 2 : (REAL)n / 2, slope, ignored;
     REAL far = (REAL)n + 100;
@@ -278,8 +282,8 @@ FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx 
     idx outs = (idx)s.out[0] * (idx)s.out[1] * (idx)s.out[2]
 
 /* y of every channel at the places of grid. */
-KERNEL7(K(grid_sample), (OUT, STO, ys), (IN, STO, xs), (IN, STO, grid), (ARG, tern_sample_shape, shape),
-        (ARG, i32, mode), (ARG, i32, padding), (ARG, i32, align))
+KERNEL7(K(grid_sample), (OUT, STO, ys), (IN, STO, xs), (IN, STO, grid),
+        (ARG, tern_sample_shape, shape), (ARG, i32, mode), (ARG, i32, padding), (ARG, i32, align))
 {
     BASE(ys);
     BASE(xs);
@@ -334,7 +338,8 @@ KERNEL8(K(grid_sample_dgrid), (OUT, STO, dgrid), (IN, STO, ys), (IN, STO, xs), (
     {
         GRID_TAPS(i);
         const REAL own = mode == SAMPLE_CUBIC ? lost_x + lost_y + lost_z : 0;
-        REAL sum_x = own + lost_y + lost_z, sum_y = own + lost_x + lost_z, sum_z = own + lost_x + lost_y;
+        REAL sum_x = own + lost_y + lost_z, sum_y = own + lost_x + lost_z,
+            sum_z = own + lost_x + lost_y;
         for (idx channel = 0; channel < (idx)s.c; ++channel) {
             idx p = i / outs * (idx)s.c + channel;
             REAL v = LD(ys, p * outs + i % outs);

@@ -1,11 +1,14 @@
-/* arguments.h -- arguments that may be left out, or be a plain value where C has a struct of options.
+/* arguments.h -- arguments that may be left out, or be a plain value where C has a struct of
+ * options.
  *
  *   tern_std(x), tern_var(x)           correction 1, as torch.std(x) and torch.var(x)
- *   tern_nn_dropout(0.1)               p, as torch.nn.Dropout(0.1); so do dropout1d, 2d, 3d, alpha_dropout, feature_alpha_dropout
+ *   tern_nn_dropout(0.1)               p, as torch.nn.Dropout(0.1); so do dropout1d, 2d, 3d,
+ *                                      alpha_dropout, feature_alpha_dropout
  *   tern_load("model.pt", "cpu")       map_location, as torch.load(path, "cpu")
  *
- * The forms with all arguments hold as before. These names are macros in C, as those in numbers.h: a name without an argument list is the
- * function. TERN_PLAIN_NAMES, defined before the first header of tern's, leaves all of them out. */
+ * The forms with all arguments hold as before. These names are macros in C, as those in numbers.h:
+ * a name without an argument list is the function. TERN_PLAIN_NAMES, defined before the first
+ * header of tern's, leaves all of them out. */
 #ifndef TERN_ARGUMENTS_H
 #define TERN_ARGUMENTS_H
 #include <tern/io.h>
@@ -18,12 +21,14 @@
 #define TERN_WITH_CORRECTION_(f, x, correction, ...) (f)(x, correction)
 #define tern_std(...) TERN_WITH_CORRECTION_(tern_std, __VA_ARGS__, 1, 0)
 #define tern_var(...) TERN_WITH_CORRECTION_(tern_var, __VA_ARGS__, 1, 0)
-static inline const tern_dropout_options *tern_dropout_given_(const tern_dropout_options *options, double p, tern_dropout_options *space)
+static inline const tern_dropout_options *tern_dropout_given_(const tern_dropout_options *options,
+                                                              double p, tern_dropout_options *space)
 {
     (void)p, (void)space;
     return options;
 }
-static inline const tern_dropout_options *tern_dropout_of_(const void *options, double p, tern_dropout_options *space)
+static inline const tern_dropout_options *tern_dropout_of_(const void *options, double p,
+                                                           tern_dropout_options *space)
 {
     (void)options;
     *space = tern_dropout_defaults();
@@ -31,14 +36,15 @@ static inline const tern_dropout_options *tern_dropout_of_(const void *options, 
     return space;
 }
 /* The argument is variadic for the commas of &(tern_dropout_options){...}; it is computed once. */
-#define TERN_IF_NUMBER_(number, other, ...)                                                            \
-    _Generic((__VA_ARGS__), float: number, double: number, long double: number, int: number, default: other)
-#define TERN_DROPOUT_(f, ...)                                                                          \
-    (f)(TERN_IF_NUMBER_(tern_dropout_of_, tern_dropout_given_, __VA_ARGS__)(                           \
-        _Generic((__VA_ARGS__), float: NULL, double: NULL, long double: NULL, int: NULL,               \
-                 default: (__VA_ARGS__)),                                                              \
-        _Generic((__VA_ARGS__), float: (__VA_ARGS__), double: (__VA_ARGS__),                           \
-                 long double: (__VA_ARGS__), int: (__VA_ARGS__), default: 0),                          \
+#define TERN_IF_NUMBER_(number, other, ...)                                                        \
+    _Generic((__VA_ARGS__), float: number, double: number, long double: number, int: number,       \
+        default: other)
+#define TERN_DROPOUT_(f, ...)                                                                      \
+    (f)(TERN_IF_NUMBER_(tern_dropout_of_, tern_dropout_given_, __VA_ARGS__)(                       \
+        _Generic((__VA_ARGS__), float: NULL, double: NULL, long double: NULL, int: NULL,           \
+                 default: (__VA_ARGS__)),                                                          \
+        _Generic((__VA_ARGS__), float: (__VA_ARGS__), double: (__VA_ARGS__),                       \
+                 long double: (__VA_ARGS__), int: (__VA_ARGS__), default: 0),                      \
         &(tern_dropout_options){.p = 0}))
 #define tern_nn_dropout(...) TERN_DROPOUT_(tern_nn_dropout, __VA_ARGS__)
 #define tern_nn_dropout1d(...) TERN_DROPOUT_(tern_nn_dropout1d, __VA_ARGS__)
@@ -57,8 +63,8 @@ static inline tern_state_dict *tern_load_to_(const char *path, const void *devic
     options.map_location = (const char *)device;
     return (tern_load)(path, &options);
 }
-#define tern_load(path, ...)                                                                           \
-    _Generic((__VA_ARGS__), char *: tern_load_to_, const char *: tern_load_to_,                        \
+#define tern_load(path, ...)                                                                       \
+    _Generic((__VA_ARGS__), char *: tern_load_to_, const char *: tern_load_to_,                    \
              default: tern_load_with_)(path, (__VA_ARGS__))
 #else
 #include <type_traits>
@@ -72,13 +78,13 @@ inline tern_tensor *tern_var(tern_tensor *x)
     return tern_var(x, 1);
 }
 /* Reals alone, so that NULL and 0 stay what they were. */
-#define TERN_DROPOUT_(f)                                                                               \
-    template <class P, typename std::enable_if<std::is_floating_point<P>::value, int>::type = 0>       \
-    inline tern_module *f(P p)                                                                         \
-    {                                                                                                  \
-        tern_dropout_options options = tern_dropout_defaults();                                        \
-        options.p = p == 0 ? TERN_ZERO : static_cast<double>(p);                                       \
-        return f(&options);                                                                            \
+#define TERN_DROPOUT_(f)                                                                           \
+    template <class P, typename std::enable_if<std::is_floating_point<P>::value, int>::type = 0>   \
+    inline tern_module *f(P p)                                                                     \
+    {                                                                                              \
+        tern_dropout_options options = tern_dropout_defaults();                                    \
+        options.p = p == 0 ? TERN_ZERO : static_cast<double>(p);                                   \
+        return f(&options);                                                                        \
     }
 TERN_DROPOUT_(tern_nn_dropout)
 TERN_DROPOUT_(tern_nn_dropout1d)
@@ -87,7 +93,8 @@ TERN_DROPOUT_(tern_nn_dropout3d)
 TERN_DROPOUT_(tern_nn_alpha_dropout)
 TERN_DROPOUT_(tern_nn_feature_alpha_dropout)
 #undef TERN_DROPOUT_
-template <class C, typename std::enable_if<std::is_same<C, const char *>::value || std::is_same<C, char *>::value, int>::type = 0>
+template <class C, typename std::enable_if<std::is_same<C, const char *>::value || std::is_same<C,
+    char *>::value, int>::type = 0>
 inline tern_state_dict *tern_load(const char *path, C device)
 {
     tern_load_options options = tern_load_defaults();

@@ -17,8 +17,8 @@ TERN_API const char *tern_grad_fn(const tern_tensor *x);
 
 /* The gradient accumulated in a leaf, borrowed; NULL if there is none yet. Records no error. */
 TERN_API tern_tensor *tern_grad(const tern_tensor *x);
-/* Replace it. Shape, dtype and device must be x's. NULL removes it: one that was made with create_graph
- * holds x, and x it, until then. */
+/* Replace it. Shape, dtype and device must be x's. NULL removes it: one that was made with
+ * create_graph holds x, and x it, until then. */
 TERN_API tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad);
 /* Let the result of an operation keep its gradient too. */
 TERN_API tern_status tern_retain_grad(tern_tensor *x);
@@ -64,13 +64,14 @@ TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
 /* Hooks of x are called in the order they were registered. */
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
-/* Called with leaf x in the middle of the backward pass, as soon as its gradient is final and tern_grad(x) has it
- * (torch.Tensor.register_post_accumulate_grad_hook): an optimizer may step x there, and take the gradient away.
- * What is not TERN_OK fails the backward pass. */
+/* Called with leaf x in the middle of the backward pass, as soon as its gradient is final and
+ * tern_grad(x) has it (torch.Tensor.register_post_accumulate_grad_hook): an optimizer may step x
+ * there, and take the gradient away. What is not TERN_OK fails the backward pass. */
 typedef tern_status (*tern_post_accumulate_grad_hook)(tern_tensor *x, void *user);
-/* Hooks of x are called in the order they were registered, after those of tern_register_hook. Returns an id (> 0) for
- * tern_remove_hook; 0 after an error, which is TERN_ERR_STATE for what is no leaf or needs no gradient. While there
- * is such a hook on any tensor, a backward pass that fails leaves the gradients that were final by then. */
+/* Hooks of x are called in the order they were registered, after those of tern_register_hook.
+ * Returns an id (> 0) for tern_remove_hook; 0 after an error, which is TERN_ERR_STATE for what is
+ * no leaf or needs no gradient. While there is such a hook on any tensor, a backward pass that
+ * fails leaves the gradients that were final by then. */
 TERN_API int tern_register_post_accumulate_grad_hook(tern_tensor *x,
                                                      tern_post_accumulate_grad_hook hook,
                                                      void *user);

@@ -30,10 +30,11 @@ TERN_API bool tern_backends_cudnn_is_enabled(void);
 TERN_API void tern_backends_cudnn_set_allow_tf32(bool on);
 /* Whether they may. */
 TERN_API bool tern_backends_cudnn_allows_tf32(void);
-/* Whether, when a convolution of a new shape comes, each of cuDNN's algorithms for it is run four times and the fastest one
- * is taken from then on (torch.backends.cudnn.benchmark; at first: no, cuDNN's heuristics choose). It is worth it where
- * shapes are few. What was found is kept in the cache on disk, by shape, dtype, device and version of cuDNN, so that the next
- * process does not measure again. Different algorithms may round differently; with tern_use_deterministic only
+/* Whether, when a convolution of a new shape comes, each of cuDNN's algorithms for it is run four
+ * times and the fastest one is taken from then on (torch.backends.cudnn.benchmark; at first: no,
+ * cuDNN's heuristics choose). It is worth it where shapes are few. What was found is kept in the
+ * cache on disk, by shape, dtype, device and version of cuDNN, so that the next process does not
+ * measure again. Different algorithms may round differently; with tern_use_deterministic only
  * deterministic ones are tried. */
 TERN_API void tern_backends_cudnn_set_benchmark(bool on);
 /* Whether they are. */

@@ -1,27 +1,30 @@
 /* defaults.h -- options in which a zero is a zero.
  *
- * In a literal, (tern_adamw_options){.weight_decay = w}, a field that is 0 means its default, and NULL
- * for a struct means all defaults. What tern_adamw_defaults() gives has the defaults in its fields and
- * a mark in reserved, after which every field is read as it is written, 0 too:
+ * In a literal, (tern_adamw_options){.weight_decay = w}, a field that is 0 means its default, and
+ * NULL for a struct means all defaults. What tern_adamw_defaults() gives has the defaults in its
+ * fields and a mark in reserved, after which every field is read as it is written, 0 too:
  *
  *   tern_adamw_options o = tern_adamw_defaults();
  *   o.weight_decay = w;                                  w may be 0
  *   tern_optim_adamw(model, 1e-3, &o);
  *
- *   tern_optim_adamw(model, 1e-3, TERN_DEFAULTS(adamw, .weight_decay = w, .beta1 = b));     the same
+ *   tern_optim_adamw(model, 1e-3, TERN_DEFAULTS(adamw, .weight_decay = w, .beta1 = b)); the same
  *
- * TERN_DEFAULTS(x, ...) is a const tern_x_options *, in functions only; in C it lives until the braces
- * around it end, in C++ (17 too) until the statement does. Each of up to 12 fields is assigned: arrays
- * by element, .output_ratio[0] = 0.5. There is a tern_x_defaults() for every tern_x_options. A default
- * that depends on something else is NaN or -1 there, as the field's comment says. */
+ * TERN_DEFAULTS(x, ...) is a const tern_x_options *, in functions only; in C it lives until the
+ * braces around it end, in C++ (17 too) until the statement does. Each of up to 12 fields is
+ * assigned: arrays by element, .output_ratio[0] = 0.5. There is a tern_x_defaults() for every
+ * tern_x_options. A default that depends on something else is NaN or -1 there, as the field's
+ * comment says. */
 #ifndef TERN_DEFAULTS_H
 #define TERN_DEFAULTS_H
 
 /* clang-format off */
-#define TERN_DEFAULTS(...)                                                                             \
-    TERN_DEFAULTS_FORM_(TERN_FIELDS_(__VA_ARGS__, TERN_SET_12_, TERN_SET_11_, TERN_SET_10_,            \
-                                     TERN_SET_9_, TERN_SET_8_, TERN_SET_7_, TERN_SET_6_, TERN_SET_5_,  \
-                                     TERN_SET_4_, TERN_SET_3_, TERN_SET_2_, TERN_SET_1_, TERN_SET_0_,  \
+#define TERN_DEFAULTS(...)                                                                         \
+    TERN_DEFAULTS_FORM_(TERN_FIELDS_(__VA_ARGS__, TERN_SET_12_, TERN_SET_11_, TERN_SET_10_,        \
+                                     TERN_SET_9_, TERN_SET_8_, TERN_SET_7_, TERN_SET_6_,           \
+                                         TERN_SET_5_,                                              \
+                                     TERN_SET_4_, TERN_SET_3_, TERN_SET_2_, TERN_SET_1_,           \
+                                         TERN_SET_0_,                                              \
                                      ), TERN_DEFAULTS_NAME_(tern_options_, __LINE__), __VA_ARGS__, )
 #define TERN_DEFAULTS_FORM_(SET, o, ...) TERN_DEFAULTS_OF_(SET, o, __VA_ARGS__)
 #define TERN_FIELDS_(name, a, b, c, d, e, f, g, h, i, j, k, l, n, ...) n
@@ -44,10 +47,11 @@
 
 #ifndef __cplusplus
 /* An array of one struct, which is a pointer to it. */
-#define TERN_DEFAULTS_OF_(SET, o, name, ...)                                                           \
-    ((const TERN_DEFAULTS_JOIN_(tern_, name, _options)[1]){__extension__({                             \
-        TERN_DEFAULTS_JOIN_(tern_, name, _options) o = TERN_DEFAULTS_JOIN_(tern_, name, _defaults)();  \
-        SET(o, __VA_ARGS__) o;                                                                         \
+#define TERN_DEFAULTS_OF_(SET, o, name, ...)                                                       \
+    ((const TERN_DEFAULTS_JOIN_(tern_, name, _options)[1]){__extension__({                         \
+        TERN_DEFAULTS_JOIN_(tern_, name, _options) o = TERN_DEFAULTS_JOIN_(tern_, name,            \
+            _defaults)();                                                                          \
+        SET(o, __VA_ARGS__) o;                                                                     \
     })})
 #else
 template <class T> struct tern_held_options {
@@ -58,10 +62,11 @@ template <class T> inline tern_held_options<T> tern_hold_options(const T &option
 {
     return {options};
 }
-#define TERN_DEFAULTS_OF_(SET, o, name, ...)                                                           \
-    tern_hold_options([&] {                                                                            \
-        TERN_DEFAULTS_JOIN_(tern_, name, _options) o = TERN_DEFAULTS_JOIN_(tern_, name, _defaults)();  \
-        SET(o, __VA_ARGS__) return o;                                                                  \
+#define TERN_DEFAULTS_OF_(SET, o, name, ...)                                                       \
+    tern_hold_options([&] {                                                                        \
+        TERN_DEFAULTS_JOIN_(tern_, name, _options) o = TERN_DEFAULTS_JOIN_(tern_, name,            \
+            _defaults)();                                                                          \
+        SET(o, __VA_ARGS__) return o;                                                              \
     }())
 #endif
 /* clang-format on */

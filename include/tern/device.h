@@ -98,12 +98,12 @@ TERN_API tern_status tern_memory_get_stats(const char *device, tern_memory_stats
 TERN_API tern_status tern_reset_peak_memory_stats(const char *device);
 /* Give cached blocks back to the driver. */
 TERN_API tern_status tern_empty_cache(const char *device);
-/* The most memory, in bytes, that tern takes from the device's driver for tensors of this process; 0: as much as there is.
- * A request beyond it fails with TERN_ERR_MEMORY, as one that the driver refuses, once the cache was emptied. What is
- * reserved already stays. */
+/* The most memory, in bytes, that tern takes from the device's driver for tensors of this process;
+ * 0: as much as there is. A request beyond it fails with TERN_ERR_MEMORY, as one that the driver
+ * refuses, once the cache was emptied. What is reserved already stays. */
 TERN_API tern_status tern_set_memory_limit(const char *device, uint64_t bytes);
-/* The same by a fraction of the device's memory (tern_device_info.memory_total), from 0 to 1; 1: no limit. Errors:
- * TERN_ERR_ARGUMENT for others. */
+/* The same by a fraction of the device's memory (tern_device_info.memory_total), from 0 to 1; 1: no
+ * limit. Errors: TERN_ERR_ARGUMENT for others. */
 TERN_API tern_status tern_set_per_process_memory_fraction(double fraction, const char *device);
 /* The limit as a fraction of the device's memory; 1 where there is none; NaN after an error. */
 TERN_API double tern_get_per_process_memory_fraction(const char *device);
@@ -136,8 +136,8 @@ TERN_API void tern_device_block_leave(tern_device_block *block);
 #define TERN_BLOCK_NAME_(prefix, line) TERN_BLOCK_JOIN_(prefix, line)
 
 /* The body runs in the inner loop, whose increment jumps to a loop that ends at once. Nothing but
- * `break` leads to the outer increment, so the compiler has a call to refuse. It sees, too, that the
- * body runs: what is set in it is set, and what returns in it returns. */
+ * `break` leads to the outer increment, so the compiler has a call to refuse. It sees, too, that
+ * the body runs: what is set in it is set, and what returns in it returns. */
 #define TERN_BLOCK_OF_(type, enter, leave, condition, name, done)                                  \
     switch (0)                                                                                     \
     done:                                                                                          \

@@ -1,7 +1,9 @@
-/* dlpack.h -- tensors to and from other libraries, without a copy: DLPack 1.x, and the struct of 0.x.
+/* dlpack.h -- tensors to and from other libraries, without a copy: DLPack 1.x, and the struct of
+ * 0.x.
  *
- * The structs are those of DLPack's ABI, written anew; where a program includes DLPack's own <dlpack/dlpack.h>, before or
- * after, they are that header's. From Python they travel in capsules "dltensor_versioned" and "dltensor". */
+ * The structs are those of DLPack's ABI, written anew; where a program includes DLPack's own
+ * <dlpack/dlpack.h>, before or after, they are that header's. From Python they travel in capsules
+ * "dltensor_versioned" and "dltensor". */
 #ifndef TERN_DLPACK_H
 #define TERN_DLPACK_H
 #include <tern/interop.h>
@@ -109,10 +111,11 @@ typedef struct DLManagedTensorVersioned {
 } DLManagedTensorVersioned;
 #endif
 
-/* ---- lending -------------------------------------------------------------------------------------- */
-/* x's elements, lent: who gets them calls ->deleter(self) once, on any thread, and x's memory lives until then. What was launched on it is
- * done when this returns. On "opencl:N" data is the cl_mem and device_id N. The consumer's writes are not seen by version
- * counters. NULL after an error: TERN_ERR_STATE for x that requires a gradient (detach it). */
+/* ---- lending --------------------------------------------------------------------------------- */
+/* x's elements, lent: who gets them calls ->deleter(self) once, on any thread, and x's memory lives
+ * until then. What was launched on it is done when this returns. On "opencl:N" data is the cl_mem
+ * and device_id N. The consumer's writes are not seen by version counters. NULL after an error:
+ * TERN_ERR_STATE for x that requires a gradient (detach it). */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack(tern_tensor *x);
 /* The same with options, which may be NULL. */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x,
@@ -121,12 +124,14 @@ TERN_API DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x,
 TERN_API DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x,
                                                      const tern_dlpack_options *options);
 
-/* ---- borrowing ------------------------------------------------------------------------------------ */
-/* A tensor on the elements lent, which must be done by now; owned by the innermost scope. It takes lent over, also when it fails: the deleter
- * is called once nobody uses the elements. Errors: TERN_ERR_UNSUPPORTED for another major version than 1 (nothing else is read then) and for
- * kinds of memory that tern has no device for, TERN_ERR_DTYPE by name, TERN_ERR_SHAPE for more than TERN_MAX_DIMS dims and
- * for negative strides, TERN_ERR_ARGUMENT for what is read-only and for elements that are not aligned to their size, TERN_ERR_DEVICE for a
- * cl_mem of another context than tern's. PyTorch: torch.from_dlpack. */
+/* ---- borrowing ------------------------------------------------------------------------------- */
+/* A tensor on the elements lent, which must be done by now; owned by the innermost scope. It takes
+ * lent over, also when it fails: the deleter is called once nobody uses the elements. Errors:
+ * TERN_ERR_UNSUPPORTED for another major version than 1 (nothing else is read then) and for kinds
+ * of memory that tern has no device for, TERN_ERR_DTYPE by name, TERN_ERR_SHAPE for more than
+ * TERN_MAX_DIMS dims and for negative strides, TERN_ERR_ARGUMENT for what is read-only and for
+ * elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of another context than
+ * tern's. PyTorch: torch.from_dlpack. */
 TERN_API tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *lent);
 /* The same with options, which may be NULL. */
 TERN_API tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *lent,

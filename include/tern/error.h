@@ -85,18 +85,18 @@ typedef enum tern_error_policy {
     TERN_ERRORS_ABORT = 2,  /* every failure is told (the handler, if any), printed to stderr with
                              * all that is known of it, and stops the program by abort() */
     TERN_ERRORS_PRINT = 3 /* each error that is recorded is printed to stderr; and once more at the
-                             * end of its thread or of the process, if the program never asked for
-                             * it (tern_last_status, tern_last_error, tern_get_error) or cleared it */
+                             end of its thread or of the process, if the program never asked for it
+                             (tern_last_status, tern_last_error, tern_get_error) or cleared it */
 } tern_error_policy;
 
 /* Called on the thread that failed. What fails in a handler is recorded, and not told. */
 typedef void (*tern_error_handler)(const tern_error_info *error, void *user);
 
-/* For the process; at first TERN_ERRORS_RECORD without a handler. With TERN_WARN=1 or TERN_DEBUG=1 in
- * the environment (and not TERN_WARN=0) that prints as TERN_ERRORS_PRINT does where there is no
- * handler; without, errors that nobody asks for are silent. A NULL that is only passed on by
- * a call (NULL in, NULL out) is no failure of its own. TERN_ERR_ARGUMENT for another policy, and
- * for TERN_ERRORS_CALL without a handler. */
+/* For the process; at first TERN_ERRORS_RECORD without a handler. With TERN_WARN=1 or TERN_DEBUG=1
+ * in the environment (and not TERN_WARN=0) that prints as TERN_ERRORS_PRINT does where there is no
+ * handler; without, errors that nobody asks for are silent. A NULL that is only passed on by a call
+ * (NULL in, NULL out) is no failure of its own. TERN_ERR_ARGUMENT for another policy, and for
+ * TERN_ERRORS_CALL without a handler. */
 TERN_API tern_status tern_set_error_policy(tern_error_policy policy, tern_error_handler handler,
                                            void *user);
 
@@ -121,7 +121,8 @@ TERN_API void tern_where_leave(tern_where_block *block);
  *   dropout     between the layers of a network of one layer
  *   slow        a product, convolution or attention that takes a slower way: a library that is not
  *               there, shapes that the fast one does not take
- *   environment a variable TERN_... that tern does not know, or a value of one that it does not take
+ *   environment a variable TERN_... that tern does not know, or a value of one that it does not
+ *   take
  *   cache       compiled programs that can't be kept, or are not to be trusted
  *
  * text begins with the function's name, and ends with "(file:line)" where tern/where.h tells that.

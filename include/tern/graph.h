@@ -19,12 +19,13 @@
  * for the graph even when the program lets go of them. Gradients: zero them (tern_optim_zero_grad)
  * before the backward pass inside the block, so that they are made there.
  *
- * Collectives between processes (tern/dist.h) are part of it: the replay stops there, and goes on when all ranks have come.
+ * Collectives between processes (tern/dist.h) are part of it: the replay stops there, and goes on
+ * when all ranks have come.
  *
  * What needs a value on the host (tern_item, tern_nonzero, a branch on a result), data from another
  * device and tern_synchronize can't be recorded: they are errors that name the operation, and the
- * capture ends without a graph. What other threads do on the device meanwhile runs, and is not recorded.
- * Kernels of the user's own must live as long as the graph. */
+ * capture ends without a graph. What other threads do on the device meanwhile runs, and is not
+ * recorded. Kernels of the user's own must live as long as the graph. */
 #ifndef TERN_GRAPH_H
 #define TERN_GRAPH_H
 #include <tern/device.h>

@@ -4,29 +4,43 @@
  *   tern_kernel_launch(k, TERN_GRID(n), TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y), TERN_ARG_INT(n));
  *   tern_kernel_free(k);
  *
- * The text is OpenCL C 1.2 on every device. An OpenCL device's driver compiles it. On "cpu" and "cuda" it becomes C++ that
- * the machine's compiler makes a library of (c++, g++ or clang++ on the PATH, or TERN_CXX; where there is none, an OpenCL
- * driver for the processor computes the kernel on copies of the tensors), and NVRTC a kernel. What these two take:
+ * The text is OpenCL C 1.2 on every device. An OpenCL device's driver compiles it. On "cpu" and
+ * "cuda" it becomes C++ that the machine's compiler makes a library of (c++, g++ or clang++ on the
+ * PATH, or TERN_CXX; where there is none, an OpenCL driver for the processor computes the kernel on
+ * copies of the tensors), and NVRTC a kernel. What these two take:
  *
- *   words           __kernel __global __local __constant __private, with and without __; restrict; helper functions
- *                   without any; structs, unions, enums, typedefs; the preprocessor, macros in the parameters too
- *   types           bool char uchar short ushort int uint long ulong float double size_t, half behind a pointer, and
- *                   vectors of 2, 3, 4, 8, 16: literals (float4)(a, b), .xyzw, .s0 to .sf, swizzles that are read and
- *                   assigned, .lo .hi .even .odd that are read, arithmetic, comparisons (-1 for true)
- *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier, mem_fence,
+ *   words           __kernel __global __local __constant __private, with and without __; restrict;
+ *                   helper functions
+ *                   without any; structs, unions, enums, typedefs; the preprocessor, macros in the
+ *                   parameters too
+ *   types           bool char uchar short ushort int uint long ulong float double size_t, half
+ *                   behind a pointer, and
+ *                   vectors of 2, 3, 4, 8, 16: literals (float4)(a, b), .xyzw, .s0 to .sf, swizzles
+ *                   that are read and
+ *                   assigned, .lo .hi .even .odd that are read, arithmetic, comparisons (-1 for
+ *                   true)
+ *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier,
+ *                   mem_fence,
  *                   reqd_work_group_size
- *   memory          __local variables and arguments, arguments written as arrays (__local float x[]), __constant
- *                   tables, vload, vstore and vload_half, vstore_half of every width (nearest: _rte)
- *   numbers         C's functions of float and double, native_ and half_; fma mad min max clamp mix step smoothstep
- *                   sign degrees radians fract modf sincos ldexp frexp pown powr rsqrt; dot cross length distance normalize
- *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate popcount clz
- *   truths          select any all bitselect isnan isinf isfinite isnormal signbit isless and its like
+ *   memory          __local variables and arguments, arguments written as arrays (__local float
+ *                   x[]), __constant
+ *                   tables, vload, vstore and vload_half, vstore_half of every width (nearest:
+ *                   _rte)
+ *   numbers         C's functions of float and double, native_ and half_; fma mad min max clamp mix
+ *                   step smoothstep
+ *                   sign degrees radians fract modf sincos ldexp frexp pown powr rsqrt; dot cross
+ *                   length distance normalize
+ *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate
+ *                   popcount clz
+ *   truths          select any all bitselect isnan isinf isfinite isnormal signbit isless and its
+ *                   like
  *   conversions     convert_type, _sat, _rte _rtz _rtp _rtn; as_type
- *   atomics         atomic_ and atom_ add sub inc dec min max and or xor xchg cmpxchg, of 32 and 64 bits
+ *   atomics         atomic_ and atom_ add sub inc dec min max and or xor xchg cmpxchg, of 32 and 64
+ *                   bits
  *   constants       INFINITY NAN FLT_MAX FLT_EPSILON M_PI_F INT_MAX ... as OpenCL has them
  *
- * Not: images, samplers, pipes, events, async copies, a vector as a condition of ?:, swizzles of swizzles that are
- * assigned. */
+ * Not: images, samplers, pipes, events, async copies, a vector as a condition of ?:, swizzles of
+ * swizzles that are assigned. */
 #ifndef TERN_KERNEL_H
 #define TERN_KERNEL_H
 #include <tern/tensor.h>
@@ -64,8 +78,8 @@ typedef struct tern_kernel_arg {
 } tern_kernel_arg;
 
 /* Arguments. A tensor is passed as the address of its first element; it must be on the kernel's
- * device, contiguous and start its storage (tern_clone makes a copy that is; tern_contiguous leaves a
- * contiguous slice where it is). The kernel may write it: its version counter moves. */
+ * device, contiguous and start its storage (tern_clone makes a copy that is; tern_contiguous leaves
+ * a contiguous slice where it is). The kernel may write it: its version counter moves. */
 TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
 /* A 32-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
@@ -100,11 +114,12 @@ TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
 #define TERN_GRID_GROUP(n, g) tern_kernel_grid_1d_grouped(n, g)
 #define TERN_GRID_2D(x, y)    tern_kernel_grid_2d(x, y)
 
-/* Launch with n arguments; does not wait. An empty grid launches nothing. Arguments that the kernel's parameters don't
- * take, as the source shows them, are TERN_ERR_ARGUMENT: another number of them, a number for a pointer, an integer for a
- * float, a number or a tensor of another width. A pointer to float, float4, int, half takes tensors of that type, whose sign
- * does not matter; one to integers of 8 or 16 bits any tensor of that width (ushort: float16); one to a struct, void or a
- * type of the program's own every tensor. */
+/* Launch with n arguments; does not wait. An empty grid launches nothing. Arguments that the
+ * kernel's parameters don't take, as the source shows them, are TERN_ERR_ARGUMENT: another number
+ * of them, a number for a pointer, an integer for a float, a number or a tensor of another width. A
+ * pointer to float, float4, int, half takes tensors of that type, whose sign does not matter; one
+ * to integers of 8 or 16 bits any tensor of that width (ushort: float16); one to a struct, void or
+ * a type of the program's own every tensor. */
 TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
                                              const tern_kernel_arg *args, int n);
 

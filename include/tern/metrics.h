@@ -50,8 +50,8 @@ TERN_API tern_status tern_metric_each_state(tern_metric *metric, tern_tensor_vis
 /* What a state of that name wants; TERN_METRIC_LAST and an error for a name that is not there. */
 TERN_API tern_metric_reduction tern_metric_state_reduction(const tern_metric *metric,
                                                            const char *name);
-/* Put a copy of x in place of a state; from any device. Errors: TERN_ERR_ARGUMENT for a name that is
- * not there, TERN_ERR_SHAPE, TERN_ERR_DTYPE. */
+/* Put a copy of x in place of a state; from any device. Errors: TERN_ERR_ARGUMENT for a name that
+ * is not there, TERN_ERR_SHAPE, TERN_ERR_DTYPE. */
 TERN_API tern_status tern_metric_set_state(tern_metric *metric, const char *name, tern_tensor *x);
 /* Add what other, made with the same arguments, has gathered (merge_state). */
 TERN_API tern_status tern_metric_merge(tern_metric *metric, tern_metric *other);
@@ -125,15 +125,15 @@ typedef struct tern_confusion_matrix_options {
 } tern_confusion_matrix_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_confusion_matrix_options tern_confusion_matrix_defaults(void);
-/* How often class j (column) was predicted where i (row) was right: (2, 2), (n, n), or for each label
- * (n, 2, 2); int64, or float32 if normalised, where 0 / 0 is 0. */
+/* How often class j (column) was predicted where i (row) was right: (2, 2), (n, n), or for each
+ * label (n, 2, 2); int64, or float32 if normalised, where 0 / 0 is 0. */
 TERN_API tern_metric *tern_metrics_confusion_matrix(tern_task task, int64_t n,
                                                     const tern_confusion_matrix_options *options);
 
 typedef struct tern_curve_options {
     tern_average average; /* default MACRO; MICRO for MULTILABEL alone */
-    /* 0: exact, all predictions are kept on the device. k > 1: at the thresholds 0, 1 / (k - 1), ..,
-     * 1, in memory that does not grow. */
+    /* 0: exact, all predictions are kept on the device. k > 1: at the thresholds 0, 1 / (k - 1),
+     * .., 1, in memory that does not grow. */
     int64_t thresholds;
     tern_optional_int ignore_index;
     uint64_t reserved[4];
@@ -184,8 +184,8 @@ TERN_API tern_metric *tern_metrics_r2_score(int64_t adjusted, tern_multioutput m
 TERN_API tern_metric *tern_metrics_cosine_similarity(tern_reduction reduction);
 
 /* ---- text ------------------------------------------------------------------------------------ */
-/* exp of the mean negative log likelihood: logits (or log-probabilities) (N, T, V), target (N, T) of
- * int64. */
+/* exp of the mean negative log likelihood: logits (or log-probabilities) (N, T, V), target (N, T)
+ * of int64. */
 TERN_API tern_metric *tern_metrics_perplexity(tern_optional_int ignore_index);
 
 typedef struct tern_bleu_score_options {
@@ -216,7 +216,7 @@ TERN_API tern_metric *tern_metrics_min(void);
 /* The mean over the last `window` updates (RunningMean; torchmetrics: 5). */
 TERN_API tern_metric *tern_metrics_running_mean(int64_t window);
 
-/* ---- stopping early ---------------------------------------------------------------------------- */
+/* ---- stopping early -------------------------------------------------------------------------- */
 typedef struct tern_early_stopping tern_early_stopping;
 typedef struct tern_early_stopping_options {
     bool maximize;        /* the larger the better: an accuracy; else a loss */

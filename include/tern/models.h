@@ -1,5 +1,5 @@
-/* models.h -- pretrained models, and what belongs to them: a library beside libtern, libtern_models (pkg-config
- * tern_models, CMake tern::models). */
+/* models.h -- pretrained models, and what belongs to them: a library beside libtern, libtern_models
+ * (pkg-config tern_models, CMake tern::models). */
 #ifndef TERN_MODELS_H
 #define TERN_MODELS_H
 #include <tern/models/adamw8bit.h>

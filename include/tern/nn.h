@@ -20,10 +20,11 @@ typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *i
 /* ---- modules of your own ------------------------------------------------------------------------
  * data is yours; tern_nn_on_free says how it is freed.
  *
- * A call of a module is a scope: its results go to the caller's scope, and all else that its forward function made is
- * released when the function returns, as a Python function's locals are (what backward needs is kept by the graph).
- * A tensor that forward leaves elsewhere, in data or in a static variable, takes tern_keep. So does one that a hook
- * leaves there. The debug mode (tern/debug.h) names a tensor that was used after the call that made it. */
+ * A call of a module is a scope: its results go to the caller's scope, and all else that its
+ * forward function made is released when the function returns, as a Python function's locals are
+ * (what backward needs is kept by the graph). A tensor that forward leaves elsewhere, in data or in
+ * a static variable, takes tern_keep. So does one that a hook leaves there. The debug mode
+ * (tern/debug.h) names a tensor that was used after the call that made it. */
 TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
 /* The same of n tensors in and k out. */
 TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);
@@ -38,8 +39,8 @@ TERN_API tern_status tern_nn_on_copy(tern_module *self,
 /* What stands between the brackets when the module is printed. */
 TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Give self a child; self owns it from now on (also when this fails). Returns the child. There are at
- * most 1000 levels of modules in modules (TERN_ERR_STATE). */
+/* Give self a child; self owns it from now on (also when this fails). Returns the child. There are
+ * at most 1000 levels of modules in modules (TERN_ERR_STATE). */
 TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child);
 /* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter
  * that is absent (as a bias that is not wanted). Returns it. */
@@ -61,12 +62,13 @@ TERN_API tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_
 /* child instead of the module at path, which is freed; owned from now on (also when this fails).
  * Returns child. */
 TERN_API tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child);
-/* wrapper instead of the module at path, which becomes its child called name: as PEFT puts adapters around layers.
- * wrapper is owned from now on (also when this fails, which changes nothing else). Returns wrapper. */
+/* wrapper instead of the module at path, which becomes its child called name: as PEFT puts adapters
+ * around layers. wrapper is owned from now on (also when this fails, which changes nothing else).
+ * Returns wrapper. */
 TERN_API tern_module *tern_nn_wrap(tern_module *m, const char *path, tern_module *wrapper,
                                    const char *name);
-/* The child called name of the module at path in its place, which is freed with all else that it has. Returns the
- * child. */
+/* The child called name of the module at path in its place, which is freed with all else that it
+ * has. Returns the child. */
 TERN_API tern_module *tern_nn_unwrap(tern_module *m, const char *path, const char *name);
 /* Take the module at path out: it has no parent any more and is the caller's. */
 TERN_API tern_module *tern_nn_take(tern_module *m, const char *path);
@@ -145,8 +147,9 @@ TERN_API int64_t tern_nn_numel(tern_module *m);
 TERN_API tern_module *tern_nn_to(tern_module *m, const char *device);
 /* Floating point parameters and buffers become of dtype. Returns m. */
 TERN_API tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype);
-/* Parameters and buffers of 4 dims (TERN_CHANNELS_LAST_3D: 5) lie in format, those of other dims as they did
- * (model.to(memory_format=torch.channels_last)); with TERN_CONTIGUOUS_FORMAT all lie in rows. Returns m. */
+/* Parameters and buffers of 4 dims (TERN_CHANNELS_LAST_3D: 5) lie in format, those of other dims as
+ * they did (model.to(memory_format=torch.channels_last)); with TERN_CONTIGUOUS_FORMAT all lie in
+ * rows. Returns m. */
 TERN_API tern_module *tern_nn_to_memory_format(tern_module *m, tern_memory_format format);
 /* Of all parameters. Returns m. */
 TERN_API tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad);

@@ -21,8 +21,8 @@ typedef struct tern_sgd_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_sgd_options tern_sgd_defaults(void);
 
-/* lr > 0 or 0; all parameters of module, also those that do not require gradients now: they are left
- * alone until they have one. */
+/* lr > 0 or 0; all parameters of module, also those that do not require gradients now: they are
+ * left alone until they have one. */
 TERN_API tern_optimizer *tern_optim_sgd(tern_module *module, double lr,
                                         const tern_sgd_options *options);
 
@@ -68,9 +68,9 @@ TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int
 
 /* ---- steps ------------------------------------------------------------------------------- */
 /* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above;
- * TERN_ERR_ARGUMENT where several elements of a parameter that has a gradient are one in memory, as in
- * what was expanded. Where it is refused or memory is short, no parameter has been stepped; where the
- * device fails on the way, those of one group, dtype and device go together. */
+ * TERN_ERR_ARGUMENT where several elements of a parameter that has a gradient are one in memory, as
+ * in what was expanded. Where it is refused or memory is short, no parameter has been stepped;
+ * where the device fails on the way, those of one group, dtype and device go together. */
 TERN_API tern_status tern_optim_step(tern_optimizer *optimizer);
 /* Computes the loss: clears the gradients, runs the model and backward, returns the loss (owned by
  * the scope that is open then); NULL after an error. */
@@ -79,8 +79,8 @@ typedef tern_tensor *(*tern_closure)(void *user);
  * unless that is NULL. */
 TERN_API tern_status tern_optim_step_closure(tern_optimizer *optimizer, tern_closure closure,
                                              void *user, double *loss);
-/* The i-th parameter of all groups in turn, borrowed, whose states are called "state.<i>."; NULL, without an error, where
- * there is none. */
+/* The i-th parameter of all groups in turn, borrowed, whose states are called "state.<i>."; NULL,
+ * without an error, where there is none. */
 TERN_API tern_tensor *tern_optim_parameter(const tern_optimizer *optimizer, int i);
 /* Remove the gradients (PyTorch's set_to_none). */
 TERN_API tern_status tern_optim_zero_grad(tern_optimizer *optimizer);

@@ -1,12 +1,12 @@
 /* pointers.h -- host pointers tell their types: tern_from_data and tern_copy_to_host.
  *
- * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double, bool or an
- * integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
- * TERN_ERR_DTYPE, in C at compile time where dtype is a constant; so is a tensor of another dtype in
- * tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, or TERN_U16, which has to be said; uint8_t
- * may also hold a float8. void * are bytes that fit any dtype, float32 where none is given; char *, structs and arrays of more
- * dims fit any that is given. Pointers to pointers fit none: rows lie behind each other. What holds for the names in numbers.h
- * holds for these. */
+ * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double,
+ * bool or an integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
+ * TERN_ERR_DTYPE, in C at compile time where dtype is a constant; so is a tensor of another dtype
+ * in tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, or TERN_U16, which has to be
+ * said; uint8_t may also hold a float8. void * are bytes that fit any dtype, float32 where none is
+ * given; char *, structs and arrays of more dims fit any that is given. Pointers to pointers fit
+ * none: rows lie behind each other. What holds for the names in numbers.h holds for these. */
 #ifndef TERN_POINTERS_H
 #define TERN_POINTERS_H
 #include <tern/ops/create.h>
@@ -15,42 +15,46 @@
 /* clang-format off */
 #ifndef __cplusplus
 
-/* What p points to, a tern_elements: rows of arrays too. By numbers, for short: what expands is told by messages of compilers and by assert. */
+/* What p points to, a tern_elements: rows of arrays too. By numbers, for short: what expands is
+ * told by messages of compilers and by assert. */
 #define TERN_POINTERS_(T, n) T *: n, const T *: n, T (*)[]: n, const T (*)[]: n
 #define TERN_ROWS_(T)         T **: -2, const T **: -2
-#define TERN_ELEMENTS_(p)                                                                              \
-    _Generic((p), TERN_POINTERS_(float, 1), TERN_POINTERS_(double, 2), TERN_POINTERS_(int, 5),         \
-             TERN_POINTERS_(long, sizeof(long) == 8 ? 6 : 5), TERN_POINTERS_(long long, 6),            \
-             TERN_POINTERS_(unsigned char, 7), TERN_POINTERS_(bool, 8),                                \
-             TERN_POINTERS_(unsigned short, -1), TERN_POINTERS_(signed char, 9),                       \
-             TERN_POINTERS_(short, 10), TERN_POINTERS_(unsigned, 12),                                  \
-             TERN_POINTERS_(unsigned long, sizeof(long) == 8 ? 13 : 12),                               \
-             TERN_POINTERS_(unsigned long long, 13), void *: 0, const void *: 0,                       \
-             TERN_ROWS_(float), TERN_ROWS_(double), TERN_ROWS_(bool), TERN_ROWS_(char),                \
-             TERN_ROWS_(signed char), TERN_ROWS_(unsigned char), TERN_ROWS_(short),                    \
-             TERN_ROWS_(unsigned short), TERN_ROWS_(int), TERN_ROWS_(unsigned), TERN_ROWS_(long),      \
-             TERN_ROWS_(unsigned long), TERN_ROWS_(long long), TERN_ROWS_(unsigned long long),         \
+#define TERN_ELEMENTS_(p)                                                                          \
+    _Generic((p), TERN_POINTERS_(float, 1), TERN_POINTERS_(double, 2), TERN_POINTERS_(int, 5),     \
+             TERN_POINTERS_(long, sizeof(long) == 8 ? 6 : 5), TERN_POINTERS_(long long, 6),        \
+             TERN_POINTERS_(unsigned char, 7), TERN_POINTERS_(bool, 8),                            \
+             TERN_POINTERS_(unsigned short, -1), TERN_POINTERS_(signed char, 9),                   \
+             TERN_POINTERS_(short, 10), TERN_POINTERS_(unsigned, 12),                              \
+             TERN_POINTERS_(unsigned long, sizeof(long) == 8 ? 13 : 12),                           \
+             TERN_POINTERS_(unsigned long long, 13), void *: 0, const void *: 0,                   \
+             TERN_ROWS_(float), TERN_ROWS_(double), TERN_ROWS_(bool), TERN_ROWS_(char),            \
+             TERN_ROWS_(signed char), TERN_ROWS_(unsigned char), TERN_ROWS_(short),                \
+             TERN_ROWS_(unsigned short), TERN_ROWS_(int), TERN_ROWS_(unsigned), TERN_ROWS_(long),  \
+             TERN_ROWS_(unsigned long), TERN_ROWS_(long long), TERN_ROWS_(unsigned long long),     \
              TERN_ROWS_(void), default: -3)
 /* n where that is a constant expression, else 0: only then is (void *)(0 * n) a null pointer. */
-#define TERN_CONSTANT_(n) _Generic(1 ? (void *)((intptr_t)(n) * 0) : (int *)0, int *: (n), default: 0)
-#define TERN_FROM_DATA_4_(data, shape, dtype, device)                                                  \
-    TERN_FROM_DATA_AS_(TERN_POINTER_NAME_(tern_elements_, __LINE__),                                   \
+#define TERN_CONSTANT_(n) _Generic(1 ? (void *)((intptr_t)(n) * 0) : (int *)0, int *: (n),         \
+    default: 0)
+#define TERN_FROM_DATA_4_(data, shape, dtype, device)                                              \
+    TERN_FROM_DATA_AS_(TERN_POINTER_NAME_(tern_elements_, __LINE__),                               \
                        TERN_POINTER_NAME_(tern_asked_, __LINE__), data, shape, dtype, device)
 #define TERN_POINTER_NAME_(name, line)  TERN_POINTER_NAME__(name, line)
 #define TERN_POINTER_NAME__(name, line) name##line
-#define TERN_FROM_DATA_AS_(e, d, data, shape, dtype, device)                                           \
-    __extension__({                                                                                    \
-        enum { e = TERN_ELEMENTS_(data), d = TERN_CONSTANT_(dtype) };                                  \
-        _Static_assert(!d || !e || e == -3 || (int)e == (int)d || (e == -1 && (d == 3 || d == 4 || d == 11)) ||   \
+#define TERN_FROM_DATA_AS_(e, d, data, shape, dtype, device)                                       \
+    __extension__({                                                                                \
+        enum { e = TERN_ELEMENTS_(data), d = TERN_CONSTANT_(dtype) };                              \
+        _Static_assert(!d || !e || e == -3 || (int)e == (int)d                                     \
+            || (e == -1 && (d == 3 || d == 4 || d == 11)) ||                                       \
                            (e == 7 && (d == 14 || d == 15)),                                       \
-                       "tern_from_data: the pointer is to elements of another type than dtype");       \
-        tern_from_data_typed(data, (tern_elements)e, shape, dtype, device);                            \
+                       "tern_from_data: the pointer is to elements of another type than dtype");   \
+        tern_from_data_typed(data, (tern_elements)e, shape, dtype, device);                        \
     })
-/* More than four arguments: data is an array written in place, (float[]){1, 2, 3}, whose commas count.
- * It is all but the last three; up to 61 elements, more want brackets around the array. */
-#define TERN_FROM_DATA_MORE_(...)                                                                      \
-    tern_from_data_call_((tern_from_data_arguments_){__VA_ARGS__},                                     \
-                         (tern_elements)TERN_ELEMENTS_((TERN_JOIN_3_(TERN_HEAD_, TERN_COUNT_(__VA_ARGS__), _)(__VA_ARGS__))))
+/* More than four arguments: data is an array written in place, (float[]){1, 2, 3}, whose commas
+ * count. It is all but the last three; up to 61 elements, more want brackets around the array. */
+#define TERN_FROM_DATA_MORE_(...)                                                                  \
+    tern_from_data_call_((tern_from_data_arguments_){__VA_ARGS__},                                 \
+                         (tern_elements)TERN_ELEMENTS_((TERN_JOIN_3_(TERN_HEAD_,                   \
+                             TERN_COUNT_(__VA_ARGS__), _)(__VA_ARGS__))))
 typedef struct tern_from_data_arguments_ {
     const void *data;
     tern_shape shape;
@@ -151,14 +155,16 @@ static inline tern_tensor *tern_from_data_call_(tern_from_data_arguments_ a, ter
 #define TERN_HEAD_62_(a, ...) a, TERN_HEAD_61_(__VA_ARGS__)
 #define TERN_HEAD_63_(a, ...) a, TERN_HEAD_62_(__VA_ARGS__)
 #define TERN_HEAD_64_(a, ...) a, TERN_HEAD_63_(__VA_ARGS__)
-#define tern_copy_to_host(x, data, bytes) tern_copy_to_host_typed(x, data, (tern_elements)TERN_ELEMENTS_(data), bytes)
+#define tern_copy_to_host(x, data, bytes) tern_copy_to_host_typed(x, data,                         \
+    (tern_elements)TERN_ELEMENTS_(data), bytes)
 
 #else /* C++: overloads */
 #include <type_traits>
 
 template <class T> constexpr tern_elements tern_elements_of_()
 {
-    return std::is_array<T>::value              ? tern_elements_of_<typename std::remove_all_extents<T>::type>()
+    return std::is_array<T>::value              ? tern_elements_of_<typename
+        std::remove_all_extents<T>::type>()
            : std::is_same<T, float>::value              ? TERN_ELEMENTS_F32
            : std::is_same<T, double>::value             ? TERN_ELEMENTS_F64
            : std::is_same<T, bool>::value               ? TERN_ELEMENTS_BOOL

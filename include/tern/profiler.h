@@ -4,8 +4,8 @@
  *       train_step();
  *   }
  *
- * writes a Chrome trace, which chrome://tracing, Perfetto and what reads PyTorch's traces open. With
- * a profiler of its own a program asks for numbers and a table (torch.profiler):
+ * writes a Chrome trace, which chrome://tracing, Perfetto and what reads PyTorch's traces open.
+ * With a profiler of its own a program asks for numbers and a table (torch.profiler):
  *
  *   tern_profiler *p = tern_profiler_new(NULL);
  *   tern_profiler_start(p);
@@ -16,13 +16,13 @@
  *   tern_free_text(table);
  *   tern_profiler_free(p);
  *
- * A row is an operation ("linear"), the gradient of one ("LinearBackward"), an operation that a gradient
- * is made of ("linear (backward)"), a block with a name
- * (TERN_PROFILER_LABEL), a copy ("to_host", "to_device") or a wait ("synchronize"); work that is
- * given to a device outside of all these, as an optimizer's, is a row of its kernel's name. Times of the
- * device come from its events, on the cpu from the clock. While no profiler runs an operation
- * costs one branch more. On OpenCL a profiled device takes times of its own: start and stop while no other
- * thread works there. */
+ * A row is an operation ("linear"), the gradient of one ("LinearBackward"), an operation that a
+ * gradient is made of ("linear (backward)"), a block with a name (TERN_PROFILER_LABEL), a copy
+ * ("to_host", "to_device") or a wait ("synchronize"); work that is given to a device outside of all
+ * these, as an optimizer's, is a row of its kernel's name. Times of the device come from its
+ * events, on the cpu from the clock. While no profiler runs an operation costs one branch more. On
+ * OpenCL a profiled device takes times of its own: start and stop while no other thread works
+ * there. */
 #ifndef TERN_PROFILER_H
 #define TERN_PROFILER_H
 #include <tern/device.h>
@@ -51,8 +51,8 @@ TERN_API tern_status tern_profiler_start(tern_profiler *profiler);
 /* Look on no more; waits for the devices. */
 TERN_API tern_status tern_profiler_stop(tern_profiler *profiler);
 
-/* All calls of one name. Times are nanoseconds; `self` is without what was called in turn. Texts are
- * the profiler's. */
+/* All calls of one name. Times are nanoseconds; `self` is without what was called in turn. Texts
+ * are the profiler's. */
 typedef struct tern_profiler_row {
     const char *name;
     const char *module; /* the path that was asked for, "" at the outermost; NULL: all modules */
@@ -60,8 +60,8 @@ typedef struct tern_profiler_row {
     int64_t host_ns, self_host_ns;
     int64_t device_ns, self_device_ns;
     int64_t launches; /* kernels and products, with those of what was called */
-    /* Of products, convolutions, attention and recurrent layers, and of their gradients: two for a multiply and add. What a
-     * mask hides is counted. */
+    /* Of products, convolutions, attention and recurrent layers, and of their gradients: two for a
+     * multiply and add. What a mask hides is counted. */
     double flops;
     int64_t copied;    /* bytes from and to the host */
     int64_t allocated; /* bytes of tensors made less those freed, self; with .memory */
@@ -87,11 +87,12 @@ TERN_API tern_profiler_table_options tern_profiler_table_defaults(void);
  * after TERN_ERR_ARGUMENT (sort_by is no field) or TERN_ERR_MEMORY. */
 TERN_API char *tern_profiler_table(tern_profiler *profiler,
                                    const tern_profiler_table_options *options);
-/* Write what was seen as a Chrome trace: operations by thread, work by device, arrows from one to the
- * other, memory as counters of a device and of each module. TERN_ERR_IO: the file can't be written. */
+/* Write what was seen as a Chrome trace: operations by thread, work by device, arrows from one to
+ * the other, memory as counters of a device and of each module. TERN_ERR_IO: the file can't be
+ * written. */
 TERN_API tern_status tern_profiler_write_trace(tern_profiler *profiler, const char *path);
 
-/* ---- TERN_PROFILE("trace.json") { ... } ----------------------------------------------------------
+/* ---- TERN_PROFILE("trace.json") { ... } ---------------------------------------------------------
  * The trace of a block, with memory and shapes, is in the file when the block has ended. */
 typedef struct tern_profile_block {
     tern_profiler *profiler;
@@ -106,7 +107,7 @@ TERN_API void tern_profile_block_leave(tern_profile_block *block);
 #define TERN_PROFILE_HERE(path)                                                                    \
     TERN_HERE_(tern_profile_block, tern_profile_block_enter(path), tern_profile_block_leave)
 
-/* ---- TERN_PROFILER_LABEL("forward") { ... } -------------------------------------------------------
+/* ---- TERN_PROFILER_LABEL("forward") { ... } -----------------------------------------------------
  * What happens in the block is also the row's of that name (torch.profiler.record_function). */
 typedef struct tern_profiler_label_block {
     int64_t span;
@@ -123,11 +124,11 @@ TERN_API void tern_profiler_label_leave(tern_profiler_label_block *block);
                tern_profiler_label_leave)
 
 /* ---- TERN_STRICT { ... } ----------------------------------------------------------------------
- * Inside, on this thread, what waits for a device, copies between devices or falls back to a slow way
- * without being asked for it by name is TERN_ERR_STATE, and its message names it: tern_item, operations
- * whose result's shape or checks depend on values (nonzero, unique, one_hot without num_classes), printing, a number
- * of the cpu beside tensors of a device. tern_copy_to_host, tern_to and tern_synchronize say what they
- * do, and may. The cpu is held to the same. */
+ * Inside, on this thread, what waits for a device, copies between devices or falls back to a slow
+ * way without being asked for it by name is TERN_ERR_STATE, and its message names it: tern_item,
+ * operations whose result's shape or checks depend on values (nonzero, unique, one_hot without
+ * num_classes), printing, a number of the cpu beside tensors of a device. tern_copy_to_host,
+ * tern_to and tern_synchronize say what they do, and may. The cpu is held to the same. */
 typedef struct tern_strict_block {
     bool outer;
 } tern_strict_block;

@@ -21,8 +21,8 @@ typedef enum tern_dtype {
     TERN_I64 = 6,           /* torch.int64 */
     TERN_U8 = 7,            /* torch.uint8 */
     TERN_BOOL = 8,          /* torch.bool */
-    /* These are only stored: they are copied, filled, printed, converted (tern_to_dtype), compared and
-     * indexed, and promote as PyTorch's; other arithmetic is TERN_ERR_DTYPE. */
+    /* These are only stored: they are copied, filled, printed, converted (tern_to_dtype), compared
+     * and indexed, and promote as PyTorch's; other arithmetic is TERN_ERR_DTYPE. */
     TERN_I8 = 9,         /* torch.int8 */
     TERN_I16 = 10,       /* torch.int16 */
     TERN_U16 = 11,       /* torch.uint16 */
@@ -38,13 +38,15 @@ TERN_API const char *tern_dtype_name(tern_dtype dtype);
 TERN_API size_t tern_dtype_size(tern_dtype dtype);
 /* Whether it is float32, float64, float16, bfloat16 or a float8. */
 TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
-/* The dtype of new tensors and modules for which none is given, of a real beside integers, and of what integers
- * become where reals are needed (torch.get_default_dtype): float32 until it is set, for the whole process. */
+/* The dtype of new tensors and modules for which none is given, of a real beside integers, and of
+ * what integers become where reals are needed (torch.get_default_dtype): float32 until it is set,
+ * for the whole process. */
 TERN_API tern_dtype tern_get_default_dtype(void);
 /* A floating point dtype; else TERN_ERR_DTYPE (torch.set_default_dtype). */
 TERN_API tern_status tern_set_default_dtype(tern_dtype dtype);
-/* The type two tensors of these types are computed in (torch.promote_types). Where there is none, as for a float8
- * or for uint16, uint32 and uint64 with another integer: TERN_DTYPE_DEFAULT and TERN_ERR_DTYPE. */
+/* The type two tensors of these types are computed in (torch.promote_types). Where there is none,
+ * as for a float8 or for uint16, uint32 and uint64 with another integer: TERN_DTYPE_DEFAULT and
+ * TERN_ERR_DTYPE. */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
 
 /* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) ------------------------------- */
@@ -135,8 +137,8 @@ TERN_API int64_t tern_numel(const tern_tensor *x);
 TERN_API tern_shape tern_shape_of(const tern_tensor *x);
 /* The type of the elements. */
 TERN_API tern_dtype tern_dtype_of(const tern_tensor *x);
-/* The dtype that both are brought to (torch.result_type): tensors without dims count by their kind, bool, integer
- * or real, alone where the other has dims. */
+/* The dtype that both are brought to (torch.result_type): tensors without dims count by their kind,
+ * bool, integer or real, alone where the other has dims. */
 TERN_API tern_dtype tern_result_type(const tern_tensor *x, const tern_tensor *y);
 /* The canonical device string; NULL for NULL. Lives as long as the process. */
 TERN_API const char *tern_device(const tern_tensor *x);
@@ -152,7 +154,8 @@ TERN_API void *tern_data(tern_tensor *x);
 /* The value of a one-element tensor; waits for its device. NaN (0) after an error. A NaN has no
  * sign, so that printf writes "nan". */
 TERN_API double tern_item(const tern_tensor *x);
-/* As an integer; a real is truncated; uint64 from 2^63 on is negative, cast it back. 0 after an error. */
+/* As an integer; a real is truncated; uint64 from 2^63 on is negative, cast it back. 0 after an
+ * error. */
 TERN_API int64_t tern_item_int(const tern_tensor *x);
 /* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);

@@ -1,11 +1,13 @@
-// tern.hpp -- the C++17 face of tern: handles that own, operators, modules as classes, exceptions. No library of its own.
+// tern.hpp -- the C++17 face of tern: handles that own, operators, modules as classes, exceptions.
+// No library of its own.
 //
 //   tern::Tensor x = tern::randn({64, 32}), y = x.matmul(x.t()).relu();
 //   y.sum().backward();
 //
-// Every function of tern/ops/ that gives one tensor is here under its name without tern_ (made of the headers:
-// tern/ops.inc), as a function and, where a tensor comes first, as a method. A Tensor owns: what is made goes
-// when its last handle does. An error is an exception, tern::Error. C's functions take and give what get() is.
+// Every function of tern/ops/ that gives one tensor is here under its name without tern_ (made of
+// the headers: tern/ops.inc), as a function and, where a tensor comes first, as a method. A Tensor
+// owns: what is made goes when its last handle does. An error is an exception, tern::Error. C's
+// functions take and give what get() is.
 #ifndef TERN_HPP
 #define TERN_HPP
 #include <array>
@@ -207,7 +209,8 @@ template <class T> constexpr tern_dtype dtype_of()
 
 // ---- tensors ----------------------------------------------------------------------------------
 
-// A handle that owns; copies are handles of the same tensor. Empty ones stand for arguments that are left out.
+// A handle that owns; copies are handles of the same tensor. Empty ones stand for arguments that
+// are left out.
 struct ValuesIndices;
 
 class Tensor
@@ -355,7 +358,8 @@ class Tensor
 #undef TERN_OP
 #undef TERN_MAKER
 
-    // x[i] of dim 0, negative i from the end; x[t]: entries of dim 0 by their numbers, or elements where a mask holds.
+    // x[i] of dim 0, negative i from the end; x[t]: entries of dim 0 by their numbers, or elements
+    // where a mask holds.
     Tensor operator[](std::int64_t i) const;
     Tensor operator[](const Tensor &index) const;
     // Along a dim: values and where they stand, for auto [values, indices].
@@ -491,7 +495,8 @@ inline ValuesIndices Tensor::topk(std::int64_t k, int dim, bool largest) const
 }
 inline std::vector<Tensor> Tensor::chunk(int chunks, int dim) const
 {
-    return detail::several([&](tern_tensor **p, int n) { return tern_chunk(x_, chunks, dim, p, n); });
+    return detail::several([&](tern_tensor **p, int n) { return tern_chunk(x_, chunks, dim, p, n);
+        });
 }
 inline std::vector<Tensor> Tensor::split(std::int64_t size, int dim) const
 {
@@ -624,8 +629,9 @@ class Parameters
     std::shared_ptr<Module> module_;
 };
 
-// A module. A copy is the same module; the one that nobody else has frees it, but for children, which belong
-// to their parent. A class of one's own gives Module its name, adds members in order, and overrides forward.
+// A module. A copy is the same module; the one that nobody else has frees it, but for children,
+// which belong to their parent. A class of one's own gives Module its name, adds members in order,
+// and overrides forward.
 class Module
 {
   public:
@@ -703,8 +709,8 @@ class Module
     }
 
   protected:
-    // The C module of child, which is its parent's from now on. One of the program's own classes is copied into it, to
-    // be asked when C runs it.
+    // The C module of child, which is its parent's from now on. One of the program's own classes is
+    // copied into it, to be asked when C runs it.
     template <class M> static tern_module *give(const M &child)
     {
         Held &held = *static_cast<const Module &>(child).held_;
@@ -754,7 +760,8 @@ class Module
     std::shared_ptr<Held> held_;
 };
 
-// What C calls: forward of the object. No exception leaves it. The result is a view of forward's, which the scope owns.
+// What C calls: forward of the object. No exception leaves it. The result is a view of forward's,
+// which the scope owns.
 inline tern_tensor *Module::run(tern_module *self, tern_tensor *x)
 {
     auto *data = static_cast<Data *>(tern_nn_data(self));
@@ -1021,12 +1028,14 @@ TERN_OPTIMIZER(AdamW, adamw,
 namespace amp
 {
 
-// Scales losses so that gradients in float16 do not become zero, and leaves out steps whose gradients are not finite.
+// Scales losses so that gradients in float16 do not become zero, and leaves out steps whose
+// gradients are not finite.
 class GradScaler
 {
   public:
     explicit GradScaler(double init_scale = 65536, double growth_factor = 2,
-                        double backoff_factor = 0.5, int growth_interval = 2000, bool enabled = true)
+                        double backoff_factor = 0.5, int growth_interval = 2000,
+                            bool enabled = true)
         : held_(make(init_scale, growth_factor, backoff_factor, growth_interval, enabled),
                 &tern_amp_free)
     {
@@ -1114,7 +1123,8 @@ struct TensorDataset : Dataset {
     }
 };
 
-// Parts of a random order of its items: of lengths[k] items, or of that share of them where the lengths add up to 1.
+// Parts of a random order of its items: of lengths[k] items, or of that share of them where the
+// lengths add up to 1.
 inline std::vector<Dataset> random_split(const Dataset &dataset, const std::vector<double> &lengths,
                                          std::uint64_t seed = 0)
 {
@@ -1127,8 +1137,8 @@ inline std::vector<Dataset> random_split(const Dataset &dataset, const std::vect
     return held;
 }
 
-// Batches of a data set. for (auto [x, y] : loader) runs through an epoch of two tensors each; batches<3>() of three. A loop
-// that is left ended its epoch.
+// Batches of a data set. for (auto [x, y] : loader) runs through an epoch of two tensors each;
+// batches<3>() of three. A loop that is left ended its epoch.
 class Loader
 {
   public:

@@ -1,8 +1,9 @@
-/* cast_weights.c -- the weights of a module cast in one launch, and their gradients in another, on devices with
- * work-groups, where hundreds of small ones would cost more than the products.
+/* cast_weights.c -- the weights of a module cast in one launch, and their gradients in another, on
+ * devices with work-groups, where hundreds of small ones would cost more than the products.
  *
- * Autocast casts a weight when an operation asks for it, and keeps the cast while its block is open. Which weights a module
- * asks for is seen at the end of its first run; from the next run on all are cast before it begins. */
+ * Autocast casts a weight when an operation asks for it, and keeps the cast while its block is
+ * open. Which weights a module asks for is seen at the end of its first run; from the next run on
+ * all are cast before it begins. */
 #include "amp/casts.h"
 #include "base/memory.h"
 #include "nn/module.h"
@@ -154,7 +155,7 @@ static tern_status record(cast_list *list, int i, tern_tensor *half)
     return tern_record_made(&weight_op, list->leaf[i], half, &at, sizeof at);
 }
 
-/* ---- before a module runs ---------------------------------------------------------------------- */
+/* ---- before a module runs -------------------------------------------------------------------- */
 
 /* Whether all weights are still what the table was made for. */
 static bool fits(const cast_list *list)
@@ -213,7 +214,7 @@ static tern_status begin_casts(tern_module *m)
     return status;
 }
 
-/* ---- after its run ------------------------------------------------------------------------------- */
+/* ---- after its run --------------------------------------------------------------------------- */
 
 /* The weights that were cast, of the first one's device and type. */
 typedef struct found {
@@ -277,7 +278,8 @@ static bool is_known(const cast_list *list, const found *f)
            memcmp(list->leaf, f->leaf, sizeof *f->leaf * (size_t)f->n) == 0;
 }
 
-/* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it there is none. */
+/* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it
+ * there is none. */
 static void end_casts(tern_module *m)
 {
     if (tern_casts_made() - tern_thread.casts_before < 2 || tern_thread.graph)

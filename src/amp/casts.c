@@ -1,4 +1,5 @@
-/* casts.c -- what autocast casts to, and the casts of leaves that it keeps while its outermost block is open. */
+/* casts.c -- what autocast casts to, and the casts of leaves that it keeps while its outermost
+ * block is open. */
 #include "amp/casts.h"
 #include "base/memory.h"
 #include "base/thread.h"

@@ -7,7 +7,8 @@
 tern_tensor *tern_casts_find(const tern_tensor *leaf, tern_dtype to);
 /* Keep made, and leaf. */
 tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made);
-/* x in that type: the cast that is kept, or a new one, which is kept where x is a leaf that autograd records. */
+/* x in that type: the cast that is kept, or a new one, which is kept where x is a leaf that
+ * autograd records. */
 tern_tensor *tern_casts_make(tern_tensor *x, tern_dtype to);
 /* Whether two devices, as strings, are of one kind. */
 bool tern_casts_same_kind(const char *a, const char *b);
@@ -17,7 +18,8 @@ tern_dtype tern_casts_dtype_on(const char *device);
 tern_dtype tern_casts_dtype(const tern_tensor *x);
 /* How many this thread made one by one so far. */
 unsigned tern_casts_made(void);
-/* From now on modules that run within a block of autocast have their weights cast together (cast_weights.c). */
+/* From now on modules that run within a block of autocast have their weights cast together
+ * (cast_weights.c). */
 void tern_casts_register(void);
 
 #endif

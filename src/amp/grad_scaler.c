@@ -113,7 +113,8 @@ tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
     return tern_mul(x, tern_to(self->scale, tern_device(x)));
 }
 
-/* A rank that has not the last stage of a pipeline sees no loss: its scale begins with the first step. */
+/* A rank that has not the last stage of a pipeline sees no loss: its scale begins with the first
+ * step. */
 static tern_status check_started(tern_scaler *self, const tern_optimizer *optimizer,
                                  const char *function)
 {

@@ -12,7 +12,8 @@ typedef struct tern_addresses {
     size_t count, capacity;
 } tern_addresses;
 
-/* *first: the place that x had when it came for the first time; place itself if this is the first. */
+/* *first: the place that x had when it came for the first time; place itself if this is the
+ * first. */
 TERN_PRIVATE tern_status tern_addresses_first(tern_addresses *a, const void *x, size_t place,
                                               size_t *first);
 TERN_PRIVATE void tern_addresses_free(tern_addresses *a);

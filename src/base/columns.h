@@ -1,4 +1,5 @@
-/* columns.h -- lines that are written over and over on a terminal: no longer than its window is now, or each that wraps stays. */
+/* columns.h -- lines that are written over and over on a terminal: no longer than its window is
+ * now, or each that wraps stays. */
 #ifndef TERN_BASE_COLUMNS_H
 #define TERN_BASE_COLUMNS_H
 #include <stdio.h>

@@ -67,7 +67,8 @@ static inline bool tern_dtype_is_half(tern_dtype dtype)
     return dtype == TERN_F16 || dtype == TERN_BF16;
 }
 
-/* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and what such a dtype is for; unless it is a floating type. */
+/* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and what such a dtype is for; unless
+ * it is a floating type. */
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
 tern_status tern_check_floating(const char *function, tern_dtype dtype);
 

@@ -4,14 +4,16 @@
 #include "base/error.h"
 
 /* Open the first of names (NULL-ended) that loads; NULL if none does, with the loader's words
- * in reason, those on a file that is there before those on one that is not. Records no error: an absent library is an ordinary state. */
+ * in reason, those on a file that is there before those on one that is not. Records no error: an
+ * absent library is an ordinary state. */
 TERN_PRIVATE void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes);
 
-/* The same for a library whose symbols the process may have from elsewhere: it calls its own, and nobody else sees them. */
+/* The same for a library whose symbols the process may have from elsewhere: it calls its own, and
+ * nobody else sees them. */
 void *tern_dynlib_open_apart(const char *const names[], char *reason, size_t bytes);
 
-/* Where libtern_<name>.so is: in tern/ beside the library, or in ../lib/tern beside a program that it is linked into.
- * False, with a sentence of it in path, where it is in neither. */
+/* Where libtern_<name>.so is: in tern/ beside the library, or in ../lib/tern beside a program that
+ * it is linked into. False, with a sentence of it in path, where it is in neither. */
 bool tern_dynlib_beside(const char *name, char *path, size_t bytes);
 
 /* NULL is fine. */

@@ -1,10 +1,10 @@
 /* ending.c -- the end of the process.
  *
- * exit() calls the destructors of its thread's variables, then handlers, the newest first, then the destructors of
- * libraries. A driver's compiler registers handlers when it first compiles, so that they are newer than any that was
- * registered before. For the main thread a destructor of a variable of its own comes before all of them. Where another
- * thread calls exit() a handler has to be the newest: it is registered again after each call that may compile, and
- * while that runs. */
+ * exit() calls the destructors of its thread's variables, then handlers, the newest first, then the
+ * destructors of libraries. A driver's compiler registers handlers when it first compiles, so that
+ * they are newer than any that was registered before. For the main thread a destructor of a
+ * variable of its own comes before all of them. Where another thread calls exit() a handler has to
+ * be the newest: it is registered again after each call that may compile, and while that runs. */
 #define _GNU_SOURCE /* dladdr1 */
 #include "base/ending.h"
 #include "base/forks.h"
@@ -30,7 +30,7 @@ static atomic_int inside_forks;
 static atomic_bool is_ending;
 static atomic_bool is_unloading; /* the handlers are called then, too, by the last destructors */
 
-/* ---- handlers ---------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;
@@ -61,8 +61,8 @@ static void wait_for_threads(void)
     } while (atomic_load(&inside) > (tern_thread.foreign_depth > 0) && now.tv_sec < until.tv_sec);
 }
 
-/* exit() calls this, the first time before any driver's own. What handlers of the program's then launch is waited for
- * when it is called again. */
+/* exit() calls this, the first time before any driver's own. What handlers of the program's then
+ * launch is waited for when it is called again. */
 static void end_process(void)
 {
     if (tern_is_forked_child() && atomic_load(&inside_forks) != tern_forks())
@@ -98,7 +98,8 @@ static void end_of_main(void *unused)
     end_process();
 }
 
-/* Whether this code is never unloaded: that of a program, and libtern.so. A destructor keeps a plugin loaded. */
+/* Whether this code is never unloaded: that of a program, and libtern.so. A destructor keeps a
+ * plugin loaded. */
 static bool stays(void)
 {
     Dl_info info;
@@ -157,7 +158,7 @@ void tern_at_ending(tern_ending *ending)
     tern_foreign_loaded();
 }
 
-/* ---- inside ------------------------------------------------------------------------------------ */
+/* ---- inside ---------------------------------------------------------------------------------- */
 
 static _Noreturn void stay_here(void)
 {
@@ -191,7 +192,7 @@ void tern_foreign_leave(void)
         atomic_fetch_sub_explicit(&inside, 1, memory_order_release);
 }
 
-/* ---- compilers --------------------------------------------------------------------------------- */
+/* ---- compilers ------------------------------------------------------------------------------- */
 
 /* Milliseconds that the thread stays after the last compiler: the next one comes soon. */
 enum { IDLE = 100 };
@@ -215,7 +216,8 @@ static void wait_for(long nanoseconds)
     pthread_cond_timedwait(&compilers.change, &compilers.lock, &until);
 }
 
-/* What a compiler registers it registers when it first comes to a place: seldom, the longer it has worked. */
+/* What a compiler registers it registers when it first comes to a place: seldom, the longer it has
+ * worked. */
 static void *keep_newest(void *unused)
 {
     static long period = 200000; /* nanoseconds */

@@ -124,8 +124,8 @@ static size_t name_length(const char *message)
     return strncmp(message, "tern_", 5) == 0 && message[length] == ':' ? length : 0;
 }
 
-/* The function that the program called in place of the one that failed in it, or before a message that
- * names nobody. */
+/* The function that the program called in place of the one that failed in it, or before a message
+ * that names nobody. */
 static void name_called(char message[TERN_MESSAGE_BYTES])
 {
     const char *const called = tern_thread.called;

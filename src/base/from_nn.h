@@ -4,7 +4,8 @@
 #include "base/thread.h"
 
 typedef struct tern_nn_functions {
-    /* The path and the type of the innermost module that runs, as texts of at most `bytes`; false where the module is gone. */
+    /* The path and the type of the innermost module that runs, as texts of at most `bytes`; false
+     * where the module is gone. */
     bool (*module_path)(const tern_modules_running *running, char *path, char *type, size_t bytes);
 } tern_nn_functions;
 

@@ -1,4 +1,5 @@
-/* magic.h -- kinds of files by their first bytes: what messages call them, and which function reads them. */
+/* magic.h -- kinds of files by their first bytes: what messages call them, and which function reads
+ * them. */
 #ifndef TERN_BASE_MAGIC_H
 #define TERN_BASE_MAGIC_H
 #include "base/error.h"
@@ -14,7 +15,8 @@ typedef struct tern_magic {
 
 /* The kind of a file that begins with these n bytes; NULL: an unknown one. */
 const tern_magic *tern_magic_of(const void *bytes, size_t n);
-/* The same for messages: ": it is a GIF image, ..." of at most 300 bytes; "" for an unknown kind. */
+/* The same for messages: ": it is a GIF image, ..." of at most 300 bytes; "" for an unknown
+ * kind. */
 typedef struct tern_magic_text {
     char text[320];
 } tern_magic_text;

@@ -1,12 +1,13 @@
 /* parallel.c -- the one thread pool of the process.
  *
  * Parts of a job are claimed one by one, by the caller too: a worker that the system has put aside
- * holds up nothing but a part it has begun. Each thread begins with its own parts, the same share of
- * every job, as its core's caches have what it wrote there in the job before; then it takes what others
- * have not begun. A worker looks for the next job for some 20 microseconds, then, if the last one came
- * soon enough to be worth it, for another 250, in which it offers its core to whoever wants it
- * (sched_yield), and then sleeps: waking one takes longer than many operations of a small model do. (libgomp spins for milliseconds and offers nothing: with other programs on
- * the same cores a training step took up to 20 times as long.) */
+ * holds up nothing but a part it has begun. Each thread begins with its own parts, the same share
+ * of every job, as its core's caches have what it wrote there in the job before; then it takes what
+ * others have not begun. A worker looks for the next job for some 20 microseconds, then, if the
+ * last one came soon enough to be worth it, for another 250, in which it offers its core to whoever
+ * wants it (sched_yield), and then sleeps: waking one takes longer than many operations of a small
+ * model do. (libgomp spins for milliseconds and offers nothing: with other programs on the same
+ * cores a training step took up to 20 times as long.) */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
 #include "base/ending.h"
@@ -99,8 +100,8 @@ static unsigned turn_of(unsigned long long state)
     return (unsigned)(state >> 32);
 }
 
-/* Whether part of the job of that turn was free, and is now the caller's. A part of a job that is over was claimed in its turn,
- * or in a later one. */
+/* Whether part of the job of that turn was free, and is now the caller's. A part of a job that is
+ * over was claimed in its turn, or in a later one. */
 static bool claim(int part, unsigned turn)
 {
     unsigned last = atomic_load(&pool.claimed[part]);
@@ -116,8 +117,9 @@ static void take(int part, int parts, unsigned turn)
     atomic_fetch_sub(&pool.unfinished, 1);
 }
 
-/* Parts of the present job until all are claimed: those of thread number self, whose elements its caches may still have from
- * the job before, then those that others have not begun. Returns the turn it was. */
+/* Parts of the present job until all are claimed: those of thread number self, whose elements its
+ * caches may still have from the job before, then those that others have not begun. Returns the
+ * turn it was. */
 static unsigned work(int self)
 {
     unsigned long long state = atomic_load(&pool.state);
@@ -147,8 +149,8 @@ static bool came(unsigned turn)
     return turn_of(atomic_load_explicit(&pool.state, memory_order_relaxed)) != turn;
 }
 
-/* Until there is a job other than the one of that turn, or the pool closes. *patient: the last one came
- * soon enough to be looked for. */
+/* Until there is a job other than the one of that turn, or the pool closes. *patient: the last one
+ * came soon enough to be looked for. */
 static void wait_for_job(unsigned turn, bool *patient)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -201,7 +203,8 @@ static void wake_all(void)
     pthread_mutex_unlock(&pool.sleep);
 }
 
-/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may
+ * never be. */
 __attribute__((destructor)) static void close_pool(void)
 {
     atomic_store(&pool.closing, true);

@@ -21,8 +21,8 @@ int tern_parallel_limit_get(void);
 /* Whether this thread runs all parts itself from now on; returns how it was. */
 bool tern_parallel_alone(bool alone);
 
-/* A mutex that is held for some hundred instructions at most, as that of the caching allocator: who finds it taken
- * looks again for a while before it sleeps, which costs far more. */
+/* A mutex that is held for some hundred instructions at most, as that of the caching allocator: who
+ * finds it taken looks again for a while before it sleeps, which costs far more. */
 void tern_mutex_init_short(pthread_mutex_t *mutex);
 
 #endif

@@ -28,21 +28,22 @@ typedef struct tern_work_range {
 
 /* What the layers below profile/ call while a profiler runs. */
 typedef struct tern_profiler_functions {
-    /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler records it. */
+    /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler
+     * records it. */
     int64_t (*begin)(tern_range_kind kind, const char *name, int64_t bytes);
     void (*end)(int64_t span);
     /* The call that a range is of, once the call was run. */
     void (*call)(int64_t span, const struct tern_call *call);
-    /* A block of `bytes` was taken, or given back (negative); live tensors of the device have `allocated` bytes now. *maker
-     * is the block's: the event that took it, 0 for none. */
+    /* A block of `bytes` was taken, or given back (negative); live tensors of the device have
+     * `allocated` bytes now. *maker is the block's: the event that took it, 0 for none. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
     /* A command begins on a place, and was given to it, or was not. */
     void (*work_begin)(tern_work_range *span, struct tern_place *place, const char *name);
     void (*work_end)(tern_work_range *span, bool done);
 } tern_profiler_functions;
 
-/* The functions of profile/, which registers them when the first profiler is made. Read only where tern_profiling holds,
- * or has held. */
+/* The functions of profile/, which registers them when the first profiler is made. Read only where
+ * tern_profiling holds, or has held. */
 extern const tern_profiler_functions *_Atomic tern_from_profiler;
 
 static inline int64_t tern_range_begin(tern_range_kind kind, const char *name, int64_t bytes)

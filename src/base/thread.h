@@ -21,8 +21,8 @@ typedef struct tern_anomaly_state {
     bool on, gradients, results;
 } tern_anomaly_state;
 
-/* How operations run now. An operation, a backward pass and a checkpoint that computes again have one
- * of their own inside, and leave it for the one that was there. */
+/* How operations run now. An operation, a backward pass and a checkpoint that computes again have
+ * one of their own inside, and leave it for the one that was there. */
 typedef struct tern_thread_mode {
     const char *op;             /* the operation that runs: "mul"; NULL where none does */
     tern_autocast_hook cast;    /* NULL: inputs are not cast */

@@ -4,8 +4,9 @@
 #include <tern/error.h>
 
 /* Tell tern_on_warning's handler "operation: ..." in printf's format, once for each place, which is
- * kind, operation and format, and the line of the program where that is known. kind is one word ("broadcast"), operation a public function's name
- * ("tern_mse_loss"). Records no error, and costs a load where nobody listens. */
+ * kind, operation and format, and the line of the program where that is known. kind is one word
+ * ("broadcast"), operation a public function's name ("tern_mse_loss"). Records no error, and costs
+ * a load where nobody listens. */
 void tern_warn(const char *kind, const char *operation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -23,7 +23,8 @@ typedef struct tern_zstd {
     const char *(*error_name)(size_t code);
 } tern_zstd;
 
-/* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the package, where there is none. Safe on several threads. */
+/* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the package, where there is
+ * none. Safe on several threads. */
 const tern_zstd *tern_zstd_open(const char *function);
 
 #endif

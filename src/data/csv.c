@@ -54,7 +54,8 @@ static tern_status quoted_part(reader *r)
     return wrong(r, "a quote is not closed");
 }
 
-/* How many bytes the end of a line has that stands there: LF, CR LF or a CR alone; 0: there is none. */
+/* How many bytes the end of a line has that stands there: LF, CR LF or a CR alone; 0: there is
+ * none. */
 static int line_end(const reader *r)
 {
     if (r->at == r->end || (*r->at != '\n' && *r->at != '\r'))

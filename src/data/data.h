@@ -52,8 +52,8 @@ tern_status tern_dataset_finish(tern_dataset *d, tern_tensor **item);
 
 /* ---- batches (collate.c) ----------------------------------------------------------------- */
 
-/* n items, of which `filled` are there, become a batch: those of the host are copied into their rows
- * one by one, others kept until all are there. */
+/* n items, of which `filled` are there, become a batch: those of the host are copied into their
+ * rows one by one, others kept until all are there. */
 typedef struct tern_stack_up {
     int count;
     int64_t n, filled;
@@ -112,7 +112,8 @@ struct tern_sampler {
     bool drop_last;
     int world, rank; /* 1 and 0 unless distributed */
     bool uneven, cuts;
-    /* The kind's own: numbers[n], what is drawn of them, and the epoch's order, where it is a list. */
+    /* The kind's own: numbers[n], what is drawn of them, and the epoch's order, where it is a
+     * list. */
     double *weights;
     int64_t *indices, *order;
     int64_t n, samples, ordered;
@@ -141,8 +142,8 @@ typedef struct tern_transform_kind {
     const char *name; /* "RandomHorizontalFlip" */
     tern_tensor *(*apply)(tern_transform *t, tern_tensor *x);
     void (*free_data)(tern_transform *t); /* what data points to; NULL: nothing */
-    bool
-        pointwise; /* an element of the result is a function of that of x and its channel; nothing is drawn */
+    bool pointwise; /* an element of the result is a function of that of x and its channel; nothing
+                      is drawn */
 } tern_transform_kind;
 
 struct tern_transform {

@@ -38,8 +38,8 @@ void tern_data_stream_close(tern_data_stream *s);
 /* Up to n bytes: *got is less at the end alone. */
 tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int64_t *got,
                                   const char *function);
-/* All bytes of a file, out of gzip or zstd where it is packed so, and a zero behind them, to be freed with tern_free; *n of them. NULL after
- * an error. */
+/* All bytes of a file, out of gzip or zstd where it is packed so, and a zero behind them, to be
+ * freed with tern_free; *n of them. NULL after an error. */
 unsigned char *tern_data_file_unpacked(const tern_data_file *f, int64_t *n, const char *function);
 /* A file that is packed becomes what is packed in it, in memory. */
 tern_status tern_data_file_inflate(tern_data_file *f, const char *function);

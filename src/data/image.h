@@ -4,7 +4,8 @@
 #include "data/data.h"
 #include <math.h>
 
-/* Whether x is an image of 1 or 3 channels (any number where `any`); an error that names function. */
+/* Whether x is an image of 1 or 3 channels (any number where `any`); an error that names
+ * function. */
 bool tern_image_given(const tern_tensor *x, bool any, const char *function);
 static inline bool tern_image_is_real(const tern_tensor *x)
 {

@@ -1,4 +1,5 @@
-/* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run time. */
+/* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run
+ * time. */
 #include "base/dynlib.h"
 #include "data/image_file.h"
 #include <stdio.h>
@@ -152,8 +153,9 @@ static unsigned char scaled(unsigned a, unsigned b)
     return (unsigned char)(((x >> 8) + x) >> 8);
 }
 
-/* n pixels of inks, whose numbers are inverted in JPEGs (Adobe's convention, which Pillow takes to hold for all), become
- * colours where they are, in the first three bytes: what black leaves, less the part that the ink takes. */
+/* n pixels of inks, whose numbers are inverted in JPEGs (Adobe's convention, which Pillow takes to
+ * hold for all), become colours where they are, in the first three bytes: what black leaves, less
+ * the part that the ink takes. */
 static void inks_to_colours(unsigned char *pixels, int64_t n)
 {
     for (int64_t i = 0; i < n; i++, pixels += 4)
@@ -205,7 +207,7 @@ tern_tensor *tern_image_decode_jpeg(const unsigned char *bytes, size_t n,
     return x;
 }
 
-/* ---- PNG: png_image of png.h, version 1 --------------------------------------------------------- */
+/* ---- PNG: png_image of png.h, version 1 ------------------------------------------------------ */
 
 typedef struct png_image {
     void *opaque;

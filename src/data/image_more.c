@@ -1,4 +1,5 @@
-/* image_more.c -- images in files beside PNG and JPEG: WebP by libwebp, opened at run time, and BMP. */
+/* image_more.c -- images in files beside PNG and JPEG: WebP by libwebp, opened at run time, and
+ * BMP. */
 #include "base/dynlib.h"
 #include "data/image_file.h"
 #include <pthread.h>

@@ -121,7 +121,8 @@ bool tern_loader_refills(const tern_loader *l);
 tern_status tern_job_collate(tern_loader *l, tern_job *job, tern_tensor *const *items);
 
 /* ---- refill.c ---------------------------------------------------------------------------- */
-/* *job, made or NULL at the end, becomes the batch to give; NULL: there is none yet, or none any more. */
+/* *job, made or NULL at the end, becomes the batch to give; NULL: there is none yet, or none any
+ * more. */
 tern_status tern_loader_refill(tern_loader *l, tern_job **job);
 void tern_rest_drop(tern_loader *l);
 

@@ -109,7 +109,8 @@ static tern_status plan_ahead(tern_loader *l)
     return TERN_OK;
 }
 
-/* Where the program does not say: threads that hand over a small batch at a time mostly wait for each other. */
+/* Where the program does not say: threads that hand over a small batch at a time mostly wait for
+ * each other. */
 static int ahead_of(const tern_loader *l, const tern_job *job)
 {
     int64_t bytes = 1, ahead;

@@ -1,9 +1,9 @@
-/* refill.c -- batches of a loader that leaves out items which fail are filled up: with the items that come next, so that
- * only the last batch may be short.
+/* refill.c -- batches of a loader that leaves out items which fail are filled up: with the items
+ * that come next, so that only the last batch may be short.
  *
- * What a short batch holds becomes the loader's rest, to which the following batches are added; from there on batches are
- * made of the rest, until one ends where a batch does. Items are those that the collate function got, which are kept for
- * this, or rows of batches. */
+ * What a short batch holds becomes the loader's rest, to which the following batches are added;
+ * from there on batches are made of the rest, until one ends where a batch does. Items are those
+ * that the collate function got, which are kept for this, or rows of batches. */
 #include "data/loader.h"
 
 void tern_rest_drop(tern_loader *l)

@@ -57,7 +57,8 @@ typedef struct list {
     int n;
 } list;
 
-/* How many of the transforms from the i-th on see each byte of a channel by itself and give one number for it. */
+/* How many of the transforms from the i-th on see each byte of a channel by itself and give one
+ * number for it. */
 static int pointwise(const list *l, int i)
 {
     int n = 0;
@@ -74,8 +75,8 @@ static bool has_bytes(tern_tensor *x)
            strcmp(tern_device(x), "cpu") == 0;
 }
 
-/* The n transforms at l->of[i] of a byte depend on the byte and its channel alone: they are done to a table (C, 16, 16) of all
- * bytes, in which the image's are looked up. */
+/* The n transforms at l->of[i] of a byte depend on the byte and its channel alone: they are done to
+ * a table (C, 16, 16) of all bytes, in which the image's are looked up. */
 static tern_tensor *look_up(const list *l, int i, int n, tern_tensor *x)
 {
     uint8_t bytes[256];

@@ -32,7 +32,8 @@ static bool worked(tern_loader *l, tern_job *job, job_state after)
     return true;
 }
 
-/* Wake who waits for the job: the mover, or the loop, which waits for the first alone and need not run for others. */
+/* Wake who waits for the job: the mover, or the loop, which waits for the first alone and need not
+ * run for others. */
 static void signal_done(tern_loader *l, const tern_job *job)
 {
     if (job->state == JOB_MADE)

@@ -73,8 +73,9 @@ typedef struct tern_gemm {
     const tern_buffer
         *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
     int64_t sums_at;
-    /* What is done to C last, where sums_fit says that it can: relu, or gelu by tanh, which notes in `mask` what C was, numbers of
-     * dtype in rows of tern_gemm_gelu_row; or gelu's gradient by what it noted, and sums are of its columns then, n numbers. */
+    /* What is done to C last, where sums_fit says that it can: relu, or gelu by tanh, which notes
+     * in `mask` what C was, numbers of dtype in rows of tern_gemm_gelu_row; or gelu's gradient by
+     * what it noted, and sums are of its columns then, n numbers. */
     enum tern_gemm_end {
         TERN_GEMM_PLAIN,
         TERN_GEMM_RELU,
@@ -93,7 +94,8 @@ static inline int64_t tern_gemm_gelu_row(int64_t n)
     return (n + 7) / 8 * 8;
 }
 
-/* The i-th of n dims of an image, from outside in memory, where its channels lie next to each other. */
+/* The i-th of n dims of an image, from outside in memory, where its channels lie next to each
+ * other. */
 static inline int tern_channels_last_dim(int i, int n)
 {
     return i == 0 ? 0 : i == n - 1 ? 1 : i + 1;
@@ -115,8 +117,8 @@ typedef struct tern_convolution {
 } tern_convolution;
 
 /* out = softmax(scale q k' + mask) v for every stack, q (queries, width), k (keys, width), v (keys,
- * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. Or its gradients,
- * dq, dk and dv by dout, q, k, v, out and the sums. */
+ * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. Or
+ * its gradients, dq, dk and dv by dout, q, k, v, out and the sums. */
 typedef struct tern_attention {
     tern_dtype dtype;
     const struct tern_attention_block
@@ -131,8 +133,8 @@ typedef struct tern_attention {
     const tern_buffer *scratch;   /* set by the device layer; NULL: none was wanted */
 } tern_attention;
 
-/* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements; they may be one
- * memory. Those of all together are n times as many, in the order of places. */
+/* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements;
+ * they may be one memory. Those of all together are n times as many, in the order of places. */
 enum { TERN_MOST_COLLECTIVE_DEVICES = 64 };
 typedef enum tern_collective_kind {
     TERN_COLLECTIVE_ALL_REDUCE,     /* all get the sum of from, or what op is */
@@ -154,8 +156,8 @@ typedef struct tern_collective {
     const tern_arg *from, *to;
 } tern_collective;
 
-/* What devices of several processes do together, one of each: a link of them, in which each has its rank. No call waits for
- * another process. A link is one thread's at a time. */
+/* What devices of several processes do together, one of each: a link of them, in which each has its
+ * rank. No call waits for another process. A link is one thread's at a time. */
 enum { TERN_LINK_ID = 128, TERN_LINK_BUS = 16 };
 typedef struct tern_communicators {
     /* The library's version, the same in all processes that are linked; 0: there is none. */
@@ -188,7 +190,8 @@ typedef struct tern_vendor {
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
     /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
-    /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements if it is to be fast. */
+    /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements
+     * if it is to be fast. */
     bool (*wants_multiples)(const tern_gemm *g);
     bool adds_convolutions;
     bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
@@ -212,14 +215,16 @@ typedef struct tern_vendor {
     void (*graph_free)(tern_place *place, void *graph);
 } tern_vendor;
 
-/* Copies beside the launches, on a queue of the device's own, which is opened when it is first used; and events in
- * the order of that queue or of the launches', for one to wait for the other. An event that is NULL has passed. */
+/* Copies beside the launches, on a queue of the device's own, which is opened when it is first
+ * used; and events in the order of that queue or of the launches', for one to wait for the other.
+ * An event that is NULL has passed. */
 typedef struct tern_transfers {
-    /* Memory of the host, buffer->bytes of it at buffer->host, that the device copies from and to by itself. */
+    /* Memory of the host, buffer->bytes of it at buffer->host, that the device copies from and to
+     * by itself. */
     tern_status (*host_alloc)(tern_place *place, tern_buffer *buffer);
     void (*host_free)(tern_place *place, tern_buffer *buffer);
-    /* To and from such memory, or what host_alloc of the vendor pinned, on the queue for copies; they do
-     * not wait. */
+    /* To and from such memory, or what host_alloc of the vendor pinned, on the queue for copies;
+     * they do not wait. */
     tern_status (*write_later)(tern_place *place, const tern_buffer *to, size_t at,
                                const void *from, size_t bytes);
     tern_status (*read_later)(tern_place *place, const tern_buffer *from, size_t at, void *to,
@@ -235,16 +240,17 @@ typedef struct tern_transfers {
     void (*drain)(tern_place *place);
 } tern_transfers;
 
-/* A segment of addresses of which only parts have memory behind them, for large blocks (segments.h). */
+/* A segment of addresses of which only parts have memory behind them, for large blocks
+ * (segments.h). */
 typedef struct tern_memory_growth {
     size_t step; /* parts begin and end at multiples of it */
-    /* How many addresses to reserve, a multiple of step: more than there is memory, as parts that are in use can't move. 0:
-     * this device has no such segments. */
+    /* How many addresses to reserve, a multiple of step: more than there is memory, as parts that
+     * are in use can't move. 0: this device has no such segments. */
     size_t (*most)(tern_place *place);
     /* Addresses for segment->bytes, and no memory, for as long as the process lives. */
     tern_status (*reserve)(tern_place *place, tern_buffer *segment);
-    /* Put memory behind a part, which the device can write from then on; *memory is the backend's own. Out of memory is
-     * TERN_ERR_MEMORY without a recorded error. */
+    /* Put memory behind a part, which the device can write from then on; *memory is the backend's
+     * own. Out of memory is TERN_ERR_MEMORY without a recorded error. */
     tern_status (*map)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                        void **memory);
     /* Never fails; what was launched before and uses it still finishes. */
@@ -327,32 +333,34 @@ struct tern_backend {
                                const tern_arg *args, int n);
     void (*user_free)(tern_place *place, void *kernel);
 
-    /* Memory of the application's, an address or a cl_mem: fill buffer, whose bytes are what is used of it, and keep
-     * it until unborrow. Errors: TERN_ERR_DEVICE where the device can't use it, TERN_ERR_ARGUMENT where it is
-     * smaller. */
+    /* Memory of the application's, an address or a cl_mem: fill buffer, whose bytes are what is
+     * used of it, and keep it until unborrow. Errors: TERN_ERR_DEVICE where the device can't use
+     * it, TERN_ERR_ARGUMENT where it is smaller. */
     tern_status (*borrow)(tern_place *place, void *memory, tern_buffer *buffer);
     void (*unborrow)(tern_place *place, tern_buffer *buffer);
-    /* The driver's objects; use those of the application instead, before the device is opened or (a queue of the
-     * same context) after. */
+    /* The driver's objects; use those of the application instead, before the device is opened or (a
+     * queue of the same context) after. */
     void (*handles)(tern_place *place, tern_device_handles *handles);
     tern_status (*use_handles)(tern_place *place, const tern_device_handles *handles);
 
     const tern_vendor *vendor;       /* NULL: none; from here on slots may be */
     const tern_transfers *transfers; /* NULL: copies are in launch order */
-    /* After close, where a plugin is unloaded that the library is linked into: give back all that the device took, and
-     * its state. NULL: that stays. */
+    /* After close, where a plugin is unloaded that the library is linked into: give back all that
+     * the device took, and its state. NULL: that stays. */
     void (*release)(tern_place *place);
-    /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from `at` on, a multiple of 4096;
-     * and ends. Out of memory is TERN_ERR_MEMORY without a recorded error. part NULL: each block is allocated alone;
-     * unpart NULL: nothing is to be done. growth NULL: segments are allocated whole. */
+    /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from
+     * `at` on, a multiple of 4096; and ends. Out of memory is TERN_ERR_MEMORY without a recorded
+     * error. part NULL: each block is allocated alone; unpart NULL: nothing is to be done. growth
+     * NULL: segments are allocated whole. */
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;
-    /* Begin what was launched, where the driver waits to be told: the host turns to something else. NULL: it
-     * never waits. One that does calls tern_work_is_held for what it keeps. */
+    /* Begin what was launched, where the driver waits to be told: the host turns to something else.
+     * NULL: it never waits. One that does calls tern_work_is_held for what it keeps. */
     void (*flush)(tern_place *place);
-    /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails is left to resolve.
-     * From any thread. And name to tern_builds_add the kernels that gemm would launch. Both or none. */
+    /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails
+     * is left to resolve. From any thread. And name to tern_builds_add the kernels that gemm would
+     * launch. Both or none. */
     void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
     /* As resolve, with indices of 32 bits (index32.h); NULL: there are none. */
@@ -360,8 +368,8 @@ struct tern_backend {
                                    tern_dtype dtype, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
-    /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they never do.
-     * Called when nothing is under way. */
+    /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they
+     * never do. Called when nothing is under way. */
     tern_status (*profile)(tern_place *place, bool on);
 };
 

@@ -1,7 +1,7 @@
-/* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for each, and a
- * training step needs dozens, one after the other: the first of a group's kernels tells of the others, and
- * other threads compile them meanwhile. They put them where the cache is; the thread that launches finds them there,
- * so that results and errors are what they are without. */
+/* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for
+ * each, and a training step needs dozens, one after the other: the first of a group's kernels tells
+ * of the others, and other threads compile them meanwhile. They put them where the cache is; the
+ * thread that launches finds them there, so that results and errors are what they are without. */
 #include "base/env.h"
 #include "device/builds.h"
 #include "base/ending.h"
@@ -44,7 +44,7 @@ static bool is_of_parent(void)
     return builds.n_threads > 0 && builds.forks != tern_forks();
 }
 
-/* ---- one program, one thread --------------------------------------------------------------------- */
+/* ---- one program, one thread ----------------------------------------------------------------- */
 
 static int find(const tern_cache_key *key)
 {
@@ -95,7 +95,7 @@ void tern_build_end(const tern_cache_key *key)
     pthread_mutex_unlock(&builds.lock);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------ */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static atomic_bool stopped;
 
@@ -112,10 +112,10 @@ tern_status tern_build_allowed(const tern_place *place, const char *title)
                      tern_place_text(place), title);
 }
 
-/* ---- jobs ---------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error: who wants the
- * program will build it, and see. */
+/* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error:
+ * who wants the program will build it, and see. */
 static bool work(void)
 {
     if (builds.next == builds.count || builds.closing || tern_builds_are_stopped())
@@ -274,7 +274,8 @@ void tern_builds_stop(void)
     pthread_mutex_unlock(&builds.lock);
 }
 
-/* The library may be unloaded: its threads must be gone by then. Where the process ends they may never be. */
+/* The library may be unloaded: its threads must be gone by then. Where the process ends they may
+ * never be. */
 __attribute__((destructor)) static void close_at_end(void)
 {
     tern_builds_stop();

@@ -1,17 +1,19 @@
-/* builds.h -- programs that are compiled while a program runs: each once, by the thread that wants it first or ahead
- * of that by others; and who is told. */
+/* builds.h -- programs that are compiled while a program runs: each once, by the thread that wants
+ * it first or ahead of that by others; and who is told. */
 #ifndef TERN_DEVICE_BUILDS_H
 #define TERN_DEVICE_BUILDS_H
 #include "device/cache.h"
 #include "device/device.h"
 
-/* ---- for backends: around the building of one program -------------------------------------------- */
-/* Only one thread has a program at a time. The one that wants it waits for another that has it, and helps with what
- * else there is to build; one that works ahead goes on to something else (false), also where it was built before. */
+/* ---- for backends: around the building of one program ---------------------------------------- */
+/* Only one thread has a program at a time. The one that wants it waits for another that has it, and
+ * helps with what else there is to build; one that works ahead goes on to something else (false),
+ * also where it was built before. */
 void tern_build_begin(const tern_cache_key *key);
 bool tern_build_try(const tern_cache_key *key);
 void tern_build_end(const tern_cache_key *key);
-/* The compiler's own time: what tern_on_compile tells of. title: "kernel gelu_f32 of elementwise.cl". */
+/* The compiler's own time: what tern_on_compile tells of. title: "kernel gelu_f32 of
+ * elementwise.cl". */
 void tern_build_compiles(const tern_place *place, const char *title);
 void tern_build_compiled(const tern_place *place, const char *title);
 /* TERN_ERR_STATE where tern_compile_stop was called: nothing is compiled. */

@@ -19,13 +19,13 @@ bool tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
 bool tern_cache_keep(const tern_cache_key *key, const void *data, size_t bytes);
 /* Whether there is an entry; it may still be one that can't be trusted. */
 bool tern_cache_has(const tern_cache_key *key);
-/* Wait until no other process makes that program, a minute at most, and let others wait until what this returns is
- * given to tern_cache_let_go: several ranks compile it once, and PoCL's own cache, which two processes at once can
- * damage, has one of them in it. */
+/* Wait until no other process makes that program, a minute at most, and let others wait until what
+ * this returns is given to tern_cache_let_go: several ranks compile it once, and PoCL's own cache,
+ * which two processes at once can damage, has one of them in it. */
 int tern_cache_claim(const tern_cache_key *key);
 void tern_cache_let_go(int claim, const tern_cache_key *key);
-/* A new folder of the process's own, for what is not finished: in the cache, or where that can't be written in
- * TMPDIR or /tmp. False where none can be made. */
+/* A new folder of the process's own, for what is not finished: in the cache, or where that can't be
+ * written in TMPDIR or /tmp. False where none can be made. */
 bool tern_cache_folder(char *path, size_t bytes);
 /* Remove an entry that the driver refused. */
 void tern_cache_remove(const tern_cache_key *key);

@@ -1,9 +1,9 @@
 /* capture.h -- work recorded instead of run (tern/graph.h), for this folder and for what keeps
  * state from step to step.
  *
- * dispatch.c asks tern_capture_of(place) and hands what it would have run to tern_record_work; blocks
- * come from the capture's pool meanwhile. State that outlives a step (an optimizer's moments,
- * tables on the device) is made and written with recording suspended. */
+ * dispatch.c asks tern_capture_of(place) and hands what it would have run to tern_record_work;
+ * blocks come from the capture's pool meanwhile. State that outlives a step (an optimizer's
+ * moments, tables on the device) is made and written with recording suspended. */
 #ifndef TERN_DEVICE_CAPTURE_H
 #define TERN_DEVICE_CAPTURE_H
 #include "base/thread.h"
@@ -44,17 +44,20 @@ tern_status tern_capture_refuse(const tern_place *place, const char *what);
 tern_status tern_capture_constant(tern_place *place, const void *data, size_t bytes,
                                   tern_block **block);
 
-/* While this thread records on its place: a kernel finds this block by an address in memory, so that no launch is given it. */
+/* While this thread records on its place: a kernel finds this block by an address in memory, so
+ * that no launch is given it. */
 tern_status tern_capture_addressed(tern_block *block);
 
-/* While this thread records: each replay calls run(user) on the host between what was recorded before and after it, which
- * the device may still have to do; drop(user) once, when the recording ends, also after an error of this. */
+/* While this thread records: each replay calls run(user) on the host between what was recorded
+ * before and after it, which the device may still have to do; drop(user) once, when the recording
+ * ends, also after an error of this. */
 tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void *user), void *user);
 
 /* ---- for the files of this folder -------------------------------------------------------- */
 
 struct tern_work;
-/* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are built. */
+/* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are
+ * built. */
 tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
 /* Whether the kernel is only listed, and need not be there. */
 bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);

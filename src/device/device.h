@@ -17,7 +17,8 @@ bool tern_place_has_f64(const tern_place *place);
 bool tern_place_is_grouped(const tern_place *place);
 /* Whether launches there are done when they return. */
 bool tern_place_is_synchronous(const tern_place *place);
-/* Whether n elements that the host knows are written rather than launched: few, where a kernel is compiled at its first launch. */
+/* Whether n elements that the host knows are written rather than launched: few, where a kernel is
+ * compiled at its first launch. */
 enum { TERN_FEW = 512 };
 bool tern_writes_by_copy(const tern_place *place, int64_t n);
 
@@ -46,7 +47,8 @@ typedef struct tern_block {
     int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
     int64_t
-        node; /* of a pool: the last that was given it, by its number; -1: none, or others may read it */
+        node; /* of a pool: the last that was given it, by its number; -1: none, or others may read
+                 it */
     tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
     struct tern_external
         *external;  /* of external memory; NULL: the memory is the allocator's (external.c) */
@@ -75,8 +77,8 @@ tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, si
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
 
 /* ---- external memory, which is not the allocator's (external.c) ---- */
-/* A block on memory that is not the allocator's. Instead of going to the cache it ends: once no copy or graph
- * has it and the device is done, deleter is called (NULL: nothing is). */
+/* A block on memory that is not the allocator's. Instead of going to the cache it ends: once no
+ * copy or graph has it and the device is done, deleter is called (NULL: nothing is). */
 tern_block *tern_block_from_external(tern_place *place, const tern_buffer *buffer,
                                      void (*deleter)(void *), void *user);
 /* The same of the application's memory, as the backend knows it. */
@@ -139,8 +141,8 @@ tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
-/* What the n devices do together, k times, if they are distinct ones of one vendor that has a way, outside of
- * captures; else *taken is false, and nothing happened. */
+/* What the n devices do together, k times, if they are distinct ones of one vendor that has a way,
+ * outside of captures; else *taken is false, and nothing happened. */
 tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
                                     int k, bool *taken);
 /* What links it to devices of other processes; NULL: nothing. */
@@ -148,8 +150,8 @@ const tern_communicators *tern_place_communicators(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 enum { TERN_ROW_MULTIPLE = 8 };
-/* Whether copies for that are worth their time: matrices of this product whose dim that is contiguous in memory, and whose rows
- * begin, at multiples of TERN_ROW_MULTIPLE elements. */
+/* Whether copies for that are worth their time: matrices of this product whose dim that is
+ * contiguous in memory, and whose rows begin, at multiples of TERN_ROW_MULTIPLE elements. */
 bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g);
 tern_status tern_place_sync(tern_place *place);
 
@@ -181,8 +183,9 @@ enum {
 /* The fault of an index along dim, which the message names; that of an operation in place. */
 #define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
 #define TERN_FAULT_IN_PLACE   (1 << 12)
-/* What a kernel writes in the first word: the fault, and which function launches the kernel, as whoever
- * waits may be another one. For kernels that take the number in a struct: the number alone. */
+/* What a kernel writes in the first word: the fault, and which function launches the kernel, as
+ * whoever waits may be another one. For kernels that take the number in a struct: the number
+ * alone. */
 int tern_fault_named(int fault);
 #define tern_arg_fault(fault) tern_arg_i32(tern_fault_named(fault))
 /* The device's fault words {code, first number, second number} (three i64) as an argument that
@@ -203,7 +206,8 @@ typedef struct tern_rng_note {
     tern_rng_state state;
 } tern_rng_note;
 int tern_rng_note_all(tern_rng_note *notes, int capacity);
-/* false: a generator's numbers were a graph's that is recorded no more, or are one's now; it goes on. */
+/* false: a generator's numbers were a graph's that is recorded no more, or are one's now; it goes
+ * on. */
 bool tern_rng_put_back(const tern_rng_note *notes, int n);
 
 #endif

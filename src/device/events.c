@@ -1,4 +1,5 @@
-/* events.c -- events in the order of a device's launches and copies, and the last one of a block that is free. */
+/* events.c -- events in the order of a device's launches and copies, and the last one of a block
+ * that is free. */
 #include "base/error.h"
 #include "device/registry.h"
 #include "device/transfers.h"

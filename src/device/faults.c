@@ -36,7 +36,8 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
 /* ---- who launched ------------------------------------------------------------------------- */
 
 enum { MOST_NAMES = 512, NAME_SHIFT = 13 };
-/* Of functions ("tern_mm") and operations ("gather"), each once: those that launched such a kernel. */
+/* Of functions ("tern_mm") and operations ("gather"), each once: those that launched such a
+ * kernel. */
 static _Atomic(const char *) launchers[MOST_NAMES];
 
 int tern_fault_named(int fault)

@@ -61,7 +61,8 @@ void tern_graph_forget(const void *user)
 
 /* ---- letting go -------------------------------------------------------------------------- */
 
-/* The pool's blocks become the program's own, and what nobody else has, other graphs too, goes back to the cache. */
+/* The pool's blocks become the program's own, and what nobody else has, other graphs too, goes back
+ * to the cache. */
 static void release_blocks(tern_graph *graph)
 {
     tern_place *place = graph->place;

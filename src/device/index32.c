@@ -31,7 +31,8 @@ static bool is_small_struct(const tern_arg *arg)
     return true;
 }
 
-/* Kernels with indices of 32 bits take an index of few dims alone: see nd_index.h of the kernels. */
+/* Kernels with indices of 32 bits take an index of few dims alone: see nd_index.h of the
+ * kernels. */
 static bool has_few_dims(const tern_arg *arg)
 {
     const void *data = arg->value.data;
@@ -71,8 +72,9 @@ static bool begins_at_fours(const tern_nd_index *w, int k)
     return w->rows == 1 || (all & 3) == 0;
 }
 
-/* The least shift with n <= 2^shift, and factor = 2^(31 + shift) / n rounded up, which is below 2^32. For q below 2^31 then
- * q factor / 2^(31 + shift) is less than 1 / n above q / n, so that both have the same whole part. */
+/* The least shift with n <= 2^shift, and factor = 2^(31 + shift) / n rounded up, which is below
+ * 2^32. For q below 2^31 then q factor / 2^(31 + shift) is less than 1 / n above q / n, so that
+ * both have the same whole part. */
 static void set_quotient(tern_nd_index *w, int d)
 {
     u64 n = (u64)w->dim[d];

@@ -1,4 +1,5 @@
-/* item.h -- the end of what a thread has of its own while it makes an item of a data set (base/thread.h). */
+/* item.h -- the end of what a thread has of its own while it makes an item of a data set
+ * (base/thread.h). */
 #ifndef TERN_DEVICE_ITEM_H
 #define TERN_DEVICE_ITEM_H
 #include "base/thread.h"

@@ -1,4 +1,5 @@
-/* memory.c -- the caching allocator: small blocks by size class, kept for the next request; large ones are parts of segments. */
+/* memory.c -- the caching allocator: small blocks by size class, kept for the next request; large
+ * ones are parts of segments. */
 #include "base/profile.h"
 #include "base/strict.h"
 #include "device/capture.h"
@@ -115,8 +116,8 @@ static void uncount(tern_place *place, tern_block *block)
                                    &block->maker);
 }
 
-/* Once again with an empty cache where there was no memory. An error that was recorded is one of the host's memory, or not of
- * memory at all. With memory_lock held. */
+/* Once again with an empty cache where there was no memory. An error that was recorded is one of
+ * the host's memory, or not of memory at all. With memory_lock held. */
 #define TRY_TWICE(place, status, call)                                                             \
     do {                                                                                           \
         const uint64_t failures_ = tern_failures();                                                \
@@ -137,7 +138,8 @@ static tern_status alloc_alone(tern_place *place, tern_block *block)
     return TERN_OK;
 }
 
-/* A new block of `rounded` bytes, or a part of a segment, of `bytes` or a little more. With memory_lock held. */
+/* A new block of `rounded` bytes, or a part of a segment, of `bytes` or a little more. With
+ * memory_lock held. */
 static tern_block *from_driver(tern_place *place, tern_graph *graph, size_t bytes, size_t rounded,
                                int class)
 {

@@ -18,8 +18,8 @@ static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
 
 /* ---- a sum and the norm behind it -------------------------------------------------------- */
 
-/* first: (z, x, y, index or n); second: layer norm of z, argument `of`, before what both have; fused: the first three of
- * first, and of second all but that one. */
+/* first: (z, x, y, index or n); second: layer norm of z, argument `of`, before what both have;
+ * fused: the first three of first, and of second all but that one. */
 static const struct {
     const tern_kernel_ref *first, *second, *fused;
     int of;
@@ -38,9 +38,10 @@ static int64_t elements_of(const tern_arg *arg)
     return w->rows == 1 && w->form == TERN_ND_UNIT ? w->inner : -1;
 }
 
-/* Whether a row of the norm may be done before the next row's sums are made. Results may lie where an operand of the sums did,
- * which was given back in between, if each of their elements is where one of that was; of weight and bias no sums are read. The
- * program's own memory may be there under another buffer. */
+/* Whether a row of the norm may be done before the next row's sums are made. Results may lie where
+ * an operand of the sums did, which was given back in between, if each of their elements is where
+ * one of that was; of weight and bias no sums are read. The program's own memory may be there under
+ * another buffer. */
 static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
 {
     if (((const tern_block *)(const void *)a[0].buffer)->external)

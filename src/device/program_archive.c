@@ -1,5 +1,6 @@
-/* program_archive.c -- files of compiled programs: a head, what they were made for as text, then the entries of the cache, each
- * its key, its size and its bytes. All is looked at before anything is taken. */
+/* program_archive.c -- files of compiled programs: a head, what they were made for as text, then
+ * the entries of the cache, each its key, its size and its bytes. All is looked at before anything
+ * is taken. */
 #include "device/program_archive.h"
 #include "base/error.h"
 #include "base/warning.h"

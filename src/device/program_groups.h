@@ -1,5 +1,6 @@
-/* program_groups.h -- kernels that are wanted together, of program_groups.def: for drivers that make machine code only when a kernel
- * is first launched, in one program; for others, built ahead by other threads (builds.c). */
+/* program_groups.h -- kernels that are wanted together, of program_groups.def: for drivers that
+ * make machine code only when a kernel is first launched, in one program; for others, built ahead
+ * by other threads (builds.c). */
 #ifndef TERN_DEVICE_PROGRAM_GROUPS_H
 #define TERN_DEVICE_PROGRAM_GROUPS_H
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+/* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS
+ * the terminal. */
 #include "base/columns.h"
 #include "base/ending.h"
 #include "base/env.h"
@@ -23,7 +24,8 @@ static tern_compile_handler standard; /* what there is without a handler */
 
 static int64_t printed; /* of those that began, how many were */
 
-/* On a terminal one line, which is gone when there is nothing more to do; elsewhere a line for each that begins. */
+/* On a terminal one line, which is gone when there is nothing more to do; elsewhere a line for each
+ * that begins. */
 static void print(const tern_compile_progress *p, void *unused)
 {
     char line[512];

@@ -16,7 +16,8 @@ typedef struct tern_refresh {
     void *user;
 } tern_refresh;
 
-/* Nodes from the end of the one before to this end, where a call of the host's follows, as the vendor has them. */
+/* Nodes from the end of the one before to this end, where a call of the host's follows, as the
+ * vendor has them. */
 typedef struct tern_graph_piece {
     int64_t end;
     void *made; /* NULL: there are none */
@@ -54,7 +55,8 @@ typedef struct tern_pair {
 /* Whether there is one for this launch of a kernel's (peephole.c); the last is recorded no more
  * then. */
 bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair);
-/* A block of the pool has no tensor any more: what was written to it, and not read since, need not be. */
+/* A block of the pool has no tensor any more: what was written to it, and not read since, need not
+ * be. */
 void tern_record_end_of(tern_graph *graph, const tern_block *block);
 
 #endif

@@ -75,8 +75,8 @@ static bool is_of_parent(int b)
     return registry.forks[b] != tern_forks();
 }
 
-/* No thread is inside a driver any more, and none enters one. What was launched is waited for: a driver's worker may
- * still be compiling it. */
+/* No thread is inside a driver any more, and none enters one. What was launched is waited for: a
+ * driver's worker may still be compiling it. */
 static void wait_for_all(void)
 {
     for (int b = 0; b < BACKENDS; b++)
@@ -93,7 +93,8 @@ static bool is_cpu(int b)
     return strcmp(backends[b]->kind, "cpu") == 0;
 }
 
-/* Around what looks for devices with drivers, before the registry's lock is taken (base/ending.h). */
+/* Around what looks for devices with drivers, before the registry's lock is taken
+ * (base/ending.h). */
 static void enter(bool driver)
 {
     if (driver)
@@ -115,7 +116,8 @@ static tern_status enumerate(int b, tern_found **found, int *n, tern_text *notes
     return status;
 }
 
-/* Look for a backend's devices, once. With the registry's lock, and inside of the drivers for all but the cpu. */
+/* Look for a backend's devices, once. With the registry's lock, and inside of the drivers for all
+ * but the cpu. */
 static tern_status find(int b)
 {
     if (registry.found[b])

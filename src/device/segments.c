@@ -162,7 +162,8 @@ static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, ter
     return e;
 }
 
-/* The segment of a place whose backend has growth, made at the first large block. Without it blocks have segments of their own. */
+/* The segment of a place whose backend has growth, made at the first large block. Without it blocks
+ * have segments of their own. */
 static void open_growth(tern_place *place)
 {
     tern_status status;
@@ -195,7 +196,8 @@ static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at,
     return TERN_OK;
 }
 
-/* Memory behind all of [at, at + bytes), in whole steps of the backend's, and in pieces, of which each goes back alone. */
+/* Memory behind all of [at, at + bytes), in whole steps of the backend's, and in pieces, of which
+ * each goes back alone. */
 static tern_status back(tern_place *place, tern_segment *segment, size_t at, size_t bytes)
 {
     const size_t step = place->backend->growth->step, piece = step * STEPS_OF_A_PIECE;
@@ -222,7 +224,8 @@ static tern_status back(tern_place *place, tern_segment *segment, size_t at, siz
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-/* The free extent of that owner for a request: the fewest bytes of new memory, then the smallest. */
+/* The free extent of that owner for a request: the fewest bytes of new memory, then the
+ * smallest. */
 static tern_extent *best_of(tern_place *place, const struct tern_graph *graph, size_t bytes)
 {
     tern_extent *best = NULL;

@@ -76,7 +76,8 @@ static bool has_rows(const char *name)
     return strcmp(name + stem, ".def") == 0 && find(file, (size_t)n, &index);
 }
 
-/* Whether a line is a row of another kernel: of "gelu", which makes gelu and gelu_gradient, while relu is wanted. */
+/* Whether a line is a row of another kernel: of "gelu", which makes gelu and gelu_gradient, while
+ * relu is wanted. */
 static bool is_other_row(const char *kernels, const char *line, const char *end)
 {
     static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";

@@ -21,8 +21,9 @@ extern const tern_source_pack tern_packed_sources;
 /* The files already in a text, so that each is there once. */
 typedef struct tern_sources_seen {
     uint64_t bits[4];
-    const char *
-        kernels; /* of .def files only the rows that make these are wanted: " gelu add "; NULL: all */
+    const char
+        *kernels; /* of .def files only the rows that make these are wanted: " gelu add "; NULL:
+                    all */
 } tern_sources_seen;
 
 /* Append a file with its #include "..." lines replaced by those files, and #line marks that keep

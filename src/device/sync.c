@@ -1,4 +1,5 @@
-/* sync.c -- waiting for a device, what is done then, and what is left when the library is unloaded. */
+/* sync.c -- waiting for a device, what is done then, and what is left when the library is
+ * unloaded. */
 #include "base/parallel.h"
 #include "base/profile.h"
 #include "device/capture.h"
@@ -85,7 +86,8 @@ static void release(tern_place *place)
     tern_free(place);
 }
 
-/* A plugin that the library is linked into is unloaded: it leaves nothing. The destructors before this one end threads. */
+/* A plugin that the library is linked into is unloaded: it leaves nothing. The destructors before
+ * this one end threads. */
 __attribute__((destructor(1000))) static void release_all(void)
 {
     tern_place *place;

@@ -1,4 +1,5 @@
-/* transfers.c -- copies beside the launches: their memory, what they wait for, and what waits for them. */
+/* transfers.c -- copies beside the launches: their memory, what they wait for, and what waits for
+ * them. */
 #include "device/transfers.h"
 #include "base/error.h"
 #include "device/capture.h"
@@ -191,7 +192,8 @@ static tern_status open_for(tern_place *place)
                : TERN_OK;
 }
 
-/* What is given to the queue for copies from now on comes behind the launches that used the block. */
+/* What is given to the queue for copies from now on comes behind the launches that used the
+ * block. */
 static tern_status behind_last_use(tern_block *block)
 {
     tern_place *place = block->place;

@@ -1,5 +1,5 @@
-/* user_launch.c -- the arguments and the grid of a kernel of the program's own, for devices that take them as words
- * (user_source.h). */
+/* user_launch.c -- the arguments and the grid of a kernel of the program's own, for devices that
+ * take them as words (user_source.h). */
 #include "base/dtype.h"
 #include "device/backend.h"
 #include "device/user_source.h"
@@ -19,7 +19,8 @@ static bool is_local(const tern_arg *a)
     return !a->buffer && a->by_reference && !a->value.data;
 }
 
-/* What an argument is, in the words of a parameter; a VECTOR where it does not tell what its bytes are. */
+/* What an argument is, in the words of a parameter; a VECTOR where it does not tell what its bytes
+ * are. */
 static int given(const tern_arg *a)
 {
     if (is_local(a))
@@ -49,7 +50,8 @@ static bool fits(int takes, int is)
                                   : bytes < 4 || !(is & TERN_USER_REAL);
 }
 
-/* Into 64 bytes; dtype, where the elements' is known: "a tensor of 4-byte integers", "a tensor of float16". */
+/* Into 64 bytes; dtype, where the elements' is known: "a tensor of 4-byte integers", "a tensor of
+ * float16". */
 static const char *title(char *to, int kind, tern_dtype dtype)
 {
     const int bytes = kind & TERN_USER_BYTES;

@@ -1,4 +1,5 @@
-/* user_macros.c -- see user_macros.h. Conditions are not looked at: of several definitions the last counts. */
+/* user_macros.c -- see user_macros.h. Conditions are not looked at: of several definitions the last
+ * counts. */
 #include "device/user_macros.h"
 #include <ctype.h>
 #include <string.h>

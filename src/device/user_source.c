@@ -1,5 +1,5 @@
-/* user_source.c -- OpenCL C to C++, word by word: address spaces, vector literals and swizzles, OpenCL's names for
- * types and functions. What the words mean is in cl_kernels/user.h. */
+/* user_source.c -- OpenCL C to C++, word by word: address spaces, vector literals and swizzles,
+ * OpenCL's names for types and functions. What the words mean is in cl_kernels/user.h. */
 #include "device/user_source.h"
 #include "device/backend.h"
 #include "device/user_macros.h"
@@ -91,8 +91,9 @@ static bool came(const reader *r, const char *word)
     return r->before && tern_word_is(r->before, r->before_n, word);
 }
 
-/* Whether the address space is of what is pointed to: a declaration or a type goes on with a *, or is a parameter, which
- * may be written as an array. In the text of a macro, where nobody knows, an array in local memory without a size is taken for one. */
+/* Whether the address space is of what is pointed to: a declaration or a type goes on with a *, or
+ * is a parameter, which may be written as an array. In the text of a macro, where nobody knows, an
+ * array in local memory without a size is taken for one. */
 static bool is_pointer(const reader *r, const char *p, bool local)
 {
     if (!r->directive && r->depth == 0 && r->lists > 0)
@@ -116,7 +117,8 @@ static void put_space(reader *r, bool local, const char *after)
         tern_text_add(r->to, r->depth ? "static" : "TERN_CONSTANT");
 }
 
-/* An attribute of OpenCL's is left out; the group size that one requires is noted for the kernel elsewhere. */
+/* An attribute of OpenCL's is left out; the group size that one requires is noted for the kernel
+ * elsewhere. */
 static bool skip_attribute(reader *r)
 {
     const char *open = past_blanks(r->p + strlen("__attribute__"));

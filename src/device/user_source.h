@@ -1,13 +1,13 @@
-/* user_source.h -- a kernel of the program's own, from OpenCL C to C++ with cl_kernels/user.h before it: what NVRTC
- * and the host's compiler take. */
+/* user_source.h -- a kernel of the program's own, from OpenCL C to C++ with cl_kernels/user.h
+ * before it: what NVRTC and the host's compiler take. */
 #ifndef TERN_DEVICE_USER_SOURCE_H
 #define TERN_DEVICE_USER_SOURCE_H
 #include "device/backend.h"
 
 enum { TERN_USER_ARGUMENTS = 64 };
 
-/* What a parameter takes: the bytes of a number, or of an element of a tensor (0 or UNTOLD where the text does not tell),
- * and the rest of these that hold of it. */
+/* What a parameter takes: the bytes of a number, or of an element of a tensor (0 or UNTOLD where
+ * the text does not tell), and the rest of these that hold of it. */
 enum {
     TERN_USER_BYTES = 15,
     TERN_USER_UNKNOWN = 15,
@@ -33,8 +33,8 @@ typedef struct tern_user_source {
 /* Reads the kernel called name; TERN_ERR_ARGUMENT where the source has none. */
 tern_status tern_user_source_read(tern_user_source *made, const char *source, const char *name);
 void tern_user_source_free(tern_user_source *made);
-/* The parameters alone, and where their list opens. TERN_ERR_ARGUMENT, which is not recorded: there is no kernel called name
- * (*open is NULL), or it has too many. */
+/* The parameters alone, and where their list opens. TERN_ERR_ARGUMENT, which is not recorded: there
+ * is no kernel called name (*open is NULL), or it has too many. */
 tern_status tern_user_parameters_read(tern_user_parameters *made, const char *source,
                                       const char *name, const char **open);
 
@@ -44,9 +44,11 @@ int tern_user_dims(const tern_kernel_grid *grid);
 /* An error where the arguments are not what the kernel's parameters take. */
 tern_status tern_user_check(const tern_user_parameters *parameters, const char *name,
                             const tern_arg *args, int n);
-/* Each argument as 8 bytes: a buffer's address, a value, or where its local memory begins among *shared bytes. */
+/* Each argument as 8 bytes: a buffer's address, a value, or where its local memory begins among
+ * *shared bytes. */
 void tern_user_words(const tern_arg *args, int n, uint64_t *words, size_t *shared);
-/* Work-items of a group, of which a device takes `most`: the grid's, those that the kernel requires, or 64. */
+/* Work-items of a group, of which a device takes `most`: the grid's, those that the kernel
+ * requires, or 64. */
 tern_status tern_user_group_of(const tern_user_source *source, const char *device, const char *name,
                                const tern_kernel_grid *grid, int64_t most, int64_t group[3]);
 

@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Functions and types of user.h, which have other names there: a compiler has some of its own, and a user's
- * variable may be called like one. */
+/* Functions and types of user.h, which have other names there: a compiler has some of its own, and
+ * a user's variable may be called like one. */
 static const char prefixed[] =
     " uchar ushort uint ulong half ptrdiff_t intptr_t uintptr_t mem_fence read_mem_fence "
     "write_mem_fence get_local_id get_group_id get_global_id get_local_size get_num_groups "
@@ -146,7 +146,8 @@ void tern_word_add(tern_text *to, const char *word, size_t n)
 
 /* ---- swizzles ---------------------------------------------------------------------------- */
 
-/* The places that xyzw or s0..sf name, as hexadecimal digits; how many, 0 where the word names none. */
+/* The places that xyzw or s0..sf name, as hexadecimal digits; how many, 0 where the word names
+ * none. */
 int tern_word_swizzle(const char *word, size_t n, char digits[17])
 {
     static const char letters[] = "xyzw", hex[] = "0123456789abcdef";

@@ -8,7 +8,8 @@ bool tern_word_is(const char *word, size_t n, const char *name);
 bool tern_word_is_vector(const char *word, size_t n);
 /* The word, or what stands for it; nothing for an address space. */
 void tern_word_add(tern_text *to, const char *word, size_t n);
-/* The places of a vector that xyzw or s0..sf name, as hexadecimal digits; how many, 0 for another word. */
+/* The places of a vector that xyzw or s0..sf name, as hexadecimal digits; how many, 0 for another
+ * word. */
 int tern_word_swizzle(const char *word, size_t n, char digits[17]);
 
 #endif

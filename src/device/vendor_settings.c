@@ -1,4 +1,5 @@
-/* vendor_settings.c -- what vendors' libraries may do, and how many threads, for the whole process. */
+/* vendor_settings.c -- what vendors' libraries may do, and how many threads, for the whole
+ * process. */
 #include "base/parallel.h"
 #include "device/device.h"
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* buckets.c -- DistributedDataParallel's buckets: parameters in reverse order, dealt out by size. */
+/* buckets.c -- DistributedDataParallel's buckets: parameters in reverse order, dealt out by
+ * size. */
 #include "dist/ddp.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -47,7 +48,8 @@ static void reverse(tern_ddp *d)
     }
 }
 
-/* Numbers that a slot takes in its bucket, so that the next one begins where vectors and products like it. */
+/* Numbers that a slot takes in its bucket, so that the next one begins where vectors and products
+ * like it. */
 static int64_t padded_numel(const tern_ddp_slot *s)
 {
     const int64_t line = LINE / (int64_t)tern_dtype_size(tern_dtype_of(s->x));
@@ -128,9 +130,10 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
     return status;
 }
 
-/* ---- in another order ------------------------------------------------------------------------------ */
+/* ---- in another order ------------------------------------------------------------------------ */
 
-/* Rank 0's: the number of the slot that came first, ...; those that did not come stay behind, as they are. */
+/* Rank 0's: the number of the slot that came first, ...; those that did not come stay behind, as
+ * they are. */
 static tern_status order_of(const tern_ddp *d, int64_t *order)
 {
     int n = 0;

@@ -9,7 +9,7 @@
 
 enum { MOST_TAG = 30000, NO_ROOT = INT_MIN };
 
-/* ---- what they take ------------------------------------------------------------------------------ */
+/* ---- what they take -------------------------------------------------------------------------- */
 
 typedef tern_dist_request request;
 
@@ -108,7 +108,7 @@ static tern_status check(request *r, int root)
     return r->one && adds(r->w.kind) ? check_op(r->name, r->o.op, tern_dtype_of(r->one)) : TERN_OK;
 }
 
-/* ---- the host's memory of them --------------------------------------------------------------------- */
+/* ---- the host's memory of them --------------------------------------------------------------- */
 
 static size_t bytes_of(const tern_tensor *x)
 {
@@ -122,7 +122,7 @@ static tern_status hold(tern_dist_work *w, tern_tensor *in, tern_tensor *out)
     return tern_dist_offer(w) ? TERN_OK : tern_dist_stage(w);
 }
 
-/* ---- one process ------------------------------------------------------------------------------------ */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 static tern_status alone(const request *r)
 {
@@ -146,7 +146,7 @@ static tern_status alone(const request *r)
     return TERN_OK;
 }
 
-/* ---- from start to end ------------------------------------------------------------------------------- */
+/* ---- from start to end ----------------------------------------------------------------------- */
 
 tern_status tern_dist_wait(tern_dist_work *w)
 {
@@ -371,7 +371,7 @@ tern_status tern_dist_monitored_barrier(const tern_dist_options *options)
     return tern_dist_barrier(options);
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static tern_status run_bytes(tern_dist_kind kind, const void *from, void *to, int64_t count,
                              int src, const tern_dist_options *o, const char *what)

@@ -1,10 +1,11 @@
-/* consistency.c -- ranks that are to train one model: whether they have the same, and that they begin alike. */
+/* consistency.c -- ranks that are to train one model: whether they have the same, and that they
+ * begin alike. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "dist/ddp.h"
 #include <string.h>
 
-/* ---- the same parameters --------------------------------------------------------------------------- */
+/* ---- the same parameters --------------------------------------------------------------------- */
 
 /* "0.weight float32 [3, 4] trained" and a new line. */
 static tern_status describe(const char *path, tern_tensor *x, void *user)
@@ -97,7 +98,7 @@ tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp
     return status;
 }
 
-/* ---- the same values ------------------------------------------------------------------------------- */
+/* ---- the same values ------------------------------------------------------------------------- */
 
 enum { AT_ONCE = 25 << 20 };
 

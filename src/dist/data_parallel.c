@@ -1,5 +1,5 @@
-/* data_parallel.c -- one module on several devices of one process: rows are dealt out, the module is run for each device with
- * its members swapped for copies there, results are gathered. */
+/* data_parallel.c -- one module on several devices of one process: rows are dealt out, the module
+ * is run for each device with its members swapped for copies there, results are gathered. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/replicas.h"
@@ -11,8 +11,8 @@
 
 static const char function[] = "tern_nn_data_parallel";
 
-/* Steps that are not timed, as kernels are compiled in them; then all with the parts of the step before are, until there were
- * so many looks, and later one of so many. */
+/* Steps that are not timed, as kernels are compiled in them; then all with the parts of the step
+ * before are, until there were so many looks, and later one of so many. */
 enum { COLD_STEPS = 2, FAST_LOOKS = 20, RARELY = 16 };
 
 typedef struct parallel {
@@ -40,7 +40,7 @@ typedef struct pass {
     tern_tensor **out;   /* n_out of each device */
 } pass;
 
-/* ---- one device -------------------------------------------------------------------------------- */
+/* ---- one device ------------------------------------------------------------------------------ */
 
 static bool is_shared_out(const tern_tensor *x)
 {
@@ -49,7 +49,8 @@ static bool is_shared_out(const tern_tensor *x)
 
 static tern_status run_one(pass *s, int i)
 {
-    /* What the module makes on the default device is made on this one, as with torch.cuda.device. */
+    /* What the module makes on the default device is made on this one, as with
+     * torch.cuda.device. */
     const char *own = strcmp(tern_default_device(), s->p->device[0]) == 0 ? s->p->device[i] : NULL;
     tern_device_block block = tern_device_block_enter(own ? own : tern_default_device());
     tern_status status =
@@ -84,7 +85,7 @@ static tern_status run_replicas(pass *s)
     return status;
 }
 
-/* ---- sharing out ------------------------------------------------------------------------------- */
+/* ---- sharing out ----------------------------------------------------------------------------- */
 
 static tern_status count_rows(pass *s)
 {
@@ -154,7 +155,7 @@ static tern_status deal_out(pass *s)
     return TERN_OK;
 }
 
-/* ---- gathering --------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 /* Result k of all devices along dim; of numbers without dims a vector. */
 static tern_status gather(const pass *s, int k, tern_tensor **out)
@@ -177,7 +178,7 @@ static tern_status gather(const pass *s, int k, tern_tensor **out)
     return tern_failed_since(failures);
 }
 
-/* ---- balance ----------------------------------------------------------------------------------- */
+/* ---- balance --------------------------------------------------------------------------------- */
 
 static void drop_watch(parallel *p)
 {
@@ -186,7 +187,8 @@ static void drop_watch(parallel *p)
     p->watch = NULL;
 }
 
-/* What the last step tells. Where no backward pass came, it is the way to the results that counts, unless others had one. */
+/* What the last step tells. Where no backward pass came, it is the way to the results that counts,
+ * unless others had one. */
 static tern_status look_back(parallel *p)
 {
     double seconds[p->n];
@@ -214,7 +216,7 @@ static bool is_time_to_look(const parallel *p, const int64_t *part)
            memcmp(part, p->part, sizeof *part * (size_t)p->n) == 0;
 }
 
-/* ---- a step ------------------------------------------------------------------------------------ */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 static tern_status run_and_gather(pass *s, tern_tensor **out)
 {
@@ -267,7 +269,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return run_all(&s, out);
 }
 
-/* ---- making it --------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static void free_parallel(void *data)
 {

@@ -21,7 +21,8 @@ static tern_ddp *ddp_of(tern_module *m, const char *name)
     return m && m->call == call ? m->data : NULL;
 }
 
-/* Shards draw what follows from their numbers, whoever has them, and the generator goes on by as much everywhere. */
+/* Shards draw what follows from their numbers, whoever has them, and the generator goes on by as
+ * much everywhere. */
 static tern_status run_shard(tern_ddp *d, tern_module *module, tern_tensor *const *in, int n,
                              tern_tensor **out, int k)
 {
@@ -49,7 +50,8 @@ static tern_status run_shard(tern_ddp *d, tern_module *module, tern_tensor *cons
     return status == TERN_OK ? back : status;
 }
 
-/* Buffers are rank 0's at the start of a forward, unless nothing was summed since they were (PyTorch's forward_sync_buffers). */
+/* Buffers are rank 0's at the start of a forward, unless nothing was summed since they were
+ * (PyTorch's forward_sync_buffers). */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     tern_ddp *d = tern_nn_data(self);

@@ -53,42 +53,46 @@ struct tern_ddp {
     int64_t step, result;
     int64_t came; /* gradients, in this backward pass */
     bool sorted,
-        due; /* buckets are in the order in which gradients come; there is one now to learn it from */
-    double limit;        /* bytes of a bucket */
+        due;      /* buckets are in the order in which gradients come; there is one now to learn it
+                from */
+    double limit; /* bytes of a bucket */
     int shards, own;     /* 0, or of all ranks, and of this one */
     int done;            /* of these, in this step */
     tern_rng_state seed; /* at the step's start */
 };
 
-/* ---- buckets.c ----------------------------------------------------------------------------------- */
-/* Slots of the module's parameters, and buckets with views for their gradients; the first of 1 MiB, others of limit bytes. */
+/* ---- buckets.c ------------------------------------------------------------------------------- */
+/* Slots of the module's parameters, and buckets with views for their gradients; the first of 1 MiB,
+ * others of limit bytes. */
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
-/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last backward pass. */
+/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last
+ * backward pass. */
 tern_status tern_ddp_sort_buckets(tern_ddp *d);
 void tern_ddp_free_buckets(tern_ddp *d);
 
-/* ---- consistency.c ------------------------------------------------------------------------------------- */
+/* ---- consistency.c --------------------------------------------------------------------------- */
 typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, void *user);
-/* Whether all ranks have the same of what is visited, parameters and buffers: TERN_ERR_PEER that names the first that differs,
- * and function. */
+/* Whether all ranks have the same of what is visited, parameters and buffers: TERN_ERR_PEER that
+ * names the first that differs, and function. */
 tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
                              tern_ddp_each buffers, tern_dist_group *group);
-/* All tensors that visit is called with become those of the group's rank `from`, several at a time. */
+/* All tensors that visit is called with become those of the group's rank `from`, several at a
+ * time. */
 tern_status tern_ddp_broadcast_from(int from, tern_module *module, tern_ddp_each each,
                                     tern_dist_group *group, const char *label);
 /* The group's first one's. */
 tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
                                const char *label);
 
-/* ---- reduce.c ------------------------------------------------------------------------------------ */
+/* ---- reduce.c -------------------------------------------------------------------------------- */
 /* A slot's hook: its gradient is final. */
 tern_status tern_ddp_arrived(tern_tensor *x, void *slot);
 /* A step of the others, with zeros. Gradients are dropped. */
 tern_status tern_ddp_step_with_zeros(tern_ddp *d);
 
-/* ---- uneven_inputs.c -------------------------------------------------------------------------------------- */
-/* Before a step inside of TERN_JOIN, which begins with buffers, or ends with gradients: *from becomes the rank whose
- * buffers they are. */
+/* ---- uneven_inputs.c ------------------------------------------------------------------------- */
+/* Before a step inside of TERN_JOIN, which begins with buffers, or ends with gradients: *from
+ * becomes the rank whose buffers they are. */
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from);
 /* After the block: until nobody goes on; then all have what the last one has. */
 tern_status tern_ddp_follow(tern_ddp *d);

@@ -1,9 +1,11 @@
-/* device_transport.c -- data that go from device to device by the library of their vendor (storage.h), while MPI carries who does what.
+/* device_transport.c -- data that go from device to device by the library of their vendor
+ * (storage.h), while MPI carries who does what.
  *
- * Each header says whether the rank's tensors are where a link could read them, and whether that is another device than the
- * last time; all ranks see all headers, so that they decide alike: one that can't, and data go by way of the host. When the
- * first work of a group can go, ranks tell each other which device they have, and the first one makes the id of the link:
- * without one where two share a device, or have other versions of the library. */
+ * Each header says whether the rank's tensors are where a link could read them, and whether that is
+ * another device than the last time; all ranks see all headers, so that they decide alike: one that
+ * can't, and data go by way of the host. When the first work of a group can go, ranks tell each
+ * other which device they have, and the first one makes the id of the link: without one where two
+ * share a device, or have other versions of the library. */
 #include "base/dtype.h"
 #include "dist/dist.h"
 #include <string.h>
@@ -33,7 +35,7 @@ static const tern_tensor *one_of(const tern_dist_work *w)
     return w->out ? w->out : w->in;
 }
 
-/* ---- offers --------------------------------------------------------------------------------------- */
+/* ---- offers ---------------------------------------------------------------------------------- */
 
 /* Halves are added in float32, and rounded once. */
 static void widen(tern_dist_work *w)
@@ -99,7 +101,7 @@ tern_status tern_dist_narrow(tern_dist_work *w)
     return tern_failed_since(failures);
 }
 
-/* ---- what ranks decide alike ----------------------------------------------------------------------- */
+/* ---- what ranks decide alike ----------------------------------------------------------------- */
 
 void tern_dist_note_way(tern_dist_work *w)
 {
@@ -151,7 +153,7 @@ static bool fit(const tern_dist_job *job, const tern_dist_work *w)
     return true;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static tern_status begin(tern_dist_work *w)
 {
@@ -207,7 +209,7 @@ bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *w)
     return happened;
 }
 
-/* ---- their end ------------------------------------------------------------------------------------- */
+/* ---- their end ------------------------------------------------------------------------------- */
 
 static void *drop(void *link)
 {

@@ -1,9 +1,11 @@
-/* dist.h -- inside of src/dist: the job, its groups, its works, and the words that ranks exchange about them.
+/* dist.h -- inside of src/dist: the job, its groups, its works, and the words that ranks exchange
+ * about them.
  *
- * One lock holds all of it; MPI is called by whoever has the lock, and never waits: a thread of the job's own tests
- * what is under way, and naps; who waits for a work helps it. A collective begins with a header from all ranks to all,
- * which has its signature, so that data flow only where all ranks ask for the same; few data travel in the header (eager), and
- * headers of what comes next travel beside data. In large groups it is a sum of two numbers instead. */
+ * One lock holds all of it; MPI is called by whoever has the lock, and never waits: a thread of the
+ * job's own tests what is under way, and naps; who waits for a work helps it. A collective begins
+ * with a header from all ranks to all, which has its signature, so that data flow only where all
+ * ranks ask for the same; few data travel in the header (eager), and headers of what comes next
+ * travel beside data. In large groups it is a sum of two numbers instead. */
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
@@ -193,7 +195,7 @@ typedef struct tern_dist_job {
 
 extern tern_dist_job tern_dist_the_job;
 
-/* ---- record.c ------------------------------------------------------------------------------------ */
+/* ---- record.c -------------------------------------------------------------------------------- */
 double tern_dist_now(void);
 const char *tern_dist_kind_name(tern_dist_kind kind);
 /* Fill work->deed. */
@@ -208,7 +210,7 @@ const char *tern_dist_name(int rank, char *text, size_t bytes);
 void tern_dist_add(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- launcher.c ---------------------------------------------------------------------------------- */
+/* ---- launcher.c ------------------------------------------------------------------------------ */
 typedef struct tern_dist_launcher {
     const char *families[3]; /* of plugins, in the order in which they are tried; NULL-ended */
     const char *variable;    /* that says how many processes there are; NULL: none does */
@@ -218,10 +220,11 @@ typedef struct tern_dist_launcher {
     bool there;              /* something started this process as one of a job */
 } tern_dist_launcher;
 tern_dist_launcher tern_dist_find_launcher(void);
-/* The table of the first plugin that opens; NULL with the reason for each, without recording an error. */
+/* The table of the first plugin that opens; NULL with the reason for each, without recording an
+ * error. */
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes);
 
-/* ---- negotiation.c: questions on a communicator of their own -------------------------------------------- */
+/* ---- negotiation.c: questions on a communicator of their own --------------------------------- */
 tern_status tern_dist_negotiation_begin(tern_dist_job *job);
 void tern_dist_negotiation_free(tern_dist_job *job);
 /* Answer what was asked, hear what came; false where nothing did. */
@@ -230,14 +233,15 @@ bool tern_dist_negotiation_step(tern_dist_job *job);
 void tern_dist_negotiation_end(tern_dist_job *job);
 /* Whether nothing is on its way to others. */
 bool tern_dist_negotiation_is_silent(const tern_dist_job *job);
-/* The work has waited too long, or MPI failed in it: ask the others, and end the job with what they say. */
+/* The work has waited too long, or MPI failed in it: ask the others, and end the job with what they
+ * say. */
 void tern_dist_ask(tern_dist_job *job, tern_dist_work *work, const char *why);
 /* The work is done after all. */
 void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
 /* End the job: all works fail, all ranks are told. */
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
-/* ---- mpi_calls.c -------------------------------------------------------------------------------------- */
+/* ---- mpi_calls.c ----------------------------------------------------------------------------- */
 /* Of bools, whose values are 0 and 1. */
 tern_dist_op tern_dist_bits_of(tern_dist_op op);
 /* Begin a call of the work's; false where MPI refuses, and the others are asked. */
@@ -247,58 +251,65 @@ bool tern_dist_all_done(tern_dist_job *job, tern_dist_work *work);
 /* Whether its data travel in the headers. */
 bool tern_dist_is_eager(const tern_dist_work *work);
 
-/* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
+/* ---- steps.c, sum.c -------------------------------------------------------------------------- */
 /* Go on with a work; whether something happened. */
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
-/* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */
+/* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in
+ * float32. */
 void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_dtype dtype,
                        tern_dist_op op, int ranks);
 
-/* rows[0] = their sum as a binary tree, ((0 + 1) + (2 + 3)) + ...; each node of it is rounded to the dtype. n: a power of two. */
+/* rows[0] = their sum as a binary tree, ((0 + 1) + (2 + 3)) + ...; each node of it is rounded to
+ * the dtype. n: a power of two. */
 void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 
-/* ---- memory.c ------------------------------------------------------------------------------------ */
+/* ---- memory.c -------------------------------------------------------------------------------- */
 /* Find the host's memory of the work's tensors: copies of them, but on the cpu. */
 tern_status tern_dist_stage(tern_dist_work *work);
 
-/* ---- device_transport.c: from device to device by their vendor's library ------------------------------------- */
-/* Whether a link could carry what the work, whose tensors are there, moves; it is made ready for that. */
+/* ---- device_transport.c: from device to device by their vendor's library --------------------- */
+/* Whether a link could carry what the work, whose tensors are there, moves; it is made ready for
+ * that. */
 bool tern_dist_offer(tern_dist_work *work);
-/* With the lock held: note for the header what it asks for; and, once all headers are there, what comes of it. */
+/* With the lock held: note for the header what it asks for; and, once all headers are there, what
+ * comes of it. */
 void tern_dist_note_way(tern_dist_work *work);
 void tern_dist_choose_way(tern_dist_work *work);
-/* Its data are to flow: go on with them, whether something happened. A work that the link refuses is not linked any more, and
- * goes on as others do. */
+/* Its data are to flow: go on with them, whether something happened. A work that the link refuses
+ * is not linked any more, and goes on as others do. */
 bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *work);
 /* What came, into the work's out: of wide ones. */
 tern_status tern_dist_narrow(tern_dist_work *work);
 /* Let go of what an offer took. */
 void tern_dist_withdraw(tern_dist_work *work);
-/* Drop the links of all groups; of a job that ended on a thread of its own, as what is under way may take a while to
- * end. */
+/* Drop the links of all groups; of a job that ended on a thread of its own, as what is under way
+ * may take a while to end. */
 void tern_dist_drop_transports(tern_dist_job *job);
 
-/* ---- collective.c -------------------------------------------------------------------------------- */
+/* ---- collective.c ---------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
     DIST_WAY_PLAIN,
-    DIST_WAY_TREE, /* of floating point: a binary tree over the ranks; with a tree of what each rank has before it is one
-                      tree over all */
-    DIST_WAY_APART /* nothing that is under way writes the tensor: a small one does not wait for that */
+    DIST_WAY_TREE, /* of floating point: a binary tree over the ranks; with a tree of what each rank
+                      has before it is one tree over all */
+    DIST_WAY_APART /* nothing that is under way writes the tensor: a small one does not wait for
+                      that */
 } tern_dist_way;
 tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
                                     const tern_dist_options *options);
 
-/* ---- recorded.c: inside of a capture of the tensors' device ---------------------------------------- */
-/* A replay begins it, and ends it where the program did not ask for the work: else where the program waits. */
+/* ---- recorded.c: inside of a capture of the tensors' device ---------------------------------- */
+/* A replay begins it, and ends it where the program did not ask for the work: else where the
+ * program waits. */
 tern_status tern_dist_record(const tern_dist_request *r,
                              tern_status (*begin)(const tern_dist_request *r));
 tern_status tern_dist_record_wait(struct tern_dist_recorded *recorded);
 
-/* ---- scalar_all_reduce.c ----------------------------------------------------------------------------------- */
+/* ---- scalar_all_reduce.c --------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
 tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest);
-/* tern_ranks that agree in one group after the other, of n, so that it is of all that are in one of them. */
+/* tern_ranks that agree in one group after the other, of n, so that it is of all that are in one of
+ * them. */
 typedef struct tern_dist_ranks {
     tern_ranks ranks; /* first; agree and first are: */
     tern_dist_group *groups[2];
@@ -310,7 +321,7 @@ tern_status tern_dist_check_consistency(tern_ranks *ranks, tern_status status, c
 tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                             bool *all);
 
-/* ---- tensor_parallel.c --------------------------------------------------------------------------- */
+/* ---- tensor_parallel.c ----------------------------------------------------------------------- */
 /* Parts of a group's ranks along one dim of that size: one for each such, which stays. */
 typedef struct tern_dist_cut {
     tern_dist_ranks
@@ -328,19 +339,22 @@ tern_cut tern_dist_read_cut(const tern_dist_cut *p, tern_shape *whole);
 tern_status tern_dist_check_cut(const char *function, const char *path, const tern_tensor *x,
                                 const tern_dist_group *group);
 
-/* ---- stages.c ------------------------------------------------------------------------------------ */
-/* Children begin[s] to begin[s + 1] of the sequential are rank[s]'s, of n stages. TERN_ERR_ARGUMENT where one shares a tensor with
- * a stage of another rank. */
+/* ---- stages.c -------------------------------------------------------------------------------- */
+/* Children begin[s] to begin[s + 1] of the sequential are rank[s]'s, of n stages. TERN_ERR_ARGUMENT
+ * where one shares a tensor with a stage of another rank. */
 tern_status tern_dist_set_stages(tern_module *sequential, const int *begin, const int *rank, int n);
-/* whole, on the cpu, of what x is or stands for: from the rank that has x to the others of the pipeline. Nothing where x is in none. */
+/* whole, on the cpu, of what x is or stands for: from the rank that has x to the others of the
+ * pipeline. Nothing where x is in none. */
 tern_status tern_dist_share_stage(const tern_tensor *x, tern_tensor *whole);
 
-/* ---- shard_state.c ------------------------------------------------------------------------------- */
-/* The rows of all ranks, on the cpu, of which this rank has own, as tern_chunk cuts; NULL after an error. */
+/* ---- shard_state.c --------------------------------------------------------------------------- */
+/* The rows of all ranks, on the cpu, of which this rank has own, as tern_chunk cuts; NULL after an
+ * error. */
 tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group);
 
-/* ---- engine.c ------------------------------------------------------------------------------------ */
-/* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout seconds. */
+/* ---- engine.c -------------------------------------------------------------------------------- */
+/* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout
+ * seconds. */
 tern_status tern_dist_start(tern_dist_job *job, double timeout);
 /* End the thread, and MPI where that may be. */
 void tern_dist_stop(tern_dist_job *job);

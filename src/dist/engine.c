@@ -11,7 +11,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Microseconds, and how often it is looked without one: the thread has somebody's core, who waits has its own. */
+/* Microseconds, and how often it is looked without one: the thread has somebody's core, who waits
+ * has its own. */
 enum { NAP = 30, SPINS = 100, THREAD_SPINS = 8, LONG_NAP = 1000, IDLE_NAP = 20000 };
 
 static void nap(long microseconds)
@@ -30,8 +31,8 @@ static struct timespec after(double seconds)
     return t;
 }
 
-/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or received from it. But a
- * collective's header may go while data of those before flow. */
+/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or
+ * received from it. But a collective's header may go while data of those before flow. */
 typedef enum standing { FIRST, BEHIND_DATA, BLOCKED } standing;
 
 static standing stand(const tern_dist_job *job, const tern_dist_work *w)
@@ -82,7 +83,7 @@ static bool poll_all(tern_dist_job *job)
     return happened;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void begin_mpi(tern_dist_job *job)
 {
@@ -156,7 +157,8 @@ static void *run(void *user)
     return NULL;
 }
 
-/* A program that leaves without tern_dist_destroy_process_group: before the destructors of MPI run. */
+/* A program that leaves without tern_dist_destroy_process_group: before the destructors of MPI
+ * run. */
 static void at_exit(void)
 {
     if (!tern_is_forked_child())
@@ -232,7 +234,7 @@ void tern_dist_stop(tern_dist_job *job)
         nap(IDLE_NAP / 2);
 }
 
-/* ---- from other threads -------------------------------------------------------------------------- */
+/* ---- from other threads ---------------------------------------------------------------------- */
 
 tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
 {
@@ -296,7 +298,7 @@ tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *w)
     return status;
 }
 
-/* ---- works ----------------------------------------------------------------------------------------- */
+/* ---- works ----------------------------------------------------------------------------------- */
 
 void tern_dist_work_free(tern_dist_work *w)
 {

@@ -14,7 +14,7 @@
 static char notes[1024];
 static const char function[] = "tern_dist_init_process_group";
 
-/* ---- who is there ------------------------------------------------------------------------------ */
+/* ---- who is there ---------------------------------------------------------------------------- */
 
 static const tern_dist_group *of(const tern_dist_group *group)
 {
@@ -58,7 +58,7 @@ bool tern_dist_is_available(void)
     return tern_dist_the_job.mpi || tern_dist_open_plugin(l.families, where, sizeof where);
 }
 
-/* ---- joining ----------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 static tern_dist_card own_card(void)
 {
@@ -131,7 +131,8 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
     return TERN_OK;
 }
 
-/* What the launcher says must be what MPI sees: a foreign MPI takes each process for a job of one. */
+/* What the launcher says must be what MPI sees: a foreign MPI takes each process for a job of
+ * one. */
 static tern_status compare(const tern_dist_job *job, const tern_dist_launcher *l,
                            const char *library)
 {
@@ -271,7 +272,7 @@ tern_status tern_dist_destroy_process_group(void)
     return status;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static tern_status check_members(const int *ranks, int n, int size)
 {

@@ -16,8 +16,8 @@ static int number(const char *variable, int otherwise)
     return *end || value < 0 || value > 1 << 30 ? otherwise : (int)value;
 }
 
-/* mpirun of Open MPI starts its own daemons by srun, so that Slurm's variables are the last to believe.
- * SLURM_NTASKS is set in a batch script too, where nothing was started yet. */
+/* mpirun of Open MPI starts its own daemons by srun, so that Slurm's variables are the last to
+ * believe. SLURM_NTASKS is set in a batch script too, where nothing was started yet. */
 tern_dist_launcher tern_dist_find_launcher(void)
 {
     static const struct {

@@ -1,7 +1,9 @@
-/* mpi.h -- what a plugin for an MPI library gives libtern: the only words between the two, without mpi.h.
+/* mpi.h -- what a plugin for an MPI library gives libtern: the only words between the two, without
+ * mpi.h.
  *
- * A plugin is lib/tern/libtern_mpi_<family>.so; tern_mpi_plugin gives its table. All functions answer 0 or the library's
- * error code. They are called one at a time (MPI_THREAD_SERIALIZED), on any thread where the level allows it. */
+ * A plugin is lib/tern/libtern_mpi_<family>.so; tern_mpi_plugin gives its table. All functions
+ * answer 0 or the library's error code. They are called one at a time (MPI_THREAD_SERIALIZED), on
+ * any thread where the level allows it. */
 #ifndef TERN_DIST_MPI_H
 #define TERN_DIST_MPI_H
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* negotiation.c -- questions among ranks when something is late, on a communicator of their own, and the end of the job. */
+/* negotiation.c -- questions among ranks when something is late, on a communicator of their own,
+ * and the end of the job. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* pipeline.c -- stages of a sequential, and the schedules by which micro-batches go through them.
  *
- * Each stage has a list of its own: forwards and backwards in an order that depends on nothing but the schedule. In rounds
- * every stage does what is next on it, if what that needs was handed over in a round before: so devices that do not wait
- * have work of several micro-batches at once. Graphs end between stages. */
+ * Each stage has a list of its own: forwards and backwards in an order that depends on nothing but
+ * the schedule. In rounds every stage does what is next on it, if what that needs was handed over
+ * in a round before: so devices that do not wait have work of several micro-batches at once. Graphs
+ * end between stages. */
 #include "base/option.h"
 #include "dist/dist.h"
 #include "dist/pipeline.h"
@@ -11,7 +12,7 @@
 
 static const char function[] = "tern_dist_pipeline";
 
-/* ---- stages ------------------------------------------------------------------------------------ */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 static tern_status add_bytes(const char *path, tern_tensor *x, void *user)
 {
@@ -20,7 +21,8 @@ static tern_status add_bytes(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* A stage ends where its share of all bytes is reached, and leaves a child for each stage behind it. */
+/* A stage ends where its share of all bytes is reached, and leaves a child for each stage behind
+ * it. */
 static tern_status split_evenly(tern_pipeline *p, int children)
 {
     double all = 0, sum = 0;
@@ -153,7 +155,7 @@ int tern_dist_pipeline_stage(const tern_pipeline *p, int child)
     return -1;
 }
 
-/* ---- a step -------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 typedef struct step {
     tern_pipeline *p;

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-/* All zeros, as PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are here: nothing of it is in the file. */
+/* All zeros, as PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are here: nothing of it is
+ * in the file. */
 tern_dist_job tern_dist_the_job;
 
 double tern_dist_now(void)

@@ -1,4 +1,5 @@
-/* recorded.c -- collectives inside of a capture: the host begins them, and waits for them, in the middle of replays. */
+/* recorded.c -- collectives inside of a capture: the host begins them, and waits for them, in the
+ * middle of replays. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <stdio.h>
@@ -22,7 +23,7 @@ static void let_go(tern_dist_recorded *p)
     tern_free(p);
 }
 
-/* ---- in replays ------------------------------------------------------------------------------------ */
+/* ---- in replays ------------------------------------------------------------------------------ */
 
 static tern_status wait_for(tern_dist_recorded *p)
 {
@@ -43,7 +44,7 @@ static tern_status run_wait(void *user)
     return wait_for(user);
 }
 
-/* ---- in the capture -------------------------------------------------------------------------------- */
+/* ---- in the capture -------------------------------------------------------------------------- */
 
 static void drop(void *user)
 {

@@ -1,11 +1,12 @@
-/* reduce.c -- DistributedDataParallel's backward pass: buckets are summed over ranks as they fill, in one order on all ranks. */
+/* reduce.c -- DistributedDataParallel's backward pass: buckets are summed over ranks as they fill,
+ * in one order on all ranks. */
 #include "base/text.h"
 #include "base/warning.h"
 #include "dist/ddp.h"
 #include <stdio.h>
 #include <tern/graph.h>
 
-/* ---- during the backward pass ----------------------------------------------------------------------------- */
+/* ---- during the backward pass ---------------------------------------------------------------- */
 
 /* Halves would not hold the sum, so it is a mean that travels in them. */
 static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
@@ -20,8 +21,8 @@ static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
     return status;
 }
 
-/* Shards are added as a binary tree over their numbers: as a counter in base two carries. What is not the last of them is kept
- * for the one that it is added to. */
+/* Shards are added as a binary tree over their numbers: as a counter in base two carries. What is
+ * not the last of them is kept for the one that it is added to. */
 static tern_status fold(tern_ddp *d, tern_ddp_bucket *b)
 {
     const uint64_t failures = tern_failures();
@@ -57,7 +58,8 @@ static tern_status give(tern_ddp *d, int i)
                                    d->shards ? DIST_WAY_TREE : DIST_WAY_PLAIN, &o);
 }
 
-/* The gradient of a backward pass with create_graph, or one that the program put there, lies elsewhere. */
+/* The gradient of a backward pass with create_graph, or one that the program put there, lies
+ * elsewhere. */
 static tern_status copy_to_bucket(const tern_ddp_slot *s)
 {
     tern_tensor *grad = tern_grad(s->x);
@@ -96,9 +98,10 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
     return TERN_OK;
 }
 
-/* ---- at its end ---------------------------------------------------------------------------------- */
+/* ---- at its end ------------------------------------------------------------------------------ */
 
-/* What the backward pass did not come to counts as 0, unless steps without sums left something there. */
+/* What the backward pass did not come to counts as 0, unless steps without sums left something
+ * there. */
 static tern_status fill_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;
@@ -148,7 +151,8 @@ static tern_status sum_counts(tern_ddp *d)
     return TERN_OK;
 }
 
-/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks tell it once. */
+/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks tell it
+ * once. */
 static tern_status give_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;
@@ -171,8 +175,8 @@ static tern_status scale(tern_ddp *d, tern_ddp_bucket *b, double factor)
     return x ? TERN_OK : TERN_ERR_STATE;
 }
 
-/* One by one, as others still travel; also after an error: MPI has their memory. Sums become what they are to be, by the
- * factor, if status is TERN_OK. */
+/* One by one, as others still travel; also after an error: MPI has their memory. Sums become what
+ * they are to be, by the factor, if status is TERN_OK. */
 static tern_status await_all(tern_ddp *d, tern_status status, double factor)
 {
     for (int i = 0; i < d->n_buckets; i++) {

@@ -1,5 +1,5 @@
-/* replicas.c -- one module run on several devices: its members are swapped for copies of them, through which gradients
- * come back to them, as by PyTorch's Broadcast. */
+/* replicas.c -- one module run on several devices: its members are swapped for copies of them,
+ * through which gradients come back to them, as by PyTorch's Broadcast. */
 #include "base/addresses.h"
 #include "dist/replicas.h"
 #include "tensor/storage.h"
@@ -62,7 +62,7 @@ tern_status tern_replicas_look(tern_replicas *r, tern_module *module, const char
     return find_tied(r);
 }
 
-/* ---- copies that stay -------------------------------------------------------------------------- */
+/* ---- copies that stay ------------------------------------------------------------------------ */
 
 static void forget(tern_replica_copy *c)
 {
@@ -147,8 +147,8 @@ static bool is_wanted(const tern_replicas *r, const crowd *all, int slot)
     return false;
 }
 
-/* One that stays, of a slot's tensor, which is `of` outside of the graph; on the module's own device buffers alone are
- * copied. */
+/* One that stays, of a slot's tensor, which is `of` outside of the graph; on the module's own
+ * device buffers alone are copied. */
 static tern_status keep_copy(tern_replicas *r, int i, int slot, tern_tensor *of, tern_tensor *copy)
 {
     const tern_replica_slot *s = &r->slots[slot];
@@ -179,7 +179,8 @@ static tern_status hand_out(tern_replicas *r, const crowd *all, int slot, tern_t
     return status;
 }
 
-/* All tensors that are trained, or all others of which a copy is not right, to all of them at once. */
+/* All tensors that are trained, or all others of which a copy is not right, to all of them at
+ * once. */
 static tern_status send(tern_replicas *r, const crowd *all, bool trained)
 {
     const uint64_t failures = tern_failures();
@@ -228,12 +229,12 @@ tern_status tern_replicas_send(tern_replicas *r, const char *const *device, cons
     return send(r, &all, false);
 }
 
-/* ---- in and out -------------------------------------------------------------------------------- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
 void tern_replicas_enter(tern_replicas *r, int i)
 {
-    /* All are held before the first is swapped, so that leave may put all of them back; computed members have
-     * changed since they were looked at. */
+    /* All are held before the first is swapped, so that leave may put all of them back; computed
+     * members have changed since they were looked at. */
     for (int k = 0; k < r->count; k++)
         r->slots[k].x = member_of(&r->slots[k]) ? tern_keep(member_of(&r->slots[k])->tensor) : NULL;
     for (int k = 0; k < r->count; k++) {

@@ -1,4 +1,5 @@
-/* replicas.h -- one module run on several devices: while it runs on another, its tensors are copies there. */
+/* replicas.h -- one module run on several devices: while it runs on another, its tensors are copies
+ * there. */
 #ifndef TERN_DIST_REPLICAS_H
 #define TERN_DIST_REPLICAS_H
 #include "nn/module.h"
@@ -28,8 +29,8 @@ typedef struct tern_replicas {
 
 /* Look at what the module has now; all of it is on `device` (TERN_ERR_DEVICE). */
 tern_status tern_replicas_look(tern_replicas *r, tern_module *module, const char *device);
-/* Its tensors to replicas 1 to n - 1 that have a part, on their devices; those that gradients come back from belong to
- * the innermost scope. */
+/* Its tensors to replicas 1 to n - 1 that have a part, on their devices; those that gradients come
+ * back from belong to the innermost scope. */
 tern_status tern_replicas_send(tern_replicas *r, const char *const *device, const int64_t *part,
                                int n);
 /* Its tensors become those of replica i > 0. Then leave puts its own back. */

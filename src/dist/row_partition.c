@@ -1,4 +1,5 @@
-/* row_partition.c -- how rows are shared out over devices: equally, by weights, by measured speed. */
+/* row_partition.c -- how rows are shared out over devices: equally, by weights, by measured
+ * speed. */
 #include "dist/row_partition.h"
 #include <math.h>
 
@@ -55,7 +56,8 @@ void tern_row_partition_weighted(int64_t total, const double *weights, int n, in
     at_least_one(total, weights, n, rows);
 }
 
-/* Within 3 % of the best all stays as it is: other parts are other shapes, which devices meet as new ones. */
+/* Within 3 % of the best all stays as it is: other parts are other shapes, which devices meet as
+ * new ones. */
 void tern_row_partition_balance(double *weights, const int64_t *rows, const double *seconds, int n,
                                 int64_t look)
 {

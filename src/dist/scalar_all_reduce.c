@@ -1,4 +1,5 @@
-/* scalar_all_reduce.c -- a few numbers of each rank: their sums, or the greatest; and what ranks agree on by them. */
+/* scalar_all_reduce.c -- a few numbers of each rank: their sums, or the greatest; and what ranks
+ * agree on by them. */
 #include "dist/dist.h"
 #include <math.h>
 #include <string.h>

@@ -7,9 +7,10 @@
 
 static const char function[] = "tern_dist_fully_shard";
 
-/* ---- whose parameters ------------------------------------------------------------------------------ */
+/* ---- whose parameters ------------------------------------------------------------------------ */
 
-/* Members outside of units that are below m, with their paths; those that modules share more than once. */
+/* Members outside of units that are below m, with their paths; those that modules share more than
+ * once. */
 static tern_status each_own(tern_module *m, tern_member_kind kind, tern_text *path,
                             tern_tensor_visit visit, void *user)
 {
@@ -116,7 +117,7 @@ static tern_status check_outside(tern_shard_unit *u, tern_module *m)
     return status;
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static bool travel_together(const tern_tensor *a, const tern_tensor *b)
 {

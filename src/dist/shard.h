@@ -1,8 +1,9 @@
 /* shard.h -- inside of fully_shard: units, whose parameters are gathered and given back together.
  *
- * Parameters of one dtype and device lie in a bucket, one flat tensor a rank: this rank's rows of each, and zeros behind them where
- * other ranks have more. All of a bucket is gathered at once, and copied to whole parameters; gradients go the
- * reverse way. Whole parameters are the results of a function of the parts, in the members' places while the module runs. */
+ * Parameters of one dtype and device lie in a bucket, one flat tensor a rank: this rank's rows of
+ * each, and zeros behind them where other ranks have more. All of a bucket is gathered at once, and
+ * copied to whole parameters; gradients go the reverse way. Whole parameters are the results of a
+ * function of the parts, in the members' places while the module runs. */
 #ifndef TERN_DIST_SHARD_H
 #define TERN_DIST_SHARD_H
 #include "base/thread.h"
@@ -12,7 +13,8 @@
 #include "tensor/storage.h"
 #include <tern/dist/sharding.h>
 
-/* The ranks that share parameters out. There is one for each pair of groups and cut, so that norms are summed once. */
+/* The ranks that share parameters out. There is one for each pair of groups and cut, so that norms
+ * are summed once. */
 typedef struct tern_shard_mesh {
     tern_dist_ranks of; /* first */
     tern_dist_group *group, *replicate;
@@ -92,8 +94,9 @@ struct tern_shard_unit {
     tern_tensor *const *inside; /* what stands in the members' places; NULL: the parts */
     int runs;                   /* forwards under way */
     bool recorded;              /* the last of them was, for a backward pass */
-    /* Of an outermost unit: the units of its last forward, in order, those of the one that runs, what is being averaged,
-     * and what a backward pass is in. It is in no unit of its own plan but itself. */
+    /* Of an outermost unit: the units of its last forward, in order, those of the one that runs,
+     * what is being averaged, and what a backward pass is in. It is in no unit of its own plan but
+     * itself. */
     tern_shard_units plan, order;
     tern_shard_traffic reduce;
     tern_shard_pass *open;
@@ -101,14 +104,15 @@ struct tern_shard_unit {
     tern_shard_unit *next; /* all there are */
 };
 
-/* ---- shard_unit.c ---------------------------------------------------------------------------------- */
+/* ---- shard_unit.c ---------------------------------------------------------------------------- */
 /* Found from now on, under a number. */
 void tern_shard_list(tern_shard_unit *u);
 /* The slot whose parameter x is; NULL. */
 const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit);
 /* The sum of the versions of its parts; -1 where one lies elsewhere by now. */
 int64_t tern_shard_version(const tern_shard_unit *u);
-/* Whether some unit of the mesh has other parts than when it was gathered to stay; *any: there are such units. */
+/* Whether some unit of the mesh has other parts than when it was gathered to stay; *any: there are
+ * such units. */
 bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any);
 void tern_shard_release(tern_tensor **list, int n);
 void tern_shard_hold(tern_shard_unit *u);
@@ -116,17 +120,18 @@ void tern_shard_drop(tern_shard_unit *u);
 /* In the places of the unit's parameters: those tensors, NULL: the parts. */
 void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
 
-/* ---- shard_mesh.c ---------------------------------------------------------------------------------- */
+/* ---- shard_mesh.c ---------------------------------------------------------------------------- */
 /* NULL after TERN_ERR_MEMORY. */
 tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
                                     tern_ranks *cut);
 
-/* Before a forward of root, and what it runs: whether parts that stay whole have changed anywhere. */
+/* Before a forward of root, and what it runs: whether parts that stay whole have changed
+ * anywhere. */
 tern_status tern_shard_look(const tern_shard_unit *root);
 
-/* ---- shard_traffic.c ------------------------------------------------------------------------------- */
-/* Begin to gather the unit's buckets; wait for them, and copy them to the n whole parameters. Whatever happens, the traffic is
- * over then. */
+/* ---- shard_traffic.c ------------------------------------------------------------------------- */
+/* Begin to gather the unit's buckets; wait for them, and copy them to the n whole parameters.
+ * Whatever happens, the traffic is over then. */
 tern_status tern_shard_gather(tern_shard_unit *u);
 tern_status tern_shard_take(tern_shard_unit *u, tern_tensor *const *full);
 /* Begin to average gradients (NULL: none) of those slots that are trained. */
@@ -136,7 +141,7 @@ tern_status tern_shard_reduce(tern_shard_unit *u, tern_shard_traffic *t, tern_te
 tern_status tern_shard_take_reduced(tern_shard_traffic *t, tern_tensor **parts);
 void tern_shard_end_traffic(tern_shard_traffic *t);
 
-/* ---- shard_run.c ----------------------------------------------------------------------------------- */
+/* ---- shard_run.c ----------------------------------------------------------------------------- */
 /* around.call of a unit. */
 tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                            tern_tensor **out, int k);

@@ -1,4 +1,5 @@
-/* shard_mesh.c -- the ranks that share parameters out, for norms, steps that are skipped, and snapshots. */
+/* shard_mesh.c -- the ranks that share parameters out, for norms, steps that are skipped, and
+ * snapshots. */
 #include "dist/shard.h"
 #include <string.h>
 

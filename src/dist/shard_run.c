@@ -1,11 +1,12 @@
-/* shard_run.c -- running a unit: its parameters are gathered before, given back after, and once more around its part of the
- * backward pass, where gradients leave for the ranks that have the parts. */
+/* shard_run.c -- running a unit: its parameters are gathered before, given back after, and once
+ * more around its part of the backward pass, where gradients leave for the ranks that have the
+ * parts. */
 #include "dist/shard.h"
 #include "tensor/leaf.h"
 #include <stddef.h>
 #include <tern/graph.h>
 
-/* ---- passes ---------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static void let_go(tern_shard_pass *p)
 {
@@ -55,7 +56,8 @@ static bool is_there(const tern_shard_unit *u, const tern_shard_unit *root)
     return u->stays && u->whole && u->mesh == root->mesh && u->epoch == u->mesh->epoch;
 }
 
-/* What ran before or after this in the last forward. Backward needs those only that gave their parameters back. */
+/* What ran before or after this in the last forward. Backward needs those only that gave their
+ * parameters back. */
 static tern_status prefetch(const tern_shard_pass *p, int step)
 {
     const tern_shard_units *plan = &p->root->plan;
@@ -67,7 +69,7 @@ static tern_status prefetch(const tern_shard_pass *p, int step)
     return due && next->n && next->module ? tern_shard_gather(next) : TERN_OK;
 }
 
-/* ---- in the backward pass ------------------------------------------------------------------------------ */
+/* ---- in the backward pass -------------------------------------------------------------------- */
 
 static tern_status backward_ended(tern_after_backward *end, tern_status status);
 
@@ -122,7 +124,8 @@ static tern_status nothing(tern_function *f, tern_tensor *const *grad_out, int k
     return TERN_OK;
 }
 
-/* Checkpoints in the unit compute again what was there: they meet whole parameters that were computed, as the first time. */
+/* Checkpoints in the unit compute again what was there: they meet whole parameters that were
+ * computed, as the first time. */
 static tern_status stand_in(tern_shard_pass *p)
 {
     static const tern_function_type type = {
@@ -211,7 +214,7 @@ static tern_status backward_ended(tern_after_backward *end, tern_status status)
     return status;
 }
 
-/* ---- whole parameters, as a function of the parts -------------------------------------------------- */
+/* ---- whole parameters, as a function of the parts -------------------------------------------- */
 
 /* Its memory has room for the rows that the last ranks lack. */
 static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
@@ -320,7 +323,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
 static const tern_function_type gather_type = {
     .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
 
-/* ---- what tells that the backward pass comes to a unit, and leaves it --------------------------------------- */
+/* ---- what tells that the backward pass comes to a unit, and leaves it ------------------------ */
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
@@ -365,7 +368,7 @@ static tern_status go_through(const tern_function_type *type, tern_shard_pass *p
     return TERN_OK;
 }
 
-/* ---- running --------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* Whole parameters, held. */
 static tern_status gather_all(tern_shard_pass *p, tern_tensor **full)
@@ -398,7 +401,8 @@ static tern_status cast_inputs(const tern_shard_unit *u, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* Memory that nobody but a backward pass needs. Where a checkpoint runs, what it saves is what it needs. */
+/* Memory that nobody but a backward pass needs. Where a checkpoint runs, what it saves is what it
+ * needs. */
 static void give_back(tern_shard_pass *p)
 {
     if (!p->recorded)
@@ -455,7 +459,8 @@ static tern_status add_to(tern_shard_units *list, tern_shard_unit *u)
     return TERN_OK;
 }
 
-/* A forward of everything has ended: its order is what the next one, and the backward pass, expect. */
+/* A forward of everything has ended: its order is what the next one, and the backward pass,
+ * expect. */
 static void end_forward(tern_shard_unit *root)
 {
     const tern_shard_units old = root->plan;

@@ -1,10 +1,11 @@
-/* shard_state.c -- whole parameters of a sharded model: gathered into a state_dict, and taken out of one. */
+/* shard_state.c -- whole parameters of a sharded model: gathered into a state_dict, and taken out
+ * of one. */
 #include "dist/shard.h"
 #include "nn/state_dict.h"
 
 static const char load_function[] = "tern_dist_load_full_state_dict";
 
-/* ---- out of all ranks ------------------------------------------------------------------------------ */
+/* ---- out of all ranks ------------------------------------------------------------------------ */
 
 /* Ranks with fewer rows send zeros behind them. */
 tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group)
@@ -78,7 +79,7 @@ tern_state_dict *tern_dist_full_state_dict(tern_module *module)
     return NULL;
 }
 
-/* ---- back ------------------------------------------------------------------------------------------ */
+/* ---- back ------------------------------------------------------------------------------------ */
 
 static tern_status take_part(const char *path, tern_tensor *x, void *user)
 {

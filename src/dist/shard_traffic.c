@@ -1,4 +1,5 @@
-/* shard_traffic.c -- a unit's messages: its buckets gathered from all ranks, its gradients averaged to each rank's part. */
+/* shard_traffic.c -- a unit's messages: its buckets gathered from all ranks, its gradients averaged
+ * to each rank's part. */
 #include "dist/shard.h"
 #include <stdio.h>
 
@@ -63,7 +64,7 @@ static tern_status wait(tern_shard_traffic *t)
     return status;
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------ */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /* A parameter that was given other memory is copied back to its bucket. */
 static tern_status copy_to_bucket(const tern_shard_slot *s)
@@ -150,7 +151,7 @@ tern_status tern_shard_take(tern_shard_unit *u, tern_tensor *const *full)
     return status;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 /* Into the parts of all ranks, from element `at` of each on. */
 static tern_status copy_in(const tern_shard_slot *s, tern_tensor *grad, tern_tensor *all,
@@ -169,7 +170,8 @@ static tern_status copy_in(const tern_shard_slot *s, tern_tensor *grad, tern_ten
     return tern_failed_since(failures);
 }
 
-/* A 1 behind the gradients for each of these that there is here: its average tells whether any rank has it. */
+/* A 1 behind the gradients for each of these that there is here: its average tells whether any rank
+ * has it. */
 static tern_status flag(tern_tensor *all, int ranks, int64_t row, int64_t at, int n, double value)
 {
     const uint64_t failures = tern_failures();

@@ -1,4 +1,5 @@
-/* shard_unit.c -- units while they are there: found by their parameters, held by graphs, whole parameters in members' places. */
+/* shard_unit.c -- units while they are there: found by their parameters, held by graphs, whole
+ * parameters in members' places. */
 #include "dist/shard.h"
 #include <pthread.h>
 
@@ -98,7 +99,7 @@ void tern_shard_drop(tern_shard_unit *u)
     tern_free(u);
 }
 
-/* ---- members ----------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static tern_tensor *stands(const tern_shard_unit *u, int i)
 {

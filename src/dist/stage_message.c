@@ -1,4 +1,5 @@
-/* stage_message.c -- tensors between stages of a pipeline: on a device, from one to another, or by messages. */
+/* stage_message.c -- tensors between stages of a pipeline: on a device, from one to another, or by
+ * messages. */
 #include "base/error.h"
 #include "dist/pipeline.h"
 #include <string.h>
@@ -15,7 +16,7 @@ static tern_stage_message *message_of(tern_pipeline *p, int from, int to, int mi
     return from < to ? &p->run[to].up[micro] : &p->run[to].down[micro];
 }
 
-/* ---- messages: dtype and shape, then the elements -------------------------------------------------- */
+/* ---- messages: dtype and shape, then the elements -------------------------------------------- */
 
 static tern_status post(tern_pipeline *p, tern_tensor *x, int rank, int tag)
 {
@@ -89,7 +90,7 @@ tern_status tern_stage_messages_wait(tern_pipeline *p)
     return status;
 }
 
-/* ---- devices ---------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
                                     int round)

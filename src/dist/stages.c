@@ -1,5 +1,5 @@
-/* stages.c -- tensors of a pipeline's stages, each of which one rank has and others stand-ins of: who has it, for norms, steps that are
- * skipped, state dicts and snapshots. */
+/* stages.c -- tensors of a pipeline's stages, each of which one rank has and others stand-ins of:
+ * who has it, for norms, steps that are skipped, state dicts and snapshots. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <string.h>
@@ -26,7 +26,7 @@ typedef struct stage {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- numbers of all ------------------------------------------------------------------------------------ */
+/* ---- numbers of all -------------------------------------------------------------------------- */
 
 static void combine(double *all, const double *more, int n, bool greatest)
 {
@@ -94,7 +94,7 @@ static tern_status first(tern_ranks *ranks, int number, int count, bool *leads, 
     return tern_dist_first(ranks, s->crew->own < 0 ? -1 : number, count, leads, own, all);
 }
 
-/* ---- who they are -------------------------------------------------------------------------------------- */
+/* ---- who they are ---------------------------------------------------------------------------- */
 
 /* With the lock held; NULL after TERN_ERR_MEMORY. */
 static const crew *crew_of(const int *rank, int n, int last)
@@ -156,7 +156,7 @@ static const stage *its_stage(const tern_tensor *x)
     return ranks && ranks->reduce == reduce ? (const stage *)(const void *)ranks : NULL;
 }
 
-/* ---- setting them -------------------------------------------------------------------------------------- */
+/* ---- setting them ---------------------------------------------------------------------------- */
 
 typedef struct setting {
     const crew *crew;

@@ -1,4 +1,5 @@
-/* steps.c -- a work, step by step: signatures are compared, in headers in which small data travel along, then data flow. */
+/* steps.c -- a work, step by step: signatures are compared, in headers in which small data travel
+ * along, then data flow. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -74,8 +74,9 @@ static bool is_same(const tern_stopwatch *a, const tern_stopwatch *b)
     return a->device && b->device && strcmp(a->device, b->device) == 0;
 }
 
-/* The way back begins with the first gradient that goes to a device, and what comes home first comes when the host has
- * nothing else left to do and all devices have been given all: an end for the host, and others are waited for. */
+/* The way back begins with the first gradient that goes to a device, and what comes home first
+ * comes when the host has nothing else left to do and all devices have been given all: an end for
+ * the host, and others are waited for. */
 static void see(tern_comm_watch *comm, bool home)
 {
     tern_step_watch *w = (tern_step_watch *)comm;

@@ -28,12 +28,13 @@ typedef struct tern_step_watch {
 
 /* NULL: no memory. */
 tern_step_watch *tern_step_watch_new(int n);
-/* Before the device is given its part; a thread looks when it is done with that, as other work goes on. */
+/* Before the device is given its part; a thread looks when it is done with that, as other work goes
+ * on. */
 void tern_stopwatch_begin(tern_stopwatch *s, const char *device);
 /* After it. */
 void tern_stopwatch_given(tern_stopwatch *s);
-/* Seconds that each of n took for both ways, all parts of a device together; 0 where that is not known. Waits for all. What
- * devices failed with is recorded. */
+/* Seconds that each of n took for both ways, all parts of a device together; 0 where that is not
+ * known. Waits for all. What devices failed with is recorded. */
 tern_status tern_step_watch_read(tern_step_watch *w, double *seconds);
 
 #endif

@@ -77,10 +77,15 @@ static void store(void *to, int64_t at, const float *from, int n, tern_dtype dty
     {                                                                                              \
         for (int i = 0; i < n; i++) {                                                              \
             REAL x = a[i], y = b[i];                                                               \
-            a[i] = op == TERN_DIST_PRODUCT ? x * y                                                 \
-                   : op == TERN_DIST_MIN   ? (x != x || x < y ? x : y)                             \
-                   : op == TERN_DIST_MAX   ? (x != x || x > y ? x : y)                             \
-                                           : x + y;                                                  \
+            if (op == TERN_DIST_PRODUCT)                                                           \
+                x *= y;                                                                            \
+            else if (op == TERN_DIST_MIN)                                                          \
+                x = x != x || x < y ? x : y;                                                       \
+            else if (op == TERN_DIST_MAX)                                                          \
+                x = x != x || x > y ? x : y;                                                       \
+            else                                                                                   \
+                x += y;                                                                            \
+            a[i] = x;                                                                              \
         }                                                                                          \
     }
 COMBINE(float)

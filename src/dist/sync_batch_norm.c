@@ -1,9 +1,11 @@
 /* sync_batch_norm.c -- batch norm over the rows of all ranks.
  *
- *   T = sum n,   mean = sum n mean_r / T,   T var = sum (M2_r + n (mean_r - mean)^2),   M2_r: sum (x - mean_r)^2
+ *   T = sum n,   mean = sum n mean_r / T, T var = sum (M2_r + n (mean_r - mean)^2), M2_r: sum (x -
+ *                mean_r)^2
  *   dx = w rstd (dy - sum dy / T - h sum(dy h) / T),   h = (x - mean) rstd
  *
- * Sums of the first line are over ranks, of what each tells all, in their order: the same bits on every rank. */
+ * Sums of the first line are over ranks, of what each tells all, in their order: the same bits on
+ * every rank. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/dist.h"
@@ -39,7 +41,7 @@ static void dims_of(const tern_tensor *x, tern_shape *dims, tern_shape *each)
     }
 }
 
-/* ---- statistics ------------------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 /* n, the means, and M2 of this rank's channels, one behind the other. */
 static tern_tensor *local_statistics(tern_tensor *x)
@@ -92,7 +94,7 @@ static tern_status combine(batch *b, tern_tensor *local, int64_t channels, tern_
     return tern_failed_since(failures);
 }
 
-/* ---- a function of the graph -------------------------------------------------------------------- */
+/* ---- a function of the graph ----------------------------------------------------------------- */
 
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
@@ -183,7 +185,7 @@ static tern_tensor *over_all(void *group, tern_tensor *x, tern_tensor *mean, ter
     return out[Y];
 }
 
-/* ---- modules ---------------------------------------------------------------------------------------- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static const char name[] = "SyncBatchNorm";
 

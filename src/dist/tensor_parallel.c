@@ -1,5 +1,6 @@
-/* tensor_parallel.c -- linear layers and embeddings that a group's ranks share out: a module keeps its name and place, its
- * parameters become this rank's parts, and it runs between two ways of activations. */
+/* tensor_parallel.c -- linear layers and embeddings that a group's ranks share out: a module keeps
+ * its name and place, its parameters become this rank's parts, and it runs between two ways of
+ * activations. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
@@ -11,7 +12,7 @@
 #include <tern/dist/tensor_parallel.h>
 #include <tern/ops.h>
 
-/* ---- who has the other parts of a parameter --------------------------------------------------------- */
+/* ---- who has the other parts of a parameter -------------------------------------------------- */
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
@@ -94,7 +95,7 @@ tern_status tern_dist_check_cut(const char *function, const char *path, const te
     return TERN_OK;
 }
 
-/* ---- cutting ------------------------------------------------------------------------------------------ */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 /* How many of size this rank has, from *first on. */
 static int64_t part_of(int64_t size, tern_dist_group *group, int64_t *first)
@@ -109,8 +110,8 @@ static bool is_cut_so(const tern_tensor *x, const tern_dist_group *group, int di
     return p && p->group == group && p->dim == dim;
 }
 
-/* The parameter becomes this rank's part of what the first rank has; nothing where it is cut so already, as it is shared
- * with another module. dim -1: it stays whole. */
+/* The parameter becomes this rank's part of what the first rank has; nothing where it is cut so
+ * already, as it is shared with another module. dim -1: it stays whole. */
 static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_group *group)
 {
     const uint64_t failures = tern_failures();
@@ -143,7 +144,7 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
     return status == TERN_OK && p ? tern_set_ranks(x, &p->of.ranks) : status;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* The module's data. */
 typedef struct layer {
@@ -216,7 +217,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return tern_add(leave(l, tern_linear(x, weight, NULL)), bias);
 }
 
-/* ---- making them ---------------------------------------------------------------------------------------------- */
+/* ---- making them ----------------------------------------------------------------------------- */
 
 static const char *const functions[] = {[TERN_PARALLEL_COLWISE] = "tern_nn_colwise_parallel",
                                         [TERN_PARALLEL_ROWWISE] = "tern_nn_rowwise_parallel",
@@ -323,7 +324,7 @@ tern_module *tern_nn_rowwise_parallel(tern_module *m, const tern_parallel_option
     return share_out(m, TERN_PARALLEL_ROWWISE, options);
 }
 
-/* ---- parts of a sequence ---------------------------------------------------------------------------------------- */
+/* ---- parts of a sequence --------------------------------------------------------------------- */
 
 static tern_tensor *sum_gradient(tern_tensor *grad, void *group)
 {
@@ -360,7 +361,7 @@ tern_module *tern_nn_sequence_parallel(tern_module *m, const tern_parallel_optio
     return m;
 }
 
-/* ---- by a plan ------------------------------------------------------------------------------------------------- */
+/* ---- by a plan ------------------------------------------------------------------------------- */
 
 /* Whether names of a path are those of the pattern, * being any one. */
 static bool fits(const char *pattern, const char *path)

@@ -1,4 +1,5 @@
-/* tensor_parallel_functions.c -- activations that go between ranks of a group, as functions of the graph: each way is another one's gradient. */
+/* tensor_parallel_functions.c -- activations that go between ranks of a group, as functions of the
+ * graph: each way is another one's gradient. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <tern/autograd.h>
@@ -16,7 +17,7 @@ typedef struct way {
 
 static tern_tensor *go(tern_tensor *x, way w);
 
-/* ---- what they do -------------------------------------------------------------------------------- */
+/* ---- what they do ---------------------------------------------------------------------------- */
 
 static tern_dist_options options_of(const way *w)
 {
@@ -63,7 +64,7 @@ static tern_tensor *add_and_cut(tern_tensor *x, const way *w)
     return tern_contiguous(tern_transpose(out, 0, w->dim));
 }
 
-/* ---- a function of the graph --------------------------------------------------------------------- */
+/* ---- a function of the graph ----------------------------------------------------------------- */
 
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
@@ -115,7 +116,7 @@ static tern_tensor *go(tern_tensor *x, way w)
     return tern_function_apply(&type, own, &x, 1, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* ---- their names ------------------------------------------------------------------------------------ */
+/* ---- their names ----------------------------------------------------------------------------- */
 
 tern_tensor *tern_dist_copy_to_group(tern_tensor *x, tern_dist_group *group)
 {

@@ -1,9 +1,11 @@
 /* vocab_cross_entropy.c -- cross entropy of logits whose classes the ranks of a group share out.
  *
- *   loss = log z - p,   z = sum e^(x - m) over all classes,   p = x_target - m,   m the greatest logit of all
+ *   loss = log z - p,   z = sum e^(x - m) over all classes, p = x_target - m, m the greatest logit
+ *                       of all
  *   smoothed: loss = log z - (1 - s) p - s / C sum (x - m)
  *
- * z, p and the sum of logits are each rank's part, added up in one message; autograd finds the gradient, which needs none. */
+ * z, p and the sum of logits are each rank's part, added up in one message; autograd finds the
+ * gradient, which needs none. */
 #include "base/option.h"
 #include "dist/dist.h"
 #include <math.h>

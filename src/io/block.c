@@ -1,5 +1,6 @@
-/* block.c -- the block types of GGUF. All products are exact in float32 and a difference of two of them is rounded once, so that every
- * order of the operations gives the same bits. Levels and scales are integers; d, dmin and m are float16. */
+/* block.c -- the block types of GGUF. All products are exact in float32 and a difference of two of
+ * them is rounded once, so that every order of the operations gives the same bits. Levels and
+ * scales are integers; d, dmin and m are float16. */
 #include "io/block.h"
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* block.h -- element types of GGUF: blocks of elements that share their scales, decoded to float32. */
+/* block.h -- element types of GGUF: blocks of elements that share their scales, decoded to
+ * float32. */
 #ifndef TERN_IO_BLOCK_H
 #define TERN_IO_BLOCK_H
 #include "base/error.h"

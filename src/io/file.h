@@ -1,4 +1,5 @@
-/* file.h -- a file that is open for reading: its names, where their bytes are, and how they come in. */
+/* file.h -- a file that is open for reading: its names, where their bytes are, and how they come
+ * in. */
 #ifndef TERN_IO_FILE_INSIDE_H
 #define TERN_IO_FILE_INSIDE_H
 #include "base/keys.h"
@@ -19,7 +20,8 @@ typedef struct io_entry {
     bool is_strided, is_swapped; /* its bytes stand in the other order */
     bool is_negated;             /* the elements are the negatives of those in the file */
     const char *refused;         /* why it can't be read, behind "tensor `x` is"; NULL: it can */
-    /* Its bytes in the file are blocks, and those of `bytes` what they are decoded to; NULL: they are elements. */
+    /* Its bytes in the file are blocks, and those of `bytes` what they are decoded to; NULL: they
+     * are elements. */
     const io_block *block;
 } io_entry;
 
@@ -60,8 +62,8 @@ struct tern_file {
     io_part *parts;
     int n_parts;
     bool is_mapped; /* tensors lie in its pages where they can */
-    /* Files that have its tensors, where it is an index: an entry has the number of one as its part and the entry there as `at`, and
-     * nothing else but its name. */
+    /* Files that have its tensors, where it is an index: an entry has the number of one as its part
+     * and the entry there as `at`, and nothing else but its name. */
     tern_file **shards;
     int n_shards;
     io_entry *entries;
@@ -71,19 +73,20 @@ struct tern_file {
     struct io_gguf *gguf;   /* that of a GGUF with its types; NULL: it is none (gguf.h) */
 };
 
-/* ---- kinds of files: each fills a file whose first part is open ---------------------------------- */
+/* ---- kinds of files: each fills a file whose first part is open ------------------------------ */
 tern_status io_safetensors_open(tern_file *file);
 tern_status io_index_open(tern_file *file);
 
 /* Regular files at offsets. */
 extern const io_reader io_uncompressed_reader;
 
-/* ---- pages of a file (map.c) ------------------------------------------------------------------ */
+/* ---- pages of a file (map.c) ----------------------------------------------------------------- */
 /* Whether an entry can be a tensor there: asked for, of a plain file, as tern has its elements. */
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device);
 /* It is; of the innermost scope. */
 tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape);
-/* All bytes of a part, which are read when they are first touched; they live as long as the part. NULL after an error. */
+/* All bytes of a part, which are read when they are first touched; they live as long as the part.
+ * NULL after an error. */
 const unsigned char *io_map_bytes(tern_file *file, int part);
 /* NULL is fine. */
 void io_map_release(void *map);
@@ -93,7 +96,8 @@ void io_map_release(void *map);
 tern_file *io_open(const char *function, const char *path);
 tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
-/* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is added. */
+/* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is
+ * added. */
 tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
                               const char *advice);
 /* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */

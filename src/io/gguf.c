@@ -1,10 +1,12 @@
 /* gguf.c -- the header of a GGUF file: read, and checked before anything is made of it.
  *
- *   "GGUF" | u32 version | u64 tensors | u64 pairs | pairs | records | zeros up to a multiple of A | data
+ *   "GGUF" | u32 version | u64 tensors | u64 pairs | pairs | records | zeros up to a multiple of A
+ *   | data
  *   pair:    text key | u32 kind | value         text: u64 length | bytes
  *   record:  text name | u32 n_dims | u64 dims[n_dims], the innermost first | u32 type | u64 offset
  *
- * Offsets count from the first byte of data; tensors cover the data, each padded to A (general.alignment). */
+ * Offsets count from the first byte of data; tensors cover the data, each padded to A
+ * (general.alignment). */
 #include "io/gguf.h"
 #include "io/file.h"
 #include "io/gguf_inside.h"
@@ -281,7 +283,8 @@ static int by_place(const void *a, const void *b)
                : (io_entry_bytes(x) > io_entry_bytes(y)) - (io_entry_bytes(x) < io_entry_bytes(y));
 }
 
-/* One behind the other, each where the padding of the last one ends; offsets become places in the file. */
+/* One behind the other, each where the padding of the last one ends; offsets become places in the
+ * file. */
 static tern_status check_order(const reader *r, io_entry **sorted, size_t n)
 {
     uint64_t at = 0, left = (uint64_t)(r->end - r->begin) - r->data;

@@ -1,4 +1,5 @@
-/* gguf.h -- GGUF files: metadata with its types, which libtern_models makes models and tokenizers of. */
+/* gguf.h -- GGUF files: metadata with its types, which libtern_models makes models and tokenizers
+ * of. */
 #ifndef TERN_IO_GGUF_H
 #define TERN_IO_GGUF_H
 #include "base/error.h"
@@ -22,7 +23,8 @@ typedef enum io_gguf_kind {
     IO_GGUF_KINDS
 } io_gguf_kind;
 
-/* The value of a key, in the pages of the file, which others may write to: what is read of them is compared with `end` each time. */
+/* The value of a key, in the pages of the file, which others may write to: what is read of them is
+ * compared with `end` each time. */
 typedef struct io_gguf_value {
     io_gguf_kind kind; /* of the value; of an array of its elements */
     bool is_array;
@@ -35,8 +37,8 @@ TERN_PRIVATE bool io_gguf_find(const tern_file *file, const char *key, io_gguf_v
 TERN_PRIVATE bool io_gguf_is(const tern_file *file);
 /* The i-th key in the order of the file, and its value; NULL behind the last. */
 TERN_PRIVATE const char *io_gguf_pair_at(const tern_file *file, int i, io_gguf_value *value);
-/* The blocks of a matrix as they lie, (rows, bytes of a row) of u8, onto device; of the innermost scope. NULL after an error, and where
- * the tensor is none of blocks that are decoded. */
+/* The blocks of a matrix as they lie, (rows, bytes of a row) of u8, onto device; of the innermost
+ * scope. NULL after an error, and where the tensor is none of blocks that are decoded. */
 TERN_PRIVATE tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *device);
 /* Bytes of a number of that kind; 0 of texts and arrays. */
 TERN_PRIVATE size_t io_gguf_size(io_gguf_kind kind);

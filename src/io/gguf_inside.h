@@ -26,8 +26,8 @@ static inline uint64_t io_gguf_bits(const unsigned char *at, int bytes)
     return x;
 }
 
-/* The pair as text, for tern_file_metadata: texts as they are, but for what is no UTF-8; of arrays that are not short how many
- * elements they have. */
+/* The pair as text, for tern_file_metadata: texts as they are, but for what is no UTF-8; of arrays
+ * that are not short how many elements they have. */
 tern_status io_gguf_note(tern_state_dict *notes, const io_gguf_pair *pair);
 
 #endif

@@ -1,5 +1,6 @@
-/* gguf_split.c -- models of several GGUF files, NAME-00001-of-00003.gguf and so on: whichever of them is given, all are opened. The
- * first one alone has the metadata, the others the keys that say which part they are. */
+/* gguf_split.c -- models of several GGUF files, NAME-00001-of-00003.gguf and so on: whichever of
+ * them is given, all are opened. The first one alone has the metadata, the others the keys that say
+ * which part they are. */
 #include "base/text.h"
 #include "io/file.h"
 #include "io/gguf_inside.h"

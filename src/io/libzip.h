@@ -15,8 +15,8 @@ typedef struct io_member_facts {
 tern_status io_zip_open(tern_file *file);
 /* How many members there are. */
 int io_zip_count(const tern_file *file);
-/* The i-th; refused where it is encrypted, compressed in another way than by deflate, or larger than
- * its bytes could become. */
+/* The i-th; refused where it is encrypted, compressed in another way than by deflate, or larger
+ * than its bytes could become. */
 tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts);
 /* Its first bytes, at most `most`; how many goes to *n. All of it, if whole: then its checksum is
  * compared too. */

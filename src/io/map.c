@@ -1,5 +1,5 @@
-/* map.c -- tensors that lie in the pages of a file: tern_load's mmap. One private map of each part, which ends with the
- * last tensor on it. */
+/* map.c -- tensors that lie in the pages of a file: tern_load's mmap. One private map of each part,
+ * which ends with the last tensor on it. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/out.h"

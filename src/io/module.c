@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- saving: one name of each tensor, the first by sorting, as safetensors' save_model keeps ----- */
+/* ---- saving: one name of each tensor, the first by sorting, as safetensors' save_model keeps - */
 
 typedef struct tied {
     tern_tensor *x;

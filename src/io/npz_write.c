@@ -1,5 +1,5 @@
-/* npz_write.c -- an archive of arrays, as numpy.savez writes it: for each member a local header with a
- * zip64 field, the array's header and its elements; behind them the central directory. */
+/* npz_write.c -- an archive of arrays, as numpy.savez writes it: for each member a local header
+ * with a zip64 field, the array's header and its elements; behind them the central directory. */
 #include "base/option.h"
 #include "base/zlib.h"
 #include "io/npz.h"

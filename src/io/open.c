@@ -78,8 +78,8 @@ static bool is_gguf(const head *h)
     return io_gguf_is_head((const char *)h->bytes);
 }
 
-/* The kinds that are read: the first row whose test holds opens the file. What fits no row is refused by the name that
- * base/magic.def has for it. */
+/* The kinds that are read: the first row whose test holds opens the file. What fits no row is
+ * refused by the name that base/magic.def has for it. */
 static const struct {
     bool (*is)(const head *h);
     tern_status (*open)(tern_file *file);

@@ -119,8 +119,8 @@ static tern_status name_temporary(io_out *out)
     return TERN_OK;
 }
 
-/* Whether it is the name of another process's file for this name, and that process is no more: it was
- * killed between giving the file this name and the last one. */
+/* Whether it is the name of another process's file for this name, and that process is no more: it
+ * was killed between giving the file this name and the last one. */
 static bool is_left(const io_out *out, const char *name)
 {
     size_t length = strlen(out->name);
@@ -247,7 +247,8 @@ tern_status io_out_open(io_out *out, uint64_t bytes)
     return reserve(out, bytes);
 }
 
-/* The disk writes while the next bytes are copied, and fsync waits for the last of them alone. No more than a wish. */
+/* The disk writes while the next bytes are copied, and fsync waits for the last of them alone. No
+ * more than a wish. */
 static void start_writing(io_out *out)
 {
     if (out->at - out->started < PIECE)

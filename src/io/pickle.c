@@ -1,7 +1,8 @@
 /* pickle.c -- a machine for the opcodes of pickle, protocols 0 to 5.
  *
- * Each opcode makes one value at most (an object's list and dict of items come with the first opcode that adds to them), so
- * that there are never more than bytes; operands are looked at before they are used. */
+ * Each opcode makes one value at most (an object's list and dict of items come with the first
+ * opcode that adds to them), so that there are never more than bytes; operands are looked at before
+ * they are used. */
 #include "io/pickle.h"
 #include <stdlib.h>
 #include <string.h>
@@ -286,7 +287,7 @@ static tern_status read_add(io_pickle *p, int n)
     return TERN_OK;
 }
 
-/* ---- opcodes: names and what they make --------------------------------------------------------- */
+/* ---- opcodes: names and what they make ------------------------------------------------------- */
 
 static io_value global_of(const io_pickle *p, size_t module, size_t k, size_t name, size_t n)
 {

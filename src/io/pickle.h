@@ -1,7 +1,8 @@
 /* pickle.h -- Python's pickles of protocols 0 to 5, and the values that they make.
  *
- * Nothing in a pickle is called and no module is looked up. A global is a name; the few names that tensors are made of are
- * known by number, and what any other name would make is an object: the name, its arguments, its items, its state. */
+ * Nothing in a pickle is called and no module is looked up. A global is a name; the few names that
+ * tensors are made of are known by number, and what any other name would make is an object: the
+ * name, its arguments, its items, its state. */
 #ifndef TERN_IO_PICKLE_H
 #define TERN_IO_PICKLE_H
 #include "io/file.h"
@@ -133,12 +134,12 @@ struct io_pickle {
     uint64_t copied; /* pairs of lists that dicts were made of */
 };
 
-/* Runs it up to its end; the result is the value at *root. May be called again for a pickle behind it. Values are freed by
- * io_pickle_free, also after errors. */
+/* Runs it up to its end; the result is the value at *root. May be called again for a pickle behind
+ * it. Values are freed by io_pickle_free, also after errors. */
 tern_status io_pickle_run(io_pickle *p, int *root);
 void io_pickle_free(io_pickle *p);
 
-/* ---- for those who make values ----------------------------------------------------------------- */
+/* ---- for those who make values --------------------------------------------------------------- */
 tern_status io_pickle_bad(const io_pickle *p, const char *what);
 /* The next n bytes, good until the next are taken; NULL after an error. */
 const unsigned char *io_pickle_take(io_pickle *p, size_t n);
@@ -159,7 +160,8 @@ typedef struct io_popped {
     const int *items;
     int n;
 } io_popped;
-/* The values above the last mark, which goes; the last n, or where n is negative those above the mark. */
+/* The values above the last mark, which goes; the last n, or where n is negative those above the
+ * mark. */
 tern_status io_pickle_pop_mark(io_pickle *p, io_popped *values);
 tern_status io_pickle_pop_some(io_pickle *p, int n, io_popped *values);
 /* The value on top is kept at a place of the memo. */
@@ -178,11 +180,11 @@ bool io_text_is(const io_pickle *p, int value, const char *text);
 /* The i-th item of a tuple, if it is of that kind; NULL otherwise. */
 const io_value *io_item(const io_pickle *p, const io_value *tuple, int i, io_value_kind kind);
 
-/* ---- what calls make (pickle_make.c) ------------------------------------------------------------ */
+/* ---- what calls make (pickle_make.c) --------------------------------------------------------- */
 /* The value of a call of a global or an object, pushed. */
 tern_status io_pickle_make(io_pickle *p, int callee, int args);
-/* ('storage', torch.FloatStorage, '0', 'cpu', 12[, view]) or ('module', class, file, source): `persistent` of streams
- * and archives. */
+/* ('storage', torch.FloatStorage, '0', 'cpu', 12[, view]) or ('module', class, file, source):
+ * `persistent` of streams and archives. */
 tern_status io_pickle_storage(io_pickle *p, int id);
 
 #endif

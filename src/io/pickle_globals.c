@@ -1,4 +1,5 @@
-/* pickle_globals.c -- the names of a pickle that are known, and what is said of tensors that can't be read. */
+/* pickle_globals.c -- the names of a pickle that are known, and what is said of tensors that can't
+ * be read. */
 #include "io/pickle.h"
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* pickle_make.c -- what a pickle's calls make: containers, numbers, tensors, and objects of all names that are not known. */
+/* pickle_make.c -- what a pickle's calls make: containers, numbers, tensors, and objects of all
+ * names that are not known. */
 #include "io/pickle.h"
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static tern_status push_dict(io_pickle *p, int from)
     }
 }
 
-/* ---- NumPy's numbers --------------------------------------------------------------------------- */
+/* ---- NumPy's numbers ------------------------------------------------------------------------- */
 
 /* The first bytes of a value, at most n; how many there are. */
 static int bytes_of(const io_pickle *p, const io_value *v, unsigned char *to, int n)
@@ -152,7 +153,8 @@ static void take_metadata(const io_pickle *p, int metadata, io_value *tensor)
     }
 }
 
-/* (storage, offset, size, stride), and from version 2 on (..., requires_grad, hooks[, dtype][, metadata]) */
+/* (storage, offset, size, stride), and from version 2 on (..., requires_grad, hooks[, dtype][,
+ * metadata]) */
 static tern_status push_tensor(io_pickle *p, const io_value *args, int version)
 {
     const int least = version == 1 ? 4 : version + 4, metadata = argument(args, version + 4);
@@ -246,9 +248,10 @@ tern_status io_pickle_make(io_pickle *p, int callee, int args)
     return make_known(p, number, callee, args);
 }
 
-/* ---- persistent ids ---------------------------------------------------------------------------- */
+/* ---- persistent ids -------------------------------------------------------------------------- */
 
-/* Protocol 0 has the id as Python prints it: "('storage', <class 'torch.FloatStorage'>, '0', 'cpu', 12)". */
+/* Protocol 0 has the id as Python prints it: "('storage', <class 'torch.FloatStorage'>, '0', 'cpu',
+ * 12)". */
 static tern_status printed_storage(io_pickle *p, const io_value *id)
 {
     char text[256], module[64] = "", key[64] = "", *name;

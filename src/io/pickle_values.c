@@ -1,4 +1,5 @@
-/* pickle_values.c -- what the machine of pickle.c works on: bytes, values, the stack and the memo. */
+/* pickle_values.c -- what the machine of pickle.c works on: bytes, values, the stack and the
+ * memo. */
 #include "io/pickle.h"
 #include <string.h>
 
@@ -55,7 +56,8 @@ tern_status io_pickle_take_line(io_pickle *p, size_t *at, size_t *n)
 
 /* ---- values, stack, memo --------------------------------------------------------------------- */
 
-/* What values, stack, marks and memo take is bounded by the file's size: a few packed bytes can be many of a pickle. */
+/* What values, stack, marks and memo take is bounded by the file's size: a few packed bytes can be
+ * many of a pickle. */
 static tern_status check_memory(const io_pickle *p, uint64_t more)
 {
     const uint64_t most = ((uint64_t)64 << 20) + 64 * p->file->parts[0].size;

@@ -1,7 +1,7 @@
 /* read.c -- the elements of a tensor, out of a file onto a device.
  *
- * On the cpu they come straight into the tensor, in pieces; to a device through two pieces of pinned
- * memory, one of which is filled while the other one is on its way. */
+ * On the cpu they come straight into the tensor, in pieces; to a device through two pieces of
+ * pinned memory, one of which is filled while the other one is on its way. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/out.h"
@@ -200,7 +200,8 @@ tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t 
     tern_shape shape = tern_shape_from(e->ndim, e->dims);
     io_stream s = {.file = file, .entry = e, .left = e->bytes};
     uint64_t skip = 0;
-    /* Rows by their bytes: those of strides lie apart, and those of a vector of blocks inside of blocks. */
+    /* Rows by their bytes: those of strides lie apart, and those of a vector of blocks inside of
+     * blocks. */
     bool part = start >= 0 && !e->is_strided && !(e->block && e->ndim == 1);
     if (part) {
         uint64_t row = shape.dims[0] ? e->bytes / (uint64_t)shape.dims[0] : 0;

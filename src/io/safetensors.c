@@ -1,4 +1,5 @@
-/* safetensors.c -- the header of a safetensors file: read, and checked before anything is made of it.
+/* safetensors.c -- the header of a safetensors file: read, and checked before anything is made of
+ * it.
  *
  *   u64 little-endian N | N bytes of JSON | data
  *
@@ -117,7 +118,8 @@ static const char *read_info(const json_t *value, info *i)
                : "data_offsets are no two whole numbers";
 }
 
-/* The bytes that every writer writes, read without a tree; false for any others, which jansson reads. */
+/* The bytes that every writer writes, read without a tree; false for any others, which jansson
+ * reads. */
 static bool pass(const char **at, const char *end, const char *text)
 {
     size_t n = strlen(text);

@@ -14,7 +14,8 @@ static tern_status save_one(const io_list *list, const char *path, const char *f
     return status;
 }
 
-/* Names that say another format, in capitals too; the first of these are written, by functions of their own. */
+/* Names that say another format, in capitals too; the first of these are written, by functions of
+ * their own. */
 static tern_status check_name(const char *path, const char *function)
 {
     static const char *const by[] = {" but by tern_npz_save", " but by tern_npy_save",

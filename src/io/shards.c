@@ -2,8 +2,9 @@
  *
  *   NAME-00001-of-00003.safetensors ..., NAME.safetensors.index.json
  *
- * The new files have names that no old one has, and the index, which is what is read, comes last: at
- * any moment it names files that belong together. Then those that only the old index names go. */
+ * The new files have names that no old one has, and the index, which is what is read, comes last:
+ * at any moment it names files that belong together. Then those that only the old index names
+ * go. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/json.h"
@@ -210,7 +211,8 @@ static tern_status name_all(shards *s, const char *index)
     return status;
 }
 
-/* What only the old index named, and a single file of that name, which nobody would know to be old. */
+/* What only the old index named, and a single file of that name, which nobody would know to be
+ * old. */
 static void remove_old(shards *s)
 {
     tern_text path = {0};

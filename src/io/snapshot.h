@@ -8,13 +8,14 @@
 
 typedef struct io_snapshot_part io_snapshot_part;
 
-/* A kind of thing that is saved. All tensors and texts begin with the part's name and a dot, but for
- * one that is a single tensor or text, which has its name. */
+/* A kind of thing that is saved. All tensors and texts begin with the part's name and a dot, but
+ * for one that is a single tensor or text, which has its name. */
 typedef struct io_part_kind {
     tern_status (*save)(const io_snapshot_part *part, tern_state_dict *to);
     /* Whether it could be loaded; and load it. Nothing changes while apply is false. */
     tern_status (*load)(const io_snapshot_part *part, const tern_state_dict *from, bool apply);
-    /* Parameters that ranks share out, by the names of their tensors, or what is before the last dot of these; NULL: none. */
+    /* Parameters that ranks share out, by the names of their tensors, or what is before the last
+     * dot of these; NULL: none. */
     tern_status (*shared)(const io_snapshot_part *part, tern_state_dict *to);
 } io_part_kind;
 
@@ -52,11 +53,11 @@ tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved);
 /* best.safetensors becomes the file at path. */
 tern_status io_snapshot_make_best(const char *folder, const char *path);
 
-/* ---- several ranks (snapshot_shards.c) --------------------------------------------------------- */
+/* ---- several ranks (snapshot_shards.c) ------------------------------------------------------- */
 enum { IO_SHARDS_NAME = 64, IO_MOST_GROUPS = 8, IO_MOST_FILES = 1 << 20 };
 #define IO_SHARDS_PART "shards.part." /* what the note of a tensor that was cut begins with */
-/* Where this rank is among the groups that share tensors out: file number is the sum of its parts in them times steps, as
- * digits are. */
+/* Where this rank is among the groups that share tensors out: file number is the sum of its parts
+ * in them times steps, as digits are. */
 typedef struct io_grid {
     const void *group[IO_MOST_GROUPS];
     int step[IO_MOST_GROUPS], n;
@@ -77,7 +78,8 @@ tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_
                                  tern_ranks **ranks);
 /* The parameter that a tensor of this name is, or is a state of, where ranks share it out; NULL. */
 tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key);
-/* Groups in the order in which parameters are cut by them; false, and one file, where they are too many. */
+/* Groups in the order in which parameters are cut by them; false, and one file, where they are too
+ * many. */
 bool io_shards_grid(const tern_state_dict *parameters, io_grid *g);
 /* "<folder>/<name>/00001-of-00004.safetensors", to be freed; NULL after an error. */
 char *io_shards_path(const char *folder, const char *name, int number, int count);
@@ -96,8 +98,9 @@ tern_status io_shards_commit(io_shards *s, const char *folder, tern_status statu
                              tern_status (*write)(void *user), void *user);
 void io_shards_end(io_shards *s);
 
-/* ---- parts of what others cut (snapshot_parts.c) ------------------------------------------------- */
-/* dict, which was read at path, gets this rank's parts of what ranks shared out, or share out now. */
+/* ---- parts of what others cut (snapshot_parts.c) --------------------------------------------- */
+/* dict, which was read at path, gets this rank's parts of what ranks shared out, or share out
+ * now. */
 tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
                            tern_state_dict *dict);
 

@@ -1,5 +1,5 @@
-/* snapshot_parts.c -- this rank's parts, out of the files of others that cut tensors in other ways (snapshot_shards.c), or out of a
- * whole one. */
+/* snapshot_parts.c -- this rank's parts, out of the files of others that cut tensors in other ways
+ * (snapshot_shards.c), or out of a whole one. */
 #include "base/checked.h"
 #include "io/file.h"
 #include "io/snapshot.h"
@@ -110,7 +110,8 @@ static tern_tensor *read_part(source *from, int i, const char *key, const tern_p
                           io_read(file, e, first, first + rows.shape.dims[0], "cpu", function));
 }
 
-/* Whether it is an optimizer's state of a parameter that a stage of another rank has: nobody would step it here. */
+/* Whether it is an optimizer's state of a parameter that a stage of another rank has: nobody would
+ * step it here. */
 static bool is_elsewhere(const tern_state_dict *parameters, const char *key)
 {
     const tern_tensor *x = io_shards_shared(parameters, key);

@@ -1,17 +1,23 @@
 /* snapshot_shards.c -- snapshots of several ranks, which share tensors out:
  *
- *   step-12.safetensors                       what is whole, numbers, and how tensors were cut; names the folder; written last, by
+ *   step-12.safetensors                       what is whole, numbers, and how tensors were cut;
+ *                                             names the folder; written last, by
  *                                             the first rank
- *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; and so on
+ *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; and so
+ *   on
  *
- * A tensor is the same name in all files that have a part of it. Its note in the first file, "shards.part.NAME", is
+ * A tensor is the same name in all files that have a part of it. Its note in the first file,
+ * "shards.part.NAME", is
  *
- *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3, as tern_chunk cuts.
- *                         File f, from 0 on, has part f / 1 % 2 of the former and f / 2 % 3 of the latter;
+ *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3,
+ *                         as tern_chunk cuts.
+ *                         File f, from 0 on, has part f / 1 % 2 of the former and f / 2 % 3 of the
+ *                         latter;
  *                         where f is not the sum of such digits it has a copy, which was left out
  *
- * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of its rank alone, and so are the notes;
- * "shards.stages" in the first file tells of that. The cut of a stage is the last:
+ * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of
+ * its rank alone, and so are the notes; "shards.stages" in the first file tells of that. The cut of
+ * a stage is the last:
  *
  *   12x8 0/3@4 1:4@1      File f has it where f / 1 % 4 is 1
  *
@@ -143,8 +149,8 @@ tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_di
     return TERN_OK;
 }
 
-/* What is this rank's part goes to own, unless another has the same, and leaves a note; for a stage's, which others know nothing of,
- * that goes to own as well. */
+/* What is this rank's part goes to own, unless another has the same, and leaves a note; for a
+ * stage's, which others know nothing of, that goes to own as well. */
 static tern_status take(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict,
                         const char *key, tern_tensor *value, bool *taken)
 {
@@ -218,7 +224,7 @@ tern_status io_shards_write(const io_shards *s, const char *folder)
     return status;
 }
 
-/* ---- folders that no snapshot names ----------------------------------------------------------- */
+/* ---- folders that no snapshot names ---------------------------------------------------------- */
 
 /* Whether the snapshot in that file is of this folder. */
 static bool is_named_by(const char *folder, const char *file, const char *name)

@@ -1,4 +1,5 @@
-/* torch.c -- archives of torch.save and torch.jit.save, which are a pickle and the bytes of storages; and whose an archive is. */
+/* torch.c -- archives of torch.save and torch.jit.save, which are a pickle and the bytes of
+ * storages; and whose an archive is. */
 #include "io/torch.h"
 #include "io/npz.h"
 #include <stdio.h>
@@ -69,7 +70,7 @@ static tern_status check_byte_order(const archive *a)
                   strcmp(order, "big") == 0 ? "the file is big-endian: " : "", IO_SHOW(order));
 }
 
-/* ---- torch.save and torch.jit.save -------------------------------------------------------------- */
+/* ---- torch.save and torch.jit.save ----------------------------------------------------------- */
 
 typedef struct checkpoint {
     io_checkpoint c;
@@ -133,7 +134,7 @@ static tern_status open_checkpoint(archive *a)
     return status;
 }
 
-/* ---- whose it is ------------------------------------------------------------------------------- */
+/* ---- whose it is ----------------------------------------------------------------------------- */
 
 /* An archive that has neither PyTorch's files nor arrays: what it is, by a member's name. */
 static tern_status refuse(const tern_file *file)

@@ -1,7 +1,8 @@
 /* torch_entries.c -- the values of a pickle become names, tensors and metadata.
  *
- * Names are keys, places and attributes joined by dots: optimizer.state.0.exp_avg. An nn.Module that was pickled has the names
- * of its state_dict. What is shared is visited under each of its names, what holds itself once. */
+ * Names are keys, places and attributes joined by dots: optimizer.state.0.exp_avg. An nn.Module
+ * that was pickled has the names of its state_dict. What is shared is visited under each of its
+ * names, what holds itself once. */
 #include "io/save.h"
 #include "io/torch.h"
 #include <math.h>
@@ -209,7 +210,7 @@ static tern_status note_opaque(io_checkpoint *c, int value)
     return c->opaque.failed ? TERN_ERR_MEMORY : tern_keys_add(&c->noted, name.data, c->n_noted - 1);
 }
 
-/* ---- the walk: c->name is the name of the value that a function is given ----------------------- */
+/* ---- the walk: c->name is the name of the value that a function is given --------------------- */
 
 static tern_status add_value(io_checkpoint *c, int value, int depth);
 
@@ -250,7 +251,8 @@ static tern_status add_at(io_checkpoint *c, int place, int value, int depth)
     return add_named(c, text, (size_t)n, value, depth);
 }
 
-/* Of a dict: a text, a number, None and truths as Python writes them; other keys are their places. */
+/* Of a dict: a text, a number, None and truths as Python writes them; other keys are their
+ * places. */
 static tern_status add_pair(io_checkpoint *c, const io_value *dict, int i, int depth)
 {
     const io_value *key = &c->pickle.values[dict->is.items[2 * i]];
@@ -296,8 +298,9 @@ static bool is_key(const io_checkpoint *c, int key, const char *const *names, in
     return false;
 }
 
-/* The attributes of an object. Those of an nn.Module that hold its tensors and its children have no name of their own, and
- * others that begin with an underscore are left out, as they are its copies of them. */
+/* The attributes of an object. Those of an nn.Module that hold its tensors and its children have no
+ * name of their own, and others that begin with an underscore are left out, as they are its copies
+ * of them. */
 static tern_status add_attributes(io_checkpoint *c, int dict, int depth)
 {
     static const char *const parts[] = {"_parameters", "_buffers", "_modules"},

@@ -1,6 +1,8 @@
-/* torch_export.c -- archives of torch.export.save (.pt2): records of raw storages, and a JSON text that says what is in them.
+/* torch_export.c -- archives of torch.export.save (.pt2): records of raw storages, and a JSON text
+ * that says what is in them.
  *
- *   {"config": {"0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"dtype": 7, "sizes": ...}}}} */
+ *   {"config": {"0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"dtype":
+ *   7, "sizes": ...}}}} */
 #include "io/json.h"
 #include "io/torch.h"
 #include <stdio.h>

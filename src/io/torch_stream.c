@@ -1,6 +1,8 @@
-/* torch_stream.c -- files of torch.save from before 1.6: five pickles one after the other, then the storages.
+/* torch_stream.c -- files of torch.save from before 1.6: five pickles one after the other, then the
+ * storages.
  *
- *   magic | 1001 | {"little_endian": True, ...} | the object | [keys of storages] | for each: u64 elements, the elements */
+ *   magic | 1001 | {"little_endian": True, ...} | the object | [keys of storages] | for each: u64
+ *   elements, the elements */
 #include "io/torch.h"
 #include "io/torch_pickles.h"
 #include <stdio.h>
@@ -36,7 +38,7 @@ static const char *key_of(const stream *s, const io_value *value, char key[64])
     return key;
 }
 
-/* ---- the storages ------------------------------------------------------------------------------ */
+/* ---- the storages ---------------------------------------------------------------------------- */
 
 static tern_status add_storage(stream *s, const io_value *value)
 {
@@ -144,7 +146,7 @@ static tern_status find(io_checkpoint *c, const char *name, const io_value *valu
     return TERN_OK;
 }
 
-/* ---- the pickles ------------------------------------------------------------------------------- */
+/* ---- the pickles ----------------------------------------------------------------------------- */
 
 static tern_status open_stream(stream *s)
 {

@@ -1,7 +1,10 @@
-/* torch_tar.c -- files of torch.save from before 0.1.10: a tar of sys_info, storages, tensors and pickle.
+/* torch_tar.c -- files of torch.save from before 0.1.10: a tar of sys_info, storages, tensors and
+ * pickle.
  *
- *   storages  n; n times (key, location, TYPE), u64 elements, the elements; [(view key, root key, offset, elements)]
- *   tensors   n; n times (key, storage key, type), i32 dims, i32 nothing, i64 sizes, i64 strides, i64 offset
+ *   storages  n; n times (key, location, TYPE), u64 elements, the elements; [(view key, root key,
+ *             offset, elements)]
+ *   tensors   n; n times (key, storage key, type), i32 dims, i32 nothing, i64 sizes, i64 strides,
+ *             i64 offset
  *   pickle    the object, in which a tensor is the text of its key
  *
  * Numbers and what stands in brackets are pickles. */
@@ -11,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST_RECORD: bytes, of which a storage's or tensor's pickle with the name of a class in it has more. */
+/* LEAST_RECORD: bytes, of which a storage's or tensor's pickle with the name of a class in it has
+ * more. */
 enum { BLOCK = 512, LEAST_RECORD = 32, SYS_INFO = 0, STORAGES, TENSORS, PICKLE, MEMBERS };
 static const char *const names[MEMBERS] = {"sys_info", "storages", "tensors", "pickle"};
 
@@ -82,7 +86,7 @@ static tern_status run_count(const tar *t, int k, uint64_t *at, int *n)
     return status;
 }
 
-/* ---- members ----------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static tern_status find_members(tar *t)
 {
@@ -125,7 +129,7 @@ static tern_status check_system(const tar *t)
     return status;
 }
 
-/* ---- storages ---------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
 static tern_status take_storage(const tar *t, io_pickle *p, int root, storage *s)
 {
@@ -181,7 +185,7 @@ static tern_status read_storages(tar *t)
     return check_views(t, at);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static tern_status take_i64(io_pickle *p, int64_t *to)
 {
@@ -235,7 +239,7 @@ static tern_status read_tensors(tar *t)
     return sort(t, TENSORS, t->tensors, n, sizeof *t->tensors);
 }
 
-/* ---- the object ---------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------ */
 
 /* A tuple of whole numbers, which nothing names yet; -1 after an error. */
 static int new_tuple(io_pickle *p, const int64_t *numbers, int n)

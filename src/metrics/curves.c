@@ -1,7 +1,7 @@
 /* curves.c -- areas under curves over a threshold: ROC, and precision over recall.
  *
- * A curve is tp and fp, the true and false positives when the threshold falls from above the highest
- * score to the lowest: with all predictions kept, at every score that there is; else at the
+ * A curve is tp and fp, the true and false positives when the threshold falls from above the
+ * highest score to the lowest: with all predictions kept, at every score that there is; else at the
  * thresholds 0 .. 1, from histograms of the scores of positives and of negatives. */
 #include "metrics/metric.h"
 #include <math.h>

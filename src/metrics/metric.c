@@ -92,8 +92,8 @@ static void put(tern_metric_state *s, tern_tensor *x)
     s->value = tern_keep(x);
 }
 
-/* The state as one tensor, which the metric keeps: the pieces of a list become one. *out is NULL for
- * an empty list. */
+/* The state as one tensor, which the metric keeps: the pieces of a list become one. *out is NULL
+ * for an empty list. */
 static tern_status whole(tern_metric_state *s, tern_tensor **out)
 {
     *out = s->value;

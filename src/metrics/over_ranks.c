@@ -1,9 +1,11 @@
-/* over_ranks.c -- metrics of what all ranks have seen: a copy of the metric with the states of all. */
+/* over_ranks.c -- metrics of what all ranks have seen: a copy of the metric with the states of
+ * all. */
 #include "metrics/metric.h"
 #include <string.h>
 #include <tern/dist/metrics.h>
 
-/* What ranks must know of each other's state: dtype, and of predictions that are kept the shape; ndim 0 for none. */
+/* What ranks must know of each other's state: dtype, and of predictions that are kept the shape;
+ * ndim 0 for none. */
 enum { DTYPE, NDIM, DIMS, FACTS = DIMS + TERN_MAX_DIMS };
 
 static tern_status gather_facts(tern_metric_state *s, const tern_dist_options *o, int64_t *all)

@@ -47,7 +47,7 @@ static tern_tensor *compute(const tern_metric *self, tern_tensor *const states[M
     return tern_sum(tern_metric_divide(tern_mul(weights, score), tern_sum(weights), 0));
 }
 
-/* ---- updates ---------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static tern_status update_classes(tern_metric *self, tern_tensor *preds, tern_tensor *target,
                                   tern_tensor *out[METRIC_STATES])

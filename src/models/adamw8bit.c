@@ -1,5 +1,6 @@
-/* adamw8bit.c -- AdamW whose moments take a byte each: codes of a map of 256 numbers, and a scale for 256 neighbours (Dettmers et al.
- * 2022, https://arxiv.org/abs/2110.02861; bitsandbytes' AdamW8bit). */
+/* adamw8bit.c -- AdamW whose moments take a byte each: codes of a map of 256 numbers, and a scale
+ * for 256 neighbours (Dettmers et al. 2022, https://arxiv.org/abs/2110.02861; bitsandbytes'
+ * AdamW8bit). */
 #include "models/adamw8bit_kernels.h"
 #include "models/model.h"
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 enum { BLOCK = 256, ITEMS = 64, FEW = 4096, TABLES = 4 * 256, PARTS = 4 };
 
-/* ---- maps -------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 static int ascending(const void *a, const void *b)
 {
@@ -17,8 +18,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* bitsandbytes' create_dynamic_map: a decimal exponent from -6 to 0, and the more bits of a fraction the larger it is; a fraction
- * is the middle between two of evenly spaced bounds from 0.1 to 1. */
+/* bitsandbytes' create_dynamic_map: a decimal exponent from -6 to 0, and the more bits of a
+ * fraction the larger it is; a fraction is the middle between two of evenly spaced bounds from 0.1
+ * to 1. */
 static void dynamic_map(bool is_signed, float map[256])
 {
     int n = 0;
@@ -61,7 +63,7 @@ static tern_tensor *make_tables(const char *device)
     return tern_from_data(tables, TERN_SHAPE(TABLES), TERN_F32, device);
 }
 
-/* ---- what is gathered ---------------------------------------------------------------------------- */
+/* ---- what is gathered ------------------------------------------------------------------------ */
 
 static const char *const part_names[PARTS] = {"state1", "state2", "absmax1", "absmax2"};
 
@@ -163,7 +165,7 @@ static tern_status bring(moments *m, tern_tensor *x)
     return TERN_OK;
 }
 
-/* ---- a step ---------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 static place *place_of(adamw8bit *a, const char *device)
 {
@@ -281,7 +283,7 @@ static tern_status step(void *data, int i, tern_tensor *x, const double *values)
     return tern_copy_(x, p) ? TERN_OK : tern_last_status();
 }
 
-/* ---- state: by bitsandbytes' names ---------------------------------------------------------------- */
+/* ---- state: by bitsandbytes' names ----------------------------------------------------------- */
 
 static tern_status each_state(void *data, tern_tensor_visit visit, void *user)
 {
@@ -378,7 +380,7 @@ static tern_status load_state(void *data, tern_optimizer *optimizer, const tern_
     return status;
 }
 
-/* ---- making ----------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 tern_optimizer *tern_optim_adamw8bit_of(tern_tensor *const *parameters, int n, double lr,
                                         const tern_adamw_options *options)

@@ -1,4 +1,5 @@
-/* adamw8bit_kernels.h -- a step of 8-bit AdamW, for the cpu and as text for other devices (host_and_device.h). */
+/* adamw8bit_kernels.h -- a step of 8-bit AdamW, for the cpu and as text for other devices
+ * (host_and_device.h). */
 #ifndef TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
 #define TERN_SRC_MODELS_ADAMW8BIT_KERNELS_H
 #include "models/host_and_device.h"
@@ -32,7 +33,8 @@ static float largest(__local float *scratch, float x)
  * p = shrink p - lr m / (sqrt(v) / scale + eps), m and v as they were before they are rounded. */
 __kernel void update_blocks(__global float *p, __global const float *g, __global uchar *codes1,
                             __global uchar *codes2, __global float *absmax1,
-                            __global float *absmax2, __global const float *tables, long n, long from,
+                            __global float *absmax2, __global const float *tables, long n,
+                                long from,
                             long end, float lr, float beta1, float beta2, float fresh1,
                             float fresh2, float eps, float shrink, float scale, float sign)
 {

@@ -11,7 +11,8 @@ static int64_t common(int64_t a, int64_t b)
     return b ? common(b, a % b) : a;
 }
 
-/* Filters (to, 1, 2 width + from): of each of `to` places between `from` samples, sin(pi t) / (pi t) under cos^2(pi t / 12). */
+/* Filters (to, 1, 2 width + from): of each of `to` places between `from` samples, sin(pi t) / (pi
+ * t) under cos^2(pi t / 12). */
 static tern_tensor *filters(int64_t from, int64_t to, int64_t width, const char *device)
 {
     double lower = 0.99 * (double)(from < to ? from : to);

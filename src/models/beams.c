@@ -1,5 +1,5 @@
-/* beams.c -- beam search: the num_beams likeliest beginnings go on, and the best text with an end is given, by its sum
- * of log probabilities over length^length_penalty. */
+/* beams.c -- beam search: the num_beams likeliest beginnings go on, and the best text with an end
+ * is given, by its sum of log probabilities over length^length_penalty. */
 #include "models/generate.h"
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +73,8 @@ static tern_status look(search *s, tern_tensor *ids, int64_t made)
     return tern_copy_to_host(top.indices, s->indices, n * sizeof *s->indices);
 }
 
-/* Row r: candidates that end are finished, if they are among the best; others go on in ids (t + 1) and
- * from[], the beams they come from. */
+/* Row r: candidates that end are finished, if they are among the best; others go on in ids (t + 1)
+ * and from[], the beams they come from. */
 static tern_status take_row(search *s, int64_t r, int64_t t, int64_t vocab, bool last, int64_t *ids,
                             int64_t *from)
 {

@@ -1,5 +1,5 @@
-/* cache.c -- keys and values of the places so far, in room that grows by doubling, or static: of all places there may be,
- * with their number on the device. */
+/* cache.c -- keys and values of the places so far, in room that grows by doubling, or static: of
+ * all places there may be, with their number on the device. */
 #include "models/cache.h"
 #include <stdlib.h>
 #include <tern/models/generate.h>
@@ -151,8 +151,8 @@ tern_status models_cache_advance(tern_kv_cache *cache, int64_t places)
 
 /* ---- a layer ------------------------------------------------------------------------------ */
 
-/* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to new
- * room where that is not 0. With a window no more than its keys are kept. */
+/* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to
+ * new room where that is not 0. With a window no more than its keys are kept. */
 typedef struct plan {
     int64_t from, kept, at, capacity;
 } plan;

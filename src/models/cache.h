@@ -3,8 +3,8 @@
 #define TERN_SRC_MODELS_CACHE_H
 #include "models/model.h"
 
-/* Keys and values (N, heads, T, width) of a layer's new places become those of all places that a query
- * of them may look at, with a window the last ones. */
+/* Keys and values (N, heads, T, width) of a layer's new places become those of all places that a
+ * query of them may look at, with a window the last ones. */
 tern_status models_cache_extend(tern_kv_cache *cache, int layer, int64_t window, tern_tensor **key,
                                 tern_tensor **value);
 /* Places so far; of a static one as far as the host knows, without replays. */

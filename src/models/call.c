@@ -196,7 +196,8 @@ tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
     return out->loss ? TERN_OK : tern_last_status();
 }
 
-/* A head that was tied has codes of its own once it is quantized, which do not follow the embedding. */
+/* A head that was tied has codes of its own once it is quantized, which do not follow the
+ * embedding. */
 static tern_status check_copied(const models_model *m, tern_module *head)
 {
     if (!m->copied || !quantize_is(head) || !tern_is_grad_enabled())

@@ -1,4 +1,5 @@
-/* clip.c -- CLIP (Radford et al. 2021): an encoder of images and one of texts, whose results lie in one space. */
+/* clip.c -- CLIP (Radford et al. 2021): an encoder of images and one of texts, whose results lie in
+ * one space. */
 #include "models/model.h"
 #include <string.h>
 
@@ -69,7 +70,8 @@ static tern_status build(models_model *m)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The place of the end of each text, (N): the first one, or in old files that say 2 the largest id. */
+/* The place of the end of each text, (N): the first one, or in old files that say 2 the largest
+ * id. */
 static tern_tensor *ends_of(const models_model *m, tern_tensor *ids)
 {
     tern_tensor *at =

@@ -1,4 +1,5 @@
-/* distilbert.c -- DistilBERT: half of BERT's layers, by other names, without segments and pooler. */
+/* distilbert.c -- DistilBERT: half of BERT's layers, by other names, without segments and
+ * pooler. */
 #include "models/model.h"
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* efficientnet.c -- MobileNet v2 and v3 (Sandler et al. 2018, Howard et al. 2019) and EfficientNet (Tan, Le 2019) by timm's
- * names, and files by torchvision's: stages of blocks that widen, look at each channel by itself, and narrow again. */
+/* efficientnet.c -- MobileNet v2 and v3 (Sandler et al. 2018, Howard et al. 2019) and EfficientNet
+ * (Tan, Le 2019) by timm's names, and files by torchvision's: stages of blocks that widen, look at
+ * each channel by itself, and narrow again. */
 #include "models/model.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +142,8 @@ static word parse(const char *text)
     return w;
 }
 
-/* The words of a stage, repeated as often as the depth has it: in all repeats * deep, rounded up, the last ones first. */
+/* The words of a stage, repeated as often as the depth has it: in all repeats * deep, rounded up,
+ * the last ones first. */
 static int parse_stage(const char *text, double deep, word *list)
 {
     int n = 0, sum = 0;
@@ -358,8 +360,8 @@ static tern_status configure(models_model *m)
     c->wide = c->wide > 0 ? c->wide : rows[i].wide;
     c->deep = c->deep > 0 ? c->deep : rows[i].deep;
     int64_t features = rows[i].of->features;
-    /* The last layer of MobileNet v2 does not become narrower, that of v3 stays, timm's num_features of v3 is of the
-     * layer before. */
+    /* The last layer of MobileNet v2 does not become narrower, that of v3 stays, timm's
+     * num_features of v3 is of the layer before. */
     bool own = !rows[i].of->head_last || json_object_get(m->json, "channel_multiplier");
     if (!c->hidden || !own) {
         int64_t scaled = by_eights((double)features * c->wide);
@@ -370,7 +372,7 @@ static tern_status configure(models_model *m)
     return TERN_OK;
 }
 
-/* ---- torchvision's names -------------------------------------------------------------------------- */
+/* ---- torchvision's names --------------------------------------------------------------------- */
 
 /* Blocks of the stages before one. */
 static int blocks_before(const models_model *m, int stage)
@@ -382,7 +384,8 @@ static int blocks_before(const models_model *m, int stage)
     return n;
 }
 
-/* Where a layer stands in its block: what widens, what looks at each channel, what squeezes, what narrows. */
+/* Where a layer stands in its block: what widens, what looks at each channel, what squeezes, what
+ * narrows. */
 static int place_in(const block *b, const char *layer)
 {
     bool inverted = b->kind == 'i';

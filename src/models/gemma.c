@@ -1,5 +1,5 @@
-/* gemma.c -- Gemma 1, 2 and 3: norms of 1 + weight, embeddings scaled by their width, layers with a window between those
- * that see all, scores and logits bounded by a tanh. */
+/* gemma.c -- Gemma 1, 2 and 3: norms of 1 + weight, embeddings scaled by their width, layers with a
+ * window between those that see all, scores and logits bounded by a tanh. */
 #include "models/cache.h"
 #include <string.h>
 

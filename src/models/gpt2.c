@@ -1,4 +1,5 @@
-/* gpt2.c -- GPT-2: learned positions, one product for query, key and value, weights as (in, out). */
+/* gpt2.c -- GPT-2: learned positions, one product for query, key and value, weights as (in,
+ * out). */
 #include "models/cache.h"
 
 static const models_layer_names names = {.class_name = "GPT2Block",

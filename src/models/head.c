@@ -60,8 +60,8 @@ static tern_tensor *three_channels(tern_tensor *x, void *user)
     return tern_contiguous(tern_expand(x, shape));
 }
 
-/* The middle, as transformers has it: rounded down, where torchvision rounds to even; zeros around what is smaller. user: height and
- * width in 16 bits each. */
+/* The middle, as transformers has it: rounded down, where torchvision rounds to even; zeros around
+ * what is smaller. user: height and width in 16 bits each. */
 static tern_tensor *middle(tern_tensor *x, void *user)
 {
     int64_t sizes[] = {(int64_t)((uintptr_t)user >> 16), (int64_t)((uintptr_t)user & 0xffff)};
@@ -96,7 +96,8 @@ static bool flag(const json_t *json, const char *name, bool absent)
     return json_is_boolean(x) ? json_is_true(x) : absent;
 }
 
-/* {"height": 32, "width": 32}, {"shortest_edge": 32}, or a number, for the shorter edge of crops. */
+/* {"height": 32, "width": 32}, {"shortest_edge": 32}, or a number, for the shorter edge of
+ * crops. */
 static tern_shape size_of(const json_t *size, bool square)
 {
     double edge = json_is_number(size) ? json_number_value(size) : number(size, "shortest_edge", 0);
@@ -125,7 +126,8 @@ static void resize(steps *s, tern_shape size, tern_interpolate_mode mode)
     add(s, tern_transforms_resize(size, &(tern_resize_options){.interpolation = mode}));
 }
 
-/* transformers' preprocessor_config.json; resample is Pillow's: 2 bilinear, 3 bicubic, 1 Lanczos. */
+/* transformers' preprocessor_config.json; resample is Pillow's: 2 bilinear, 3 bicubic, 1
+ * Lanczos. */
 static tern_transform *by_transformers(const json_t *p, const char *function)
 {
     static const tern_interpolate_mode modes[] = {0, TERN_INTERPOLATE_LANCZOS, 0,

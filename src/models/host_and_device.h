@@ -1,5 +1,6 @@
-/* host_and_device.h -- a kernel that is C too: BOTH(text ...) is the functions for the cpu, where one work-item does everything, and their
- * text, for tern_kernel_compile, in `source`. The text has no line of the preprocessor but those of HEAD, OpenCL's. */
+/* host_and_device.h -- a kernel that is C too: BOTH(text ...) is the functions for the cpu, where
+ * one work-item does everything, and their text, for tern_kernel_compile, in `source`. The text has
+ * no line of the preprocessor but those of HEAD, OpenCL's. */
 #ifndef TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #define TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #include <math.h>

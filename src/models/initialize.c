@@ -1,5 +1,6 @@
-/* initialize.c -- random weights as transformers draws them (its _init_weights): of linear layers, convolutions and tables
- * normal numbers of one deviation, which config.json says; biases are 0, norms as they are made. */
+/* initialize.c -- random weights as transformers draws them (its _init_weights): of linear layers,
+ * convolutions and tables normal numbers of one deviation, which config.json says; biases are 0,
+ * norms as they are made. */
 #include "models/model.h"
 #include <string.h>
 

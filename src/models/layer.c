@@ -76,7 +76,8 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
     tern_tensor *mask = s->mask;
     int64_t keys = tern_size(qkv[1], 2), masked = mask ? tern_size(mask, 3) : keys;
     bool fixed = models_cache_static(s->cache) > 0;
-    /* One place sees all keys that are there: queries that share them are rows of one product, and nothing is repeated for each. */
+    /* One place sees all keys that are there: queries that share them are rows of one product, and
+     * nothing is repeated for each. */
     const int64_t n = tern_size(x, 0), group = l->heads / l->kv_heads;
     bool one = group > 1 && tern_size(x, 1) == 1 && (!mask || tern_size(mask, 1) == 1);
     if (one && !(qkv[0] = tern_reshape(qkv[0], TERN_SHAPE(n, l->kv_heads, group, l->head_dim))))

@@ -1,4 +1,5 @@
-/* llama.c -- Llama, Mistral, Qwen 2 and 3, Phi-3: rotary positions, grouped queries, a gated mlp, RMS norms. */
+/* llama.c -- Llama, Mistral, Qwen 2 and 3, Phi-3: rotary positions, grouped queries, a gated mlp,
+ * RMS norms. */
 #include "models/cache.h"
 #include <string.h>
 

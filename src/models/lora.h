@@ -30,7 +30,8 @@ bool lora_is_linear(tern_module *m);
 tern_tensor *lora_bias(tern_module *base);
 /* Around the module at path of model; borrowed, NULL after an error. */
 tern_module *lora_wrap(tern_module *model, const char *path, bool whole);
-/* The module of an adapter, "lora_A" or "lora_B", or what is trained whole; NULL without an error. */
+/* The module of an adapter, "lora_A" or "lora_B", or what is trained whole; NULL without an
+ * error. */
 tern_module *lora_part(tern_module *wrapper, const char *part, const char *adapter);
 /* A new adapter, active; r is not looked at where the module is trained whole. */
 tern_status lora_add(tern_module *wrapper, const char *adapter, json_t *config, int64_t r,
@@ -40,7 +41,7 @@ void lora_remove(tern_module *wrapper, const char *adapter);
 /* Into the weights, or out of them. */
 tern_status lora_fold(tern_module *wrapper, bool in);
 
-/* ---- which layers (lora_config.c) --------------------------------------------------------------- */
+/* ---- which layers (lora_config.c) ------------------------------------------------------------ */
 
 /* What PEFT with transformers 5 calls a module of the model, which keeps the files' names. */
 void lora_peft_path(const models_model *m, const char *path, char *to, size_t bytes);
@@ -53,7 +54,7 @@ bool lora_is_saved(const json_t *config, const char *path);
 tern_status lora_numbers(const char *function, models_model *m, const json_t *config,
                          const char *path, int64_t *r, double *scale);
 
-/* ---- all of them (lora.c) ------------------------------------------------------------------------ */
+/* ---- all of them (lora.c) -------------------------------------------------------------------- */
 
 /* Every module around a layer, with the layer's path. */
 typedef tern_status (*lora_visit)(const char *path, tern_module *wrapper, void *user);

@@ -35,7 +35,8 @@ void lora_peft_path(const models_model *m, const char *path, char *to, size_t by
 
 /* ---- patterns ------------------------------------------------------------------------------ */
 
-/* Whether the regular expression is for all of the path, or with `tail` for its end from a dot on. */
+/* Whether the regular expression is for all of the path, or with `tail` for its end from a dot
+ * on. */
 static tern_status matches(const char *function, const char *regex, const char *path, bool tail,
                            bool *yes)
 {

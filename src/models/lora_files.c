@@ -1,4 +1,5 @@
-/* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors, or .bin in older ones. */
+/* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors,
+ * or .bin in older ones. */
 #include "models/gguf/write.h"
 #include "models/lora.h"
 #include <errno.h>

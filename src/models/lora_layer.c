@@ -1,4 +1,5 @@
-/* lora_layer.c -- a linear layer with adapters around it, and a module that is trained whole beside what it was. */
+/* lora_layer.c -- a linear layer with adapters around it, and a module that is trained whole beside
+ * what it was. */
 #include "models/gguf/layer.h"
 #include "models/lora.h"
 #include "models/quantize.h"

@@ -66,7 +66,8 @@ typedef enum models_field_kind {
     FIELD_ONLY,       /* computed here with this value alone */
     FIELD_LIST        /* that the architecture itself reads */
 } models_field_kind;
-/* A field of config.json; one that is absent or null has the value `absent`, NaN: it must be there. */
+/* A field of config.json; one that is absent or null has the value `absent`, NaN: it must be
+ * there. */
 typedef struct models_field {
     const char *name;
     models_field_kind kind;
@@ -112,8 +113,8 @@ tern_status models_check_layer_types(const models_model *m);
 bool models_is_local(const models_model *m, int64_t layer);
 /* rope_theta and rope_scaling, or rope_parameters; theta is of files without one. */
 tern_status models_read_rope(models_model *m, double theta);
-/* Those of one kind of layers into *r: rope_parameters of that name, or what `field` of old files says, scaled by
- * rope_scaling if `scaled`. */
+/* Those of one kind of layers into *r: rope_parameters of that name, or what `field` of old files
+ * says, scaled by rope_scaling if `scaled`. */
 tern_status models_read_rope_of(models_model *m, const char *layers, const char *field,
                                 double theta, bool scaled, models_rope *r);
 /* Frequencies for a sequence of that many places; gives the factor on sines and cosines. */
@@ -123,7 +124,7 @@ double models_rope_frequencies(const models_config *c, const models_rope *r, int
 tern_status models_rope_tables(const models_config *c, const models_rope *r, tern_tensor *positions,
                                int64_t length, tern_tensor **cos, tern_tensor **sin);
 
-/* ---- models (pretrained.c, call.c) ------------------------------------------------------------ */
+/* ---- models (pretrained.c, call.c) ----------------------------------------------------------- */
 
 /* A name in files that stands for another one, by its end. */
 typedef struct models_rename {
@@ -141,14 +142,16 @@ struct models_architecture {
     const char *prefix; /* "model.": what names in files of the base model lack; or NULL */
     const char *head;   /* path of the last linear layer; or NULL */
     const char *
-        spread; /* field of config.json: the deviation of random weights, else 0.02; NULL: layers as they are made */
+        spread; /* field of config.json: the deviation of random weights, else 0.02; NULL: layers as
+                   they are made */
     const char *const *left_out; /* patterns of names that one side may lack; ends with NULL */
     bool classifies;             /* the head gives classes, not tokens */
     bool generates;              /* it gives tokens, one after the other */
     bool learned;                /* places have rows of a table: there are no more of them */
     /* Of one with an encoder: what that gives, (N, S, width). */
     tern_tensor *(*encode)(models_model *m, const tern_model_inputs *in);
-    /* What files call path, where that is another name: true then. Shapes may differ by ones behind; or NULL. */
+    /* What files call path, where that is another name: true then. Shapes may differ by ones
+     * behind; or NULL. */
     bool (*file_name)(const models_model *m, const char *path, char *name, size_t bytes);
 };
 /* Rows of all architectures; ends with one without a name. */
@@ -167,7 +170,8 @@ struct models_model {
     const char *tied; /* path of the embedding whose weight was the head's at first; or NULL */
     bool copied;      /* quantized, the head has codes of what that weight was */
 };
-/* The deviation of random weights, and those of a model that is not read from files (initialize.c). */
+/* The deviation of random weights, and those of a model that is not read from files
+ * (initialize.c). */
 double models_deviation(const models_model *m);
 tern_status models_initialize(models_model *m);
 /* Whether module is the root of a model. */
@@ -175,9 +179,10 @@ bool models_is(tern_module *module);
 /* What module is the root of; NULL after an error that names function. */
 models_model *models_of(tern_module *module, const char *function);
 
-/* ---- building (build.c): NULL after an error --------------------------------------------------- */
+/* ---- building (build.c): NULL after an error ------------------------------------------------- */
 
-/* While it is set, the weights of linear layers and embeddings that are made take no memory: a file's take their place. */
+/* While it is set, the weights of linear layers and embeddings that are made take no memory: a
+ * file's take their place. */
 extern _Thread_local bool models_hollow;
 /* child at a path of m, below containers that are made where they are not there. */
 tern_module *models_put(tern_module *m, const char *path, tern_module *child);
@@ -197,7 +202,7 @@ tern_tensor *models_run(tern_module *m, const char *path, tern_tensor *x);
 /* The head's weight becomes that of the embedding at path. */
 tern_status models_tie(models_model *m, const char *path);
 
-/* ---- transformer layers (layer.c) -------------------------------------------------------------- */
+/* ---- transformer layers (layer.c) ------------------------------------------------------------ */
 
 /* Paths of what a layer is made of, NULL where it has none. */
 typedef struct models_layer_names {
@@ -223,8 +228,9 @@ tern_status models_layers(models_model *m, tern_module *base, const char *path,
 
 /* What layers of one call share. */
 typedef struct models_shared {
-    tern_tensor *
-        mask; /* (N or 1, 1 or heads, T or 1, S), true where a query looks, or added to scores; or NULL */
+    tern_tensor
+        *mask; /* (N or 1, 1 or heads, T or 1, S), true where a query looks, or added to scores; or
+                 NULL */
     tern_tensor *cos, *sin; /* or NULL */
     tern_tensor *local_mask, *local_cos,
         *local_sin; /* of layers with a window, where they have others */
@@ -235,10 +241,11 @@ typedef struct models_shared {
 /* x through all layers of the list at path. */
 tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *path, tern_tensor *x,
                                const models_shared *shared);
-/* What is below the head: the child that the prefix names, or the root of a model without a head. */
+/* What is below the head: the child that the prefix names, or the root of a model without a
+ * head. */
 tern_module *models_base(models_model *m);
 
-/* ---- calls (call.c) --------------------------------------------------------------------------- */
+/* ---- calls (call.c) -------------------------------------------------------------------------- */
 
 /* input_ids through the table at path, or inputs_embeds. */
 tern_tensor *models_embed(models_model *m, const tern_model_inputs *in, const char *path);
@@ -253,9 +260,11 @@ tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal
                         tern_tensor **mask);
 /* (T, S): whether key s is not behind query t, the last of both being at one place. */
 tern_tensor *models_causal(int64_t queries, int64_t keys, const char *device);
-/* What the decoder reads: decoder_input_ids, or labels moved right, behind decoder_start_token_id. */
+/* What the decoder reads: decoder_input_ids, or labels moved right, behind
+ * decoder_start_token_id. */
 tern_tensor *models_decoder_ids(models_model *m, const tern_model_inputs *in);
-/* Logits and loss of a model of tokens; labels are of the next places, beside an encoder of these. */
+/* Logits and loss of a model of tokens; labels are of the next places, beside an encoder of
+ * these. */
 tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
                               tern_model_outputs *out);
 /* Loss of classes (N, C), after out->logits. */
@@ -266,12 +275,13 @@ tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
 /* TERN_ERR_ARGUMENT where x, called name, is NULL. */
 tern_status models_need(const models_model *m, const tern_tensor *x, const char *name);
 
-/* ---- on several devices and ranks (parallel.c) -------------------------------------------------- */
+/* ---- on several devices and ranks (parallel.c) ----------------------------------------------- */
 
 /* What the module of a model runs. */
 tern_status models_call_root(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                              int k);
-/* The model in a DistributedDataParallel, a DataParallel (*parallel), or one in the other; NULL without an error. */
+/* The model in a DistributedDataParallel, a DataParallel (*parallel), or one in the other; NULL
+ * without an error. */
 models_model *models_inside(tern_module *module, bool *parallel);
 tern_status models_call_inside(tern_module *wrapper, models_model *m, bool parallel,
                                const tern_model_inputs *in, tern_model_outputs *out);

@@ -1,4 +1,5 @@
-/* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as numbers, in one pass. */
+/* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as
+ * numbers, in one pass. */
 #include "models/device_kernels.h"
 #include "models/nf4.h"
 #include "models/host_and_device.h"
@@ -8,12 +9,13 @@
 
 enum { ITEMS = 64, HALF = NF4_BLOCK / 2, ROWS = NF4_ROWS };
 
-/* ---- kernels ------------------------------------------------------------------------------------ */
+/* ---- kernels --------------------------------------------------------------------------------- */
 /* clang-format off */
 BOTH("enum { ROWS = 8 };\n",
 
 /* w[i] of bytes from .. end; pairs: the two numbers of each byte. */
-__kernel void nf4_unpack(__global float *w, __global const uchar *codes, __global const float *absmax,
+__kernel void nf4_unpack(__global float *w, __global const uchar *codes,
+    __global const float *absmax,
                          __global const float *pairs, long from, long end)
 {
     long lanes = (long)get_num_groups(0) * get_local_size(0);
@@ -26,7 +28,8 @@ __kernel void nf4_unpack(__global float *w, __global const uchar *codes, __globa
     }
 }
 
-/* y[r][o] = the sum over i of x[r][i] w[o][i], for o from .. end; half of them is the bytes of a row. */
+/* y[r][o] = the sum over i of x[r][i] w[o][i], for o from .. end; half of them is the bytes of a
+ * row. */
 __kernel void nf4_product(__global float *y, __global const float *x, __global const uchar *codes,
                           __global const float *absmax, __global const float *pairs, long rows,
                           long outs, long half_, long from, long end)
@@ -61,7 +64,8 @@ __kernel void nf4_product(__global float *y, __global const float *x, __global c
 
 /* ---- processors with AVX2 -------------------------------------------------------------------- */
 
-/* A product on the cpu. x: of each row the even elements, then the odd ones, as the halves of bytes go. */
+/* A product on the cpu. x: of each row the even elements, then the odd ones, as the halves of bytes
+ * go. */
 typedef struct product {
     float *y;
     const float *x;
@@ -71,7 +75,8 @@ typedef struct product {
 } product;
 
 #ifdef WIDE
-/* The numbers of eight codes, whose lowest three bits choose in each half of the map, and the sign of `high` between them. */
+/* The numbers of eight codes, whose lowest three bits choose in each half of the map, and the sign
+ * of `high` between them. */
 WIDE_INLINE __m256 numbers_of(__m256i code, __m256i high, __m256 low_map, __m256 high_map)
 {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low_map, code),
@@ -187,7 +192,7 @@ static void decode_here(float *w, tern_tensor *const parts[3], int64_t from, int
         nf4_unpack(w + 2 * (k - from), codes, absmax, pairs, k, k + SOME < end ? k + SOME : end);
 }
 
-/* ---- other devices ------------------------------------------------------------------------------- */
+/* ---- other devices --------------------------------------------------------------------------- */
 
 static models_kernels kernels = {
     .source = source, .names = {"nf4_unpack", "nf4_product"}, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -197,7 +202,7 @@ static bool on_cpu(tern_tensor *const parts[3])
     return strcmp(tern_device(parts[0]), "cpu") == 0;
 }
 
-/* ---- both ---------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 bool nf4_is_direct(const quantize_layer *l, tern_tensor *const parts[3])
 {

@@ -1,4 +1,5 @@
-/* option.h -- the options structs of libtern_models with their defaults filled in: tern_read_x(options). */
+/* option.h -- the options structs of libtern_models with their defaults filled in:
+ * tern_read_x(options). */
 #ifndef TERN_MODELS_OPTION_H
 #define TERN_MODELS_OPTION_H
 #include "base/option.h"

@@ -1,12 +1,13 @@
-/* parallel.c -- a model as a module of several inputs, and inside of modules that run it on several devices or ranks. */
+/* parallel.c -- a model as a module of several inputs, and inside of modules that run it on several
+ * devices or ranks. */
 #include "models/model.h"
 #include <string.h>
 
 /* The inputs of a model's module, in order; labels are the last. */
 enum { IDS, MASK, POSITIONS, TYPES, PIXELS, FEATURES, DECODER_IDS, LABELS, INPUTS };
 
-/* One tensor is what the model takes, by its kind; or all INPUTS, of which any may be NULL. With labels the loss comes out,
- * else logits. */
+/* One tensor is what the model takes, by its kind; or all INPUTS, of which any may be NULL. With
+ * labels the loss comes out, else logits. */
 tern_status models_call_root(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                              int k)
 {

@@ -325,7 +325,8 @@ static tern_status count_one(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* Which library's names a file of timm's architectures has: config.json's "names", where that does not say it. */
+/* Which library's names a file of timm's architectures has: config.json's "names", where that does
+ * not say it. */
 static tern_status find_names(json_t *json, const char *directory)
 {
     const char *name = json_string_value(json_object_get(json, "architecture"));

@@ -9,7 +9,8 @@
 enum { BLOCK = 64 };
 
 static const char *const names[] = {"", "Linear8bitLt", "Linear4bit", "LinearInt4"};
-/* Of int8 the scales as products take them, (out, 1); those of INT4 are no names of GPTQ's files. */
+/* Of int8 the scales as products take them, (out, 1); those of INT4 are no names of GPTQ's
+ * files. */
 const char *const quantize_buffers[TERN_QUANTIZE_INT4 + 1][3] = {{NULL},
                                                                  {"weight", "absmax", "steps"},
                                                                  {"weight", "absmax", "pairs"},
@@ -200,10 +201,12 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a time beyond. */
+/* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a
+ * time beyond. */
 enum { FEW_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
 
-/* How many rows of the weight are decoded at a time; NF4's blocks go across rows, so many of which are whole blocks. */
+/* How many rows of the weight are decoded at a time; NF4's blocks go across rows, so many of which
+ * are whole blocks. */
 static int64_t part_of(const quantize_layer *l)
 {
     int64_t n = PART / l->in + 1, least = (l->out + MOST_PARTS - 1) / MOST_PARTS;
@@ -212,8 +215,8 @@ static int64_t part_of(const quantize_layer *l)
     return n < l->out ? n : l->out;
 }
 
-/* What a decoded weight is multiplied in. Processors that have no products of x's type would widen it again; and for a few rows it is
- * not worth it to round the weight. */
+/* What a decoded weight is multiplied in. Processors that have no products of x's type would widen
+ * it again; and for a few rows it is not worth it to round the weight. */
 static tern_dtype product_type(tern_tensor *x, int64_t columns)
 {
     const tern_dtype dtype = tern_dtype_of(x);
@@ -309,7 +312,8 @@ static tern_tensor *steps_of(tern_tensor *absmax)
     return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
 }
 
-/* What is made of a layer's state and is none of it: int8's steps of absmax, NF4's pairs of quant_map. */
+/* What is made of a layer's state and is none of it: int8's steps of absmax, NF4's pairs of
+ * quant_map. */
 static tern_tensor *made_of(const quantize_layer *l, tern_tensor *state)
 {
     if (l->type == TERN_QUANTIZE_INT8)

@@ -4,8 +4,9 @@
 #include "models/model.h"
 #include <tern/models/quantize.h>
 
-/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), of int8 "steps", of NF4 "quant_map" and "pairs"; of INT4 "codes",
- * "scale" and "zero", and of ordered ones "order", (in): which input each column of the codes belongs to. */
+/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), of int8 "steps", of
+ * NF4 "quant_map" and "pairs"; of INT4 "codes", "scale" and "zero", and of ordered ones "order",
+ * (in): which input each column of the codes belongs to. */
 typedef struct quantize_layer {
     tern_quantization type;
     int64_t out, in;
@@ -19,17 +20,19 @@ bool quantize_is_type(tern_quantization type);
 /* map: 16 numbers of NF4; NULL after an error. */
 tern_module *quantize_make(quantize_layer l, tern_tensor *const parts[3], const float map[16],
                            tern_tensor *bias);
-/* Codes, scales, and zeros, int8's steps or NF4's pairs, which are made again where a state was loaded. */
+/* Codes, scales, and zeros, int8's steps or NF4's pairs, which are made again where a state was
+ * loaded. */
 void quantize_parts(tern_module *m, tern_tensor *parts[3]);
-/* Neighbours of a row of so many that INT4 has a scale for; all of them where no power of two goes into it. */
+/* Neighbours of a row of so many that INT4 has a scale for; all of them where no power of two goes
+ * into it. */
 int64_t quantize_group(int64_t in);
 /* n codes of 4 bits, a byte each, as tern_linear_packed has them. */
 void quantize_pack(const uint8_t *codes, int64_t n, int64_t group, uint8_t *bytes);
 bool quantize_is(tern_module *m);
 /* Whether m can be made one. */
 bool quantize_can(tern_module *m);
-/* made in place of the linear layer at path of model. The embedding of a model whose head was tied to it is not trained then: the head has codes
- * of its own. */
+/* made in place of the linear layer at path of model. The embedding of a model whose head was tied
+ * to it is not trained then: the head has codes of its own. */
 tern_status quantize_put(tern_module *model, const char *path, tern_module *made);
 /* Other weights (out, in) in a layer's own type. */
 tern_status quantize_set(tern_module *layer, tern_tensor *weight);
@@ -37,7 +40,7 @@ tern_status quantize_set(tern_module *layer, tern_tensor *weight);
 /* Whether path is of what a quantized layer of m keeps, but of its bias. */
 bool quantize_has(const models_model *m, const char *path);
 
-/* ---- files of quantized models (quantize_hub.c) ------------------------------------------------ */
+/* ---- files of quantized models (quantize_hub.c) ---------------------------------------------- */
 
 /* What quantization_config of config.json says of layers as tern_nn_state_dict has them. */
 #define QUANTIZE_METHOD "tern"

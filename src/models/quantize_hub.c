@@ -1,5 +1,6 @@
-/* quantize_hub.c -- models whose files have linear layers in 8 or 4 bits: as tern_models_save_pretrained writes them, or GPTQ's or AWQ's weights of
- * 4 bits, eight codes in an int32, zeros likewise, scales of halves, which become LinearInt4. */
+/* quantize_hub.c -- models whose files have linear layers in 8 or 4 bits: as
+ * tern_models_save_pretrained writes them, or GPTQ's or AWQ's weights of 4 bits, eight codes in an
+ * int32, zeros likewise, scales of halves, which become LinearInt4. */
 #include "models/quantize.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,8 +96,9 @@ static void convert(const format *f, const quantize_layer *l, int64_t group, con
     quantize_pack(to->codes, l->out * l->in, group, to->bytes);
 }
 
-/* With desc_act inputs were quantized in the order of their importance: g_idx has the group of each. Those of a group, as many as of
- * every other, are made neighbours here: into order, the input of each column; false where that cannot be. */
+/* With desc_act inputs were quantized in the order of their importance: g_idx has the group of
+ * each. Those of a group, as many as of every other, are made neighbours here: into order, the
+ * input of each column; false where that cannot be. */
 static bool read_order(tern_tensor *index, int64_t in, int64_t group, int32_t *order, bool *ordered)
 {
     const int32_t *at = index && tern_numel(index) == in ? tern_data(index) : NULL;
@@ -169,9 +171,10 @@ static tern_module *read_layer(const quantize_source *s, const format *f, const 
     return m;
 }
 
-/* ---- a layer of tern's own --------------------------------------------------------------------- */
+/* ---- a layer of tern's own ------------------------------------------------------------------- */
 
-/* One of the tensors of the layer at path, which is to be of shape; NULL without an error: it is not there. */
+/* One of the tensors of the layer at path, which is to be of shape; NULL without an error: it is
+ * not there. */
 static tern_tensor *own_part(const quantize_source *s, const char *path, const char *name,
                              tern_dtype dtype, tern_shape shape)
 {

@@ -1,4 +1,5 @@
-/* quantize_model.c -- the linear layers of a whole model in 8 or 4 bits, with its head or without. */
+/* quantize_model.c -- the linear layers of a whole model in 8 or 4 bits, with its head or
+ * without. */
 #include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"

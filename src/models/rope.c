@@ -126,7 +126,7 @@ tern_status models_read_rope_of(models_model *m, const char *layers, const char 
     return read_from(m, rope, number(m->json, field, theta), r);
 }
 
-/* ---- frequencies ------------------------------------------------------------------------------ */
+/* ---- frequencies ----------------------------------------------------------------------------- */
 
 /* Llama 3.1: waves that are long beside the length it was trained with are stretched by the factor,
  * short ones stay, between them it is a mixture. */

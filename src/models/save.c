@@ -144,7 +144,8 @@ static tern_status find_dtype(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* The fields that may have changed since it was read: the architecture, the type, the classes, whether layers are quantized. */
+/* The fields that may have changed since it was read: the architecture, the type, the classes,
+ * whether layers are quantized. */
 static tern_status renew(models_model *m, json_t *json, bool quantized)
 {
     tern_dtype dtype = TERN_DTYPE_DEFAULT;
@@ -179,7 +180,8 @@ static tern_status renew(models_model *m, json_t *json, bool quantized)
     return TERN_OK;
 }
 
-/* Layers whose weights would have other names than those of the architecture; whether there are quantized ones. */
+/* Layers whose weights would have other names than those of the architecture; whether there are
+ * quantized ones. */
 static tern_status look(const char *path, tern_module *m, void *quantized)
 {
     *(bool *)quantized = *(bool *)quantized || (quantize_is(m) && !gguf_is_linear(m));

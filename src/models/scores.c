@@ -1,4 +1,5 @@
-/* scores.c -- logits of the next token, as sampling changes them (transformers' logits processors). */
+/* scores.c -- logits of the next token, as sampling changes them (transformers' logits
+ * processors). */
 #include "models/generate.h"
 
 /* Tokens that were there become less likely: x / p, of negative ones x p (Keskar et al. 2019). */

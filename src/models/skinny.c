@@ -1,6 +1,7 @@
-/* skinny.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for every processor and device,
- * and a compiler makes twice as many instructions of it. Rows of bfloat16 are multiplied as integers of 16 bits, steps of their
- * neighbours' largest, in half of the instructions again: of that one they have 15 digits where bfloat16 has 8. */
+/* skinny.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for
+ * every processor and device, and a compiler makes twice as many instructions of it. Rows of
+ * bfloat16 are multiplied as integers of 16 bits, steps of their neighbours' largest, in half of
+ * the instructions again: of that one they have 15 digits where bfloat16 has 8. */
 #include "models/skinny.h"
 #include "models/wide.h"
 #include <stdlib.h>
@@ -14,13 +15,15 @@ typedef struct product {
     const float *scales, *zeros;
     int64_t rows, outs, ins, groups;
     bool nibbles;
-    /* x in blocks of so many: integers, and for each block what they are multiplied by and an eighth of their sum; or NULLs. */
+    /* x in blocks of so many: integers, and for each block what they are multiplied by and an
+     * eighth of their sum; or NULLs. */
     int64_t block;
     int16_t *whole;
     float *steps, *eighths;
 } product;
 
-/* Rows of codes are behind each other, and those of the tiles to come wanted in time: processors do not find them in time. */
+/* Rows of codes are behind each other, and those of the tiles to come wanted in time: processors do
+ * not find them in time. */
 enum { AHEAD = 2 };
 WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t at)
 {
@@ -32,9 +35,10 @@ WIDE_INLINE __m128i eight_at(const uint8_t *codes)
     return _mm_loadl_epi64((const __m128i *)codes);
 }
 
-/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits byte j has element j in its low half and
- * j + size / 2 in the high one. codes and x: at the group's first element, the former `at` from its row's. n and k are constants where
- * this is used. */
+/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits
+ * byte j has element j in its low half and j + size / 2 in the high one. codes and x: at the
+ * group's first element, the former `at` from its row's. n and k are constants where this is
+ * used. */
 WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, int64_t at,
                           const float *x, const __m256 *zero, int64_t size, int k, int n,
                           __m256 sums[][WIDE_SUMS])
@@ -229,7 +233,8 @@ WIDE_INLINE void tile_of_4(const product *p, int64_t o, int k, int64_t from, int
 
 enum { CHUNK = 32 }; /* blocks, of which is known at once what they are multiplied by */
 
-/* What n blocks of four outputs are multiplied by, groups being that of the first; their zeros are taken from the sums. */
+/* What n blocks of four outputs are multiplied by, groups being that of the first; their zeros are
+ * taken from the sums. */
 WIDE static void factors_of(const product *p, int64_t group, int64_t at, int64_t n,
                             float by[WIDE_SUMS][CHUNK], __m256 sums[WIDE_SUMS])
 {
@@ -253,7 +258,8 @@ WIDE static void factors_of(const product *p, int64_t group, int64_t at, int64_t
     }
 }
 
-/* Sums are taken one after the other: a compiler that makes all products first has no registers for them. */
+/* Sums are taken one after the other: a compiler that makes all products first has no registers for
+ * them. */
 #define IN_TURN(SUM) __asm__("" : "+x"(SUM))
 
 /* n blocks of `bytes`, a constant where this is used for many; ahead: what is wanted next. */

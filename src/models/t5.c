@@ -1,5 +1,5 @@
-/* t5.c -- T5 (Raffel et al. 2019), 1.0 and 1.1: encoder and decoder whose scores know how far apart two places are,
- * by a number for each range of distances and head. */
+/* t5.c -- T5 (Raffel et al. 2019), 1.0 and 1.1: encoder and decoder whose scores know how far apart
+ * two places are, by a number for each range of distances and head. */
 #include "models/cache.h"
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,8 @@ static tern_status build(models_model *m)
 
 /* ---- distances ------------------------------------------------------------------------------- */
 
-/* The number of a distance's range: small ones have one each, others share one by their logarithm. */
+/* The number of a distance's range: small ones have one each, others share one by their
+ * logarithm. */
 static int64_t bucket_of(const models_config *c, int64_t distance, bool both_ways)
 {
     int64_t n = both_ways ? c->buckets / 2 : c->buckets, first = both_ways && distance > 0 ? n : 0;
@@ -70,7 +71,8 @@ static int64_t bucket_of(const models_config *c, int64_t distance, bool both_way
     return first + (k < n - 1 ? k : n - 1);
 }
 
-/* (1, heads, T, S): what is added to the scores; the last query is at the last key's place, in a decoder. */
+/* (1, heads, T, S): what is added to the scores; the last query is at the last key's place, in a
+ * decoder. */
 static tern_tensor *distances(models_model *m, int decoder, int64_t queries, int64_t keys,
                               tern_tensor *like)
 {

@@ -1,4 +1,5 @@
-/* vit.c -- ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2021): classes of images by their patches. */
+/* vit.c -- ViT (Dosovitskiy et al. 2020) and DeiT (Touvron et al. 2021): classes of images by their
+ * patches. */
 #include "models/model.h"
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* whisper.c -- Whisper (Radford et al. 2022): an encoder of audio features, and a decoder of text that attends to it. */
+/* whisper.c -- Whisper (Radford et al. 2022): an encoder of audio features, and a decoder of text
+ * that attends to it. */
 #include "models/cache.h"
 #include <stdlib.h>
 

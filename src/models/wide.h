@@ -1,4 +1,5 @@
-/* wide.h -- what products of a few rows by AVX2 share: how a vector is summed, and which products are made together. */
+/* wide.h -- what products of a few rows by AVX2 share: how a vector is summed, and which products
+ * are made together. */
 #ifndef TERN_SRC_MODELS_WIDE_H
 #define TERN_SRC_MODELS_WIDE_H
 #include <stdbool.h>
@@ -30,12 +31,13 @@ WIDE static inline float wide_sum(__m256 x)
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
-/* How many sums are taken at once, so that none waits for its product before; loops of so many are no loops. */
+/* How many sums are taken at once, so that none waits for its product before; loops of so many are
+ * no loops. */
 enum { WIDE_SUMS = 4 };
 #define WIDE_EACH(I, N) _Pragma("GCC unroll 4") for (int I = 0; I < (N); I++)
 
-/* TILE_OF(P, o, k, r, n) for all outputs o .. o + k of LEFT <= WIDE_SUMS from O on, and all rows r .. r + n of P->rows; n and k are
- * constants of each. */
+/* TILE_OF(P, o, k, r, n) for all outputs o .. o + k of LEFT <= WIDE_SUMS from O on, and all rows r
+ * .. r + n of P->rows; n and k are constants of each. */
 #define WIDE_TILES(TILE_OF, P, O, LEFT)                                                            \
     do {                                                                                           \
         int64_t r = 0;                                                                             \

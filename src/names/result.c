@@ -1,4 +1,5 @@
-/* result.c -- what the rows of the tables give back: one tensor, several, or an error in their words. */
+/* result.c -- what the rows of the tables give back: one tensor, several, or an error in their
+ * words. */
 #include "names/rows.h"
 #include <string.h>
 

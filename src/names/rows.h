@@ -74,8 +74,8 @@ static inline int64_t names_integer(const names_argument *a)
     return tern_scalar_to_int(a->scalar);
 }
 
-/* An integer for a parameter of type int, a dim or a small number. One that does not fit ends the call with an
- * error, and counts as 0 until then. */
+/* An integer for a parameter of type int, a dim or a small number. One that does not fit ends the
+ * call with an error, and counts as 0 until then. */
 int names_int(const names_argument *a);
 
 static inline tern_optional_int names_some(const names_argument *a)

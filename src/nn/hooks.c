@@ -139,8 +139,8 @@ static void release_pass(void *data)
     tern_free(p);
 }
 
-/* A backward pass that ended in between, or that never comes to the function before the module, lets go of
- * the gradients too: recorded ones would hold the graph that holds them. */
+/* A backward pass that ended in between, or that never comes to the function before the module,
+ * lets go of the gradients too: recorded ones would hold the graph that holds them. */
 static tern_status backward_ended(tern_after_backward *end, tern_status status)
 {
     pass *p = (pass *)end;

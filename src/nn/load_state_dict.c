@@ -124,7 +124,7 @@ static void check_unexpected(load *l)
     }
 }
 
-/* ---- the prefix that would do: a whole checkpoint was given in place of a model ----------------- */
+/* ---- the prefix that would do: a whole checkpoint was given in place of a model -------------- */
 
 typedef struct prefix_search {
     const load *l;
@@ -154,8 +154,8 @@ static tern_status count_with_prefix(const char *path, tern_tensor *x, void *use
     return TERN_OK;
 }
 
-/* What all names of the module's have before them in the dict, to be freed; NULL: there is none. Of tied tensors one name is
- * enough. */
+/* What all names of the module's have before them in the dict, to be freed; NULL: there is none. Of
+ * tied tensors one name is enough. */
 static char *find_prefix(const load *l, tern_module *m)
 {
     enum { MOST_TRIED = 8 };

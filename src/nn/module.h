@@ -63,8 +63,8 @@ typedef struct tern_module_hook_entry {
 typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
                                        tern_tensor **out, int k);
 
-/* What runs a module in its own way, hooks and computed members with it: one that is sharded. The module's, which ends it;
- * such a module is not copied. */
+/* What runs a module in its own way, hooks and computed members with it: one that is sharded. The
+ * module's, which ends it; such a module is not copied. */
 typedef struct tern_module_around {
     tern_status (*call)(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                         tern_tensor **out, int k);
@@ -103,8 +103,8 @@ struct tern_module {
 /* ---- what nn calls of amp ------------------------------------------------------------------ */
 
 typedef struct tern_amp_functions {
-    /* Around the run of an outermost module within a block of autocast: casts the weights that the module is known to ask
-     * for; notes which it asked for. */
+    /* Around the run of an outermost module within a block of autocast: casts the weights that the
+     * module is known to ask for; notes which it asked for. */
     tern_status (*casts_begin)(tern_module *m);
     void (*casts_end)(tern_module *m);
     /* Gives up a module's list; NULL is allowed. */

@@ -18,7 +18,8 @@ typedef struct move {
     size_t count, capacity;
 } move;
 
-/* x on the device, in the dtype (integers keep theirs), or in the format (what is no image keeps its own). */
+/* x on the device, in the dtype (integers keep theirs), or in the format (what is no image keeps
+ * its own). */
 static tern_tensor *moved(const move *mv, tern_tensor *x)
 {
     if (mv->device)

@@ -12,7 +12,8 @@
 
 enum { MOST_TENSORS = 64 };
 
-/* What a recording is for: all that the function's course depends on. Compared as bytes, so made of zeros. */
+/* What a recording is for: all that the function's course depends on. Compared as bytes, so made of
+ * zeros. */
 typedef struct guard {
     int n, k;
     struct {
@@ -201,7 +202,8 @@ static tern_status check_results(tern_tensor **out, int k, uint64_t failures)
     return TERN_OK;
 }
 
-/* The function on these inputs. Its results are the caller's references, without history; NULL after an error. */
+/* The function on these inputs. Its results are the caller's references, without history; NULL
+ * after an error. */
 static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     for (int i = 0; i < k; i++)
@@ -362,7 +364,8 @@ static tern_status try_to_record(tern_step *step, recording *r, tern_tensor *con
     return status;
 }
 
-/* Whether r has a recording now. What failed was not run: its error is a warning, and the function runs in each call. */
+/* Whether r has a recording now. What failed was not run: its error is a warning, and the function
+ * runs in each call. */
 static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n, int k)
 {
     tern_error_hold hold;

@@ -8,8 +8,8 @@
 #include <tern/ops/create.h>
 #include <tern/ops/elementwise.h>
 
-/* Before the constructors of programs, which may use tensors. In a static library the linker takes this object together with
- * tensor/from_ops.c (cmake/library.cmake). */
+/* Before the constructors of programs, which may use tensors. In a static library the linker takes
+ * this object together with tensor/from_ops.c (cmake/library.cmake). */
 __attribute__((constructor(101))) static void register_functions(void)
 {
     static const tern_ops_functions functions = {.copy = tern_copy_elements,

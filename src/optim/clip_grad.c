@@ -13,8 +13,8 @@
 static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
-/* The gradients of one device and dtype, and of parameters that the same ranks have parts of; dense copies of those that are not, and what is to be
- * launched. */
+/* The gradients of one device and dtype, and of parameters that the same ranks have parts of; dense
+ * copies of those that are not, and what is to be launched. */
 typedef struct bundle {
     tern_ranks *ranks;
     tern_tensor **grad, **dense;
@@ -86,7 +86,8 @@ static tern_tensor *sums_of_squares(bundle *b)
     return sums && tern_foreach_launch(b->table, &call) == TERN_OK ? sums : NULL;
 }
 
-/* The sum of the squares of all elements: the reduction over chunks is done on the host in float64. */
+/* The sum of the squares of all elements: the reduction over chunks is done on the host in
+ * float64. */
 static tern_status squares_of(bundle *b, double *total)
 {
     tern_tensor *sums = tern_to_dtype(tern_to(sums_of_squares(b), "cpu"), TERN_F64);
@@ -141,7 +142,8 @@ static tern_tensor *norms_of(bundle *b, double p)
     return b->table ? tern_stack(each, b->count, 0) : NULL;
 }
 
-/* *total += the sum of the squares of all elements; of the gradients' norms where squares are beyond the type. */
+/* *total += the sum of the squares of all elements; of the gradients' norms where squares are
+ * beyond the type. */
 static tern_status add_squares(bundle *b, double *total)
 {
     double sum = 0;
@@ -166,7 +168,8 @@ static tern_status sum_of_squares(gathering *all, const tern_ranks *ranks, doubl
     return TERN_OK;
 }
 
-/* The p-th power of the norm of the norms of those gradients; the norm itself where that has no power, or no ranks share any. */
+/* The p-th power of the norm of the norms of those gradients; the norm itself where that has no
+ * power, or no ranks share any. */
 static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
     const uint64_t failures = tern_failures();
@@ -188,9 +191,9 @@ static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, doubl
     return tern_failed_since(failures);
 }
 
-/* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over each set of
- * ranks of what they have. A norm that no other is added to is taken as it is. The smallest element is the greatest
- * with the other sign. */
+/* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over
+ * each set of ranks of what they have. A norm that no other is added to is taken as it is. The
+ * smallest element is the greatest with the other sign. */
 static tern_status norm_of_all(gathering *all, double p, double *norm)
 {
     const bool powers = isfinite(p) && p != 0;
@@ -216,7 +219,8 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     return TERN_OK;
 }
 
-/* The same where a step is recorded and nobody knows the norm: it stays on the device, and each replay clips by its own. */
+/* The same where a step is recorded and nobody knows the norm: it stays on the device, and each
+ * replay clips by its own. */
 static tern_status clip_recorded(gathering *all, double max_norm, double p)
 {
     tern_tensor *norms[all->n + 1];

@@ -1,4 +1,5 @@
-/* custom.c -- optimizers whose steps the program computes: options, groups and schedulers are AdamW's. */
+/* custom.c -- optimizers whose steps the program computes: options, groups and schedulers are
+ * AdamW's. */
 #include "optim/optimizer.h"
 
 typedef struct custom_kind {

@@ -13,7 +13,8 @@ tern_memory_format tern_optim_format(const tern_tensor *x)
                : TERN_CONTIGUOUS_FORMAT;
 }
 
-/* Whether the parameter has changed its device, dtype, size or memory format since it was put into a batch. */
+/* Whether the parameter has changed its device, dtype, size or memory format since it was put into
+ * a batch. */
 static bool moved(const tern_optim_slot *s)
 {
     return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||

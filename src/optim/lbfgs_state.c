@@ -1,4 +1,5 @@
-/* lbfgs_state.c -- what L-BFGS keeps from step to step, by PyTorch's names: to be saved and put back. */
+/* lbfgs_state.c -- what L-BFGS keeps from step to step, by PyTorch's names: to be saved and put
+ * back. */
 #include "base/memory.h"
 #include "optim/lbfgs.h"
 #include <stdio.h>

@@ -26,7 +26,8 @@ static int part_at(const parts *p, int64_t epoch)
     return i;
 }
 
-/* At its milestone a scheduler begins with its own epoch 0, which is none of the steps that it counts. */
+/* At its milestone a scheduler begins with its own epoch 0, which is none of the steps that it
+ * counts. */
 static tern_status step_sequential(tern_lr_scheduler *s)
 {
     const parts *p = s->data;

@@ -126,7 +126,8 @@ tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *co
 tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group);
 tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double value,
                                    const char *function);
-/* The same of a group that is there: schedules go below a rate of zero, by rounding or beyond their end. */
+/* The same of a group that is there: schedules go below a rate of zero, by rounding or beyond their
+ * end. */
 tern_status tern_optim_check_group(const tern_optim_kind *kind, int i, double value,
                                    const char *function);
 tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *function);
@@ -142,7 +143,8 @@ static inline tern_tensor *tern_optim_in_format(tern_tensor *x, tern_memory_form
 /* Sort the parameters into batches, anew where one moved; states and steps come
  * along (group_tensors.c). */
 tern_status tern_optim_regroup(tern_optimizer *o);
-/* The options, a learning rate that changed among them, to the devices: recorded steps that are replayed read them there. */
+/* The options, a learning rate that changed among them, to the devices: recorded steps that are
+ * replayed read them there. */
 tern_status tern_optim_refresh(const tern_optimizer *o);
 void tern_optim_batches_free(tern_optim_batch *batches, int n);
 /* Make the states of a slot that are in use. */

@@ -25,7 +25,8 @@ typedef struct columns {
     tern_tensor **grads, **filled, **targets;
 } columns;
 
-/* A batch on another device than the scale's has a copy of the scale and a `found` of its own there. */
+/* A batch on another device than the scale's has a copy of the scale and a `found` of its own
+ * there. */
 typedef struct unscaling {
     tern_foreach_call call;
     tern_foreach_ready ready;
@@ -70,8 +71,8 @@ static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tenso
     return tern_maximum_(found, there) ? TERN_OK : tern_last_status();
 }
 
-/* What other ranks found in their parts of the parameters makes this one skip its step too; *n: they may have gradients where
- * this one has none. */
+/* What other ranks found in their parts of the parameters makes this one skip its step too; *n:
+ * they may have gradients where this one has none. */
 static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found, int *n)
 {
     const tern_ranks *asked = NULL;

@@ -27,8 +27,8 @@ static double of_linear_gradient(const tern_call *call)
     return times(call->in[0], last(call->in[1], 1));
 }
 
-/* y = op(x) op(w), whose attributes say which dim of x is summed, and whether those before are: then each element of x meets
- * a row of w. */
+/* y = op(x) op(w), whose attributes say which dim of x is summed, and whether those before are:
+ * then each element of x meets a row of w. */
 static double of_matrices(const tern_call *call, const tern_tensor *x)
 {
     const tern_traced_call traced = {.names = call->op->names, .attributes = call->attributes};
@@ -56,8 +56,9 @@ static double of_added_product(const tern_call *call)
     return of_matrices(call, call->in[1]);
 }
 
-/* weight (out, in / groups, kernel...): each element of y is a sum of in / groups kernel products; and with weight (in,
- * out / groups, kernel...) each of x goes to out / groups kernel elements of y. */
+/* weight (out, in / groups, kernel...): each element of y is a sum of in / groups kernel products;
+ * and with weight (in, out / groups, kernel...) each of x goes to out / groups kernel elements of
+ * y. */
 static double of_window(const tern_tensor *w, const tern_tensor *x)
 {
     return times(x, w && w->ndim && w->shape[0] ? w->numel / w->shape[0] : 0);

@@ -1,8 +1,10 @@
-/* nvtx.c -- the spans that a profiler sees, as ranges of NVTX: in NVIDIA's tools they stand above the kernels.
+/* nvtx.c -- the spans that a profiler sees, as ranges of NVTX: in NVIDIA's tools they stand above
+ * the kernels.
  *
- * A tool names its library in NVTX_INJECTION64_PATH. NVTX 3 is what happens between that library and a program: the
- * library is opened, gets a function that hands out tables of places for function pointers, and puts its own there.
- * https://github.com/NVIDIA/NVTX; only RangePushA and RangePop are called here. */
+ * A tool names its library in NVTX_INJECTION64_PATH. NVTX 3 is what happens between that library
+ * and a program: the library is opened, gets a function that hands out tables of places for
+ * function pointers, and puts its own there. https://github.com/NVIDIA/NVTX; only RangePushA and
+ * RangePop are called here. */
 #include "profile/nvtx.h"
 #include "base/dynlib.h"
 #include <pthread.h>

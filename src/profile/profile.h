@@ -44,7 +44,8 @@ struct tern_profiler {
     struct timespec zero;
 };
 
-/* A copy of the text that lives as long as the profiler; "" when memory is out. With the lock held. */
+/* A copy of the text that lives as long as the profiler; "" when memory is out. With the lock
+ * held. */
 const char *tern_profile_text(tern_profiler *p, const char *text);
 /* A row for each name (and path), in any order: *rows is the caller's to free; how many, -1 when
  * memory is out. */

@@ -148,7 +148,8 @@ static void note_call(int64_t span, const tern_call *call)
     tern_text_free(&shapes);
 }
 
-/* The event's path is that of the module that took the block, "" where that was before the profile. */
+/* The event's path is that of the module that took the block, "" where that was before the
+ * profile. */
 static void note_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker)
 {
     char path[256] = "", type[256];
@@ -242,9 +243,9 @@ static void forget_events(tern_event *e, const tern_event_clock *c)
     e->from = e->to = NULL;
 }
 
-/* Times of the device for all work whose events are there; they go. The first event of a device is taken for the time when
- * it was launched, and where something would then have begun before its launch, for as much later as that needs: a driver
- * may hold launches back. */
+/* Times of the device for all work whose events are there; they go. The first event of a device is
+ * taken for the time when it was launched, and where something would then have begun before its
+ * launch, for as much later as that needs: a driver may hold launches back. */
 static void settle(tern_profiler *p)
 {
     for (int64_t i = 0; i < p->n; i++) {

@@ -1,4 +1,5 @@
-/* trace.c -- what was seen as a Chrome trace, with the fields that readers of PyTorch's traces look for. */
+/* trace.c -- what was seen as a Chrome trace, with the fields that readers of PyTorch's traces look
+ * for. */
 #include "profile/profile.h"
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +75,8 @@ static void put_host(FILE *file, const tern_event *e, int64_t number)
     fprintf(file, "}}");
 }
 
-/* A kernel on its device, and the arrow from its launch; no earlier than the end of the one before. */
+/* A kernel on its device, and the arrow from its launch; no earlier than the end of the one
+ * before. */
 static void put_work(FILE *file, const tern_event *e, int64_t number, int pid, int64_t *free_at)
 {
     int64_t begin = e->device_begin > *free_at ? e->device_begin : *free_at;

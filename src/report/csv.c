@@ -1,9 +1,11 @@
-/* csv.c -- a row for each step, behind those of the training that goes on. A new name is a new column, for which the file is written again. */
+/* csv.c -- a row for each step, behind those of the training that goes on. A new name is a new
+ * column, for which the file is written again. */
 #include "report/report.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* The first step that is not in the file yet, over all names; false where there is none before `limit`. */
+/* The first step that is not in the file yet, over all names; false where there is none before
+ * `limit`. */
 static bool next_step(const tern_report *r, int64_t limit, int64_t *step, double *time)
 {
     bool found = false;

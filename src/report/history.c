@@ -1,5 +1,5 @@
-/* history.c -- what metrics.csv has of the training before it went on: its rows are points of the report until the first
- * step is known, those from there on are then done again. */
+/* history.c -- what metrics.csv has of the training before it went on: its rows are points of the
+ * report until the first step is known, those from there on are then done again. */
 #include "report/report.h"
 #include <stdlib.h>
 #include <string.h>

@@ -188,7 +188,8 @@ static void put_progress(const tern_report *r, FILE *out)
                     r->series[i].points[r->series[i].n - 1].value);
 }
 
-/* A line that wraps would not be written over by the next one: it is cut to the window as it is now. */
+/* A line that wraps would not be written over by the next one: it is cut to the window as it is
+ * now. */
 static void show(tern_report *r)
 {
     char *line = NULL;

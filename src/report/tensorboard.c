@@ -1,8 +1,9 @@
 /* tensorboard.c -- TensorBoard's event files: records of TFRecord with messages of protobuf.
  *
- * A record is the length (8 bytes), its masked crc, the data, its masked crc; all little endian. The
- * data is an Event {1: wall_time double, 2: step varint, 3: file_version or 5: Summary {1: Value {1: tag, 2:
- * simple_value float}}}. https://github.com/tensorflow/tensorboard (compat/proto/event.proto) */
+ * A record is the length (8 bytes), its masked crc, the data, its masked crc; all little endian.
+ * The data is an Event {1: wall_time double, 2: step varint, 3: file_version or 5: Summary {1:
+ * Value {1: tag, 2: simple_value float}}}. https://github.com/tensorflow/tensorboard
+ * (compat/proto/event.proto) */
 #include "report/report.h"
 #include <stdlib.h>
 #include <string.h>

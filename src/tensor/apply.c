@@ -115,8 +115,8 @@ static tern_status check_type(const tern_call *call)
     return tern_fail_dtype(function, dtype);
 }
 
-/* Views whose base was written have their history made anew, before this call's node: the backward pass
- * goes by age. */
+/* Views whose base was written have their history made anew, before this call's node: the backward
+ * pass goes by age. */
 static tern_status refresh_inputs(const tern_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -437,7 +437,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     return in[0];
 }
 
-/* ---- autocast before the dispatcher ------------------------------------------------------------ */
+/* ---- autocast before the dispatcher ---------------------------------------------------------- */
 
 tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
                                       tern_tensor **tensors, int n)

@@ -30,8 +30,8 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
     return x;
 }
 
-/* A view that takes part in its base's graph, and has yet to look again: what it says of itself then
- * needs no memory. */
+/* A view that takes part in its base's graph, and has yet to look again: what it says of itself
+ * then needs no memory. */
 static bool is_behind(const tern_tensor *x)
 {
     const tern_history *mine = x->history;
@@ -49,8 +49,8 @@ bool tern_is_leaf(const tern_tensor *x)
     return x && !(x->history && x->history->node) && !is_behind(x);
 }
 
-/* A view whose base was written in place since has another history now: what x says of itself is the
- * same, only up to date. */
+/* A view whose base was written in place since has another history now: what x says of itself is
+ * the same, only up to date. */
 const char *tern_grad_fn(const tern_tensor *x)
 {
     tern_tensor *view;

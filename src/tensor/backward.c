@@ -87,8 +87,8 @@ static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
     return TERN_OK;
 }
 
-/* The gradient of input i is zeros where the operation's backward left it out, so that hooks, weight decay and what is
- * before it hear of it, as in PyTorch. */
+/* The gradient of input i is zeros where the operation's backward left it out, so that hooks,
+ * weight decay and what is before it hear of it, as in PyTorch. */
 static tern_tensor *left_out(const tern_node *node, int i)
 {
     const tern_edge *edge = &node->edge[i];
@@ -98,7 +98,8 @@ static tern_tensor *left_out(const tern_node *node, int i)
     return x && tern_zero_elements(x) == TERN_OK ? x : NULL;
 }
 
-/* A program's function may leave a gradient out on purpose; one that was added is where it belongs. */
+/* A program's function may leave a gradient out on purpose; one that was added is where it
+ * belongs. */
 static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i)
 {
     return tern_is_function(node->op) || (i == 0 && tern_is_accumulated(g));
@@ -214,7 +215,7 @@ static void clear_douts(tern_node *node)
     }
 }
 
-/* ---- passes ----------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
 static void pass_free(tern_backward_pass *w)
 {

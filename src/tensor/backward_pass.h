@@ -41,9 +41,11 @@ tern_status tern_pass_retain(tern_backward_pass *w, tern_tensor *x, tern_tensor 
 void tern_pass_begin(tern_backward_pass *w);
 void tern_pass_end(tern_backward_pass *w);
 tern_status tern_pass_to_leaf(tern_backward_pass *w, tern_tensor *leaf, tern_tensor *grad);
-/* The leaf's line in the list, of which there is one from now on; valid until the next. NULL: no memory. */
+/* The leaf's line in the list, of which there is one from now on; valid until the next. NULL: no
+ * memory. */
 tern_arrival *tern_pass_leaf(tern_backward_pass *w, tern_tensor *leaf);
-/* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all leaves. */
+/* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all
+ * leaves. */
 tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *a);
 tern_status tern_pass_finish_leaves(tern_backward_pass *w);
 
@@ -52,11 +54,11 @@ tern_status tern_pass_finish_leaves(tern_backward_pass *w);
  * unlocks it. */
 pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf);
 
-/* ---- dependencies.c ------------------------------------------------------------------------------ */
+/* ---- dependencies.c -------------------------------------------------------------------------- */
 /* Count the edges of what the pass can reach from the nodes in its heap, if there is a reason. */
 tern_status tern_pass_count(tern_backward_pass *w);
-/* After node has run: gradients that were waited for by its edges have come. Nodes and leaves for which
- * no more can come have their turn. */
+/* After node has run: gradients that were waited for by its edges have come. Nodes and leaves for
+ * which no more can come have their turn. */
 tern_status tern_pass_settle(tern_backward_pass *w, tern_node *node);
 
 #endif

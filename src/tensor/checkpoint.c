@@ -1,10 +1,10 @@
 /* checkpoint.c -- tern_checkpoint: what backward needs is computed again instead of kept.
  *
  * While the function runs the first time, its nodes put numbers where they would save tensors: the
- * first, second, ... that its frame let go of. When the backward pass comes to one of these nodes the
- * frame runs the function again; the nodes of that run hand what they would save to the frame, in
- * the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of by
- * the outer one in the same way. */
+ * first, second, ... that its frame let go of. When the backward pass comes to one of these nodes
+ * the frame runs the function again; the nodes of that run hand what they would save to the frame,
+ * in the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of
+ * by the outer one in the same way. */
 #include "base/callback.h"
 #include "tensor/frame.h"
 #include "tensor/tensor.h"

@@ -1,6 +1,7 @@
-/* dependencies.c -- passes that count: edges are counted before, and taken off as nodes run, so that it is known when
- * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the pass, and of the nodes
- * that may run those go first that keep devices busy. */
+/* dependencies.c -- passes that count: edges are counted before, and taken off as nodes run, so
+ * that it is known when nothing more can come to a leaf or a node. A leaf's gradient is final then,
+ * in the middle of the pass, and of the nodes that may run those go first that keep devices
+ * busy. */
 #include "tensor/backward_pass.h"
 #include "device/device.h"
 #include "tensor/history.h"
@@ -19,8 +20,9 @@ static tern_status push(tern_node_heap *stack, tern_node *node)
     return TERN_OK;
 }
 
-/* Gradients on their way down to another device first, as that one waits for them; then what a device does by
- * itself, then what the host does; last those that come back to a leaf, as they wait for a device. */
+/* Gradients on their way down to another device first, as that one waits for them; then what a
+ * device does by itself, then what the host does; last those that come back to a leaf, as they wait
+ * for a device. */
 static uint8_t urgency_of(const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];

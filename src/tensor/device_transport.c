@@ -1,4 +1,5 @@
-/* device_transport.c -- tensors and those of other processes, by the library of their devices' vendor (storage.h). */
+/* device_transport.c -- tensors and those of other processes, by the library of their devices'
+ * vendor (storage.h). */
 #include "device/transfers.h"
 #include "tensor/storage.h"
 #include "tensor/tensor.h"

@@ -15,8 +15,8 @@ typedef struct tern_storage {
     struct tern_place *place;
     struct tern_block *block; /* NULL for no elements */
     size_t emptied;           /* bytes of the block that it gave back (storage.h) */
-    /* Rows of so many elements, in memory for multiples of TERN_ROW_MULTIPLE of both that has zeros in what is more; 0: another
-     * layout, or another content of that. */
+    /* Rows of so many elements, in memory for multiples of TERN_ROW_MULTIPLE of both that has zeros
+     * in what is more; 0: another layout, or another content of that. */
     int64_t zero_padded[2];
 } tern_storage;
 

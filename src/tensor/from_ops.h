@@ -1,7 +1,8 @@
 /* from_ops.h -- what tensors and autograd ask of operations, which are a layer above.
  *
- * Autograd adds gradients, the dispatcher casts inputs, printing copies a view: each of these is an operation or a launch
- * of ops/. The functions stand in one struct, which ops/ registers when the library is loaded (ops/from_ops.c). */
+ * Autograd adds gradients, the dispatcher casts inputs, printing copies a view: each of these is an
+ * operation or a launch of ops/. The functions stand in one struct, which ops/ registers when the
+ * library is loaded (ops/from_ops.c). */
 #ifndef TERN_TENSOR_FROM_OPS_H
 #define TERN_TENSOR_FROM_OPS_H
 #include <tern/ops/copy.h>

@@ -1,9 +1,9 @@
 /* header.c -- the memory that handles of tensors point to.
  *
  * The header of a tensor that is gone stays one: its refs are 0, its shape and dtype what they
- * were, its storage is without memory. So functions may look at it before the dispatcher sees and refuses
- * it. It is used again after KEPT others went; each thread gathers a batch of them, so that on most
- * ways nothing is locked. */
+ * were, its storage is without memory. So functions may look at it before the dispatcher sees and
+ * refuses it. It is used again after KEPT others went; each thread gathers a batch of them, so that
+ * on most ways nothing is locked. */
 #include "base/thread.h"
 #include "base/thread_end.h"
 #include "device/device.h"

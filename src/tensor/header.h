@@ -15,7 +15,8 @@ tern_tensor *tern_header_new(void);
 void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended);
 /* Notes what errors say of a tensor that ends. */
 void tern_header_describe(tern_tensor *x);
-/* The storage without memory that the tensors of a place that ended share; the last that was asked for. */
+/* The storage without memory that the tensors of a place that ended share; the last that was asked
+ * for. */
 tern_storage *tern_gone_storage(struct tern_place *place);
 extern _Atomic(tern_storage *) tern_gone_last;
 /* tern_release of several: of each, and once after it (storage.c). */

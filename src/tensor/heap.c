@@ -1,5 +1,5 @@
-/* heap.c -- nodes whose turn comes in a backward pass: the one with the largest serial number first, or, where
- * all that are in it may run, the most urgent. */
+/* heap.c -- nodes whose turn comes in a backward pass: the one with the largest serial number
+ * first, or, where all that are in it may run, the most urgent. */
 #include "tensor/node.h"
 
 static uint64_t order(const tern_node_heap *h, const tern_node *node)

@@ -48,8 +48,9 @@ tern_history *tern_history_of(tern_tensor *x);
 /* x keeps grad, which has been checked, or NULL, in place of the one before. */
 tern_status tern_history_set_grad(tern_tensor *x, tern_tensor *grad);
 
-/* Backward passes count dependencies while there are reasons (dependency_reasons.c), which are post hooks, of which there are n more, and copies
- * between devices: from the first that is recorded on. */
+/* Backward passes count dependencies while there are reasons (dependency_reasons.c), which are post
+ * hooks, of which there are n more, and copies between devices: from the first that is recorded
+ * on. */
 void tern_passes_count(int n);
 void tern_passes_cross(void);
 bool tern_passes_do_count(void);

@@ -1,4 +1,5 @@
-/* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it, other ranks. */
+/* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it,
+ * other ranks. */
 #include "tensor/leaf.h"
 #include "tensor/ranks.h"
 #include "tensor/backward_pass.h"

@@ -1,5 +1,5 @@
-/* leaves.c -- gradients of a backward pass: gathered, shown to hooks, and left in leaves, which several
- * threads may share. */
+/* leaves.c -- gradients of a backward pass: gathered, shown to hooks, and left in leaves, which
+ * several threads may share. */
 #include "base/callback.h"
 #include "tensor/from_ops.h"
 #include "tensor/fuse/pass.h"
@@ -164,8 +164,8 @@ tern_status tern_pass_to_leaf(tern_backward_pass *w, tern_tensor *leaf, tern_ten
 
 /* ---- staying ----------------------------------------------------------------------------- */
 
-/* Take grad as the leaf's own: as it is when nothing else uses it and it lies as the leaf does, in rows or channels_last, else
- * a copy that does (PyTorch's contract of gradients' layout). */
+/* Take grad as the leaf's own: as it is when nothing else uses it and it lies as the leaf does, in
+ * rows or channels_last, else a copy that does (PyTorch's contract of gradients' layout). */
 static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
 {
     if (create || (tern_lies_as(grad, leaf) && is_free(grad)))
@@ -233,7 +233,8 @@ static tern_status leave_in_leaf(tern_backward_pass *w, tern_arrival *a)
     return status;
 }
 
-/* What is done with a gradient may make more leaves arrive (a hook that runs a backward pass): the line is a copy. */
+/* What is done with a gradient may make more leaves arrive (a hook that runs a backward pass): the
+ * line is a copy. */
 tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *line)
 {
     tern_arrival a = *line;

@@ -1,4 +1,5 @@
-/* node.c -- nodes of the graph and frames of checkpoints: what they hold, until nobody holds them. */
+/* node.c -- nodes of the graph and frames of checkpoints: what they hold, until nobody holds
+ * them. */
 #include "tensor/frame.h"
 #include <string.h>
 

@@ -85,8 +85,8 @@ typedef struct tern_node_heap {
 tern_status tern_heap_push(tern_node_heap *heap, tern_node *node);
 /* The first node, whose reference is the caller's; there must be one. */
 tern_node *tern_heap_pop(tern_node_heap *heap);
-/* Gradients fit what they are of (gradient_checks.c). Those that came out of an operation or from outside are
- * cast; a device they do not change (place NULL: nothing is known of it). */
+/* Gradients fit what they are of (gradient_checks.c). Those that came out of an operation or from
+ * outside are cast; a device they do not change (place NULL: nothing is known of it). */
 tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_place *place);
 tern_status tern_fit_edge(tern_tensor **grad, const tern_edge *edge);
 /* What a hook returned instead of grad has its shape, type and device. */

@@ -35,10 +35,10 @@ typedef struct tern_call {
     const void *attributes;
     tern_place *place;
     int n_out;
-    bool in_place; /* as tern_mul_ */
-    bool
-        channels_last; /* infer sets it where results of 4 and 5 dims are to lie so (memory_format.h) */
-    uint32_t padded; /* results, as bits, that are to be of tern_tensor_padded */
+    bool in_place;      /* as tern_mul_ */
+    bool channels_last; /* infer sets it where results of 4 and 5 dims are to lie so
+                          (memory_format.h) */
+    uint32_t padded;    /* results, as bits, that are to be of tern_tensor_padded */
     tern_tensor *const *
         into; /* what results are to be, if they fit, views maybe; NULL, or one that is: new ones */
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
@@ -69,8 +69,8 @@ typedef enum tern_promotion {
     TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
-/* Sets of types of dtypes.def: what an operation is there for. The dispatcher refuses others of input 0
- * before infer. */
+/* Sets of types of dtypes.def: what an operation is there for. The dispatcher refuses others of
+ * input 0 before infer. */
 enum {
     TERN_TAKES_ALL = 0, /* infer refuses what it must */
     TERN_TAKES_FLOATS = TERN_SET_FLOATS,
@@ -79,8 +79,8 @@ enum {
     TERN_TAKES_NUMBERS = TERN_SET_NUMBERS
 };
 
-/* What an operation does with types that are only stored (EACH_STORED): nothing, unless it only moves
- * elements, or reads them as the type that holds their values. Views take every type. */
+/* What an operation does with types that are only stored (EACH_STORED): nothing, unless it only
+ * moves elements, or reads them as the type that holds their values. Views take every type. */
 typedef enum tern_takes_stored {
     TERN_STORED_REFUSED = 0,
     TERN_STORED_MOVED,
@@ -144,8 +144,9 @@ tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const 
 /* The same for several outputs. */
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out);
-/* The same. A result of the shape, dtype and device of into[i], which is dense and which the operation does not read, is written
- * there, and out[i] is it; others, and where into or into[i] is NULL, are new. */
+/* The same. A result of the shape, dtype and device of into[i], which is dense and which the
+ * operation does not read, is written there, and out[i] is it; others, and where into or into[i] is
+ * NULL, are new. */
 tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
                             const void *attributes, size_t attribute_bytes, tern_tensor **out,
                             int n_out, tern_tensor *const *into);
@@ -155,15 +156,15 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
 /* The function of a call, for messages: "tern_mul_scalar_". */
 enum { TERN_FUNCTION_ROOM = 72 };
 void tern_call_name(const tern_call *call, char function[TERN_FUNCTION_ROOM]);
-/* The backward of an op whose result depends on no element of input 0: zeros, as in PyTorch, which are not the same as no
- * gradient (ops/copy/copy.c). */
+/* The backward of an op whose result depends on no element of input 0: zeros, as in PyTorch, which
+ * are not the same as no gradient (ops/copy/copy.c). */
 tern_status tern_no_gradient(tern_gradient *g);
 
 /* The common type of tensors, of which some may be NULL (torch.result_type): those with dims
  * outweigh those without of the same category. */
 tern_dtype tern_common_type(tern_tensor *const *in, int n);
 
-/* ---- autocast before the dispatcher (apply.c) ---------------------------------------------------- */
+/* ---- autocast before the dispatcher (apply.c) ------------------------------------------------ */
 /* At the beginning of a function that is made of several operations:
  *
  *     TERN_COMPOSED("addr", LOWER, &x, &a, &b);
@@ -195,8 +196,8 @@ tern_composed_outer tern_compose_list(const tern_op *op, const char *function,
 void tern_composed(const tern_composed_outer *outer);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
-/* TERN_ERR_STATE when a result of the call has a NaN in it, if those are looked for; while debugging,
- * a warning when no input has, or had (before a call in place). */
+/* TERN_ERR_STATE when a result of the call has a NaN in it, if those are looked for; while
+ * debugging, a warning when no input has, or had (before a call in place). */
 tern_status tern_anomaly_check_results(const tern_call *call, bool had_nan);
 /* While debugging, before a call: whether an input has a NaN that the call may write over. */
 bool tern_anomaly_came_in(const tern_call *call);

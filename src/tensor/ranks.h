@@ -1,11 +1,12 @@
-/* ranks.h -- tensors that the processes (ranks of a job) share out: whose part a tensor is, sums over them for norms and the
- * like, and what else they do together. */
+/* ranks.h -- tensors that the processes (ranks of a job) share out: whose part a tensor is, sums
+ * over them for norms and the like, and what else they do together. */
 #ifndef TERN_TENSOR_RANKS_H
 #define TERN_TENSOR_RANKS_H
 #include <tern/tensor.h>
 
-/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others of the group the rest. dim -1: it is
- * not cut, and one of them has all of it, this one unless it is elsewhere; the last of a tensor's. */
+/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others
+ * of the group the rest. dim -1: it is not cut, and one of them has all of it, this one unless it
+ * is elsewhere; the last of a tensor's. */
 typedef struct tern_cut {
     int dim, part, parts;
     const void *group; /* NULL: all processes */
@@ -14,13 +15,15 @@ typedef struct tern_cut {
 } tern_cut;
 enum { TERN_MOST_CUTS = 3 };
 
-/* Those that share tensors out. The struct outlives what it is set for. All but cuts are called by all ranks, in one order. */
+/* Those that share tensors out. The struct outlives what it is set for. All but cuts are called by
+ * all ranks, in one order. */
 typedef struct tern_ranks {
     /* values[i], of n, become their sums over the ranks, or the greatest. */
     tern_status (*reduce)(struct tern_ranks *ranks, double *values, int n, bool greatest);
-    struct tern_ranks *
-        sums; /* the same for all whose reduce is the same: numbers of theirs are added up together */
-    int rank; /* this process's number in the job */
+    struct tern_ranks
+        *sums; /* the same for all whose reduce is the same: numbers of theirs are added up
+                 together */
+    int rank;  /* this process's number in the job */
     bool all; /* agree and first are of all processes, else of those with parts or copies of them */
     /* How x was cut, one after the other, from a tensor of that shape; how many there are. */
     int (*cuts)(const struct tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
@@ -28,8 +31,8 @@ typedef struct tern_ranks {
     /* TERN_OK where all have it, and text is the first one's; else an error of function on all. */
     tern_status (*agree)(struct tern_ranks *ranks, tern_status status, char *text, size_t bytes,
                          const char *function);
-    /* *leads: this process is the first of all; *own: of those with its number, from 0 to count - 1; *all: each of these is
-     * somebody's. */
+    /* *leads: this process is the first of all; *own: of those with its number, from 0 to count -
+     * 1; *all: each of these is somebody's. */
     tern_status (*first)(struct tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                          bool *all);
 } tern_ranks;
@@ -51,8 +54,8 @@ static inline int tern_cuts_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS
     return ranks ? ranks->cuts(ranks, x, cut, whole) : 0;
 }
 
-/* Where a stage of a pipeline has x, and perhaps another rank's; NULL: none has. cut is room for its cuts, whole for its shape, *n how
- * many there are. */
+/* Where a stage of a pipeline has x, and perhaps another rank's; NULL: none has. cut is room for
+ * its cuts, whole for its shape, *n how many there are. */
 static inline const tern_cut *tern_stage_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
                                             tern_shape *whole, int *n)
 {

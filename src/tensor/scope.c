@@ -73,8 +73,8 @@ tern_status tern_scope_reserve(int n)
 
 /* ---- debugging --------------------------------------------------------------------------- */
 
-/* module: the kind of the module whose call the scope is of; NULL: a scope of the program's. The calls' scopes have
- * no number and no depth of their own, as the program does not see them. */
+/* module: the kind of the module whose call the scope is of; NULL: a scope of the program's. The
+ * calls' scopes have no number and no depth of their own, as the program does not see them. */
 static __attribute__((noinline)) void note_opened(tern_scope_stack *s, const char *module)
 {
     if (!s->place && !(s->place = tern_alloc(TERN_SCOPE_DEPTH * sizeof *s->place)))

@@ -312,8 +312,8 @@ bool tern_given_slow(const tern_tensor *x, const char *function, const char *arg
     return false;
 }
 
-/* ---- questions: those that record no error for NULL record none for what is gone either, and answer
- * what it was -------------------------------------------------------------------- */
+/* ---- questions: those that record no error for NULL record none for what is gone either, and
+ * answer what it was -------------------------------------------------------------------- */
 
 int tern_dim(const tern_tensor *x)
 {

@@ -62,7 +62,8 @@ bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y)
     return x && y && x->storage == y->storage && x->offset == y->offset;
 }
 
-/* Elements from the first to the last that shape and strides reach, in *span; false where that overflows. */
+/* Elements from the first to the last that shape and strides reach, in *span; false where that
+ * overflows. */
 bool tern_range_of(const tern_shape *shape, const int64_t *strides, int64_t *span)
 {
     *span = 1;

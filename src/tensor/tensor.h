@@ -10,8 +10,8 @@
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
-/* The same with rows, of the last dim, that begin at multiples of TERN_ROW_MULTIPLE elements, and memory for a multiple of rows; x is a
- * view of its memory then. */
+/* The same with rows, of the last dim, that begin at multiples of TERN_ROW_MULTIPLE elements, and
+ * memory for a multiple of rows; x is a view of its memory then. */
 tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                                 const char *function);
 /* n rounded up to a multiple of TERN_ROW_MULTIPLE. */
@@ -24,10 +24,11 @@ tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, ter
 /* The same with strides and the first element. */
 tern_tensor *tern_tensor_on_block(const tern_shape *shape, tern_dtype dtype, tern_block *block,
                                   const int64_t *strides, int64_t offset);
-/* Elements from the first to the last that shape and strides, none negative, reach, in *span; false where that
- * overflows. */
+/* Elements from the first to the last that shape and strides, none negative, reach, in *span; false
+ * where that overflows. */
 bool tern_range_of(const tern_shape *shape, const int64_t *strides, int64_t *span);
-/* tern_copy_to_host that the function does unasked: it waits, so TERN_ERR_STATE within TERN_STRICT. */
+/* tern_copy_to_host that the function does unasked: it waits, so TERN_ERR_STATE within
+ * TERN_STRICT. */
 tern_status tern_hidden_read(const tern_tensor *x, void *data, size_t bytes, const char *function);
 /* TERN_ERR_STATE for a tensor whose storage was emptied (storage.h). */
 tern_status tern_storage_missing(const tern_tensor *x, const char *function);
@@ -44,8 +45,8 @@ tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, co
 void tern_storage_release(tern_storage *storage);
 /* The same elements, same geometry, no history. */
 tern_tensor *tern_tensor_detached(const tern_tensor *x);
-/* tern_scoped of a tensor that a function made without an operation: errors say so once it is gone. The
- * name, "tern_full", lives as long as the process. */
+/* tern_scoped of a tensor that a function made without an operation: errors say so once it is gone.
+ * The name, "tern_full", lives as long as the process. */
 static inline tern_tensor *tern_scoped_from(tern_tensor *x, const char *function)
 {
     if (x)
@@ -75,7 +76,8 @@ static inline tern_arg tern_arg_unused(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_UNUSED, x->dtype, x);
 }
-/* Read where it is there; `any` tensor stands in for NULL, which the kernel is told of otherwise. */
+/* Read where it is there; `any` tensor stands in for NULL, which the kernel is told of
+ * otherwise. */
 static inline tern_arg tern_arg_optional(const tern_tensor *x, const tern_tensor *any)
 {
     return x ? tern_arg_in(x) : tern_arg_unused(any);

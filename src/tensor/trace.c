@@ -58,8 +58,8 @@ static int add(tern_tracing *t, tern_tensor *x, tern_traced_source source, bool 
     return t->n_values++;
 }
 
-/* The value of the same elements under another handle (tern_detach), or -1; *shares: one that has a part of its
- * storage was computed. */
+/* The value of the same elements under another handle (tern_detach), or -1; *shares: one that has a
+ * part of its storage was computed. */
 static int find_alias(const tern_tracing *t, const tern_tensor *x, bool *shares)
 {
     *shares = false;

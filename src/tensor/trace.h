@@ -1,4 +1,5 @@
-/* trace.h -- the operations that a thread calls, written down while they run, for what reads them: exporters.
+/* trace.h -- the operations that a thread calls, written down while they run, for what reads them:
+ * exporters.
  *
  *     tern_tracing trace = {0};
  *     tern_trace_add(&trace, x, TERN_TRACED_INPUT);
@@ -8,8 +9,9 @@
  *     ... reads trace.calls ...
  *     tern_trace_free(&trace);
  *
- * Calls are those of the dispatcher that have to do with what was added; what others compute is a constant. Operations that
- * are made of others inside are one call. What the host reads of a tensor, and does for it, is not seen. */
+ * Calls are those of the dispatcher that have to do with what was added; what others compute is a
+ * constant. Operations that are made of others inside are one call. What the host reads of a
+ * tensor, and does for it, is not seen. */
 #ifndef TERN_SRC_TRACE_H
 #define TERN_SRC_TRACE_H
 #include "base/error.h"
@@ -19,7 +21,7 @@
 struct tern_module;
 struct tern_call;
 
-/* ---- attributes by name ------------------------------------------------------------------------- */
+/* ---- attributes by name ---------------------------------------------------------------------- */
 
 typedef enum tern_attribute_kind {
     TERN_ATTRIBUTE_INT, /* and enums */
@@ -31,7 +33,8 @@ typedef enum tern_attribute_kind {
     TERN_ATTRIBUTE_DIMS /* bits, as a list of dims */
 } tern_attribute_kind;
 
-/* A field of an operation's attributes, `count` numbers of a kind. Lists of them end with one that has no name. */
+/* A field of an operation's attributes, `count` numbers of a kind. Lists of them end with one that
+ * has no name. */
 typedef struct tern_attribute {
     char name[20];
     uint8_t kind, count;
@@ -72,7 +75,7 @@ typedef struct tern_attribute {
         }                                                                                          \
     }
 
-/* ---- what was written down ------------------------------------------------------------------------ */
+/* ---- what was written down ------------------------------------------------------------------- */
 
 typedef enum tern_traced_source {
     TERN_TRACED_CONSTANT, /* not of a call that was written down */
@@ -117,20 +120,23 @@ TERN_PRIVATE int tern_trace_add(tern_tracing *trace, tern_tensor *x, tern_traced
 TERN_PRIVATE void tern_trace_begin(tern_tracing *trace);
 TERN_PRIVATE void tern_trace_end(tern_tracing *trace);
 TERN_PRIVATE void tern_trace_free(tern_tracing *trace);
-/* The number of a tensor, a constant's if it has none yet. -1 after an error: of a tensor that was written in place
- * through another one, TERN_ERR_UNSUPPORTED. */
+/* The number of a tensor, a constant's if it has none yet. -1 after an error: of a tensor that was
+ * written in place through another one, TERN_ERR_UNSUPPORTED. */
 TERN_PRIVATE int tern_trace_find(tern_tracing *trace, tern_tensor *x);
-/* TERN_ERR_UNSUPPORTED, naming function, where a constant or member was written to after it was read. */
+/* TERN_ERR_UNSUPPORTED, naming function, where a constant or member was written to after it was
+ * read. */
 TERN_PRIVATE tern_status tern_trace_check(const tern_tracing *trace, const char *function);
 
-/* What a call's attribute holds: integers, or the dims of bits, and how many; -1 if there is none of that name. */
+/* What a call's attribute holds: integers, or the dims of bits, and how many; -1 if there is none
+ * of that name. */
 TERN_PRIVATE int tern_traced_ints(const tern_traced_call *call, const char *name,
                                   int64_t list[TERN_MAX_DIMS]);
 /* A number; false if there is none of that name. */
 TERN_PRIVATE bool tern_traced_number(const tern_traced_call *call, const char *name,
                                      double *number);
 
-/* From the dispatcher: a call that succeeded, its attributes of that size; in_place: into its first input. */
+/* From the dispatcher: a call that succeeded, its attributes of that size; in_place: into its first
+ * input. */
 tern_status tern_trace_note(tern_tracing *trace, const struct tern_call *call, size_t bytes,
                             bool in_place);
 

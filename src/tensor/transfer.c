@@ -1,4 +1,5 @@
-/* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors (storage.h). */
+/* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors
+ * (storage.h). */
 #include "tensor/storage.h"
 #include "device/capture.h"
 #include "device/transfers.h"
@@ -217,7 +218,8 @@ static size_t start_of(const tern_tensor *x)
     return (size_t)x->offset * tern_dtype_size(x->dtype);
 }
 
-/* A dense tensor of x's elements: x itself, or a copy in staging memory of `by`, or on x's device. */
+/* A dense tensor of x's elements: x itself, or a copy in staging memory of `by`, or on x's
+ * device. */
 static tern_tensor *dense(tern_tensor *x, tern_place *by)
 {
     tern_shape shape = tern_shape_of(x);

@@ -15,7 +15,8 @@ struct tern_kernel {
     void *compiled; /* the backend's own */
     char name[64];
     bool
-        has_signature; /* what the parameters are: a driver may know a kernel that the text does not show */
+        has_signature; /* what the parameters are: a driver may know a kernel that the text does not
+                          show */
     tern_user_parameters parameters;
 };
 

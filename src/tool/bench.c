@@ -1,4 +1,5 @@
-/* bench.c -- tern bench: products, rows, copies and a step of a device, beside what the hardware can. */
+/* bench.c -- tern bench: products, rows, copies and a step of a device, beside what the hardware
+ * can. */
 #include "tool/bench.h"
 #include "tool/tool.h"
 #include <stdlib.h>
@@ -21,7 +22,8 @@ typedef struct bench {
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-/* Seconds of one call: the best of the rounds that fit into the time, each long enough for the clock; 0 after an error. */
+/* Seconds of one call: the best of the rounds that fit into the time, each long enough for the
+ * clock; 0 after an error. */
 static double time_of(void (*work)(bench *b), bench *b)
 {
     double limit = tenths * 0.1, best = 0, begun;
@@ -274,7 +276,7 @@ static void print_step(const char *device, double limit)
     }
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 bench_speed bench_quickly(const char *device)
 {

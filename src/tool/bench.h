@@ -2,7 +2,8 @@
 #ifndef TERN_TOOL_BENCH_H
 #define TERN_TOOL_BENCH_H
 
-/* A copy on the device in GB/s (read and written), a product of float32 in GFLOP/s; 0 where it failed. */
+/* A copy on the device in GB/s (read and written), a product of float32 in GFLOP/s; 0 where it
+ * failed. */
 typedef struct bench_speed {
     double copy, gemm;
 } bench_speed;

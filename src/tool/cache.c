@@ -109,7 +109,7 @@ static void print_list(const listing *l)
     print_size(l);
 }
 
-/* ---- PoCL's own -------------------------------------------------------------------------------- */
+/* ---- PoCL's own ------------------------------------------------------------------------------ */
 
 static struct {
     int kernels;
@@ -142,7 +142,7 @@ static void print_pocl(bool stays)
            pocl.kernels, pocl.kernels == 1 ? "" : "s", tool_bytes(pocl.bytes, text), path);
 }
 
-/* ---- the command ------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int clear(const listing *l)
 {

@@ -1,4 +1,5 @@
-/* complete.c -- tern --complete: what can follow on a command line. The shells' completion scripts ask it. */
+/* complete.c -- tern --complete: what can follow on a command line. The shells' completion scripts
+ * ask it. */
 #include "tool/tool.h"
 #include <string.h>
 

@@ -95,7 +95,8 @@ static uint32_t crc_of(const unsigned char *bytes, size_t n)
     return ~c;
 }
 
-/* What a local header and one of the directory have in common, from the version that is needed on. */
+/* What a local header and one of the directory have in common, from the version that is needed
+ * on. */
 static void put_facts(tool_out *out, const entry *e, size_t extra)
 {
     tool_out_number(out, 45, 2);

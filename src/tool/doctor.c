@@ -133,7 +133,7 @@ static int print_routes(const doctor_work *w, json_t *refused)
     return left ? TOOL_WRONG : TOOL_FINE;
 }
 
-/* ---- the profile ------------------------------------------------------------------------------ */
+/* ---- the profile ----------------------------------------------------------------------------- */
 
 static json_t *check_object(const doctor_work *w, int i)
 {
@@ -182,7 +182,7 @@ static int write_profile(const doctor_work *w, json_t *device, const char *to, j
     return TOOL_FINE;
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int examine(const char *name, json_t *device, const char *to)
 {

@@ -1,5 +1,5 @@
-/* doctor.h -- the parts of `tern doctor`: calls that are made up, their comparison with the cpu's, children that a
- * driver may kill, ways around, the profile. */
+/* doctor.h -- the parts of `tern doctor`: calls that are made up, their comparison with the cpu's,
+ * children that a driver may kill, ways around, the profile. */
 #ifndef TERN_TOOL_DOCTOR_H
 #define TERN_TOOL_DOCTOR_H
 #include "tool/tool.h"
@@ -21,7 +21,8 @@ typedef struct doctor_call {
     char text[TERN_MAX_PARAMETERS][48], name[TERN_MAX_PARAMETERS][32];
 } doctor_call;
 
-/* What is checked: an operation of the names table, with inputs of a type, of few or of many elements. */
+/* What is checked: an operation of the names table, with inputs of a type, of few or of many
+ * elements. */
 typedef struct doctor_row {
     int op;
     tern_dtype dtype;
@@ -30,7 +31,8 @@ typedef struct doctor_row {
 
 /* The arguments of a row by a seed, on the cpu, owned by the scope. */
 void doctor_make(doctor_call *call, const doctor_row *row, uint64_t seed);
-/* The first seed whose call the cpu takes, with results that are mostly finite; false where there is none. */
+/* The first seed whose call the cpu takes, with results that are mostly finite; false where there
+ * is none. */
 bool doctor_find(const doctor_row *row, uint64_t *seed);
 
 /* ---- a check (doctor_check.c) ---------------------------------------------------------------- */
@@ -55,8 +57,8 @@ static inline bool doctor_is_fault(int verdict)
 /* What a child tells of a row; it goes through a pipe in one piece. */
 typedef struct doctor_report {
     int row, verdict; /* verdict -1: the row has begun */
-    double ulp,
-        ms; /* ulp: the worst error, in units of the last place of the largest element (1 at least) */
+    double ulp, ms; /* ulp: the worst error, in units of the last place of the largest element (1 at
+               least) */
     int64_t at;
     uint64_t seed;
     char what[32]; /* "result 0", "gradient 1" */
@@ -87,23 +89,25 @@ typedef struct doctor_work {
 void doctor_run(const doctor_work *work);
 /* One row in a child of its own, with the routes of a file (or as above). */
 void doctor_run_one(const doctor_work *work, int row, const char *routes, doctor_report *report);
-/* What function writes to the file in a child of its own; NULL where that dies, hangs or writes nothing. */
+/* What function writes to the file in a child of its own; NULL where that dies, hangs or writes
+ * nothing. */
 char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), const void *user);
 /* The same, and which of these it was. */
 char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), const void *user,
                      char why[200]);
 
-/* ---- ways around (doctor_route.c), the profile (doctor_profile.c) -------------------------------- */
+/* ---- ways around (doctor_route.c), the profile (doctor_profile.c) ---------------------------- */
 /* Finds what helps each fault, and notes it in the report; new members of routes. */
 void doctor_find_routes(const doctor_work *work, const char *folder, json_t *routes,
                         json_t *refused);
 
-/* device{} as the profile has it; of NULL that of the best device but the cpu, with nothing in it where there is none. NULL after
- * an error that was printed. */
+/* device{} as the profile has it; of NULL that of the best device but the cpu, with nothing in it
+ * where there is none. NULL after an error that was printed. */
 json_t *doctor_describe(const char *device, int seconds);
 json_t *doctor_limits(const char *device, int seconds);
 json_t *doctor_speed(const char *device, int seconds);
-/* The profile's path for a device{}: $XDG_CONFIG_HOME/tern/doctor/<key>.json. False: there is no such folder. */
+/* The profile's path for a device{}: $XDG_CONFIG_HOME/tern/doctor/<key>.json. False: there is no
+ * such folder. */
 bool doctor_path(json_t *device, char *path, size_t bytes);
 /* Writes it beside the path and moves it there, with mode 0600; false with errno. */
 bool doctor_write(const char *path, json_t *profile);

@@ -1,5 +1,5 @@
-/* doctor_call.c -- makes up calls of operations: tensors by the recipes, numbers and words by the names of
- * parameters. Most are refused; what the cpu takes first is the call that is checked. */
+/* doctor_call.c -- makes up calls of operations: tensors by the recipes, numbers and words by the
+ * names of parameters. Most are refused; what the cpu takes first is the call that is checked. */
 #include "tool/doctor.h"
 #include <ctype.h>
 #include <math.h>
@@ -201,7 +201,8 @@ static int64_t integer_for(maker *m, const char *name)
     return strcmp(name, "groups") == 0 ? 1 : 1 + pick(m, 4);
 }
 
-/* Sizes, dims, paddings: -1 for what is inferred, the input's own sizes, all dims in another order. */
+/* Sizes, dims, paddings: -1 for what is inferred, the input's own sizes, all dims in another
+ * order. */
 static int integers_for(maker *m, const tern_parameter *p, int64_t list[4])
 {
     char text[16];

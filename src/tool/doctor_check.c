@@ -1,4 +1,5 @@
-/* doctor_check.c -- one row: the same call on the cpu and on a device, forward and backward, and what is compared. */
+/* doctor_check.c -- one row: the same call on the cpu and on a device, forward and backward, and
+ * what is compared. */
 #include "tool/doctor.h"
 #include <float.h>
 #include <math.h>
@@ -105,7 +106,8 @@ static double *elements_of(tern_tensor *x)
     return data;
 }
 
-/* Of the largest element: half precision rounds to 2^-8 or 2^-11, sums in another order differ by more. */
+/* Of the largest element: half precision rounds to 2^-8 or 2^-11, sums in another order differ by
+ * more. */
 static double tolerance_of(tern_dtype dtype)
 {
     return dtype == TERN_F64    ? 1e-7
@@ -132,9 +134,10 @@ static bool is_wrong(doctor_report *r, const char *what, const char *format, dou
     return true;
 }
 
-/* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. Both the tolerance and the
- * units that errors are told in are those of the largest element, 1 at least: an element near zero is what is left of
- * larger ones, and its own last place says nothing of their error. */
+/* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. Both
+ * the tolerance and the units that errors are told in are those of the largest element, 1 at least:
+ * an element near zero is what is left of larger ones, and its own last place says nothing of their
+ * error. */
 static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char *what,
                    doctor_report *r)
 {

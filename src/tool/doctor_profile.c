@@ -1,4 +1,5 @@
-/* doctor_profile.c -- the file that says what a device's driver gets wrong, and what is read of it later. */
+/* doctor_profile.c -- the file that says what a device's driver gets wrong, and what is read of it
+ * later. */
 #include "tool/doctor.h"
 #include "tool/bench.h"
 #include <errno.h>
@@ -9,8 +10,8 @@
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
-/* The device that is compared where none is named: not the cpu, which the others are compared with. NULL: there
- * is none. */
+/* The device that is compared where none is named: not the cpu, which the others are compared with.
+ * NULL: there is none. */
 static const char *other_device(void)
 {
     const char *best = tern_device_canonical("auto");
@@ -61,7 +62,8 @@ json_t *doctor_describe(const char *device, int seconds)
 }
 
 /* ---- limits and speed ------------------------------------------------------------------------
- * Each limit is what worked, asked for in a child of its own: one that ends it loses itself alone. */
+ * Each limit is what worked, asked for in a child of its own: one that ends it loses itself
+ * alone. */
 
 static void write_allocation(FILE *to, const void *user)
 {
@@ -169,8 +171,8 @@ json_t *doctor_speed(const char *device, int seconds)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* FNV-1a over platform, name, uuid, driver and tern's version, each with its end: another driver, another file. The
- * library computes the same (src/device/opencl/doctor.c). */
+/* FNV-1a over platform, name, uuid, driver and tern's version, each with its end: another driver,
+ * another file. The library computes the same (src/device/opencl/doctor.c). */
 static uint64_t key_of(json_t *device)
 {
     static const char *const fields[] = {"platform", "name", "uuid", "driver"};

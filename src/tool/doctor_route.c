@@ -1,5 +1,6 @@
-/* doctor_route.c -- ways around what failed: its kernels compiled without the driver's optimizer or for smaller
- * work-groups, products by another kernel. Each is tried in a child; the first that helps is kept. */
+/* doctor_route.c -- ways around what failed: its kernels compiled without the driver's optimizer or
+ * for smaller work-groups, products by another kernel. Each is tried in a child; the first that
+ * helps is kept. */
 #include "tool/doctor.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,8 @@ static void ask_kernels(FILE *to, const void *user)
     fputs(names, to);
 }
 
-/* The kernels of a row: of a driver's message, or as they were launched; those of the cpu where the driver does not live
- * long enough to tell. */
+/* The kernels of a row: of a driver's message, or as they were launched; those of the cpu where the
+ * driver does not live long enough to tell. */
 static char *kernels_of(const doctor_work *w, const doctor_report *r)
 {
     const char *at = strstr(r->text, "kernel ");

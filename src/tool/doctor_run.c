@@ -1,5 +1,6 @@
-/* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, gives each child a row at a time,
- * reads what it tells of it, and starts another for the rows behind one that was lost. */
+/* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, gives each
+ * child a row at a time, reads what it tells of it, and starts another for the rows behind one that
+ * was lost. */
 #include "tool/doctor.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -36,7 +37,8 @@ typedef struct child {
     int socket; /* the parent's end, or in the child its own */
 } child;
 
-/* Who prints, takes a row or starts a child: no child is made of a thread that prints, or holds another one's end. */
+/* Who prints, takes a row or starts a child: no child is made of a thread that prints, or holds
+ * another one's end. */
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 /* True in the child; c->pid < 0 where there is none. */
@@ -146,8 +148,8 @@ static void leave_out(doctor_report *r, int row, const char *why)
     snprintf(r->text, sizeof r->text, "%s", why);
 }
 
-/* Rows of the queue in one child, until one is lost or at fault, which is returned, or none is left: -1. *n: how many were
- * well. */
+/* Rows of the queue in one child, until one is lost or at fault, which is returned, or none is
+ * left: -1. *n: how many were well. */
 static int run_rows(queue *q, const char *routes, doctor_report *reports, int *n)
 {
     const doctor_work *w = q->work;
@@ -209,7 +211,7 @@ static void confirm(const doctor_work *w, doctor_report *r)
     snprintf(r->text + used, sizeof r->text - used, "%salone it is right", used ? "; " : "");
 }
 
-/* ---- several children at once ------------------------------------------------------------------ */
+/* ---- several children at once ---------------------------------------------------------------- */
 
 static void *run_share(void *user)
 {

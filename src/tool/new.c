@@ -1,4 +1,5 @@
-/* new.c -- tern new: writes a project that builds, trains and is tested. Its files are those of src/tool/project. */
+/* new.c -- tern new: writes a project that builds, trains and is tested. Its files are those of
+ * src/tool/project. */
 #include "tool/tool.h"
 #include <ctype.h>
 #include <errno.h>

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each vendor's cards need; devices by the driver have one of these words in their vendor or name. */
+/* What each vendor's cards need; devices by the driver have one of these words in their vendor or
+ * name. */
 static const struct vendor {
     unsigned id;
     const char *name, *words[3], *install;

@@ -1,4 +1,5 @@
-/* show.c -- tern show: which kind a file is, its size, its tensors by type, and all that `tern summary` says. */
+/* show.c -- tern show: which kind a file is, its size, its tensors by type, and all that `tern
+ * summary` says. */
 #define _GNU_SOURCE
 #include "tool/convert.h"
 #include "tool/tool.h"

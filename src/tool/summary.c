@@ -97,7 +97,8 @@ static void print_text(const char *text)
     puts(text[i] ? "..." : "");
 }
 
-/* tern's name of a type; of blocks, which are read as float32, and of what tern does not have the file's. */
+/* tern's name of a type; of blocks, which are read as float32, and of what tern does not have the
+ * file's. */
 static const char *type_of(const tern_file *file, const char *name)
 {
     tern_dtype dtype = tern_file_dtype(file, name);

@@ -34,10 +34,11 @@ typedef struct tool_command {
 extern const tool_command tool_devices, tool_doctor, tool_bench, tool_tune, tool_cache,
     tool_summary, tool_environment, tool_new, tool_show, tool_convert;
 
-/* Writes to out which cards below folder (/sys/bus/pci/devices) no driver shows as a device, and what to install for
- * each; returns how many. */
+/* Writes to out which cards below folder (/sys/bus/pci/devices) no driver shows as a device, and
+ * what to install for each; returns how many. */
 int tool_missing_drivers(const char *folder, FILE *out);
-/* Prints the words that can follow those of a command line that begins behind "tern", for a shell's completion: one a line. */
+/* Prints the words that can follow those of a command line that begins behind "tern", for a shell's
+ * completion: one a line. */
 int tool_complete(const tool_command *const *commands, int n, char **words, int count);
 
 /* "tern: ..." to stderr, and an exit code. */

@@ -102,8 +102,8 @@ static void print_trial(const tune_trial *t, int done, int all)
     fflush(stdout);
 }
 
-/* The lines of a class: what was found, and the route where it is better than what is there without one. NULL where
- * that was not measured. */
+/* The lines of a class: what was found, and the route where it is better than what is there without
+ * one. NULL where that was not measured. */
 static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best,
                       int late)
 {
@@ -165,7 +165,7 @@ static void print_result(const tune_class *c, const char *result, bool kept)
            (int)strcspn(found, "\n"), found, kept ? " (kept)" : "");
 }
 
-/* ---- the command ------------------------------------------------------------------------------ */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* A part of a name that a line of the file can hold: no comment, and single blanks. */
 static void cut_name(char to[256], const char *name)

@@ -1,9 +1,10 @@
-/* tune.h -- the parts of `tern tune`: products that are measured, trials in children, the file that it writes. */
+/* tune.h -- the parts of `tern tune`: products that are measured, trials in children, the file that
+ * it writes. */
 #ifndef TERN_TOOL_TUNE_H
 #define TERN_TOOL_TUNE_H
 #include "tool/tool.h"
 
-/* ---- a class of products (tune_classes.def) --------------------------------------------------- */
+/* ---- a class of products (tune_classes.def) -------------------------------------------------- */
 typedef struct tune_class {
     const char *name, *layout, *sizes; /* sizes: of the route */
     int64_t m, n, k, count;            /* of the product that is measured */
@@ -19,9 +20,9 @@ static inline double tune_flops(const tune_class *c)
     return 2.0 * (double)c->m * (double)c->n * (double)c->k * (double)c->count;
 }
 
-/* ---- a trial (tune_run.c) --------------------------------------------------------------------- */
-/* The class's product by a way of TERN_OPENCL_GEMM, "" for what the library does untuned, in a child of its own: seconds on
- * the device, by its events, or 0 and why not. */
+/* ---- a trial (tune_run.c) -------------------------------------------------------------------- */
+/* The class's product by a way of TERN_OPENCL_GEMM, "" for what the library does untuned, in a
+ * child of its own: seconds on the device, by its events, or 0 and why not. */
 typedef struct tune_trial {
     const char *device;
     tune_class of;
@@ -35,7 +36,7 @@ typedef struct tune_trial {
 } tune_trial;
 void tune_try(tune_trial *trial);
 
-/* ---- the file (tune_file.c) ------------------------------------------------------------------- */
+/* ---- the file (tune_file.c) ------------------------------------------------------------------ */
 /* Whose results they are: with another driver, tern or size they are measured anew. */
 typedef struct tune_key {
     char name[256], driver[256];

@@ -1,5 +1,5 @@
-/* tune_file.c -- the tuning file that the library reads: a device's results lie between two comments, and what others wrote
- * there stays. */
+/* tune_file.c -- the tuning file that the library reads: a device's results lie between two
+ * comments, and what others wrote there stays. */
 #include "tool/tune.h"
 #include <errno.h>
 #include <inttypes.h>

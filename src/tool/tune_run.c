@@ -1,4 +1,5 @@
-/* tune_run.c -- one way of a product in a child of its own: right on odd sizes first, then its time by the device's events. */
+/* tune_run.c -- one way of a product in a child of its own: right on odd sizes first, then its time
+ * by the device's events. */
 #include "tool/tune.h"
 #include "tool/doctor.h"
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* data/dataset.h -- data sets: items by number, or one after the other (torch.utils.data).
  *
  * An item is a list of tensors, as many for every item: an image and its label. Functions that make
- * a data set give one to be freed with tern_dataset_free, NULL after an error; those that are made of
- * others keep them, so that these may be freed before. */
+ * a data set give one to be freed with tern_dataset_free, NULL after an error; those that are made
+ * of others keep them, so that these may be freed before. */
 #ifndef TERN_DATA_DATASET_H
 #define TERN_DATA_DATASET_H
 #include <tern/tensor.h>
@@ -14,9 +14,9 @@ typedef struct tern_transform tern_transform;
 
 enum { TERN_MAX_ITEM = 16 }; /* tensors of an item */
 
-/* Put item i, 0 <= i < length, into item[count]: new tensors of the innermost scope. Workers call it
- * at the same time, each for an item of its own. In it the default device is "cpu", no gradients are
- * recorded, autocast is off, and random numbers are the item's own (loader.h). */
+/* Put item i, 0 <= i < length, into item[count]: new tensors of the innermost scope. Workers call
+ * it at the same time, each for an item of its own. In it the default device is "cpu", no gradients
+ * are recorded, autocast is off, and random numbers are the item's own (loader.h). */
 typedef tern_status (*tern_dataset_item_function)(tern_dataset *self, int64_t i,
                                                   tern_tensor **item);
 
@@ -29,8 +29,9 @@ TERN_API tern_dataset *tern_data_dataset(const char *name, int64_t length, int c
 typedef struct tern_dataset_type {
     const char *name;
     tern_dataset_item_function item;
-    /* n items as a batch, batch[k] of shape (n, ...); random numbers are those of indices[0]. Loaders
-     * prefer it where they have no collate function of their own (PyTorch: __getitems__). */
+    /* n items as a batch, batch[k] of shape (n, ...); random numbers are those of indices[0].
+     * Loaders prefer it where they have no collate function of their own (PyTorch:
+     * __getitems__). */
     tern_status (*items)(tern_dataset *self, const int64_t *indices, int64_t n,
                          tern_tensor **batch);
     /* Of an iterable one: begin an epoch; the next item, or *end = true where there is none. One
@@ -63,7 +64,8 @@ TERN_API tern_dataset *tern_data_concat_dataset_of(tern_dataset *const *datasets
 /* Items of several data sets of one length, side by side: the tensors of the first, then those of
  * the second (torch.utils.data.StackDataset). */
 TERN_API tern_dataset *tern_data_stack_dataset_of(tern_dataset *const *datasets, int n);
-/* Its items with transform applied to tensor `which` of each. Owns transform, also when it fails. */
+/* Its items with transform applied to tensor `which` of each. Owns transform, also when it
+ * fails. */
 TERN_API tern_dataset *tern_data_transformed(tern_dataset *dataset, int which,
                                              tern_transform *transform);
 
@@ -73,8 +75,8 @@ TERN_API int64_t tern_dataset_length(const tern_dataset *dataset);
 TERN_API int tern_dataset_count(const tern_dataset *dataset);
 /* Its name; NULL after an error. */
 TERN_API const char *tern_dataset_name(const tern_dataset *dataset);
-/* How many classes its labels are of: as many as have names, of IDX files and CIFAR the largest label and one; 0
- * where that is not known. A transformed one has those of what it transforms. */
+/* How many classes its labels are of: as many as have names, of IDX files and CIFAR the largest
+ * label and one; 0 where that is not known. A transformed one has those of what it transforms. */
 TERN_API int64_t tern_dataset_classes(const tern_dataset *dataset);
 /* The data that it was made with. */
 TERN_API void *tern_dataset_data(const tern_dataset *dataset);

@@ -1,17 +1,19 @@
 /* data/datasets.h -- data sets of files (torchvision.datasets, and others of the field).
  *
- * All are freed with tern_dataset_free; NULL after an error. Files are read by their contents and not by their names,
- * and trusted in nothing: what is malformed is TERN_ERR_IO that names file and place. Images and gzip need libraries
- * that are opened at run time (libturbojpeg.so.0, libpng16.so.16, libz.so.1), or TERN_ERR_UNSUPPORTED names them. */
+ * All are freed with tern_dataset_free; NULL after an error. Files are read by their contents and
+ * not by their names, and trusted in nothing: what is malformed is TERN_ERR_IO that names file and
+ * place. Images and gzip need libraries that are opened at run time (libturbojpeg.so.0,
+ * libpng16.so.16, libz.so.1), or TERN_ERR_UNSUPPORTED names them. */
 #ifndef TERN_DATA_DATASETS_H
 #define TERN_DATA_DATASETS_H
 #include <tern/data/dataset.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- IDX: MNIST and its like -------------------------------------------------------------------- */
+/* ---- IDX: MNIST and its like ----------------------------------------------------------------- */
 
-/* MNIST in root or root/MNIST/raw, the files with or without .gz: image (1, 28, 28) uint8, label int64. */
+/* MNIST in root or root/MNIST/raw, the files with or without .gz: image (1, 28, 28) uint8, label
+ * int64. */
 TERN_API tern_dataset *tern_datasets_mnist(const char *root, bool train);
 /* The same in root, or root/FashionMNIST/raw. */
 TERN_API tern_dataset *tern_datasets_fashion_mnist(const char *root, bool train);
@@ -23,14 +25,14 @@ TERN_API tern_dataset *tern_datasets_idx(const char *images, const char *labels)
 /* One file as a tensor on the cpu, owned by the scope. Types are those of the file; gzip too. */
 TERN_API tern_tensor *tern_read_idx(const char *path);
 
-/* ---- CIFAR, in its binary version --------------------------------------------------------------- */
+/* ---- CIFAR, in its binary version ------------------------------------------------------------ */
 
 /* In root, or root/cifar-10-batches-bin: image (3, 32, 32) uint8, label int64. */
 TERN_API tern_dataset *tern_datasets_cifar10(const char *root, bool train);
 /* In root, or root/cifar-100-binary; the label is the fine one. */
 TERN_API tern_dataset *tern_datasets_cifar100(const char *root, bool train);
 
-/* ---- text --------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 typedef struct tern_csv_options {
     char separator;    /* default ',' */
@@ -40,8 +42,8 @@ typedef struct tern_csv_options {
         *columns; /* names of those that are values, in this order; NULL: all but label */
     int n_columns;
     const char *label; /* the column of the second tensor; NULL: there is none */
-    /* Words that are NaN in a column of values, as pandas's na_values; with empty_is_nan also those that pandas has
-     * by itself (NA, N/A, null, None, ...). */
+    /* Words that are NaN in a column of values, as pandas's na_values; with empty_is_nan also those
+     * that pandas has by itself (NA, N/A, null, None, ...). */
     const char *const *na_values;
     int n_na_values;
     char comment;   /* what stands behind it in a line is left out; '\0': nothing */
@@ -52,16 +54,17 @@ typedef struct tern_csv_options {
 } tern_csv_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_csv_options tern_csv_defaults(void);
-/* A table of numbers (RFC 4180), also packed by gzip: values (columns) float32, and the label int64: its number where all
- * are whole numbers, else the number of its text among all, sorted. Lines end with LF, CR LF or CR (pandas.read_csv). */
+/* A table of numbers (RFC 4180), also packed by gzip: values (columns) float32, and the label
+ * int64: its number where all are whole numbers, else the number of its text among all, sorted.
+ * Lines end with LF, CR LF or CR (pandas.read_csv). */
 TERN_API tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options);
 /* A line each: its bytes (n), uint8, without the end of line. */
 TERN_API tern_dataset *tern_datasets_text_lines(const char *path);
-/* A flat file of dtype (TERN_I32, TERN_I64, TERN_U8; TERN_DTYPE_DEFAULT: unsigned 16 bits), of any size:
- * item i is x = t[i : i + block] and y = t[i + 1 : i + block + 1], int64. */
+/* A flat file of dtype (TERN_I32, TERN_I64, TERN_U8; TERN_DTYPE_DEFAULT: unsigned 16 bits), of any
+ * size: item i is x = t[i : i + block] and y = t[i + 1 : i + block + 1], int64. */
 TERN_API tern_dataset *tern_datasets_tokens(const char *path, tern_dtype dtype, int64_t block);
 
-/* ---- images ------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 typedef struct tern_image_options {
     int64_t max_pixels; /* default 2^28: an image of more is an error */
@@ -72,9 +75,9 @@ typedef struct tern_image_options {
 } tern_image_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_options tern_image_defaults(void);
-/* A PNG, JPEG, WebP or BMP of n bytes as RGB (3, H, W), uint8, on the cpu (torchvision.io.decode_image):
- * palettes, greys and a JPEG's CMYK (as Pillow's convert("RGB")) become colours, 16 bits 8, alpha is dropped, EXIF's
- * orientation ignored. */
+/* A PNG, JPEG, WebP or BMP of n bytes as RGB (3, H, W), uint8, on the cpu
+ * (torchvision.io.decode_image): palettes, greys and a JPEG's CMYK (as Pillow's convert("RGB"))
+ * become colours, 16 bits 8, alpha is dropped, EXIF's orientation ignored. */
 TERN_API tern_tensor *tern_image_decode(const void *bytes, size_t n,
                                         const tern_image_options *options);
 /* The same of a file (torchvision.io.read_image). */
@@ -87,25 +90,26 @@ typedef struct tern_image_folder_options {
 } tern_image_folder_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_folder_options tern_image_folder_defaults(void);
-/* The folders in root, sorted, are classes; the .jpg, .jpeg, .png, .webp and .bmp below them, sorted, their
- * images: image (3, H, W) uint8, label int64. */
+/* The folders in root, sorted, are classes; the .jpg, .jpeg, .png, .webp and .bmp below them,
+ * sorted, their images: image (3, H, W) uint8, label int64. */
 TERN_API tern_dataset *tern_datasets_image_folder(const char *root,
                                                   const tern_image_folder_options *options);
 
-/* ---- tar shards, as webdataset lays them out ---------------------------------------------------- */
+/* ---- tar shards, as webdataset lays them out ------------------------------------------------- */
 
 /* Samples of paths[n_paths]: files whose names agree up to the first point are one sample. Tensor k
- * of an item is the file that ends in one of fields[k], "jpg;jpeg;png": images (3, H, W) uint8; cls,
- * a number: int64; all others their bytes, uint8. A sample without one of them is left out. The
- * archives are indexed when they are opened, and items are read where they lie; one that is packed by gzip is unpacked into
- * memory. */
+ * of an item is the file that ends in one of fields[k], "jpg;jpeg;png": images (3, H, W) uint8;
+ * cls, a number: int64; all others their bytes, uint8. A sample without one of them is left out.
+ * The archives are indexed when they are opened, and items are read where they lie; one that is
+ * packed by gzip is unpacked into memory. */
 TERN_API tern_dataset *tern_datasets_tar(const char *const *paths, int n_paths,
                                          const char *const *fields, int n_fields,
                                          const tern_image_options *options);
 
-/* ---- classes ------------------------------------------------------------------------------------ */
+/* ---- classes --------------------------------------------------------------------------------- */
 
-/* How many classes of names the labels of an image folder or a table have; 0 for other data sets. */
+/* How many classes of names the labels of an image folder or a table have; 0 for other data
+ * sets. */
 TERN_API int64_t tern_datasets_class_count(const tern_dataset *dataset);
 /* The name of one; NULL where there is none. Lives as long as the data set. */
 TERN_API const char *tern_datasets_class_name(const tern_dataset *dataset, int64_t i);

@@ -1,8 +1,9 @@
-/* data/images.h -- what transforms do to images, as functions (torchvision.transforms.v2.functional), and images
- * in files (torchvision.io).
+/* data/images.h -- what transforms do to images, as functions
+ * (torchvision.transforms.v2.functional), and images in files (torchvision.io).
  *
- * Images are (..., C, H, W), uint8 of 0..255 or floating point of 0..1; results are of their type, new, and belong
- * to the innermost scope. NULL after an error: TERN_ERR_SHAPE, TERN_ERR_ARGUMENT or TERN_ERR_DTYPE. */
+ * Images are (..., C, H, W), uint8 of 0..255 or floating point of 0..1; results are of their type,
+ * new, and belong to the innermost scope. NULL after an error: TERN_ERR_SHAPE, TERN_ERR_ARGUMENT or
+ * TERN_ERR_DTYPE. */
 #ifndef TERN_DATA_IMAGES_H
 #define TERN_DATA_IMAGES_H
 #include <tern/tensor.h>

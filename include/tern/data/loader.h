@@ -1,4 +1,5 @@
-/* data/loader.h -- batches of a data set, made ahead of the loop by workers (torch.utils.data.DataLoader).
+/* data/loader.h -- batches of a data set, made ahead of the loop by workers
+ * (torch.utils.data.DataLoader).
  *
  *   tern_loader *loader = tern_data_loader(
  *       data, &(tern_loader_options){.batch_size = 32, .shuffle = true, .num_workers = 2});
@@ -8,9 +9,9 @@
  *       }
  *   tern_loader_free(loader);
  *
- * Workers are threads. The order of an epoch depends on (seed, epoch), the random numbers of an item on
- * (seed, epoch, index): tern_rand and its like draw from that in an item, and no generator moves. So
- * the number of workers changes nothing. */
+ * Workers are threads. The order of an epoch depends on (seed, epoch), the random numbers of an
+ * item on (seed, epoch, index): tern_rand and its like draw from that in an item, and no generator
+ * moves. So the number of workers changes nothing. */
 #ifndef TERN_DATA_LOADER_H
 #define TERN_DATA_LOADER_H
 #include <tern/data/dataset.h>
@@ -50,13 +51,14 @@ typedef struct tern_loader_options {
     int collate_count;  /* tensors that collate makes; default: those of an item */
     bool pin_memory;    /* batches on the host are in pinned memory, where there is such */
     const char *device; /* where batches come to, copied ahead; NULL: where collate made them */
-    /* Applied to tensor device_transform_which of a batch, there; owned. Its random numbers are those
-     * of the batch's first item. */
+    /* Applied to tensor device_transform_which of a batch, there; owned. Its random numbers are
+     * those of the batch's first item. */
     tern_transform *device_transform;
     int device_transform_which;
-    /* Leave out items that fail, and count them. The items that come next fill the batch up, so that only the last one may
-     * be short (not with a batch_sampler of one's own). A collate function of one's own is called again for a batch that is
-     * made of others' items, on the loop's thread. */
+    /* Leave out items that fail, and count them. The items that come next fill the batch up, so
+     * that only the last one may be short (not with a batch_sampler of one's own). A collate
+     * function of one's own is called again for a batch that is made of others' items, on the
+     * loop's thread. */
     bool skip_errors;
     double timeout; /* seconds that the loop waits for workers; 0: for ever */
     /* Called on each worker's thread when it starts. What it fails with ends the loop that takes a
@@ -94,10 +96,10 @@ typedef struct tern_batch {
     uint64_t reserved[8];
 } tern_batch;
 
-/* TERN_EACH_BATCH(batch, loader) { ... } runs through an epoch. Each turn is a scope: what is made in
- * it is released at its end. `break`, `continue`, `return` and `goto` mean what they say. The loop
- * ends with an error that is recorded where a batch could not be made: batches before it are given.
- * A loop that was left ended its epoch: the next one begins another. */
+/* TERN_EACH_BATCH(batch, loader) { ... } runs through an epoch. Each turn is a scope: what is made
+ * in it is released at its end. `break`, `continue`, `return` and `goto` mean what they say. The
+ * loop ends with an error that is recorded where a batch could not be made: batches before it are
+ * given. A loop that was left ended its epoch: the next one begins another. */
 #define TERN_EACH_BATCH(batch, loader)                                                             \
     for (tern_batch batch __attribute__((cleanup(tern_batch_end))) = TERN_BATCH_OF_(loader);       \
          tern_batch_next(&batch);)
@@ -108,8 +110,8 @@ typedef struct tern_batch {
             0                                                                                      \
         }                                                                                          \
     }
-/* For other languages: a batch whose from_ is the loader and the rest 0 is the next one from now on;
- * false at the end of the epoch, and after an error. */
+/* For other languages: a batch whose from_ is the loader and the rest 0 is the next one from now
+ * on; false at the end of the epoch, and after an error. */
 TERN_API bool tern_batch_next(tern_batch *batch);
 /* Ends the loop that it stands in, wherever that is. */
 TERN_API void tern_batch_end(tern_batch *batch);
@@ -127,12 +129,12 @@ typedef struct tern_loader_state {
     uint64_t fingerprint; /* of the data set's length and the sampler */
     uint64_t reserved[4];
 } tern_loader_state;
-/* In the loop's body the batch in hand counts as given. After a whole epoch the state is that of the
- * next one's beginning. */
+/* In the loop's body the batch in hand counts as given. After a whole epoch the state is that of
+ * the next one's beginning. */
 TERN_API tern_status tern_loader_get_state(const tern_loader *loader, tern_loader_state *state);
 /* The next loop goes on there, at once: what was given is not read again (but of an iterable data
- * set). The number of workers, of ranks and the batch size may be others. TERN_ERR_STATE for another
- * data set or sampler, and within a loop. */
+ * set). The number of workers, of ranks and the batch size may be others. TERN_ERR_STATE for
+ * another data set or sampler, and within a loop. */
 TERN_API tern_status tern_loader_set_state(tern_loader *loader, const tern_loader_state *state);
 
 TERN_END_DECLS

@@ -1,7 +1,7 @@
 /* data/sampler.h -- in which order a loader takes the items of a data set (torch.utils.data).
  *
- * An order is a function of a seed and an epoch, both the loader's. A sampler belongs to the loader or
- * the sampler that it is given to, also when that fails; one that is given to none is freed with
+ * An order is a function of a seed and an epoch, both the loader's. A sampler belongs to the loader
+ * or the sampler that it is given to, also when that fails; one that is given to none is freed with
  * tern_sampler_free. NULL after an error. */
 #ifndef TERN_DATA_SAMPLER_H
 #define TERN_DATA_SAMPLER_H

@@ -1,9 +1,9 @@
 /* data/transforms.h -- what is done to an item (torchvision.transforms.v2).
  *
  * Images are (..., C, H, W), bytes or floating point; several at once are all treated alike. Random
- * transforms draw from the item's random numbers. A transform belongs to what it is given to (another
- * one, a data set, a loader), also when that fails; one that is given to none is freed with
- * tern_transform_free. NULL after an error. */
+ * transforms draw from the item's random numbers. A transform belongs to what it is given to
+ * (another one, a data set, a loader), also when that fails; one that is given to none is freed
+ * with tern_transform_free. NULL after an error. */
 #ifndef TERN_DATA_TRANSFORMS_H
 #define TERN_DATA_TRANSFORMS_H
 #include <tern/data/dataset.h>
@@ -32,7 +32,7 @@ TERN_API tern_transform *tern_transforms_to_dtype(tern_dtype dtype, bool scale);
 /* (x - mean) / std of each channel, floating point types only; n is C, or 1 for all channels. */
 TERN_API tern_transform *tern_transforms_normalize(const double *mean, const double *std, int n);
 
-/* ---- sizes: a size is TERN_SHAPE(height, width), or one number ---------------------------------- */
+/* ---- sizes: a size is TERN_SHAPE(height, width), or one number ------------------------------- */
 
 typedef struct tern_resize_options {
     int64_t max_size; /* where size is one number: the longer edge is at most this */
@@ -57,7 +57,8 @@ typedef struct tern_random_resized_crop_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_random_resized_crop_options tern_random_resized_crop_defaults(void);
 
-/* Resized with antialias, bilinear unless options say otherwise; one number is the shorter edge, whose ratio to the other stays. */
+/* Resized with antialias, bilinear unless options say otherwise; one number is the shorter edge,
+ * whose ratio to the other stays. */
 TERN_API tern_transform *tern_transforms_resize(tern_shape size,
                                                 const tern_resize_options *options);
 /* The middle; zeros around what is smaller. */
@@ -71,7 +72,7 @@ TERN_API tern_transform *tern_transforms_random_resized_crop(
 /* fill around: padding as that of tern_random_crop_options. */
 TERN_API tern_transform *tern_transforms_pad(tern_shape padding, double fill);
 
-/* ---- colours ----------------------------------------------------------------------------------- */
+/* ---- colours --------------------------------------------------------------------------------- */
 
 typedef struct tern_color_jitter_options {
     /* Factors of [1 - x, 1 + x], not below 0; hue turned by [-x, x], x at most 0.5. Default 0. */
@@ -89,7 +90,7 @@ TERN_API tern_transform *tern_transforms_random_grayscale(double p);
 /* Blurred by a kernel of that odd size with a random sigma of [low, high]. */
 TERN_API tern_transform *tern_transforms_gaussian_blur(int kernel_size, double low, double high);
 
-/* ---- mixtures ---------------------------------------------------------------------------------- */
+/* ---- mixtures -------------------------------------------------------------------------------- */
 
 typedef struct tern_random_erasing_options {
     double p;        /* default 0.5 */

@@ -3,12 +3,13 @@
  *   tern_save(dict, "model.safetensors", NULL);
  *   tern_state_dict *back = tern_load("model.safetensors", NULL);
  *
- * What is loaded: safetensors, one file or several with their index; GGUF, whose blocks become float32, one file or several
- * parts (NAME-00001-of-00003.gguf), of which any may be given; NumPy's arrays (.npy, .npz);
- * PyTorch's files of all times (.pt, .pth, .bin, TorchScript, .pt2), their tensors under names joined by dots and
- * their numbers and texts as metadata. A file's kind is read from its first bytes, never from its
- * name; a kind that is not read is refused by its name. Nothing in a file is run, no size in it is believed before it was
- * compared with the file's, and one that is damaged is TERN_ERR_IO with the tensor and the place in the message.
+ * What is loaded: safetensors, one file or several with their index; GGUF, whose blocks become
+ * float32, one file or several parts (NAME-00001-of-00003.gguf), of which any may be given; NumPy's
+ * arrays (.npy, .npz); PyTorch's files of all times (.pt, .pth, .bin, TorchScript, .pt2), their
+ * tensors under names joined by dots and their numbers and texts as metadata. A file's kind is read
+ * from its first bytes, never from its name; a kind that is not read is refused by its name.
+ * Nothing in a file is run, no size in it is believed before it was compared with the file's, and
+ * one that is damaged is TERN_ERR_IO with the tensor and the place in the message.
  *
  * What is saved is complete or not there: a file is written under no name, brought to the disk
  * (fsync), and then takes the place of the old one (rename). A failure or the end of the process
@@ -27,8 +28,9 @@ typedef struct tern_save_options {
      * there, for model-00001-of-00002.safetensors and so on, and model.safetensors.index.json; or
      * it ends in .safetensors, and gives the name in place of "model". */
     uint64_t max_shard_size;
-    /* Of a model that is written as a GGUF (tern_models_save_pretrained): the type of its matrices, f32, f16, bf16, q8_0, q4_0, q4_1,
-     * q5_0 or q5_1; NULL: each as it is. TERN_ERR_ARGUMENT elsewhere. */
+    /* Of a model that is written as a GGUF (tern_models_save_pretrained): the type of its matrices,
+     * f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1; NULL: each as it is. TERN_ERR_ARGUMENT
+     * elsewhere. */
     const char *type;
     uint64_t reserved[4];
 } tern_save_options;
@@ -39,8 +41,9 @@ TERN_API tern_save_options tern_save_defaults(void);
  * Python's safetensors writes, where there is at most one text of metadata. Two names of one
  * storage are both written. The file has the old one's mode, else 0666 less the umask. A symbolic
  * link is followed; what is neither absent nor a regular file is not replaced. Refused while an
- * error is recorded. Errors: TERN_ERR_IO; TERN_ERR_ARGUMENT for a name that is empty, "__metadata__"
- * or no UTF-8; TERN_ERR_UNSUPPORTED for names that end as those of other formats, such as .pt, .npz or .h5. */
+ * error is recorded. Errors: TERN_ERR_IO; TERN_ERR_ARGUMENT for a name that is empty,
+ * "__metadata__" or no UTF-8; TERN_ERR_UNSUPPORTED for names that end as those of other formats,
+ * such as .pt, .npz or .h5. */
 TERN_API tern_status tern_save(const tern_state_dict *dict, const char *path,
                                const tern_save_options *options);
 
@@ -51,10 +54,11 @@ typedef struct tern_load_options {
     const char *prefix;      /* only tensors whose names begin with it, which are left without it */
     const char *const *only; /* only these names, as the file has them; NULL: all */
     int n_only;
-    /* Tensors of the cpu lie in the file's pages, which are read when they are first touched: those of safetensors, GGUF and
-     * .npy whose elements are as tern has them; others, bools and blocks among them, and those of devices are read as without.
-     * Writes stay in memory. A file that is cut short meanwhile ends the process with SIGBUS, as every map does; one
-     * that tern_save replaces does not. The header of a GGUF is mapped in any case. */
+    /* Tensors of the cpu lie in the file's pages, which are read when they are first touched: those
+     * of safetensors, GGUF and .npy whose elements are as tern has them; others, bools and blocks
+     * among them, and those of devices are read as without. Writes stay in memory. A file that is
+     * cut short meanwhile ends the process with SIGBUS, as every map does; one that tern_save
+     * replaces does not. The header of a GGUF is mapped in any case. */
     bool mmap;
     uint64_t reserved[4];
 } tern_load_options;
@@ -62,12 +66,14 @@ typedef struct tern_load_options {
 TERN_API tern_load_options tern_load_defaults(void);
 
 /* All that is in a file, to be freed with tern_state_dict_free: of several files the index
- * ("model.safetensors.index.json") or their folder, in which model.safetensors, its index, pytorch_model.bin, its index and
- * adapter_model are looked for in this order. Needs memory for the tensors, and 16 MiB where
- * they go to a device. What a pickle has besides tensors, numbers and texts is an object that is not understood: metadata lists
- * the names of such classes and functions under "__opaque__". Errors: TERN_ERR_IO; TERN_ERR_DTYPE for types that tern does not
- * have, and tensors that are quantized, sparse, conjugated or without data, unless only leaves them out; TERN_ERR_ARGUMENT where a name of only is not there; TERN_ERR_UNSUPPORTED
- * for an archive without libzip. */
+ * ("model.safetensors.index.json") or their folder, in which model.safetensors, its index,
+ * pytorch_model.bin, its index and adapter_model are looked for in this order. Needs memory for the
+ * tensors, and 16 MiB where they go to a device. What a pickle has besides tensors, numbers and
+ * texts is an object that is not understood: metadata lists the names of such classes and functions
+ * under "__opaque__". Errors: TERN_ERR_IO; TERN_ERR_DTYPE for types that tern does not have, and
+ * tensors that are quantized, sparse, conjugated or without data, unless only leaves them out;
+ * TERN_ERR_ARGUMENT where a name of only is not there; TERN_ERR_UNSUPPORTED for an archive without
+ * libzip. */
 TERN_API tern_state_dict *tern_load(const char *path, const tern_load_options *options);
 
 /* ---- a look inside (safetensors.safe_open) --------------------------------------------------- */
@@ -91,8 +97,8 @@ TERN_API bool tern_file_has(const tern_file *file, const char *name);
 TERN_API tern_shape tern_file_shape(const tern_file *file, const char *name);
 /* Its type; TERN_DTYPE_DEFAULT for one that tern does not have, and after an error. */
 TERN_API tern_dtype tern_file_dtype(const tern_file *file, const char *name);
-/* Its type as safetensors calls it ("BF16", "F4"), of a GGUF as that does ("Q4_K", whose blocks are read as float32), "?" for a
- * tensor that can't be read at all, borrowed; NULL after an error. */
+/* Its type as safetensors calls it ("BF16", "F4"), of a GGUF as that does ("Q4_K", whose blocks are
+ * read as float32), "?" for a tensor that can't be read at all, borrowed; NULL after an error. */
 TERN_API const char *tern_file_dtype_name(const tern_file *file, const char *name);
 /* Bytes of its elements in the file; 0 after an error. */
 TERN_API uint64_t tern_file_nbytes(const tern_file *file, const char *name);

@@ -5,9 +5,9 @@
 
 TERN_BEGIN_DECLS
 
-/* The state_dict of m, as safetensors' save_model writes it: of a tied weight the first of its names
- * in alphabetical order, and the others in the metadata. The metadata has "format": "pt" too, which
- * Hugging Face's libraries want to see. Options and errors: tern_save's. */
+/* The state_dict of m, as safetensors' save_model writes it: of a tied weight the first of its
+ * names in alphabetical order, and the others in the metadata. The metadata has "format": "pt" too,
+ * which Hugging Face's libraries want to see. Options and errors: tern_save's. */
 TERN_API tern_status tern_nn_save(tern_module *m, const char *path,
                                   const tern_save_options *options);
 /* Copy the tensors of a file, of any kind and dtype, into those of m, on the devices where these

@@ -1,7 +1,9 @@
-/* models/generate.h -- what a language model writes, and the keys and values that it keeps meanwhile.
+/* models/generate.h -- what a language model writes, and the keys and values that it keeps
+ * meanwhile.
  *
  *   tern_tensor *ids = tern_models_generate(
- *       model, prompt, &(tern_generate_options){.max_new_tokens = 40, .do_sample = true, .top_p = 0.95});
+ *       model, prompt, &(tern_generate_options){.max_new_tokens = 40, .do_sample = true, .top_p =
+ *       0.95});
  *
  * Names and results are those of transformers' generate. */
 #ifndef TERN_MODELS_GENERATE_H
@@ -16,9 +18,10 @@ TERN_BEGIN_DECLS
  * (tern_model_inputs) and no gradients. It grows where places, which are there from the start on,
  * are not enough; layers with a sliding window keep that many. NULL after an error. */
 TERN_API tern_kv_cache *tern_models_cache(tern_module *model, int64_t places);
-/* One that never grows, and counts its places on the device: calls of one length launch the same work
- * each time, so that a step may be recorded (TERN_CAPTURE) and replayed. The first call takes batch and
- * device from its input; a call that is too long for it is TERN_ERR_STATE unless it is replayed. */
+/* One that never grows, and counts its places on the device: calls of one length launch the same
+ * work each time, so that a step may be recorded (TERN_CAPTURE) and replayed. The first call takes
+ * batch and device from its input; a call that is too long for it is TERN_ERR_STATE unless it is
+ * replayed. */
 TERN_API tern_kv_cache *tern_models_static_cache(tern_module *model, int64_t places);
 /* How many places it holds the keys of; 0 of NULL. A static one is asked on its device. */
 TERN_API int64_t tern_kv_cache_length(const tern_kv_cache *cache);
@@ -27,7 +30,7 @@ TERN_API tern_status tern_kv_cache_reorder(tern_kv_cache *cache, tern_tensor *in
 /* NULL is fine. */
 TERN_API void tern_kv_cache_free(tern_kv_cache *cache);
 
-/* ---- generation -------------------------------------------------------------------------------- */
+/* ---- generation ------------------------------------------------------------------------------ */
 
 typedef struct tern_generate_options {
     int64_t max_new_tokens, min_new_tokens;               /* default 20, 0 */
@@ -46,7 +49,8 @@ typedef struct tern_generate_options {
     int n_stop;
     bool no_cache;
     tern_tensor *
-        decoder_input_ids; /* (N or 1, T): what the decoder beside an encoder begins with, its start too */
+        decoder_input_ids; /* (N or 1, T): what the decoder beside an encoder begins with, its start
+                              too */
     /* Told of the tokens (N) of each step, not of beams; false: stop. */
     bool (*on_token)(tern_tensor *ids, void *user);
     void *user;
@@ -54,14 +58,17 @@ typedef struct tern_generate_options {
 } tern_generate_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_generate_options tern_generate_defaults(void);
-/* input_ids (N, T) and what follows, (N, T + new); of a model with an encoder, whose input (ids or audio
- * features) this is, the decoder's ids alone, from decoder_start_token_id or decoder_input_ids on. Rows that are done go on
- * with pad; tokens that generation_config.json suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen.
- * Without beams it ends with the last place of a model that learned them (GPT-2, Whisper). Gradients are off, and the mode is that of evaluation while it runs. NULL after an error. */
+/* input_ids (N, T) and what follows, (N, T + new); of a model with an encoder, whose input (ids or
+ * audio features) this is, the decoder's ids alone, from decoder_start_token_id or
+ * decoder_input_ids on. Rows that are done go on with pad; tokens that generation_config.json
+ * suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen. Without beams it
+ * ends with the last place of a model that learned them (GPT-2, Whisper). Gradients are off, and
+ * the mode is that of evaluation while it runs. NULL after an error. */
 TERN_API tern_tensor *tern_models_generate(tern_module *model, tern_tensor *input_ids,
                                            const tern_generate_options *options);
-/* The logits (N, V) of next tokens after ids (N, T) as a sampling step changes them: repetition_penalty,
- * and with do_sample temperature, top_k, top_p, min_p, in this order; what is out is -infinity. */
+/* The logits (N, V) of next tokens after ids (N, T) as a sampling step changes them:
+ * repetition_penalty, and with do_sample temperature, top_k, top_p, min_p, in this order; what is
+ * out is -infinity. */
 TERN_API tern_tensor *tern_models_process_logits(tern_tensor *ids, tern_tensor *logits,
                                                  const tern_generate_options *options);
 

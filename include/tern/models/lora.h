@@ -1,12 +1,13 @@
-/* models/lora.h -- adapters of low rank (Hu et al. 2021; DoRA: Liu et al. 2024) around linear layers, in PEFT's files.
+/* models/lora.h -- adapters of low rank (Hu et al. 2021; DoRA: Liu et al. 2024) around linear
+ * layers, in PEFT's files.
  *
  *   tern_lora_add(model, &(tern_lora_options){.r = 16, .alpha = 32});
  *   ... train ...
  *   tern_lora_save(model, "adapter");
  *
- * A layer y = W x + b becomes y = W x + b + s B A dropout(x), with s = alpha / r. It is found at its path still: a module
- * "lora.Linear" with the layer as its child base_layer, and lora_A.<adapter>, lora_B.<adapter>. Several adapters may be
- * there, of which one is active. */
+ * A layer y = W x + b becomes y = W x + b + s B A dropout(x), with s = alpha / r. It is found at
+ * its path still: a module "lora.Linear" with the layer as its child base_layer, and
+ * lora_A.<adapter>, lora_B.<adapter>. Several adapters may be there, of which one is active. */
 #ifndef TERN_MODELS_LORA_H
 #define TERN_MODELS_LORA_H
 #include <tern/models/pretrained.h>
@@ -20,7 +21,8 @@ typedef enum tern_lora_bias {
     TERN_LORA_BIAS_LORA_ONLY /* of the layers with an adapter */
 } tern_lora_bias;
 
-/* A number of its own for layers whose path ends in what the pattern, a regular expression, matches. */
+/* A number of its own for layers whose path ends in what the pattern, a regular expression,
+ * matches. */
 typedef struct tern_lora_pattern {
     const char *pattern; /* NULL: the end of a list */
     double value;
@@ -30,8 +32,9 @@ typedef struct tern_lora_options {
     const char *adapter;   /* its name; NULL: "default" */
     int64_t r;             /* default 8 */
     double alpha, dropout; /* default 8, 0 */
-    /* Ends of paths of linear layers ("q_proj"), the list ends with NULL; {"all-linear", NULL}: all but the head.
-     * Default: PEFT's for the architecture; TERN_ERR_ARGUMENT for one that it has none for. */
+    /* Ends of paths of linear layers ("q_proj"), the list ends with NULL; {"all-linear", NULL}: all
+     * but the head. Default: PEFT's for the architecture; TERN_ERR_ARGUMENT for one that it has
+     * none for. */
     const char *const *target_modules;
     const char *target_pattern;         /* instead: a regular expression for whole paths */
     const char *const *exclude_modules; /* ends of paths that are none of them */
@@ -46,26 +49,32 @@ typedef struct tern_lora_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_lora_options tern_lora_defaults(void);
 
-/* An adapter around the layers of model, in place and active; all else is frozen (peft.get_peft_model). A is uniform as in a
- * new linear layer, B is 0, so that nothing changes at first. Adapters are of float32 where the layers are of half
- * precision. Returns model; NULL after an error, which leaves it as it was. */
+/* An adapter around the layers of model, in place and active; all else is frozen
+ * (peft.get_peft_model). A is uniform as in a new linear layer, B is 0, so that nothing changes at
+ * first. Adapters are of float32 where the layers are of half precision. Returns model; NULL after
+ * an error, which leaves it as it was. */
 TERN_API tern_module *tern_lora_add(tern_module *model, const tern_lora_options *options);
-/* adapter_config.json and adapter_model.safetensors of the active adapter into a directory, which is made where it is not
- * there, as PEFT reads them (save_pretrained); or, where it ends in .gguf, one file as llama.cpp reads it, of the architectures that
- * tern_models_from_pretrained reads from GGUFs: alpha / r is the scale of all layers there, and what it does not say is multiplied
- * into B. TERN_ERR_UNSUPPORTED for what that file has no place for: DoRA, biases, modules_to_save. */
+/* adapter_config.json and adapter_model.safetensors of the active adapter into a directory, which
+ * is made where it is not there, as PEFT reads them (save_pretrained); or, where it ends in .gguf,
+ * one file as llama.cpp reads it, of the architectures that tern_models_from_pretrained reads from
+ * GGUFs: alpha / r is the scale of all layers there, and what it does not say is multiplied into B.
+ * TERN_ERR_UNSUPPORTED for what that file has no place for: DoRA, biases, modules_to_save. */
 TERN_API tern_status tern_lora_save(tern_module *model, const char *directory);
-/* The adapter of such a directory or GGUF, or of a directory with adapter_model.bin, active (PeftModel.from_pretrained), named "default"; with trainable false it is frozen
- * too. Returns model; NULL after an error, which leaves it as it was: TERN_ERR_STATE for names and shapes that are not the
- * model's, TERN_ERR_UNSUPPORTED for fields of the configuration that change what is computed and are not known. */
+/* The adapter of such a directory or GGUF, or of a directory with adapter_model.bin, active
+ * (PeftModel.from_pretrained), named "default"; with trainable false it is frozen too. Returns
+ * model; NULL after an error, which leaves it as it was: TERN_ERR_STATE for names and shapes that
+ * are not the model's, TERN_ERR_UNSUPPORTED for fields of the configuration that change what is
+ * computed and are not known. */
 TERN_API tern_module *tern_lora_load(tern_module *model, const char *directory, bool trainable);
 /* The same under another name (load_adapter). */
 TERN_API tern_module *tern_lora_load_adapter(tern_module *model, const char *directory,
                                              const char *adapter, bool trainable);
 
-/* Which adapter is active; its parameters are trained, those of the others are not (set_adapter). */
+/* Which adapter is active; its parameters are trained, those of the others are not
+ * (set_adapter). */
 TERN_API tern_status tern_lora_set_adapter(tern_module *model, const char *adapter);
-/* Takes one away; another becomes active, and with the last the layers are plain again (delete_adapter). */
+/* Takes one away; another becomes active, and with the last the layers are plain again
+ * (delete_adapter). */
 TERN_API tern_status tern_lora_delete_adapter(tern_module *model, const char *adapter);
 /* With false the model is the one without adapters, until true (disable_adapter). */
 TERN_API tern_status tern_lora_enable(tern_module *model, bool on);

@@ -26,9 +26,9 @@ typedef struct tern_scaled_dot_product_attention_options {
 TERN_API tern_scaled_dot_product_attention_options tern_scaled_dot_product_attention_defaults(void);
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
  * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key
- * gives zeros. With enable_gqa dim -3 is that of the heads (Ainslie et al. 2023). A window goes with
- * causality and with masks: is_causal and window 4096 are Mistral's sliding window (Beltagy et al.
- * 2020), of which scores outside are not computed; is_causal and lower_right are
+ * gives zeros. With enable_gqa dim -3 is that of the heads (Ainslie et al. 2023). A window goes
+ * with causality and with masks: is_causal and window 4096 are Mistral's sliding window (Beltagy et
+ * al. 2020), of which scores outside are not computed; is_causal and lower_right are
  * torch.nn.attention.bias.causal_lower_right, for queries that continue a sequence; softcap is
  * Gemma 2's. */
 TERN_API tern_tensor *tern_scaled_dot_product_attention(
@@ -83,9 +83,9 @@ typedef struct tern_rotary_embedding_function_options {
 TERN_API tern_rotary_embedding_function_options tern_rotary_embedding_function_defaults(void);
 /* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
  * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,
- * pairs), or of x (N, ..., time, width) by tables (N or 1, places, pairs), each item's own, as places of
- * padded or packed rows want them. Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1);
- * what is beyond 2 pairs stays. The tables get no gradient. */
+ * pairs), or of x (N, ..., time, width) by tables (N or 1, places, pairs), each item's own, as
+ * places of padded or packed rows want them. Pairs are elements (i, i + pairs), or interleaved (2
+ * i, 2 i + 1); what is beyond 2 pairs stays. The tables get no gradient. */
 TERN_API tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
                                             const tern_rotary_embedding_function_options *options);
 

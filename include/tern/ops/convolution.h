@@ -5,9 +5,9 @@
  * dim, or one for all of them: TERN_DIMS(2), TERN_DIMS(1, 2). An empty list is the default. A
  * missing batch dim N is allowed in inputs and then missing in the result. Floating point types and
  * integers, which wrap around; input, weight and bias of one type, but that a bias beside a named
- * padding, or of a transposed convolution of one or two dims, becomes of the input's. Results belong to the innermost scope; NULL after an error:
- * TERN_ERR_SHAPE, TERN_ERR_ARGUMENT and TERN_ERR_DTYPE in PyTorch's words. The modules are in
- * nn/convolution.h. */
+ * padding, or of a transposed convolution of one or two dims, becomes of the input's. Results
+ * belong to the innermost scope; NULL after an error: TERN_ERR_SHAPE, TERN_ERR_ARGUMENT and
+ * TERN_ERR_DTYPE in PyTorch's words. The modules are in nn/convolution.h. */
 #ifndef TERN_OPS_CONVOLUTION_H
 #define TERN_OPS_CONVOLUTION_H
 #include <tern/tensor.h>
@@ -79,7 +79,8 @@ typedef struct tern_unfold_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_unfold_options tern_unfold_defaults(void);
 /* The windows of x (N, C, H, W) or (C, H, W) as columns, (N, C * kernel, windows) (im2col), of a
- * floating point type or bool; kernel_size: one number or two. The method Tensor.unfold is tern_unfold_dim. */
+ * floating point type or bool; kernel_size: one number or two. The method Tensor.unfold is
+ * tern_unfold_dim. */
 TERN_API tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size,
                                   const tern_unfold_options *options);
 /* The way back, adding up where windows overlap: x (N, C * kernel, windows) -> (N, C,

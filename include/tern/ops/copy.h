@@ -16,16 +16,18 @@ TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
 TERN_API tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype);
 /* x itself when it is dense in row-major order, else such a copy. */
 TERN_API tern_tensor *tern_contiguous(tern_tensor *x);
-/* In which order elements lie (torch.memory_format): in rows; images (N, C, H, W) by rows of (N, H, W, C); (N, C, D, H, W) by
- * those of (N, D, H, W, C). */
+/* In which order elements lie (torch.memory_format): in rows; images (N, C, H, W) by rows of (N, H,
+ * W, C); (N, C, D, H, W) by those of (N, D, H, W, C). */
 typedef enum tern_memory_format {
     TERN_CONTIGUOUS_FORMAT = 0,
     TERN_CHANNELS_LAST,
     TERN_CHANNELS_LAST_3D
 } tern_memory_format;
-/* x itself when its elements lie so, else such a copy, of the same shape (Tensor.to, Tensor.contiguous). What is made of such
- * images lies as PyTorch's results do: by channels that of convolutions, elementwise operations, batch and group norm, pools, resampling,
- * padding, cat and dropout; clones and the rest in rows. Errors: TERN_ERR_SHAPE for other than 4 (3D: 5) dims, TERN_ERR_ARGUMENT. */
+/* x itself when its elements lie so, else such a copy, of the same shape (Tensor.to,
+ * Tensor.contiguous). What is made of such images lies as PyTorch's results do: by channels that of
+ * convolutions, elementwise operations, batch and group norm, pools, resampling, padding, cat and
+ * dropout; clones and the rest in rows. Errors: TERN_ERR_SHAPE for other than 4 (3D: 5) dims,
+ * TERN_ERR_ARGUMENT. */
 TERN_API tern_tensor *tern_to_memory_format(tern_tensor *x, tern_memory_format format);
 /* Whether its elements lie so; of other than 4 (3D: 5) dims none lie by channels. */
 TERN_API bool tern_is_contiguous_format(const tern_tensor *x, tern_memory_format format);

@@ -27,9 +27,9 @@ TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const cha
 /* ---- rows of values -------------------------------------------------------------------------- */
 
 /* start, start + step, ... below end (above, for a negative step): (ceil((end - start) / step),).
- * The default dtype goes by the types of the three, not by their values: tern_arange(0, 6, 1, 0, NULL)
- * is int64, and float32 if one of them is a real (numbers.h); float32 in a call of the function, whose
- * parameters are reals. */
+ * The default dtype goes by the types of the three, not by their values: tern_arange(0, 6, 1, 0,
+ * NULL) is int64, and float32 if one of them is a real (numbers.h); float32 in a call of the
+ * function, whose parameters are reals. */
 TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                                   const char *device);
 /* The same of tagged numbers, which tell their types; integers are counted exactly. */
@@ -45,8 +45,8 @@ TERN_API tern_tensor *tern_logspace(double start, double end, int64_t steps, dou
 /* ---- from the host --------------------------------------------------------------------------- */
 
 /* A copy of the host's elements, densely in row-major order (torch.tensor of an array). The default
- * dtype is that of the pointer, and another one TERN_ERR_DTYPE (pointers.h); of void *, and in a call
- * of the function, it is float32, and the elements must be of type dtype. */
+ * dtype is that of the pointer, and another one TERN_ERR_DTYPE (pointers.h); of void *, and in a
+ * call of the function, it is float32, and the elements must be of type dtype. */
 TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                                      const char *device);
 /* The same where data points to elements. */

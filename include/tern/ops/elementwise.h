@@ -283,8 +283,8 @@ TERN_API tern_tensor *tern_atan2_scalar_(tern_tensor *x, tern_scalar y); /* a nu
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* x where condition (bool; of uint8 with a warning) holds, y elsewhere; all three broadcast, x and y
- * promote. */
+/* x where condition (bool; of uint8 with a warning) holds, y elsewhere; all three broadcast, x and
+ * y promote. */
 TERN_API tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y);
 /* A number for y; for x; for both: of dtype int64, float32 or bool. */
 TERN_API tern_tensor *tern_where_scalar(tern_tensor *condition, tern_tensor *x, tern_scalar y);

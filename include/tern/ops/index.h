@@ -16,8 +16,8 @@ TERN_BEGIN_DECLS
 TERN_API tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index);
 /* out[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on; index has as many dims as x. */
 TERN_API tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index);
-/* gather, x and index (int64) broadcast in the other dims, and places count around: -1 is the last one;
- * without dim, of the flattened tensors. */
+/* gather, x and index (int64) broadcast in the other dims, and places count around: -1 is the last
+ * one; without dim, of the flattened tensors. */
 TERN_API tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index,
                                           tern_optional_int dim);
 /* Elements of the flattened x; negative indices count from the end. */
@@ -126,10 +126,11 @@ TERN_API tern_tensor *tern_masked_scatter_(tern_tensor *x, tern_tensor *mask, te
 TERN_API tern_tensor *tern_nonzero(tern_tensor *x);
 /* tern_nonzero. */
 TERN_API tern_tensor *tern_argwhere(tern_tensor *x);
-/* The first `size` of them, those that are not there as fill_value (PyTorch's is -1): (size, dims). */
+/* The first `size` of them, those that are not there as fill_value (PyTorch's is -1): (size,
+ * dims). */
 TERN_API tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_value);
-/* Places in a tensor of that shape, integers of any shape, as coordinates: out[d] is dim d's, in their dtype and
- * shape (torch.unravel_index). */
+/* Places in a tensor of that shape, integers of any shape, as coordinates: out[d] is dim d's, in
+ * their dtype and shape (torch.unravel_index). */
 TERN_API tern_status tern_unravel_index(tern_tensor *indices, tern_shape shape, tern_tensor **out);
 /* x (*) of int64 -> (*, num_classes) int64, 1 at x, else 0. num_classes -1: the largest and one,
  * which is read from the device; less is refused. */

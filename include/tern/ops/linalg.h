@@ -18,10 +18,10 @@ TERN_BEGIN_DECLS
 TERN_API tern_tensor *tern_linalg_cholesky(tern_tensor *x, bool upper);
 /* tern_linalg_cholesky. */
 TERN_API tern_tensor *tern_cholesky(tern_tensor *x, bool upper);
-/* x (*, m, n) = U diag(S) V^T with orthonormal columns of U and V: out[0] U (*, m, k), out[1] S (*, k),
- * from the largest to the smallest, out[2] V^T (*, k, n), k the smaller of m and n; full_matrices
- * (PyTorch's default): U (*, m, m), V^T (*, n, n). The gradient is that of the first k columns, and not
- * finite for U and V where singular values are equal. */
+/* x (*, m, n) = U diag(S) V^T with orthonormal columns of U and V: out[0] U (*, m, k), out[1] S (*,
+ * k), from the largest to the smallest, out[2] V^T (*, k, n), k the smaller of m and n;
+ * full_matrices (PyTorch's default): U (*, m, m), V^T (*, n, n). The gradient is that of the first
+ * k columns, and not finite for U and V where singular values are equal. */
 TERN_API tern_status tern_linalg_svd(tern_tensor *x, bool full_matrices, tern_tensor *out[3]);
 /* S alone, whose gradient is finite everywhere. */
 TERN_API tern_tensor *tern_linalg_svdvals(tern_tensor *x);
@@ -51,8 +51,8 @@ TERN_API tern_tensor *tern_triangular_solve(tern_tensor *b, tern_tensor *a, bool
 TERN_API tern_tensor *tern_linalg_inv(tern_tensor *x);
 /* tern_linalg_inv. */
 TERN_API tern_tensor *tern_inverse(tern_tensor *x);
-/* (...): of a singular matrix 0. Its gradient is that of the cofactors; where a determinant is 0, it
- * takes singular values. Waits for the device in backward. */
+/* (...): of a singular matrix 0. Its gradient is that of the cofactors; where a determinant is 0,
+ * it takes singular values. Waits for the device in backward. */
 TERN_API tern_tensor *tern_linalg_det(tern_tensor *x);
 /* tern_linalg_det. */
 TERN_API tern_tensor *tern_det(tern_tensor *x);

@@ -148,10 +148,11 @@ typedef struct tern_linear_cross_entropy_options {
 } tern_linear_cross_entropy_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_linear_cross_entropy_options tern_linear_cross_entropy_defaults(void);
-/* tern_cross_entropy of tern_linear(input, linear_weight), input (N, in), linear_weight (C, in) and target (N) of
- * int64, whose logits (N, C) are in memory as a whole only where linear_weight wants a gradient and they take no more room than that;
- * else neither here nor in backward, which computes them again. Where input alone wants a gradient, that of a sum or a mean is made
- * here. Half precision is summed in float32. */
+/* tern_cross_entropy of tern_linear(input, linear_weight), input (N, in), linear_weight (C, in) and
+ * target (N) of int64, whose logits (N, C) are in memory as a whole only where linear_weight wants
+ * a gradient and they take no more room than that; else neither here nor in backward, which
+ * computes them again. Where input alone wants a gradient, that of a sum or a mean is made here.
+ * Half precision is summed in float32. */
 TERN_API tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_weight,
                                                 tern_tensor *target,
                                                 const tern_linear_cross_entropy_options *options);

@@ -47,13 +47,15 @@ TERN_API tern_tensor *tern_bilinear(tern_tensor *x1, tern_tensor *x2, tern_tenso
                                     tern_tensor *bias);
 
 /* ---- weights of 8 or 4 bits ------------------------------------------------------------------
- * A weight (out, in) is (code - zero) scale: codes (out, in) of int8 or uint8, or of 4 bits (out, in / 2) of uint8, scales and
- * zeros (out, groups) of float32, one for each in / groups neighbours of a row. Of 4 bits byte j of a group of n elements
- * holds element j in its low half and element j + n / 2 in the high one. zeros NULL: the middle, 0 of int8, 128 of uint8, 8 of 4
- * bits. Without gradients. TERN_ERR_DTYPE and TERN_ERR_SHAPE for what does not go together. */
+ * A weight (out, in) is (code - zero) scale: codes (out, in) of int8 or uint8, or of 4 bits (out,
+ * in / 2) of uint8, scales and zeros (out, groups) of float32, one for each in / groups neighbours
+ * of a row. Of 4 bits byte j of a group of n elements holds element j in its low half and element j
+ * + n / 2 in the high one. zeros NULL: the middle, 0 of int8, 128 of uint8, 8 of 4 bits. Without
+ * gradients. TERN_ERR_DTYPE and TERN_ERR_SHAPE for what does not go together. */
 
-/* x (*, in) times the weight transposed, (*, out) of x's type: codes are read as they lie, which is what a few rows
- * wait for; sums are in float32 (torch's _weight_int8pack_mm and _weight_int4pack_mm). */
+/* x (*, in) times the weight transposed, (*, out) of x's type: codes are read as they lie, which is
+ * what a few rows wait for; sums are in float32 (torch's _weight_int8pack_mm and
+ * _weight_int4pack_mm). */
 TERN_API tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor *scales,
                                          tern_tensor *zeros);
 /* The weight itself, (out, in_features) of float32. */
@@ -83,7 +85,8 @@ TERN_API tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_
 /* ---- many operands --------------------------------------------------------------------------- */
 
 /* Einstein's convention, all of torch.einsum's: "bij,bjk->bik", "...ij->...ji", "ii->i", "ij,j". n
- * operands, 32 at most. Types that differ promote where no products are summed, and are refused elsewhere. */
+ * operands, 32 at most. Types that differ promote where no products are summed, and are refused
+ * elsewhere. */
 TERN_API tern_tensor *tern_einsum(const char *equation, tern_tensor *const *operands, int n);
 /* The product of n matrices, 64 at most, in the cheapest order. */
 TERN_API tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n);

@@ -22,8 +22,8 @@ TERN_API tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean,
                                       tern_tensor *running_var, tern_tensor *weight,
                                       tern_tensor *bias, bool training, double momentum,
                                       double eps);
-/* The same when training, which adds 1 to num_batches_tracked (int64, one element; NULL: none) in the same launch,
- * as torch.nn.BatchNorm2d does in one of its own. */
+/* The same when training, which adds 1 to num_batches_tracked (int64, one element; NULL: none) in
+ * the same launch, as torch.nn.BatchNorm2d does in one of its own. */
 TERN_API tern_tensor *tern_batch_norm_counted(tern_tensor *x, tern_tensor *running_mean,
                                               tern_tensor *running_var,
                                               tern_tensor *num_batches_tracked, tern_tensor *weight,
@@ -39,7 +39,8 @@ TERN_API tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_me
                                          tern_tensor *bias, bool use_input_stats, double momentum,
                                          double eps);
 /* x / (k + alpha mean(squares of `size` neighbouring channels, zeros beyond)) to the beta; the mean
- * of int64 is rounded down. PyTorch's defaults: alpha 1e-4, beta 0.75, k 1. (Krizhevsky et al. 2012.) */
+ * of int64 is rounded down. PyTorch's defaults: alpha 1e-4, beta 0.75, k 1. (Krizhevsky et al.
+ * 2012.) */
 TERN_API tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha,
                                                double beta, double k);
 

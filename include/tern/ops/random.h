@@ -42,10 +42,11 @@ TERN_API tern_tensor *tern_bernoulli(tern_tensor *x);
 /* Into x, of any type: 1 with probability p. */
 TERN_API tern_tensor *tern_bernoulli_(tern_tensor *x, double p);
 /* num_samples indices of each row of x (rows, n) or (n), which weighs them; replacement: an index
- * may come again; without it a row needs num_samples weights above 0. int64. Reads from the device whether the weights are ones. */
+ * may come again; without it a row needs num_samples weights above 0. int64. Reads from the device
+ * whether the weights are ones. */
 TERN_API tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement);
-/* From the normal distribution of each element's mean and std, which broadcast; of mean's type. Reads from the
- * device whether a std is negative (TERN_ERR_ARGUMENT). */
+/* From the normal distribution of each element's mean and std, which broadcast; of mean's type.
+ * Reads from the device whether a std is negative (TERN_ERR_ARGUMENT). */
 TERN_API tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std);
 
 /* ---- dropout (torch.nn.functional): x itself where training is false or p is 0 --------------- */

@@ -38,7 +38,7 @@ TERN_API tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape);
 /* log sum e^x over dims, without overflow; -inf of nothing. Integers become float32. */
 TERN_API tern_tensor *tern_logsumexp(tern_tensor *x, tern_shape dims, bool keepdim);
 
-/* ---- spread: correction 1 divides by n - 1 (PyTorch's default), 0 by n, c by n - c ------------- */
+/* ---- spread: correction 1 divides by n - 1 (PyTorch's default), 0 by n, c by n - c ----------- */
 
 /* The variance of all. */
 TERN_API tern_tensor *tern_var(tern_tensor *x, double correction);

@@ -1,8 +1,10 @@
-/* ops/signal.h -- window functions: what stretches of a signal are weighted with before a Fourier transform.
+/* ops/signal.h -- window functions: what stretches of a signal are weighted with before a Fourier
+ * transform.
  *
- * Results are (n) in dtype, a floating point one (0: the default), on device (NULL: the default one), computed in
- * double on the host, and belong to the innermost scope; NULL after an error. Where a window is periodic its period
- * is n elements, as spectra want it; symmetric ones, as filters want them, have one of n - 1. */
+ * Results are (n) in dtype, a floating point one (0: the default), on device (NULL: the default
+ * one), computed in double on the host, and belong to the innermost scope; NULL after an error.
+ * Where a window is periodic its period is n elements, as spectra want it; symmetric ones, as
+ * filters want them, have one of n - 1. */
 #ifndef TERN_OPS_SIGNAL_H
 #define TERN_OPS_SIGNAL_H
 #include <tern/tensor.h>
@@ -25,7 +27,7 @@ TERN_API tern_tensor *tern_bartlett_window(int64_t n, bool periodic, tern_dtype 
 TERN_API tern_tensor *tern_kaiser_window(int64_t n, bool periodic, double beta, tern_dtype dtype,
                                          const char *device);
 
-/* ---- torch.signal.windows; sym is true where it is not given there ---------------------------- */
+/* ---- torch.signal.windows; sym is true where it is not given there --------------------------- */
 
 /* tern_hann_window. */
 TERN_API tern_tensor *tern_signal_windows_hann(int64_t n, bool sym, tern_dtype dtype,

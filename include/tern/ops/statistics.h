@@ -15,8 +15,9 @@ TERN_BEGIN_DECLS
  * the largest + 1 where that is more). With weights (n) their sums instead: float32 weights in
  * float32, the others in float64. Waits for the device, which must say how large the largest is. */
 TERN_API tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength);
-/* How many elements are in each of `bins` parts of [min, max], in x's type; of integers (unlike PyTorch's on the cpu) min and
- * max lose their fractions. min == max: the range of x, for which the device is waited for. */
+/* How many elements are in each of `bins` parts of [min, max], in x's type; of integers (unlike
+ * PyTorch's on the cpu) min and max lose their fractions. min == max: the range of x, for which the
+ * device is waited for. */
 TERN_API tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max);
 
 /* ---- differences and areas ------------------------------------------------------------------- */

@@ -33,8 +33,9 @@ typedef struct tern_interpolate_options {
 } tern_interpolate_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_interpolate_options tern_interpolate_defaults(void);
-/* x (N, C, *) resampled to another size of its one to three spatial dims. uint8 too: nearest elements in any
- * number of dims; bilinear, bicubic and lanczos in fixed point, with the same bytes as PyTorch's. */
+/* x (N, C, *) resampled to another size of its one to three spatial dims. uint8 too: nearest
+ * elements in any number of dims; bilinear, bicubic and lanczos in fixed point, with the same bytes
+ * as PyTorch's. */
 TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options);
 
 /* ---- other places ---------------------------------------------------------------------------- */

@@ -215,23 +215,26 @@ TERN_API tern_optimizer *tern_optim_lbfgs(tern_module *module, double lr,
 TERN_API tern_optimizer *tern_optim_lbfgs_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_lbfgs_options *options);
 
-/* ---- optimizers of a program's own ------------------------------------------------------------ */
-/* What such a one does; data is what tern_optim_custom was given. name ("my_lion", in errors) must live as long as it. */
+/* ---- optimizers of a program's own ----------------------------------------------------------- */
+/* What such a one does; data is what tern_optim_custom was given. name ("my_lion", in errors) must
+ * live as long as it. */
 typedef struct tern_optimizer_type {
     const char *name;
-    /* Change parameter i, x, by its gradient, tern_grad(x). values: lr, beta1, beta2, eps, weight_decay of its group, and
-     * amsgrad and maximize as 0 or 1. Called for each parameter that has a gradient. */
+    /* Change parameter i, x, by its gradient, tern_grad(x). values: lr, beta1, beta2, eps,
+     * weight_decay of its group, and amsgrad and maximize as 0 or 1. Called for each parameter that
+     * has a gradient. */
     tern_status (*step)(void *data, int i, tern_tensor *x, const double *values);
     /* Visit what was gathered, by paths "state.<i>.<name>". */
     tern_status (*each_state)(void *data, tern_tensor_visit visit, void *user);
-    /* Take all of dict's paths that begin with "state."; or, apply being false, see whether that could be, changing nothing. */
+    /* Take all of dict's paths that begin with "state."; or, apply being false, see whether that
+     * could be, changing nothing. */
     tern_status (*load_state)(void *data, tern_optimizer *optimizer, const tern_state_dict *dict,
                               bool apply);
     void (*free_data)(void *data);
 } tern_optimizer_type;
-/* An optimizer of n leaves with AdamW's options, parameter groups, schedulers, scalers and snapshots, whose steps type computes;
- * it takes data, unless NULL comes back after an error. Its steps are not recorded in graphs, nor its parameters sharded over
- * ranks: TERN_ERR_UNSUPPORTED. */
+/* An optimizer of n leaves with AdamW's options, parameter groups, schedulers, scalers and
+ * snapshots, whose steps type computes; it takes data, unless NULL comes back after an error. Its
+ * steps are not recorded in graphs, nor its parameters sharded over ranks: TERN_ERR_UNSUPPORTED. */
 TERN_API tern_optimizer *tern_optim_custom(const tern_optimizer_type *type, void *data,
                                            tern_tensor *const *parameters, int n, double lr,
                                            const tern_adamw_options *options);

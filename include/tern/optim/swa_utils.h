@@ -29,8 +29,8 @@ TERN_API tern_status tern_swa_update(tern_averaged_model *model);
 TERN_API tern_status tern_swa_swap(tern_averaged_model *model);
 /* The average of a parameter or buffer, borrowed. */
 TERN_API tern_tensor *tern_swa_average(const tern_averaged_model *model, const tern_tensor *x);
-/* The i-th parameter or buffer that has an average, borrowed, in the order of the state dict behind "n_averaged"; NULL, without an
- * error, where there is none. */
+/* The i-th parameter or buffer that has an average, borrowed, in the order of the state dict behind
+ * "n_averaged"; NULL, without an error, where there is none. */
 TERN_API tern_tensor *tern_swa_parameter(const tern_averaged_model *model, int i);
 /* The number of updates ("n_averaged") and the averages by their paths ("module.0.weight"), sharing
  * their elements; to be freed with tern_state_dict_free. */

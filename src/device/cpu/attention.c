@@ -1,5 +1,5 @@
-/* attention.c -- attention on the host: scores of a few queries and keys at a time, which never leave the
- * cache (attention_tile.h). */
+/* attention.c -- attention on the host: scores of a few queries and keys at a time, which never
+ * leave the cache (attention_tile.h). */
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"

@@ -1,9 +1,10 @@
-/* attention_tile.h -- attention in one pass over the keys (Dao et al. 2022) with the products' tiles.
+/* attention_tile.h -- attention in one pass over the keys (Dao et al. 2022) with the products'
+ * tiles.
  *
- * A panel is the transpose of as many queries as two registers have lanes: numbers of one query are one
- * lane. Scores are s = k q', keys by lanes, so that maxima, powers and sums go over rows and no lane
- * needs another one; o' += v' e^(s - maximum), again lanes by queries. The tiles read k and v where they lie.
- * Some panels share a block of keys while it is in the cache. */
+ * A panel is the transpose of as many queries as two registers have lanes: numbers of one query are
+ * one lane. Scores are s = k q', keys by lanes, so that maxima, powers and sums go over rows and no
+ * lane needs another one; o' += v' e^(s - maximum), again lanes by queries. The tiles read k and v
+ * where they lie. Some panels share a block of keys while it is in the cache. */
 
 enum { PANEL = 2 * VECTOR / (int)sizeof(f32) };
 _Static_assert(PANEL <= (int)TERN_ATTENTION_LANES, "room is reserved for the widest panel");

@@ -1,5 +1,6 @@
-/* conv_channels.c -- convolutions where x has few channels, as that of a first layer, and the gradients of their
- * weight: oneDNN works on blocks of eight channels or more, most of which would be zeros. */
+/* conv_channels.c -- convolutions where x has few channels, as that of a first layer, and the
+ * gradients of their weight: oneDNN works on blocks of eight channels or more, most of which would
+ * be zeros. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
@@ -7,9 +8,10 @@
 #include "shapes.h"
 #include <string.h>
 
-/* More channels of x fill oneDNN's blocks by half, and with one to three more channels of y are enough for its kernels of
- * first layers (bench/results/2026-11-28-conv-own-avx2.md); shorter rows do not fill registers; numbers of y that are worked
- * on at a time stay in the second cache, and the widest register has so many lanes. */
+/* More channels of x fill oneDNN's blocks by half, and with one to three more channels of y are
+ * enough for its kernels of first layers (bench/results/2026-11-28-conv-own-avx2.md); shorter rows
+ * do not fill registers; numbers of y that are worked on at a time stay in the second cache, and
+ * the widest register has so many lanes. */
 enum { MOST_CHANNELS = 4, MOST_OUTPUTS = 10, SHORTEST = 8, PACKED = 16384, LANES = 16 };
 
 static int64_t taps_of(const tern_conv_shape *s)

@@ -1,9 +1,10 @@
-/* conv_channels_tile.h -- convolutions of images with few channels and the gradients of their weight, for float32.
+/* conv_channels_tile.h -- convolutions of images with few channels and the gradients of their
+ * weight, for float32.
  *
- * Rows of x are copied with their padding, those of a stride in so many phases, so that what a tap of the
- * weight sees lies dense. A row of y is then a sum of such rows, each times a number; a number of the
- * gradient is the dot product of an output channel's dy with what its tap sees. Tiles of channels and taps
- * share what is loaded. */
+ * Rows of x are copied with their padding, those of a stride in so many phases, so that what a tap
+ * of the weight sees lies dense. A row of y is then a sum of such rows, each times a number; a
+ * number of the gradient is the dot product of an output channel's dy with what its tap sees. Tiles
+ * of channels and taps share what is loaded. */
 
 enum { CONV_TAPS = 4, CONV_CHANNELS = 3, CONV_OUTPUTS = 6 };
 typedef u32 conv_words __attribute__((vector_size(VECTOR), may_alias));
@@ -45,8 +46,8 @@ INLINE void conv_lanes(vector_f32 (*acc)[CONV_CHANNELS], const f32 *const *x, co
     }
 }
 
-/* sums[q * CONV_TAPS + t] of channel q and tap t over rows of `width` numbers. What a tap sees beside them is
- * not multiplied by zero: it may be infinite. */
+/* sums[q * CONV_TAPS + t] of channel q and tap t over rows of `width` numbers. What a tap sees
+ * beside them is not multiplied by zero: it may be infinite. */
 static __attribute__((noinline)) void conv_tile(const f32 *const *x, idx x_row, const f32 *dy,
                                                 const idx *channel, idx dy_row, idx rows, idx width,
                                                 f32 *sums)

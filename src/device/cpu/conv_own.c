@@ -1,8 +1,8 @@
 /* conv_own.c -- convolutions by the kernels of our own, as long as numbers are finite.
  *
- * They multiply the zeros beside an image and differences of its numbers, which is the same for finite numbers alone. A
- * weight or a result that is not finite shows where it is not the same: all is then computed again, in oneDNN's way or by
- * products of columns. */
+ * They multiply the zeros beside an image and differences of its numbers, which is the same for
+ * finite numbers alone. A weight or a result that is not finite shows where it is not the same: all
+ * is then computed again, in oneDNN's way or by products of columns. */
 #include "device/cpu/cpu.h"
 #include "shapes.h"
 #include <string.h>

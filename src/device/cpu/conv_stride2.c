@@ -1,13 +1,13 @@
-/* conv_stride2.c -- convolutions whose y has half the rows and columns of x, and their gradients: which of them are
- * made of columns that stay in a cache (conv_stride2_tile.h). */
+/* conv_stride2.c -- convolutions whose y has half the rows and columns of x, and their gradients:
+ * which of them are made of columns that stay in a cache (conv_stride2_tile.h). */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"
 #include <string.h>
 
-/* Rows of y are whole registers; an image's columns are to stay in the second cache. With AVX-512 oneDNN is as fast where
- * there are 3 x 3 taps. */
+/* Rows of y are whole registers; an image's columns are to stay in the second cache. With AVX-512
+ * oneDNN is as fast where there are 3 x 3 taps. */
 enum { LANES = 8, PANEL = 16, FEWEST = 8, MOST_BYTES = 512 << 10 };
 
 static bool fits(const tern_convolution *c)

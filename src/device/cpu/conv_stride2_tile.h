@@ -1,12 +1,13 @@
-/* conv_stride2_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3 taps and padding
- * 1, or one tap), and both gradients, for float32: as products of an image's columns, what each tap of each
- * channel sees of it, which stay in the second cache.
+/* conv_stride2_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3
+ * taps and padding 1, or one tap), and both gradients, for float32: as products of an image's
+ * columns, what each tap of each channel sees of it, which stay in the second cache.
  *
  *   y = weight columns,   dcolumns = weight' dy,   dweight' = sum over images of columns dy' */
 
 enum { HALVED_LANES = VECTOR / sizeof(f32), STRIDE2_PANEL = 2 * HALVED_LANES };
 
-/* The columns of one image, pitch from one to the next. Tap 0 of a row sees what tap 2 sees one place before. */
+/* The columns of one image, pitch from one to the next. Tap 0 of a row sees what tap 2 sees one
+ * place before. */
 static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g, const f32 *x,
                                                       f32 *to)
 {
@@ -32,8 +33,8 @@ static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g
             }
 }
 
-/* dx of one image from its dcolumns: of rows and columns, the even ones come from the middle tap, the odd ones
- * from the last, and from the first of the next place. */
+/* dx of one image from its dcolumns: of rows and columns, the even ones come from the middle tap,
+ * the odd ones from the last, and from the first of the next place. */
 static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g, const f32 *from,
                                                      f32 *dx)
 {

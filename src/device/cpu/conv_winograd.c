@@ -1,15 +1,16 @@
-/* conv_winograd.c -- convolutions of 3 x 3 taps and stride 1, and their gradients: which of them have fewer
- * multiplications (conv_winograd_tile.h), and how they are cut. */
+/* conv_winograd.c -- convolutions of 3 x 3 taps and stride 1, and their gradients: which of them
+ * have fewer multiplications (conv_winograd_tile.h), and how they are cut. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"
 #include <string.h>
 
-/* Fewer channels are transformed for longer than they are multiplied; the weights of more, 16 numbers for 9 in each
- * part, leave the caches, and fewer tiles than TILES do not pay for them; a gradient of weights, which passes over all its
- * tiles for each, gains with up to MOST_OF_SUMS where there are twice as many tiles. Of smaller images much of the tiles is
- * padding. What a unit has of x and y, UNIT numbers in each of the 16, is to stay in the second cache. The widest
+/* Fewer channels are transformed for longer than they are multiplied; the weights of more, 16
+ * numbers for 9 in each part, leave the caches, and fewer tiles than TILES do not pay for them; a
+ * gradient of weights, which passes over all its tiles for each, gains with up to MOST_OF_SUMS
+ * where there are twice as many tiles. Of smaller images much of the tiles is padding. What a unit
+ * has of x and y, UNIT numbers in each of the 16, is to stay in the second cache. The widest
  * register has so many lanes. */
 enum {
     FEWEST = 8,
@@ -52,8 +53,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Units that have about UNIT numbers in each of the 16 of x and y; a gradient of weights adds to what is as large
- * as those, and so takes four times as many. */
+/* Units that have about UNIT numbers in each of the 16 of x and y; a gradient of weights adds to
+ * what is as large as those, and so takes four times as many. */
 static void cut(tern_host_winograd *g, bool sums)
 {
     int64_t tiles = larger(TILES, UNIT * (sums ? 4 : 1) / (g->c + g->o)), strips;
@@ -66,8 +67,8 @@ static void cut(tern_host_winograd *g, bool sums)
     g->units = (g->n + g->images - 1) / g->images * strips;
 }
 
-/* Registers are written and read whole, so there are LANES numbers more than needed; and what is read together does not
- * share places of the caches. */
+/* Registers are written and read whole, so there are LANES numbers more than needed; and what is
+ * read together does not share places of the caches. */
 static void place_scratch(tern_host_winograd *g, bool sums)
 {
     int64_t weights = g->c * g->o, free;

@@ -1,14 +1,18 @@
-/* conv_winograd_tile.h -- convolutions of 3 x 3 taps and stride 1, and the gradients of their weight, with 4
- * multiplications where the sums as they are written have 9 (Winograd's F(2 x 2, 3 x 3)), for float32.
+/* conv_winograd_tile.h -- convolutions of 3 x 3 taps and stride 1, and the gradients of their
+ * weight, with 4 multiplications where the sums as they are written have 9 (Winograd's F(2 x 2, 3 x
+ * 3)), for float32.
  *
  * Two neighbouring numbers of y in a row see four of x, d, by three taps, g:
- *   y0 = m0 + m1 + m2, y1 = m1 - m2 + m3   of the products   m = (d0 - d2) g0, (d1 + d2) (g0 + g1 + g2) / 2,
- *                                                            (d2 - d1) (g0 - g1 + g2) / 2, (d3 - d1) g2
- * and with the same along columns a tile of 2 x 2 numbers has 16 products in the place of 36. Each of these
- * 16, over all channels and tiles, is a matrix product: m = u v of (o, c) (c, tiles), and the gradient of u is
- * that of v and of what dy gives m, (c, tiles) (tiles, o). Sums differ from the plain ones by a few roundings as long as
- * they are finite: a difference of infinite numbers is none, and one of large ones may be infinite. So each part tells
- * whether its y is finite: its room begins with 0, or NaN. */
+ *   y0 = m0 + m1 + m2, y1 = m1 - m2 + m3   of the products m = (d0 - d2) g0, (d1 + d2) (g0 + g1 +
+ *                                          g2) / 2,
+ *                                                            (d2 - d1) (g0 - g1 + g2) / 2, (d3 -
+ *                                                            d1) g2
+ * and with the same along columns a tile of 2 x 2 numbers has 16 products in the place of 36. Each
+ * of these 16, over all channels and tiles, is a matrix product: m = u v of (o, c) (c, tiles), and
+ * the gradient of u is that of v and of what dy gives m, (c, tiles) (tiles, o). Sums differ from
+ * the plain ones by a few roundings as long as they are finite: a difference of infinite numbers is
+ * none, and one of large ones may be infinite. So each part tells whether its y is finite: its room
+ * begins with 0, or NaN. */
 
 /* What a part works with: of each, how far one of the 16 is from the next. */
 typedef struct winograd {
@@ -40,7 +44,8 @@ static __attribute__((noinline)) void winograd_places(const tern_host_winograd *
         *p = 0;
 }
 
-/* to[p][j] = from[j][p], zeros from `columns` to `width`: one function for all who turn something. */
+/* to[p][j] = from[j][p], zeros from `columns` to `width`: one function for all who turn
+ * something. */
 static __attribute__((noinline)) void winograd_transpose(f32 *to, const f32 *from, idx col,
                                                          idx depth, idx columns, idx width,
                                                          idx step)
@@ -48,8 +53,8 @@ static __attribute__((noinline)) void winograd_transpose(f32 *to, const f32 *fro
     turn_f32(to, from, col, depth, columns, width, step);
 }
 
-/* A row from a plane or to it, and the same row of the next plane on its way: processors do not find it by
- * themselves. Returns zeros, or NaN where numbers of it are not finite. */
+/* A row from a plane or to it, and the same row of the next plane on its way: processors do not
+ * find it by themselves. Returns zeros, or NaN where numbers of it are not finite. */
 INLINE vector_f32 winograd_copy(f32 *to, const f32 *from, idx n, idx plane, const int writes)
 {
     const idx lane = VECTOR / (idx)sizeof(f32);
@@ -79,8 +84,8 @@ INLINE void winograd_part(const f32 *row, vector_f32 *even, vector_f32 *odd)
     *odd = (vector_f32)_mm256_shuffle_ps(a, b, 0xdd);
 }
 
-/* v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written: what is behind the
- * last tile of a row is written over with the next. */
+/* v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written: what is
+ * behind the last tile of a row is written over with the next. */
 static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, const winograd *w,
                                                    const f32 *x, idx first, idx rows, f32 *v)
 {
@@ -151,7 +156,8 @@ static __attribute__((noinline)) void winograd_weights(const tern_host_winograd 
     }
 }
 
-/* y of the tiles in some rows of one plane, from their m. Returns 0, or NaN where numbers of it are not finite. */
+/* y of the tiles in some rows of one plane, from their m. Returns 0, or NaN where numbers of it are
+ * not finite. */
 static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *m, f32 bias, f32 *y, idx first,
                                                     idx rows)
@@ -188,7 +194,8 @@ static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g,
     return sum_f32(zeros);
 }
 
-/* What dy gives the m of tiles in some rows of all planes of an image: m[panel][which of 16][tile][channel]. */
+/* What dy gives the m of tiles in some rows of all planes of an image: m[panel][which of
+ * 16][tile][channel]. */
 static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *dy, idx first, idx rows, f32 *m)
 {

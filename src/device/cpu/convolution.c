@@ -83,7 +83,8 @@ static bool describe_tensors(plan *p, int left_out)
     int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups};
     int first = s->groups == 1 ? 1 : 0;
     bool ok = true, last = p->channels_last;
-    /* With one tap x and y are worked on as they lie, which with more takes longer than oneDNN's own blocks. */
+    /* With one tap x and y are worked on as they lie, which with more takes longer than oneDNN's
+     * own blocks. */
     bool lies = last && s->window[0] * s->window[1] * s->window[2] == 1;
     for (int any = 0; any < 2; any++) {
         dnnl_memory_desc_t *d[TENSORS];
@@ -294,8 +295,8 @@ static void add_numbers(float *restrict to, const float *restrict more, size_t n
         to[i] += more[i];
 }
 
-/* A part's chunks one after the other. The first one's gradient of the weight is where those of the others
- * are added, which have the memory behind it. */
+/* A part's chunks one after the other. The first one's gradient of the weight is where those of the
+ * others are added, which have the memory behind it. */
 static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *scratch,
                        char *weight)
 {

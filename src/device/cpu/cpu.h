@@ -34,24 +34,25 @@ static inline tern_host_matrix tern_cpu_matrix(const tern_matrix *x, size_t elem
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
 /* Run a kernel in so many parts, on the threads of the pool. */
 void tern_cpu_run_parts(const tern_cpu_kernel *kernel, void *const *args, int parts);
-/* The same of kernel `name` of product_kernels.c, whose parameter is a struct of product.h; *slot keeps what was found, and
- * held against its parameter, for the next call. */
+/* The same of kernel `name` of product_kernels.c, whose parameter is a struct of product.h; *slot
+ * keeps what was found, and held against its parameter, for the next call. */
 tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const char *name,
                                  tern_dtype dtype, void *problem, int parts);
 /* oneDNN's convolutions, where it is found, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-/* By one of the next three, where it is one of theirs: *taken. Infinite and other numbers that are none are where the sums as
- * they are written have them. */
+/* By one of the next three, where it is one of theirs: *taken. Infinite and other numbers that are
+ * none are where the sums as they are written have them. */
 tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken);
 /* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
 tern_status tern_cpu_conv_channels(tern_place *place, const tern_convolution *c, bool *taken);
-/* How many levels above x86-64-v3 this processor has kernels for; -1 where it can't run those of that one, which alone has
- * those of the next two. */
+/* How many levels above x86-64-v3 this processor has kernels for; -1 where it can't run those of
+ * that one, which alone has those of the next two. */
 int tern_cpu_above_v3(void);
 /* Those whose y has half the rows and columns of x, and both gradients. */
 tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, bool *taken);
-/* Those of 3 x 3 taps and stride 1, and both gradients; *finite becomes false where a number of y or dx is not. */
+/* Those of 3 x 3 taps and stride 1, and both gradients; *finite becomes false where a number of y
+ * or dx is not. */
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite);
 /* The first `numbers` of each part's room, added up. */

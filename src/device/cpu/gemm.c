@@ -1,9 +1,9 @@
 /* gemm.c -- matrix products on the host: which way each one goes.
  *
- * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it; elsewhere
- * large products of halves go there as float32, a tile at a time; everything else to the own kernels of
- * product_kernels.c, which widen halves in registers. Many small products share the threads, one after the
- * other on each; a large one has them all. */
+ * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it;
+ * elsewhere large products of halves go there as float32, a tile at a time; everything else to the
+ * own kernels of product_kernels.c, which widen halves in registers. Many small products share the
+ * threads, one after the other on each; a large one has them all. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
@@ -64,8 +64,9 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
     return '\0';
 }
 
-/* What dnnl_sgemm with AVX2 reads where it lies, so that lines a power of two apart share few places of the caches: it
- * takes up to twice the time of the own kernel, which packs both sides, and no more than a tenth less elsewhere. */
+/* What dnnl_sgemm with AVX2 reads where it lies, so that lines a power of two apart share few
+ * places of the caches: it takes up to twice the time of the own kernel, which packs both sides,
+ * and no more than a tenth less elsewhere. */
 static bool wants_packing(const tern_host_product *p)
 {
     const int64_t m = p->m, n = p->n, a = p->a.col, b = p->b.row;
@@ -187,7 +188,8 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
     t.by_product = all >= 4 * parts;
     tern_parallel(parts, some, &t);
-    if (half) /* C was not read: the own kernel does all of it, where oneDNN has not, or no memory */
+    if (half) /* C was not read: the own kernel does all of it, where oneDNN has not, or no
+                 memory */
         *taken = !atomic_load(&t.failed);
     return atomic_load(&t.failed) && !half
                ? tern_fail(TERN_ERR_DEVICE,
@@ -202,8 +204,8 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
 #ifdef TERN_WITH_ONEDNN
 static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p);
 
-/* Rows and columns of C, and how many products a number of it is the sum of, that are float32 at a time; fewer than the
- * last of a product are not worth it. */
+/* Rows and columns of C, and how many products a number of it is the sum of, that are float32 at a
+ * time; fewer than the last of a product are not worth it. */
 enum { WIDE_ROWS = 512, WIDE_COLUMNS = 512, WIDE_DEPTH = 1024, LEAST_WIDE = 32 };
 
 /* y = x in another type, lines of n dense numbers. */

@@ -41,8 +41,8 @@ typedef struct tern_host_rows {
     const tern_host_row *rows;
 } tern_host_rows;
 
-/* A kernel for one dtype, ready to run. The arguments of a row's: out, the inputs, a tern_nd_index, the
- * numbers; where `constant`, the last input is the first number instead of a tensor. */
+/* A kernel for one dtype, ready to run. The arguments of a row's: out, the inputs, a tern_nd_index,
+ * the numbers; where `constant`, the last input is the first number instead of a tensor. */
 typedef struct tern_cpu_kernel tern_cpu_kernel;
 typedef void tern_cpu_run(const tern_cpu_kernel *k, int part, int parts, void *const *args);
 struct tern_cpu_kernel {

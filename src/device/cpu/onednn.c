@@ -1,4 +1,5 @@
-/* onednn.c -- oneDNN, opened at run time: its engine, its threads, and a run of one of its primitives. */
+/* onednn.c -- oneDNN, opened at run time: its engine, its threads, and a run of one of its
+ * primitives. */
 #include "device/cpu/onednn.h"
 #ifdef TERN_WITH_ONEDNN
 #include "base/dynlib.h"
@@ -9,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the library ------------------------------------------------------------------------------- */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 tern_dnnl_api tern_dnnl;
 static bool there;
 static char reason[256]; /* why it is not */
 
-/* Those of the OpenMP that oneDNN runs on, which need not be the program's; NULL where it runs on another. */
+/* Those of the OpenMP that oneDNN runs on, which need not be the program's; NULL where it runs on
+ * another. */
 static int (*most_threads)(void);
 static void (*set_threads)(int n);
 
@@ -69,7 +71,7 @@ bool tern_onednn_is_there(void)
     return there;
 }
 
-/* ---- its threads ------------------------------------------------------------------------------- */
+/* ---- its threads ----------------------------------------------------------------------------- */
 
 tern_onednn_threads tern_onednn_go_alone(void)
 {
@@ -90,7 +92,7 @@ void tern_onednn_end_alone(tern_onednn_threads t)
 }
 #endif
 
-/* ---- its engine -------------------------------------------------------------------------------- */
+/* ---- its engine ------------------------------------------------------------------------------ */
 
 #ifdef TERN_ONEDNN_PRIMITIVES
 static dnnl_engine_t engine;

@@ -1,5 +1,5 @@
-/* onednn.h -- oneDNN, opened at run time: its functions, and for oneDNN 2 what those share that run its primitives, the
- * engine, one thread of it, and a run. */
+/* onednn.h -- oneDNN, opened at run time: its functions, and for oneDNN 2 what those share that run
+ * its primitives, the engine, one thread of it, and a run. */
 #ifndef TERN_DEVICE_CPU_ONEDNN_H
 #define TERN_DEVICE_CPU_ONEDNN_H
 #include <stdbool.h>
@@ -23,8 +23,8 @@ extern tern_dnnl_api tern_dnnl;
 /* Whether oneDNN could be opened, which the first call tries, and warns where it could not. */
 bool tern_onednn_is_there(void);
 
-/* oneDNN stays on the thread that calls it, from go_alone to end_alone: its own threads would be a second
- * pool. The process does not end within (base/ending.h). */
+/* oneDNN stays on the thread that calls it, from go_alone to end_alone: its own threads would be a
+ * second pool. The process does not end within (base/ending.h). */
 typedef struct tern_onednn_threads {
     int before;
 } tern_onednn_threads;

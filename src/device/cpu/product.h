@@ -34,8 +34,8 @@ typedef struct tern_bf16_shape {
 
 /* Does this processor multiply bfloat16 faster than float32? */
 bool tern_bf16_is_fast(void);
-/* C = alpha A B + bias of dense or transposed matrices, on this thread alone; false if oneDNN fails or
- * does not have it. A bias goes with alpha 1. */
+/* C = alpha A B + bias of dense or transposed matrices, on this thread alone; false if oneDNN fails
+ * or does not have it. A bias goes with alpha 1. */
 bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *b, void *c,
                        const void *bias);
 
@@ -54,9 +54,9 @@ typedef struct tern_host_attention {
     i64 part_scratch;
 } tern_host_attention;
 
-/* A convolution of images with few channels, or the gradient of its weight, as conv_channels_tile.h takes it: images
- * of c channels, y or dy of o channels, in dense rows. A group is y_rows rows of an image; packed, x has x_rows
- * rows of x_row numbers a channel, dy y_rows of y_row. */
+/* A convolution of images with few channels, or the gradient of its weight, as conv_channels_tile.h
+ * takes it: images of c channels, y or dy of o channels, in dense rows. A group is y_rows rows of
+ * an image; packed, x has x_rows rows of x_row numbers a channel, dy y_rows of y_row. */
 typedef struct tern_host_conv_channels {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 groups, c, o, in[2], out[2], window[2], stride[2], padding[2], dilation[2];
@@ -66,16 +66,17 @@ typedef struct tern_host_conv_channels {
 } tern_host_conv_channels;
 enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
-/* strips_f32 of product_tile.h for the widest registers that there are, to those that are compiled for narrower ones, and
- * how many numbers a row of its panels has. */
+/* strips_f32 of product_tile.h for the widest registers that there are, to those that are compiled
+ * for narrower ones, and how many numbers a row of its panels has. */
 typedef struct tern_host_strips {
     void (*run)(void);
     i64 panel;
 } tern_host_strips;
 
-/* A convolution of 3 x 3 taps and stride 1 as conv_winograd_tile.h takes it, or a gradient of one: that of x is one of
- * dy with the taps turned, whose x, c and y, o they then are. y has rows x columns tiles; a unit of work is `strip`
- * rows of tiles of some images. The other numbers say where the parts' room has what. */
+/* A convolution of 3 x 3 taps and stride 1 as conv_winograd_tile.h takes it, or a gradient of one:
+ * that of x is one of dy with the taps turned, whose x, c and y, o they then are. y has rows x
+ * columns tiles; a unit of work is `strip` rows of tiles of some images. The other numbers say
+ * where the parts' room has what. */
 typedef struct tern_host_winograd {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 n, c, o, in[2], out[2], padding[2];
@@ -88,7 +89,8 @@ typedef struct tern_host_winograd {
     i64 part_scratch, sums; /* the gradient of the weight comes first, `sums` numbers */
 } tern_host_winograd;
 
-/* A convolution whose y has half the rows and columns of x as conv_stride2_tile.h takes it, or a gradient; back: that of x. */
+/* A convolution whose y has half the rows and columns of x as conv_stride2_tile.h takes it, or a
+ * gradient; back: that of x. */
 typedef struct tern_host_stride2 {
     const f32 *x, *weight, *y;
     i64 n, c, o, out[2], window, back;

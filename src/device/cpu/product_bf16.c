@@ -1,6 +1,6 @@
-/* product_bf16.c -- products of bfloat16 by oneDNN, on processors with instructions for them (AVX512-BF16,
- * AMX): twice the speed of float32 and more. A primitive is made for every shape, and kept until another
- * shape wants its place. */
+/* product_bf16.c -- products of bfloat16 by oneDNN, on processors with instructions for them
+ * (AVX512-BF16, AMX): twice the speed of float32 and more. A primitive is made for every shape, and
+ * kept until another shape wants its place. */
 #include "base/memory.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"

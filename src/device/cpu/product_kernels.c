@@ -26,13 +26,14 @@ enum { VECTOR = 32, ROWS = 6 };
 #else
 enum { VECTOR = 16, ROWS = 4 };
 #endif
-/* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums of a
- * row of C are kept. */
+/* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums
+ * of a row of C are kept. */
 enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128, FEW_DEPTH = 1024, FEW_ROW = 1024 + 16 };
 enum { LEFT = 8 * ROWS };  /* rows of A that are packed at once */
 enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at once */
 
-/* Elsewhere size goes before speed: doubles, and old processors. Large products with AVX-512 are oneDNN's. */
+/* Elsewhere size goes before speed: doubles, and old processors. Large products with AVX-512 are
+ * oneDNN's. */
 #ifdef __AVX2__
 #define IS_FAST (sizeof(REAL) == sizeof(f32))
 #else

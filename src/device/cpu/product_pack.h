@@ -1,5 +1,5 @@
-/* product_pack.h -- panels of B, packed: of stored numbers those that are computed in. A panel has `width`
- * numbers a row, zeros behind its columns. */
+/* product_pack.h -- panels of B, packed: of stored numbers those that are computed in. A panel has
+ * `width` numbers a row, zeros behind its columns. */
 
 /* Rows that lie dense: whole registers as long as they end before `end`. */
 INLINE void K(pack_rows)(REAL *panel, const STO *b, idx row, idx depth, idx columns, idx width,

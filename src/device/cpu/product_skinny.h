@@ -1,7 +1,9 @@
-/* product_skinny.h -- a few rows of halves times a matrix whose columns are dense, such as x W': dot products of
- * both where they lie, so that W is neither packed nor turned. Registers of W are widened once for all rows. */
+/* product_skinny.h -- a few rows of halves times a matrix whose columns are dense, such as x W':
+ * dot products of both where they lie, so that W is neither packed nor turned. Registers of W are
+ * widened once for all rows. */
 
-/* sums[r * columns + c] += lanes of acc[r * columns + c], and what is left behind whole registers. */
+/* sums[r * columns + c] += lanes of acc[r * columns + c], and what is left behind whole
+ * registers. */
 static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const REAL *wide,
                                                      const STO *const *b, idx p, idx depth,
                                                      int columns)
@@ -12,8 +14,9 @@ static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const
             wide[q / columns * FEW_ROW + p] * LD(b[q % columns], p);
 }
 
-/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row to row.
- * What is next wanted of B lies `ahead`, too far for processors to find it by themselves. */
+/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row
+ * to row. What is next wanted of B lies `ahead`, too far for processors to find it by
+ * themselves. */
 INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
                            const int rows, const int columns)
 {
@@ -36,8 +39,8 @@ INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx
     K(skinny_sums)(sums, kept, wide, b, p, depth, columns);
 }
 
-/* Columns j0..j1 of m <= 8 rows: rows are filled up to 2, 4 or 8 by zeros, columns of the last tile by the last
- * one. */
+/* Columns j0..j1 of m <= 8 rows: rows are filled up to 2, 4 or 8 by zeros, columns of the last tile
+ * by the last one. */
 static void K(skinny)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx j0,
                       idx j1)
 {

@@ -147,8 +147,8 @@ static __attribute__((noinline)) void K(pack_left)(REAL *to, const REAL *a, idx 
             __builtin_memcpy(to + i * depth, a + i, ROWS * sizeof(REAL));
 }
 
-/* Rows of C of as many columns as f says. Panels of B are b_panel apart, and as wide as a tile; of the last one are zeros
- * what is not there. */
+/* Rows of C of as many columns as f says. Panels of B are b_panel apart, and as wide as a tile; of
+ * the last one are zeros what is not there. */
 static __attribute__((noinline)) void K(strips)(idx rows, idx k, const REAL *a, idx a_row,
                                                 idx a_col, const REAL *b, idx b_row, idx b_panel,
                                                 REAL *c, idx c_row, const K(finish) * f)

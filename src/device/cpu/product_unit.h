@@ -1,7 +1,8 @@
 /* product_unit.h -- one unit of a matrix product, and the kernel that does them all. */
 
 #if IS_HALF
-/* C = alpha sums + beta C + bias for rows x n numbers; bias has a number for each column, or is NULL. */
+/* C = alpha sums + beta C + bias for rows x n numbers; bias has a number for each column, or is
+ * NULL. */
 static __attribute__((noinline)) void K(narrow)(const tern_host_product *g, const REAL *sums,
                                                 idx sums_row, STO *c, idx rows, idx n,
                                                 const STO *bias)
@@ -63,8 +64,9 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
     }
 }
 #else
-/* Rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or read where it
- * lies, if its rows are dense: few products are made of it, or they do not share places of the caches. */
+/* Rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or read where
+ * it lies, if its rows are dense: few products are made of it, or they do not share places of the
+ * caches. */
 static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
                      idx j0, idx j1)
 {
@@ -98,8 +100,8 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
 }
 #endif
 
-/* Numbers first..last of a matrix times a vector, alpha M x + beta y + bias; a step is the distance from
- * number to number. */
+/* Numbers first..last of a matrix times a vector, alpha M x + beta y + bias; a step is the distance
+ * from number to number. */
 static void K(vector_unit)(const tern_host_product *g, const STO *m, idx row, idx col, K(strided) x,
                            STO *y, idx y_step, idx bias_step, idx first, idx last)
 {

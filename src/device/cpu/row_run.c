@@ -16,8 +16,9 @@ enum { TILE = 512, INPUTS = 3 };
 
 /* ---- to the tile's type and back ------------------------------------------------------------- */
 
-/* How many of n contiguous halves the processor's own instructions converted; LD and ST do the others, and what has a NaN
- * beside it, to which ST gives other bits. With AVX-512 compilers do as well for bfloat16. */
+/* How many of n contiguous halves the processor's own instructions converted; LD and ST do the
+ * others, and what has a NaN beside it, to which ST gives other bits. With AVX-512 compilers do as
+ * well for bfloat16. */
 #ifdef __F16C__
 enum { EIGHT = 8, AT_ONCE = 32 }; /* one look for NaN after so many */
 typedef __m256 widen_eight(const u16 *x);

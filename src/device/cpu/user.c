@@ -1,5 +1,6 @@
-/* user.c -- kernels of the program's own on the cpu: from C++ text to a library that the host's compiler makes, kept
- * in the cache; through an OpenCL device of the processor where there is no compiler. */
+/* user.c -- kernels of the program's own on the cpu: from C++ text to a library that the host's
+ * compiler makes, kept in the cache; through an OpenCL device of the processor where there is no
+ * compiler. */
 #include "base/env.h"
 #include "base/dynlib.h"
 #include "device/cache.h"

@@ -1,5 +1,5 @@
-/* user_elsewhere.c -- a kernel of the program's own on the cpu without a compiler: an OpenCL device of the processor
- * computes it, on copies of the tensors. */
+/* user_elsewhere.c -- a kernel of the program's own on the cpu without a compiler: an OpenCL device
+ * of the processor computes it, on copies of the tensors. */
 #include "device/cpu/user.h"
 #include "device/registry.h"
 

@@ -1,5 +1,6 @@
-/* user_run.c -- the work-groups of a kernel of the program's own, each on one thread: its work-items one after the
- * other, or where there are barriers each on a stack of its own, taking turns. */
+/* user_run.c -- the work-groups of a kernel of the program's own, each on one thread: its
+ * work-items one after the other, or where there are barriers each on a stack of its own, taking
+ * turns. */
 #include "base/parallel.h"
 #include "device/cpu/user.h"
 #include <stdatomic.h>

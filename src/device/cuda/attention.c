@@ -1,8 +1,9 @@
 /* attention.c -- attention through cuDNN's graphs, where a step of training is large enough for it.
  *
- * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled. So forward alone, of
- * which each length of a prompt would be another shape, is left to tern's own kernel (ops/attention/attention_tiles.c), as
- * are small ones, whose gradient is more launches than that. */
+ * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled.
+ * So forward alone, of which each length of a prompt would be another shape, is left to tern's own
+ * kernel (ops/attention/attention_tiles.c), as are small ones, whose gradient is more launches than
+ * that. */
 #include "base/dtype.h"
 #include "base/env.h"
 #include "base/warning.h"
@@ -13,8 +14,9 @@
 #include <string.h>
 #include <tern/backends.h>
 
-/* From compute capability 9.0 on its engines use what tern's kernel does not, wgmma and TMA. FEWEST: of products of two
- * numbers, in log2, from where on the time that this saves is more than two launches. */
+/* From compute capability 9.0 on its engines use what tern's kernel does not, wgmma and TMA.
+ * FEWEST: of products of two numbers, in log2, from where on the time that this saves is more than
+ * two launches. */
 enum { PLANS = 64, FIRST_COMPUTE = 90, FEWEST = 29, ALIGNMENT = 16 };
 
 struct tern_cuda_attention_state {
@@ -29,7 +31,8 @@ static uint64_t address(const tern_matrix *m)
     return (uint64_t)(uintptr_t)m->buffer->handle + 2 * (uint64_t)m->at;
 }
 
-/* The matrices in the order of the problem's strides; those of gradients are not there without one. */
+/* The matrices in the order of the problem's strides; those of gradients are not there without
+ * one. */
 static int list(const tern_attention *a, const tern_matrix *matrices[TERN_DNN_MATRICES])
 {
     const tern_matrix *all[] = {&a->q, &a->k, &a->v, &a->out, &a->dout, &a->dq, &a->dk, &a->dv};
@@ -37,7 +40,8 @@ static int list(const tern_attention *a, const tern_matrix *matrices[TERN_DNN_MA
     return a->gradient ? TERN_DNN_MATRICES : TERN_DNN_DOUT;
 }
 
-/* A stack or a row alone has no stride that anybody looks at: what a dense tensor would have stands for it. */
+/* A stack or a row alone has no stride that anybody looks at: what a dense tensor would have stands
+ * for it. */
 static bool lay(const tern_matrix *m, const int64_t count[2], int64_t rows, int64_t columns,
                 int64_t strides[3])
 {
@@ -95,8 +99,8 @@ static bool is_wanted(tern_place *place, const tern_attention *a)
             tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
-/* *found is NULL where no plan can be kept, and not usable where cuDNN refuses, which its graph says; what else fails is an
- * error, and asked for again. */
+/* *found is NULL where no plan can be kept, and not usable where cuDNN refuses, which its graph
+ * says; what else fails is an error, and asked for again. */
 static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, tern_dnn_plan **found)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);

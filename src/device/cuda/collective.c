@@ -3,7 +3,8 @@
 #include "device/cuda/cuda.h"
 #include <string.h>
 
-/* Devices that worked together, in their order, and their communicators. Those of the last few sets are kept. */
+/* Devices that worked together, in their order, and their communicators. Those of the last few sets
+ * are kept. */
 typedef struct set {
     int n, devices[TERN_MOST_COLLECTIVE_DEVICES];
     ncclComm_t comms[TERN_MOST_COLLECTIVE_DEVICES];

@@ -1,5 +1,5 @@
-/* communicators.c -- what devices of several processes do together: communicators of NCCL, each with a stream of its own. They
- * are not blocking, and are asked how they do. */
+/* communicators.c -- what devices of several processes do together: communicators of NCCL, each
+ * with a stream of its own. They are not blocking, and are asked how they do. */
 #include "device/cuda/cuda.h"
 #include <string.h>
 

@@ -59,9 +59,9 @@ static bool fits(const tern_convolution *c)
            (!c->bias.buffer || is_aligned(&c->bias));
 }
 
-/* Through cuDNN's graphs: what they have new engines for, on GPUs from compute capability 9.0 on half precision with channels
- * last. Groups are left out, for which they compile kernels. TERN_CUDNN_CONVOLUTION: 1 for all that they take, 0 for none, to
- * compare the two. */
+/* Through cuDNN's graphs: what they have new engines for, on GPUs from compute capability 9.0 on
+ * half precision with channels last. Groups are left out, for which they compile kernels.
+ * TERN_CUDNN_CONVOLUTION: 1 for all that they take, 0 for none, to compare the two. */
 static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
     bool half = tern_dtype_is_half(c->dtype);
@@ -293,7 +293,8 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
     if (status == TERN_OK && p) {
         void *scratch = c->scratch ? c->scratch->handle : NULL, *at[4];
         const size_t extent = c->scratch ? c->scratch->bytes : 0;
-        /* A plan that was made anew since this was planned may want more than it got, and one of its graph refuse to run. */
+        /* A plan that was made anew since this was planned may want more than it got, and one of
+         * its graph refuse to run. */
         bool again = p->scratch > extent;
         cudnnStatus_t code = 0;
         tern_cuda_conv_places(c, at);

@@ -49,8 +49,9 @@ static inline void tern_cuda_conv_places(const tern_convolution *c, void *at[4])
         at[i] = all[i]->buffer ? tern_cuda_memory_of(all[i]) : NULL;
 }
 
-/* An algorithm with at most so many bytes of scratch memory for what p describes, on the tensors of c; p is not usable where
- * there is none. measures: in benchmark mode they are tried, and the answer is kept on disk. */
+/* An algorithm with at most so many bytes of scratch memory for what p describes, on the tensors of
+ * c; p is not usable where there is none. measures: in benchmark mode they are tried, and the
+ * answer is kept on disk. */
 cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, tern_cuda_conv_plan *p,
                                     const tern_convolution *c, size_t most, bool measures);
 /* Launch it on x, weight, y and bias; adds: a gradient of x is added to what is there. */

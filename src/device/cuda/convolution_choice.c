@@ -1,5 +1,6 @@
-/* convolution_choice.c -- which of cuDNN's engines or algorithms computes a convolution: the first of its heuristics, or in
- * benchmark mode the one that was the fastest when all were tried, which is kept on disk too. */
+/* convolution_choice.c -- which of cuDNN's engines or algorithms computes a convolution: the first
+ * of its heuristics, or in benchmark mode the one that was the fastest when all were tried, which
+ * is kept on disk too. */
 #include "device/cache.h"
 #include "device/cuda/convolution.h"
 #include <inttypes.h>
@@ -117,7 +118,8 @@ static cudnnStatus_t list_graph(cudnnHandle_t handle, plan *p, size_t most, cand
     return 0;
 }
 
-/* Those that may be taken, in the order of cuDNN's heuristics: the first, or where they are to be measured all. */
+/* Those that may be taken, in the order of cuDNN's heuristics: the first, or where they are to be
+ * measured all. */
 static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate *listed, int *n)
 {
     perf found[MOST_ALGORITHMS];
@@ -158,8 +160,8 @@ static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void
     return runs ? spent : INFINITY;
 }
 
-/* The fastest one of n on the tensors of c; -1 where none could be measured. A result that is to be added to is
- * left alone: sums go to memory behind the scratch memory. */
+/* The fastest one of n on the tensors of c; -1 where none could be measured. A result that is to be
+ * added to is left alone: sums go to memory behind the scratch memory. */
 static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_convolution *c,
                    const candidate *listed, int n)
 {

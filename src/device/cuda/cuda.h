@@ -92,8 +92,8 @@ tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char 
 #define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
 #define DRIVER_TRY(PLACE, CALL) TERN_TRY(tern_cuda_check_driver(PLACE, tern_cuda.CALL, #CALL))
 
-/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, attention.c, collective.c,
- * graph.c, user.c --- */
+/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, attention.c,
+ * collective.c, graph.c, user.c --- */
 tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
@@ -145,7 +145,8 @@ bool tern_cuda_wants_multiples(const tern_gemm *gemm);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-/* cuDNN's handle, for the calling thread's stream; with dnn_lock. And whether a result of it is a refusal. */
+/* cuDNN's handle, for the calling thread's stream; with dnn_lock. And whether a result of it is a
+ * refusal. */
 tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle);
 bool tern_cuda_dnn_refuses(cudnnStatus_t code);
 tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call);

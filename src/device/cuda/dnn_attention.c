@@ -1,16 +1,17 @@
-/* dnn_attention.c -- attention as cuDNN's engines of flash attention look for it: matrix products with the softmax between
- * them in single steps, of which nothing but the results is ever in memory.
+/* dnn_attention.c -- attention as cuDNN's engines of flash attention look for it: matrix products
+ * with the softmax between them in single steps, of which nothing but the results is ever in
+ * memory.
  *
  *   S = scale Q K' + mask,  sums = log sum e^S,  P = e^(S - sums),  out = P V
- *   D = sum dout out,  dP = dout V',  dS = scale P (dP - D),  dV = P' dout,  dQ = dS K,  dK = dS' Q */
+ *   D = sum dout out,  dP = dout V', dS = scale P (dP - D), dV = P' dout, dQ = dS K, dK = dS' Q */
 #include "device/cuda/dnn_attention.h"
 #include <float.h>
 #include <string.h>
 
 enum { ONE, QUERIES, KEYS, WIDTH, VALUES, SIZES };
 enum { HALF, FLOAT, INT32, BOOLEAN };
-/* In memory, as rows or as their transpose; dense numbers of the rows; numbers of the host's; between two steps, dense or
- * with its columns first. */
+/* In memory, as rows or as their transpose; dense numbers of the rows; numbers of the host's;
+ * between two steps, dense or with its columns first. */
 enum { MATRIX, TURNED_MATRIX, ROWS, NUMBER, BETWEEN, TURNED };
 
 /* Every tensor: where it is, its last two dims, its type, and of a matrix which. */
@@ -68,8 +69,8 @@ static const struct {
 #undef X
 };
 
-/* The steps, and in which problems they are: in all, in those without or with gradient, with a mask, with one from the lower
- * right. */
+/* The steps, and in which problems they are: in all, in those without or with gradient, with a
+ * mask, with one from the lower right. */
 enum { ALL = 0, ONWARD = 1, BACK = 2, CAUSAL = 4, LOW = 8 };
 #define DO(WHEN, MODE, X, B, Y)                                                                    \
     {                                                                                              \

@@ -1,4 +1,5 @@
-/* dnn_attention.h -- attention as a graph for cuDNN: forward and its gradients, causal or not, in half precision. */
+/* dnn_attention.h -- attention as a graph for cuDNN: forward and its gradients, causal or not, in
+ * half precision. */
 #ifndef TERN_DEVICE_CUDA_DNN_ATTENTION_H
 #define TERN_DEVICE_CUDA_DNN_ATTENTION_H
 #include "device/cuda/dnn_graph.h"
@@ -25,14 +26,15 @@ typedef struct tern_dnn_problem {
     bool lower_right; /* the last query is at the last key */
 } tern_dnn_problem;
 
-/* Where the matrices are, and the logs of the rows' sums; what a gradient adds up in is behind cuDNN's own
- * scratch memory. */
+/* Where the matrices are, and the logs of the rows' sums; what a gradient adds up in is behind
+ * cuDNN's own scratch memory. */
 typedef struct tern_dnn_places {
     void *matrices[TERN_DNN_MATRICES], *sums, *scratch;
     float scale;
 } tern_dnn_places;
 
-/* Describe it in g, which has a handle or a device, and make its plan; g->code is 0, or why there is none. */
+/* Describe it in g, which has a handle or a device, and make its plan; g->code is 0, or why there
+ * is none. */
 void tern_dnn_attention(tern_dnn_graph *g, const tern_dnn_problem *p);
 /* Bytes of scratch memory for a run. */
 size_t tern_dnn_attention_scratch(const tern_dnn_graph *g, const tern_dnn_problem *p);

@@ -1,4 +1,5 @@
-/* dnn_convolution.c -- a convolution and its gradients as graphs for cuDNN, forward with the bias in the same kernel:
+/* dnn_convolution.c -- a convolution and its gradients as graphs for cuDNN, forward with the bias
+ * in the same kernel:
  *
  *   sum = x * weight,  y = sum + bias;   dx from dy and weight;   dweight from x and dy */
 #include "device/cuda/convolution.h"

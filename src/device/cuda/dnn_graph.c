@@ -1,4 +1,5 @@
-/* dnn_graph.c -- cuDNN's backend API: descriptors, which are made, given attributes, finalized, and pointed to by others. */
+/* dnn_graph.c -- cuDNN's backend API: descriptors, which are made, given attributes, finalized, and
+ * pointed to by others. */
 #include "device/cuda/dnn_graph.h"
 #include <string.h>
 
@@ -78,8 +79,9 @@ cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_t
                 CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_##Y                                      \
         }                                                                                          \
     }
-/* Each kind's descriptors: of its mathematics (its precision, its mode) and of the operation, which points to the
- * former and has operands. An attribute 0 is one that it has not, or pointwise's mode. */
+/* Each kind's descriptors: of its mathematics (its precision, its mode) and of the operation, which
+ * points to the former and has operands. An attribute 0 is one that it has not, or pointwise's
+ * mode. */
 static const struct {
     uint16_t how, precision, mode, mode_type, operation, points, operands[OPERANDS];
 } kinds[] = {
@@ -122,7 +124,8 @@ static const struct {
     [TERN_DNN_CONVOLUTION_WEIGHT] = CONVOLUTION(BACKWARD_FILTER, BWD_FILTER, X, DY, DW),
 };
 
-/* The attributes of a convolution's numbers follow each other, as they do in the window; padding is the same at both ends. */
+/* The attributes of a convolution's numbers follow each other, as they do in the window; padding is
+ * the same at both ends. */
 static void set_window(tern_dnn_graph *g, cudnnBackendDescriptor_t d, const tern_dnn_window *w)
 {
     const int64_t *const numbers[] = {w->dilation, w->stride, w->padding, w->padding};

@@ -1,4 +1,5 @@
-/* dnn_graph.h -- a graph of operations for cuDNN's backend API, described step by step, and the plan that it makes of it. */
+/* dnn_graph.h -- a graph of operations for cuDNN's backend API, described step by step, and the
+ * plan that it makes of it. */
 #ifndef TERN_DEVICE_CUDA_DNN_GRAPH_H
 #define TERN_DEVICE_CUDA_DNN_GRAPH_H
 #include "device/cuda/cuda.h"
@@ -12,15 +13,16 @@ typedef struct tern_dnn_graph {
     cudnnBackendDescriptor_t made[TERN_DNN_DESCRIPTORS], operations[TERN_DNN_OPERATIONS], plan;
     int n_made, n_operations;
     int64_t
-        first; /* of its heuristics' candidates, the one that a plan is made of, or where it refuses the next */
+        first; /* of its heuristics' candidates, the one that a plan is made of, or where it refuses
+                  the next */
     int64_t offered;    /* engines that its heuristics named */
     int64_t scratch;    /* bytes that a run of the plan needs */
     cudnnStatus_t code; /* the first that was not 0, after which nothing else is described */
     const char *call;   /* what gave it */
 } tern_dnn_graph;
 
-/* Virtual tensors are never in memory; one by value is read from the host when the plan runs. A product that is not attention's
- * wants three dims. */
+/* Virtual tensors are never in memory; one by value is read from the host when the plan runs. A
+ * product that is not attention's wants three dims. */
 typedef struct tern_dnn_tensor {
     cudnnDataType_t type;
     int64_t id, ndim, dims[5], strides[5];
@@ -38,13 +40,15 @@ typedef enum tern_dnn_kind {
     TERN_DNN_PRODUCT,
     TERN_DNN_REDUCTION,
     TERN_DNN_RESHAPE,
-    TERN_DNN_CONVOLUTION, /* of x and b, the weight; and by the numbers of tern_conv_pass its gradients: */
+    TERN_DNN_CONVOLUTION,       /* of x and b, the weight; and by the numbers of tern_conv_pass its
+                             gradients: */
     TERN_DNN_CONVOLUTION_X,     /* of dy and the weight */
     TERN_DNN_CONVOLUTION_WEIGHT /* of x and dy */
 } tern_dnn_kind;
 typedef struct tern_dnn_operation {
     tern_dnn_kind kind;
-    int mode; /* a CUDNN_POINTWISE_ or a CUDNN_REDUCE_TENSOR_, CUDNN_CROSS_CORRELATION of convolutions */
+    int mode;     /* a CUDNN_POINTWISE_ or a CUDNN_REDUCE_TENSOR_, CUDNN_CROSS_CORRELATION of
+                 convolutions */
     int64_t axis; /* of CUDNN_POINTWISE_GEN_INDEX */
     cudnnDataType_t precision;
     cudnnBackendDescriptor_t operands[4];
@@ -53,8 +57,8 @@ typedef struct tern_dnn_operation {
 
 cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_tensor *tensor);
 void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *operation);
-/* The first of its heuristics' plans, from g->first on, that it does not refuse to make; its descriptor is g->plan, and
- * g->first says which it is. */
+/* The first of its heuristics' plans, from g->first on, that it does not refuse to make; its
+ * descriptor is g->plan, and g->first says which it is. */
 void tern_dnn_make_plan(tern_dnn_graph *g);
 /* Run the plan with tensors by their ids, in the order of the handle's stream. */
 cudnnStatus_t tern_dnn_run(const tern_dnn_graph *g, int n, const int64_t *ids, void *const *at,
@@ -62,7 +66,7 @@ cudnnStatus_t tern_dnn_run(const tern_dnn_graph *g, int n, const int64_t *ids, v
 /* All descriptors; g is as it was before the first. */
 void tern_dnn_clear(tern_dnn_graph *g);
 
-/* ---- plans that are kept: under dnn_lock ------------------------------------------------------- */
+/* ---- plans that are kept: under dnn_lock ----------------------------------------------------- */
 /* What it is of follows it in memory, and is compared byte by byte. */
 typedef struct tern_dnn_plan {
     tern_dnn_graph graph;
@@ -70,8 +74,8 @@ typedef struct tern_dnn_plan {
     bool recorded; /* a CUDA graph runs its kernels: it stays */
 } tern_dnn_plan;
 
-/* The plan of a table of n that is of these bytes; else one that is not `used`, to be made, in a free place or that of another.
- * NULL: all places are those of recorded ones. */
+/* The plan of a table of n that is of these bytes; else one that is not `used`, to be made, in a
+ * free place or that of another. NULL: all places are those of recorded ones. */
 tern_dnn_plan *tern_dnn_plan_of(void *table, int n, const void *of, size_t bytes);
 
 #endif

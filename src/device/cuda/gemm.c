@@ -335,8 +335,8 @@ static tern_gemm batches_after(const tern_gemm *g, int64_t done)
     return rest;
 }
 
-/* What is not for cuBLASLt, all or the last of its batches, is left in *rest. Parts of a batch differ
- * in their alignment: there may be an algorithm for some. */
+/* What is not for cuBLASLt, all or the last of its batches, is left in *rest. Parts of a batch
+ * differ in their alignment: there may be an algorithm for some. */
 static tern_status through_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
                               tern_gemm *rest)
 {
@@ -426,9 +426,10 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     return status;
 }
 
-/* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt has kernels that load single ones: of a
- * vocabulary of 50257 a product then takes five to seven times as long (H200). A copy of one matrix takes less than what is gained where
- * each of its elements is in a hundred products or more, and the product longer than a launch. */
+/* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt
+ * has kernels that load single ones: of a vocabulary of 50257 a product then takes five to seven
+ * times as long (H200). A copy of one matrix takes less than what is gained where each of its
+ * elements is in a hundred products or more, and the product longer than a launch. */
 bool tern_cuda_wants_multiples(const tern_gemm *g)
 {
     enum { LEAST = 128, WORK = 1 << 30 };

@@ -1,4 +1,5 @@
-/* growth.c -- segments of addresses of which only what is used has memory behind it (cuMemMap), for large blocks. */
+/* growth.c -- segments of addresses of which only what is used has memory behind it (cuMemMap), for
+ * large blocks. */
 #include "device/cuda/cuda.h"
 
 enum { STEP = 2 << 20 };
@@ -8,7 +9,8 @@ static CUdeviceptr address(const tern_buffer *segment, size_t at)
     return (CUdeviceptr)segment->address + at;
 }
 
-/* Twice the memory that there is: of the addresses between blocks that are in use only some have memory. */
+/* Twice the memory that there is: of the addresses between blocks that are in use only some have
+ * memory. */
 static size_t most(tern_place *place)
 {
     const tern_cuda_state *s = tern_cuda_state_of(place);
@@ -22,7 +24,8 @@ static size_t most(tern_place *place)
     return (size_t)tern_place_info(place)->memory_total / STEP * 2 * STEP;
 }
 
-/* The device itself, and those that may reach into its memory: collectives of several devices in one process do. */
+/* The device itself, and those that may reach into its memory: collectives of several devices in
+ * one process do. */
 static void note_reach(tern_cuda_state *s)
 {
     const int most = (int)(sizeof s->reach / sizeof *s->reach);
@@ -93,8 +96,8 @@ static tern_status map(tern_place *place, const tern_buffer *segment, size_t at,
     return TERN_OK;
 }
 
-/* Other streams are through with memory before it is free: a link's collective holds it until it is over, and what graphs
- * were made on does not run. */
+/* Other streams are through with memory before it is free: a link's collective holds it until it is
+ * over, and what graphs were made on does not run. */
 static void unmap(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                   void *memory)
 {

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FIRST_GRAPH: from this version of cuDNN on the sums of attention's dq need not be cleared before. */
+/* FIRST_GRAPH: from this version of cuDNN on the sums of attention's dq need not be cleared
+ * before. */
 enum { MAX_FOLDERS = 64, PATH_BYTES = 1024, FIRST_GRAPH = 90600 };
 
 tern_cuda_api tern_cuda;

@@ -126,7 +126,8 @@ tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size
     return TERN_OK;
 }
 
-/* A dead device reads nothing any more. Of an event that can't be asked it is not known: who needs it waits. */
+/* A dead device reads nothing any more. Of an event that can't be asked it is not known: who needs
+ * it waits. */
 bool tern_cuda_has_passed(tern_place *place, void *event)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);

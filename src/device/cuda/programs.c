@@ -230,7 +230,8 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
     return status;
 }
 
-/* Text and title of a kernel's program, of which whoever asks frees the text; full: with its type. */
+/* Text and title of a kernel's program, of which whoever asks frees the text; full: with its
+ * type. */
 static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype, bool narrow,
                                   tern_text *text, char full[128], char title[256])
 {

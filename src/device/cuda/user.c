@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The user's kernel as a function, and around it one that takes its arguments as words: CUDA has one block of shared
- * memory a launch, and local memory that a kernel is given becomes an offset into it. */
+/* The user's kernel as a function, and around it one that takes its arguments as words: CUDA has
+ * one block of shared memory a launch, and local memory that a kernel is given becomes an offset
+ * into it. */
 static tern_status add_text(tern_text *text, const tern_user_source *source, const char *entry)
 {
     tern_sources_seen seen = {0};

@@ -78,8 +78,8 @@ static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t 
     return TERN_ERR_UNSUPPORTED;
 }
 
-/* An event in launch order: a marker of a queue that takes times, or the time when the queue was empty. A
- * queue that takes times would slow every launch: only a profiler has one. */
+/* An event in launch order: a marker of a queue that takes times, or the time when the queue was
+ * empty. A queue that takes times would slow every launch: only a profiler has one. */
 typedef struct launch_event {
     cl_event event; /* NULL: at */
     struct timespec at;

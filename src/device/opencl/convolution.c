@@ -1,7 +1,8 @@
-/* convolution.c -- convolutions as products that gather from the image, by tiles on GPUs (convolution_tiles.cl) and by
- * vectors on processors (convolution_vector.cl), where the other way would write columns to memory and read them again.
- * That way is left a convolution with one tap and stride 1, which needs no columns; one with few channels a group, where
- * most of a tile would be empty; what is too large for indices of 32 bits; and what a tuned device multiplies faster
+/* convolution.c -- convolutions as products that gather from the image, by tiles on GPUs
+ * (convolution_tiles.cl) and by vectors on processors (convolution_vector.cl), where the other way
+ * would write columns to memory and read them again. That way is left a convolution with one tap
+ * and stride 1, which needs no columns; one with few channels a group, where most of a tile would
+ * be empty; what is too large for indices of 32 bits; and what a tuned device multiplies faster
  * otherwise. */
 #include "base/checked.h"
 #include "device/device.h"
@@ -10,8 +11,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* Fewer channels than that go another way; work-groups that fill a compute unit, and how many chunks of a sum are worth a
- * group of its own; bytes of sums that are added up afterwards. */
+/* Fewer channels than that go another way; work-groups that fill a compute unit, and how many
+ * chunks of a sum are worth a group of its own; bytes of sums that are added up afterwards. */
 enum { FEW = 8, GROUPS_PER_UNIT = 8, CHUNKS = 8, MOST_SCRATCH = 64 << 20 };
 
 static int64_t volume(const int64_t *dims)
@@ -48,7 +49,8 @@ static void put_along(tern_conv_line *line, const int64_t *dims, const int64_t *
     }
 }
 
-/* y looks at x at q stride - padding + k dilation; of the weight's gradient rows and columns are exchanged. */
+/* y looks at x at q stride - padding + k dilation; of the weight's gradient rows and columns are
+ * exchanged. */
 static void describe_y(const tern_conv_shape *s, tern_conv_line *places, tern_conv_line *taps)
 {
     static const int64_t ones[3] = {1, 1, 1}, zeros[3];
@@ -67,8 +69,9 @@ static void describe_y(const tern_conv_shape *s, tern_conv_line *places, tern_co
     put_along(taps, s->window, ones, zeros);
 }
 
-/* dx at i = phase + a stride looks at dy at (i + padding - k dilation) / stride, where that is whole: with one phase it is
- * so for every `every`th k, whose places are `step` apart, or for none. */
+/* dx at i = phase + a stride looks at dy at (i + padding - k dilation) / stride, where that is
+ * whole: with one phase it is so for every `every`th k, whose places are `step` apart, or for
+ * none. */
 static void describe_x(const tern_conv_shape *s, const int64_t *phase, tern_conv_line *places,
                        tern_conv_line *taps)
 {
@@ -198,7 +201,8 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
     return status;
 }
 
-/* By vectors: unless a product by columns would leave fewer lanes idle, and what sums of few channels are better at. */
+/* By vectors: unless a product by columns would leave fewer lanes idle, and what sums of few
+ * channels are better at. */
 static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
 {
     const tern_conv_shape *s = c->shape;

@@ -1,9 +1,10 @@
-/* doctor.c -- ways around what a driver gets wrong: the routes of the profile that `tern doctor` wrote for this driver.
+/* doctor.c -- ways around what a driver gets wrong: the routes of the profile that `tern doctor`
+ * wrote for this driver.
  *
- * The file is named by what the device and its driver call themselves: another driver has another file, or none. Its
- * "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without the driver's optimizer, or "group16", in
- * groups of at most 16; and "gemm_f32" with a way of a product. What is not understood is passed over: a newer
- * program may have written it. */
+ * The file is named by what the device and its driver call themselves: another driver has another
+ * file, or none. Its "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without
+ * the driver's optimizer, or "group16", in groups of at most 16; and "gemm_f32" with a way of a
+ * product. What is not understood is passed over: a newer program may have written it. */
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"

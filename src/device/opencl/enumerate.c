@@ -317,7 +317,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
     s->compiles_late = info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
     s->is_lazy = s->cpu_form && s->compiles_late;
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no launch takes. */
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no
+     * launch takes. */
     s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;

@@ -1,6 +1,6 @@
-/* first_launch.c -- PoCL makes machine code of a kernel when it is first launched with groups of a size, or finds it in
- * its cache. The launch waits for that, so that tern_on_compile hears of it, and no compiler is at work that no call
- * of the library's waits for. */
+/* first_launch.c -- PoCL makes machine code of a kernel when it is first launched with groups of a
+ * size, or finds it in its cache. The launch waits for that, so that tern_on_compile hears of it,
+ * and no compiler is at work that no call of the library's waits for. */
 #include "device/builds.h"
 #include "device/opencl/opencl.h"
 #include <stdio.h>

@@ -47,8 +47,8 @@ static inline int tern_cl_layout(const tern_gemm *g)
     return (g->a.row == 1 && g->a.col != 1) + 2 * (g->b.row == 1 && g->b.col != 1);
 }
 
-/* The device's own routes (of a tuning file), then those that are built in; with the tile of TERN_CL_TILES, where
- * tile is no NULL. */
+/* The device's own routes (of a tuning file), then those that are built in; with the tile of
+ * TERN_CL_TILES, where tile is no NULL. */
 tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
 /* Whether a convolution that is such a product goes by tiles, and by which; else by columns. */
 bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
@@ -64,20 +64,23 @@ bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_
  *   kernel NAME 32|64 PARAMETER=N ...
  *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
  *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [tile=T]
- *       products of these sizes go this way (own, gemm, gemv, batched, tiles, matrix); the first line that fits
- *       counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is a transposed look
- *       at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows and columns of each,
+ *       products of these sizes go this way (own, gemm, gemv, batched, tiles, matrix); the first
+ *       line that fits
+ *       counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is a transposed
+ *       look
+ *       at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows and columns of
+ *       each,
  *       depth, elements a load, "16x16x4x4x16x4"; `matrix` has rows, columns and depth of a group,
  *       "128x128x64", and is of halves alone
  *
- * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own`, `tiles` and `matrix` are taken; f64
- * does not go by tiles. `tern tune` writes such lines. */
+ * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own`, `tiles` and
+ * `matrix` are taken; f64 does not go by tiles. `tern tune` writes such lines. */
 typedef struct tern_cl_tuning tern_cl_tuning;
 /* TERN_ERR_ARGUMENT names file and line. */
 tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning);
 
-/* Matrix i of A starts at at[0] + i / inner * outer[0] + i % inner * stride[0], B and C have the next ones; of CLBlast's at
- * at[0] + i * stride[0]. */
+/* Matrix i of A starts at at[0] + i / inner * outer[0] + i % inner * stride[0], B and C have the
+ * next ones; of CLBlast's at at[0] + i * stride[0]. */
 typedef struct tern_cl_product {
     const tern_gemm *of;
     int64_t count, at[3], stride[3], inner, outer[3];
@@ -97,8 +100,8 @@ typedef struct tern_cl_gemm_state {
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
 
-/* Kernels of tiles (gemm_tiles.c): "gemm_tiles" of matmul_tiles.cl, "conv_tiles" and "conv_parts" of convolution_tiles.cl.
- * With the state's lock held. */
+/* Kernels of tiles (gemm_tiles.c): "gemm_tiles" of matmul_tiles.cl, "conv_tiles" and "conv_parts"
+ * of convolution_tiles.cl. With the state's lock held. */
 typedef struct tern_cl_tiled {
     struct tern_cl_tiled *next;
     const char *file, *name, *function; /* literals; function: the public one, for warnings */
@@ -115,7 +118,7 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                const tern_cl_tile *tile, bool *done);
 
-/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c) ------------------------------------------ */
+/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c) ---------------------------- */
 /* In the order of cl_kernels/matrix.h. */
 enum {
     TERN_CL_MATRIX_NONE = -1,
@@ -166,8 +169,8 @@ bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype);
 tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);
 
-/* gemm_half.c: halves in float32. Whether CLBlast takes the product so, and which product that is; the operands
- * converted, with the state's lock held; its result in the product's own type. */
+/* gemm_half.c: halves in float32. Whether CLBlast takes the product so, and which product that is;
+ * the operands converted, with the state's lock held; its result in the product's own type. */
 bool tern_cl_half_fits(tern_place *place, const tern_gemm *gemm, tern_gemm *wide);
 tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                tern_gemm *wide);

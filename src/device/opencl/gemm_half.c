@@ -1,5 +1,5 @@
-/* gemm_half.c -- products of halves on GPUs: CLBlast sums halves in halves, so what is large enough for it is
- * converted to float32 there and back. */
+/* gemm_half.c -- products of halves on GPUs: CLBlast sums halves in halves, so what is large enough
+ * for it is converted to float32 there and back. */
 #include "device/opencl/gemm.h"
 #include "device/gemm_kernel.h"
 #include "device/index32.h"

@@ -3,8 +3,8 @@
 #include "device/opencl/gemm_plan.h"
 #include <float.h>
 
-/* The blocking of matmul_vector.cl: rows of a packed block of A, bytes in a row of a packed block of
-   B, k of a block. */
+/* The blocking of matmul_vector.cl: rows of a packed block of A, bytes in a row of a packed block
+   of B, k of a block. */
 enum { MC = 96, B_ROW = 1024, KC = 256 };
 
 /* Rows and columns of a tile. */

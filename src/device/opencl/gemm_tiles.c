@@ -1,4 +1,5 @@
-/* gemm_tiles.c -- matrix products on GPUs: tiles, their limits, programs and launches of matmul_tiles.cl. */
+/* gemm_tiles.c -- matrix products on GPUs: tiles, their limits, programs and launches of
+ * matmul_tiles.cl. */
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/gemm_kernel.h"

@@ -15,8 +15,9 @@ static bool has_wide_registers(void)
 #endif
 }
 
-/* CPUs have no local memory of their own, and say anything from 32 KiB to some MiB of it. The k of a block of
- * matmul_vector.cl, by what its arrays take: gemm_plan.c's 256, or a part of it; 0: no block fits. */
+/* CPUs have no local memory of their own, and say anything from 32 KiB to some MiB of it. The k of
+ * a block of matmul_vector.cl, by what its arrays take: gemm_plan.c's 256, or a part of it; 0: no
+ * block fits. */
 static int block_k(tern_place *place, tern_dtype dtype)
 {
     enum { MC = 96, B_ROW = 1024, MR = 12 };

@@ -1,4 +1,5 @@
-/* matrix_device.c -- what a device says of its matrix unit, and what the ways of cl_kernels/matrix.h are. */
+/* matrix_device.c -- what a device says of its matrix unit, and what the ways of
+ * cl_kernels/matrix.h are. */
 #include "device/opencl/gemm.h"
 #include <CL/cl_ext.h>
 #include <string.h>

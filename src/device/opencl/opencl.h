@@ -25,7 +25,8 @@ bool tern_cl_load(char *reason, size_t bytes);
 /* Every call goes through CL(...), so that tests can make the n-th one fail: it then answers
  * CL_OUT_OF_RESOURCES without being made. CL_NEW is for those that return an object. */
 bool tern_cl_gate(void);
-/* Where the gate let a call through, the thread is inside the driver until this gives the call's result. */
+/* Where the gate let a call through, the thread is inside the driver until this gives the call's
+ * result. */
 cl_int tern_cl_code(cl_int code);
 void *tern_cl_object(void *object);
 #define CL(CALL) (tern_cl_gate() ? CL_OUT_OF_RESOURCES : tern_cl_code(tern_cl.CALL))
@@ -229,8 +230,8 @@ tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *gri
 tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint dims,
                             const size_t *global, const size_t *local, const tern_arg *args, int n,
                             bool with_offsets);
-/* first_launch.c: whether a launch has PoCL compile, which is noted, with the state's lock held; until its event says
- * that this is done. */
+/* first_launch.c: whether a launch has PoCL compile, which is noted, with the state's lock held;
+ * until its event says that this is done. */
 bool tern_cl_launch_is_first(tern_cl_state *state, tern_cl_kernel *kernel, cl_uint dims,
                              const size_t *global, const size_t *local);
 void tern_cl_wait_for_code(tern_place *place, const tern_cl_kernel *kernel, cl_event event);

@@ -1,11 +1,12 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel, or a program group of those that a training needs. PoCL takes 1 s for a process's
- * first program, 0.05 s for each later one (and 0.2 s more where it reads its own declarations of OpenCL C, see
- * enumerate.c), 0.02 s for each kernel in it, and 0.1 to 0.4 s for the machine code of a kernel that is launched. A binary
- * would have it make other machine code first, for groups of any size, which no launch takes: its programs are left to
- * its own cache. Other devices get a family and dtype in one program, as their compilers are quick at kernels and slow
- * at starting. */
+ * In the cpu form one program is one kernel, or a program group of those that a training needs.
+ * PoCL takes 1 s for a process's first program, 0.05 s for each later one (and 0.2 s more where it
+ * reads its own declarations of OpenCL C, see enumerate.c), 0.02 s for each kernel in it, and 0.1
+ * to 0.4 s for the machine code of a kernel that is launched. A binary would have it make other
+ * machine code first, for groups of any size, which no launch takes: its programs are left to its
+ * own cache. Other devices get a family and dtype in one program, as their compilers are quick at
+ * kernels and slow at starting. */
 #include "base/dtype.h"
 #include "device/builds.h"
 #include "device/program_groups.h"

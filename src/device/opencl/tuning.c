@@ -78,7 +78,8 @@ static bool contains(const char *text, const char *part)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* The rest of the line is one name, blanks and all: of a device, and within that of a driver or a tern. */
+/* The rest of the line is one name, blanks and all: of a device, and within that of a driver or a
+ * tern. */
 static tern_status read_device(reader *r)
 {
     char name[LINE_BYTES] = "";

@@ -25,7 +25,8 @@ static bool library_of(const char *path, char *library, size_t bytes)
     return read && *library;
 }
 
-/* Notes what is wrong with the driver of an .icd file. Returns whether a driver is installed, which may be broken. */
+/* Notes what is wrong with the driver of an .icd file. Returns whether a driver is installed, which
+ * may be broken. */
 static bool note_file(tern_text *notes, const char *path)
 {
     char name[PATH_BYTES];

@@ -80,7 +80,7 @@ static MPI_Op op_of(int op)
     }
 }
 
-/* ---- the library ------------------------------------------------------------------------------ */
+/* ---- the library ----------------------------------------------------------------------------- */
 
 static int init(bool *ours, tern_mpi_level *level)
 {
@@ -111,7 +111,8 @@ static void describe(char *text, size_t bytes)
     snprintf(text, bytes, "%s", version);
 }
 
-/* MPI's own words. MPICH's are the error's name, and lines of calls and addresses, of which the last says why. */
+/* MPI's own words. MPICH's are the error's name, and lines of calls and addresses, of which the
+ * last says why. */
 static void explain(int error, char *text, size_t bytes)
 {
     char words[MPI_MAX_ERROR_STRING + 1];
@@ -175,9 +176,10 @@ static int test(tern_mpi_request *request, bool *done)
     return error;
 }
 
-/* ---- what is begun ---------------------------------------------------------------------------- */
+/* ---- what is begun --------------------------------------------------------------------------- */
 
-/* The counts and places of the parts of all ranks, and of this rank's part as often as there are ranks. */
+/* The counts and places of the parts of all ranks, and of this rank's part as often as there are
+ * ranks. */
 static void share_out(int count, int ranks, int rank, int *integers)
 {
     int *counts = integers, *places = counts + ranks, *own = places + ranks, *behind = own + ranks;

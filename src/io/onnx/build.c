@@ -1,4 +1,5 @@
-/* build.c -- bodies, nodes and values of a graph: of the model's, and of those among the attributes of nodes. */
+/* build.c -- bodies, nodes and values of a graph: of the model's, and of those among the attributes
+ * of nodes. */
 #include "io/onnx/build.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -41,7 +42,8 @@ static int define(onnx_builder *b, const char *name, onnx_source source)
     return b->g->n_values++;
 }
 
-/* The values of a body, from `first` on, lose their names, the last first: the table is as it was before they had them. */
+/* The values of a body, from `first` on, lose their names, the last first: the table is as it was
+ * before they had them. */
 static void forget(onnx_builder *b, const onnx_body *body, int first)
 {
     for (int v = b->g->n_values; v > first; v--) {
@@ -68,10 +70,10 @@ static size_t count_values(const Onnx__GraphProto *graph)
     return n;
 }
 
-/* ---- nodes of constants ------------------------------------------------------------------------ */
+/* ---- nodes of constants ---------------------------------------------------------------------- */
 
-/* Whether the results of an operation are no larger than what it is given, so that they may be computed when a model
- * is loaded; and whether they are the same each time. */
+/* Whether the results of an operation are no larger than what it is given, so that they may be
+ * computed when a model is loaded; and whether they are the same each time. */
 static bool is_small(const char *type)
 {
     static const char *const types[] = {
@@ -234,7 +236,7 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
     return TERN_OK;
 }
 
-/* ---- who reads a value last --------------------------------------------------------------------- */
+/* ---- who reads a value last ------------------------------------------------------------------ */
 
 /* Node k of body reads, in bodies of its own too, what `inner` reads of it. */
 static void note_reads(const onnx_graph *g, const onnx_body *body, const onnx_node *inner, int k,
@@ -285,7 +287,7 @@ static tern_status find_dead(onnx_builder *b, onnx_body *body)
     return TERN_OK;
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* Inputs of the model are the module's, those of other bodies are given by their node. */
 static tern_status add_inputs(onnx_builder *b, const Onnx__GraphProto *proto, onnx_body *body)

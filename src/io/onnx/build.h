@@ -1,4 +1,5 @@
-/* build.h -- what builds a graph from its message: values by name, and which of them are members of the module. */
+/* build.h -- what builds a graph from its message: values by name, and which of them are members of
+ * the module. */
 #ifndef TERN_IO_ONNX_BUILD_H
 #define TERN_IO_ONNX_BUILD_H
 #include "base/keys.h"
@@ -23,8 +24,8 @@ typedef struct onnx_builder {
 
 /* The value of a name, of the innermost body that has it; -1: there is none. */
 int onnx_find_value(const onnx_builder *b, const char *name);
-/* Initializers, whose values begin at first, and Constant nodes of a body: parameters and buffers of the module, or
- * constants (members.c). */
+/* Initializers, whose values begin at first, and Constant nodes of a body: parameters and buffers
+ * of the module, or constants (members.c). */
 tern_status onnx_add_members(onnx_builder *b, const Onnx__GraphProto *proto, int first);
 /* The tensor of reals, of more than one, that a Constant node holds; NULL: it is none. */
 Onnx__TensorProto *onnx_weight_in(const onnx_graph *g, const Onnx__NodeProto *p);

@@ -69,13 +69,15 @@ tern_status onnx_if(onnx_call *c)
 
 enum { MOST_TURNS = 1 << 20 }; /* of all loops of a call */
 
-/* ---- turns ------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
-/* A body that runs again and again: what one turn hands to the next, and what each adds to the results. */
+/* A body that runs again and again: what one turn hands to the next, and what each adds to the
+ * results. */
 typedef struct turns {
     onnx_call *call;
     const onnx_body *body;
-    int n_own; /* inputs and outputs of the body before those: Loop's number and condition; condition */
+    int n_own;     /* inputs and outputs of the body before those: Loop's number and condition;
+                  condition */
     int n_carried; /* values that go from turn to turn */
     int n_scanned; /* inputs of a Scan that change from turn to turn, behind the carried ones */
     int n_rows;    /* results of a turn that are gathered, behind the carried ones */
@@ -184,7 +186,7 @@ static tern_tensor *stack_rows(const turns *t, int i, int axis, bool backwards)
     return y;
 }
 
-/* ---- Loop --------------------------------------------------------------------------------------- */
+/* ---- Loop ------------------------------------------------------------------------------------ */
 
 static tern_status loop(onnx_call *c, turns *t, int64_t most, bool goes_on)
 {
@@ -238,7 +240,7 @@ tern_status onnx_loop(onnx_call *c)
     return status;
 }
 
-/* ---- Scan --------------------------------------------------------------------------------------- */
+/* ---- Scan ------------------------------------------------------------------------------------ */
 
 enum { MOST_SCANNED = ONNX_DIMS };
 

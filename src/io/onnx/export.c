@@ -9,7 +9,7 @@
 
 static const char function[] = "tern_onnx_export";
 
-/* ---- evaluation, and back ------------------------------------------------------------------------ */
+/* ---- evaluation, and back -------------------------------------------------------------------- */
 
 typedef struct modes {
     onnx_export *w;
@@ -33,7 +33,7 @@ static void restore_modes(modes *list)
     tern_free(list->was.items);
 }
 
-/* ---- what the module does --------------------------------------------------------------------------- */
+/* ---- what the module does -------------------------------------------------------------------- */
 
 typedef struct members {
     onnx_export *w;
@@ -136,7 +136,8 @@ static tern_status check_alike(onnx_export *w)
                      path);
 }
 
-/* The run with another batch. The module's error tells that it was another batch than the one that it was given. */
+/* The run with another batch. The module's error tells that it was another batch than the one that
+ * it was given. */
 static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
                              int *results, int k, members *m)
 {
@@ -178,7 +179,7 @@ static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, i
     return check_alike(w);
 }
 
-/* ---- the graph -------------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 /* The calls that results come from. */
 static bool *needed_calls(onnx_export *w, const int *results, int k)
@@ -253,7 +254,8 @@ static Onnx__ValueInfoProto *value_info(onnx_export *w, const char *name, int va
     return info;
 }
 
-/* A name that was asked for, or "input", "input_0" and so on; TERN_ERR_ARGUMENT where it is another's. */
+/* A name that was asked for, or "input", "input_0" and so on; TERN_ERR_ARGUMENT where it is
+ * another's. */
 static tern_status choose_name(onnx_export *w, const char *const *given, const char *what, int i,
                                int n, const char **name)
 {
@@ -310,7 +312,7 @@ static tern_status write_graph(onnx_export *w, int n, const int *results,
     return w->status;
 }
 
-/* ---- the module's function ---------------------------------------------------------------------------- */
+/* ---- the module's function ------------------------------------------------------------------- */
 
 static tern_status export_module(onnx_export *w, tern_tensor *const *in, int n,
                                  const tern_onnx_export_options *o, members *m)

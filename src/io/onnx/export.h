@@ -1,4 +1,5 @@
-/* export.h -- a traced module as an ONNX graph: nodes, names of values, and what is written for each operation. */
+/* export.h -- a traced module as an ONNX graph: nodes, names of values, and what is written for
+ * each operation. */
 #ifndef TERN_IO_ONNX_EXPORT_H
 #define TERN_IO_ONNX_EXPORT_H
 #include "base/keys.h"
@@ -35,7 +36,8 @@ typedef struct onnx_emitted {
 typedef struct onnx_export {
     const char *path;
     tern_module *module;
-    /* What the module did, and did with a batch of another size; other_batch is 0 where sizes are fixed. */
+    /* What the module did, and did with a batch of another size; other_batch is 0 where sizes are
+     * fixed. */
     tern_tracing trace, other;
     int64_t batch, other_batch;
     const char **names;  /* of the trace's values; NULL: none yet */
@@ -58,7 +60,7 @@ typedef struct onnx_export {
 /* What writes a call: its results get names by onnx_give. */
 typedef tern_status (*onnx_writer)(onnx_export *w, const tern_traced_call *c);
 
-/* ---- messages (export_graph.c) ----------------------------------------------------------------- */
+/* ---- messages (export_graph.c) --------------------------------------------------------------- */
 /* Zeroed memory until the end; NULL after a failure, which w->status keeps. */
 void *onnx_alloc(onnx_export *w, size_t bytes);
 char *onnx_text(onnx_export *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -86,7 +88,7 @@ const char *onnx_number(onnx_export *w, double value, tern_dtype dtype);
 const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x);
 const char *onnx_constant_of(onnx_export *w, tern_tensor *x);
 
-/* ---- values (export_graph.c) ------------------------------------------------------------------- */
+/* ---- values (export_graph.c) ----------------------------------------------------------------- */
 /* Name of a value: a constant's where it has none yet; NULL for -1. */
 const char *onnx_value_name(onnx_export *w, int value);
 /* Name of input i; NULL where it is left out. */
@@ -103,12 +105,13 @@ tern_dtype onnx_in_dtype(const onnx_export *w, int i);
 bool onnx_has(const onnx_export *w, int i);
 /* Whether a size of a value follows the batch. */
 bool onnx_is_dynamic(const onnx_export *w, int value, int d);
-/* A vector of the sizes of a value. A size of the batch's is -1 where it is the only one and `infer`. */
+/* A vector of the sizes of a value. A size of the batch's is -1 where it is the only one and
+ * `infer`. */
 const char *onnx_sizes(onnx_export *w, int value, bool infer);
 /* x as the shape of value. */
 const char *onnx_reshape_to(onnx_export *w, const char *x, int value);
 
-/* ---- attributes of the call (export_graph.c) ---------------------------------------------------- */
+/* ---- attributes of the call (export_graph.c) ------------------------------------------------- */
 /* Those that follow the batch set w->varies. */
 int64_t onnx_attr(onnx_export *w, const char *name);
 int onnx_attr_list(onnx_export *w, const char *name, int64_t list[TERN_MAX_DIMS]);
@@ -118,12 +121,13 @@ const char *onnx_path_of_call(onnx_export *w);
 /* TERN_ERR_UNSUPPORTED that names the operation and the module's path. */
 tern_status onnx_cannot(onnx_export *w, const char *why);
 
-/* ---- the file (export_file.c) ------------------------------------------------------------------ */
-/* The graph with its weights, large ones beside it if asked for, or if all are too many for one file. */
+/* ---- the file (export_file.c) ---------------------------------------------------------------- */
+/* The graph with its weights, large ones beside it if asked for, or if all are too many for one
+ * file. */
 tern_status onnx_write_model(onnx_export *w, Onnx__GraphProto *graph, bool beside);
 void onnx_free_export(onnx_export *w);
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 /* What writes an operation of that name, NULL: nothing does (export_ops.c). */
 onnx_writer onnx_find_writer(const onnx_export *w, const tern_traced_call *c);
 #define WRITER(NAME, function)                                                                     \

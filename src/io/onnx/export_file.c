@@ -4,7 +4,8 @@
 #include "io/out.h"
 #include <string.h>
 
-/* ONNX's files hold less than 2 GiB; what is smaller than FEW stays with the graph, which reads shapes there. */
+/* ONNX's files hold less than 2 GiB; what is smaller than FEW stays with the graph, which reads
+ * shapes there. */
 enum { FEW = 1024, ALIGNMENT = 4096 };
 static const uint64_t most = (uint64_t)INT32_MAX - (64 << 20);
 
@@ -18,7 +19,7 @@ static const onnx_weight *weight(const onnx_export *w, size_t i)
     return w->weights.items[i];
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 /* The bytes as they lie on the host, w holding them until the end. */
 static tern_status put_inside(onnx_export *w, const onnx_weight *at)
@@ -90,7 +91,7 @@ static tern_status put_weights(onnx_export *w, io_out *out)
     return w->status;
 }
 
-/* ---- the file ----------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 typedef struct buffer {
     ProtobufCBuffer base; /* first: protobuf-c hands it back */

@@ -3,7 +3,8 @@
  *   x y z          inputs; y is the number a where a number was given in its place
  *   a b value 0.5  numbers: attributes of the operation, constants; in the type of x
  *   Abs            a node of the one value before it; Mul: of two, Where:: of three
- *   alpha=a        an attribute of the last node, from one of the operation or a number; 'text, #1 an integer */
+ *   alpha=a        an attribute of the last node, from one of the operation or a number; 'text, #1
+ *                  an integer */
 #include "io/onnx/export.h"
 #include <ctype.h>
 #include <stdio.h>

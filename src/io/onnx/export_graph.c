@@ -1,11 +1,12 @@
-/* export_graph.c -- the messages of a graph that is written, the names of its values, and what writers ask of a call. */
+/* export_graph.c -- the messages of a graph that is written, the names of its values, and what
+ * writers ask of a call. */
 #include "base/memory.h"
 #include "io/onnx/export.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- memory: kept until the end ------------------------------------------------------------------ */
+/* ---- memory: kept until the end -------------------------------------------------------------- */
 
 enum { CHUNK = 1 << 16 };
 
@@ -74,7 +75,7 @@ void onnx_append(onnx_export *w, onnx_list *list, void *item)
     list->items[list->n++] = item;
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 typedef struct module_search {
     onnx_export *w;
@@ -190,7 +191,7 @@ void onnx_put_texts(onnx_export *w, const char *name, const char *text)
     a->n_strings = 1;
 }
 
-/* ---- constants ------------------------------------------------------------------------------------ */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 /* The message of a tensor, whose bytes come in at the end; NULL after an error. */
 static Onnx__TensorProto *tensor_of(onnx_export *w, const char *name, tern_tensor *x,
@@ -261,7 +262,7 @@ const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
     return onnx_constant_of(w, x);
 }
 
-/* ---- values of the trace --------------------------------------------------------------------------- */
+/* ---- values of the trace --------------------------------------------------------------------- */
 
 /* x, whose elements are all the same where its size follows the batch: that element expanded. */
 static const char *expanded(onnx_export *w, int value)
@@ -415,7 +416,7 @@ const char *onnx_reshape_to(onnx_export *w, const char *x, int value)
     return y;
 }
 
-/* ---- attributes of the call -------------------------------------------------------------------------- */
+/* ---- attributes of the call ------------------------------------------------------------------ */
 
 int onnx_attr_list(onnx_export *w, const char *name, int64_t list[TERN_MAX_DIMS])
 {

@@ -1,8 +1,9 @@
-/* export_layers.c -- products, convolutions, pools, norms and recurrent layers, as ONNX has them. */
+/* export_layers.c -- products, convolutions, pools, norms and recurrent layers, as ONNX has
+ * them. */
 #include "io/onnx/export.h"
 #include <string.h>
 
-/* ---- products ------------------------------------------------------------------------------------ */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* x with its last two dims swapped. */
 static const char *transposed(onnx_export *w, const char *x, int ndim)
@@ -73,7 +74,7 @@ tern_status onnx_write_addmm(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- windows: lists of three numbers, of which the last `dims` are meant ---------------------------- */
+/* ---- windows: lists of three numbers, of which the last `dims` are meant --------------------- */
 
 typedef struct windows {
     int dims;
@@ -255,7 +256,7 @@ tern_status onnx_write_grid_sample(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- norms --------------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 /* A parameter, or the same number n times. */
 static const char *parameter(onnx_export *w, int i, double otherwise, tern_shape shape)
@@ -279,7 +280,8 @@ static const char *normalized(onnx_export *w, const char *x, const int64_t *dims
     return ONNX_EMIT(w, "Div", x, ONNX_EMIT(w, "Sqrt", ONNX_EMIT(w, "Add", variance, eps)));
 }
 
-/* The statistics of the batch, which evaluation has where none are kept: over all dims but the second. */
+/* The statistics of the batch, which evaluation has where none are kept: over all dims but the
+ * second. */
 static const char *batch_statistics(onnx_export *w)
 {
     int64_t dims[TERN_MAX_DIMS], channel[TERN_MAX_DIMS];

@@ -1,4 +1,5 @@
-/* export_layout.c -- operations that move elements, as ONNX has them: shapes, parts, indices, padding. */
+/* export_layout.c -- operations that move elements, as ONNX has them: shapes, parts, indices,
+ * padding. */
 #include "io/onnx/export.h"
 #include <string.h>
 
@@ -38,7 +39,7 @@ tern_status onnx_write_fill(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, ONNX_EMIT(w, "Expand", value, onnx_sizes(w, c->out[0], false)));
 }
 
-/* ---- other shapes -------------------------------------------------------------------------------- */
+/* ---- other shapes ---------------------------------------------------------------------------- */
 
 tern_status onnx_write_reshape(onnx_export *w, const tern_traced_call *c)
 {
@@ -69,7 +70,7 @@ tern_status onnx_write_expand(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, ONNX_EMIT(w, "Expand", x, onnx_sizes(w, c->out[0], false)));
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* x from start to end of a dim; an end beyond it is the end. */
 static const char *slice(onnx_export *w, const char *x, int64_t dim, int64_t start, int64_t end,
@@ -171,7 +172,7 @@ tern_status onnx_write_tril(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- by index ---------------------------------------------------------------------------------------- */
+/* ---- by index -------------------------------------------------------------------------------- */
 
 tern_status onnx_write_gather(onnx_export *w, const tern_traced_call *c)
 {
@@ -200,7 +201,7 @@ tern_status onnx_write_scatter(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- padding ------------------------------------------------------------------------------------------ */
+/* ---- padding --------------------------------------------------------------------------------- */
 
 tern_status onnx_write_constant_pad(onnx_export *w, const tern_traced_call *c)
 {

@@ -89,7 +89,8 @@ static const char *part(onnx_export *w, const char *x, int64_t dim, int64_t star
                      onnx_ints_of(w, &dim, 1), onnx_ints_of(w, &step, 1));
 }
 
-/* The places of a table that rows of x stand at: (places, pairs), or (N, places, pairs) before the other dims of x. */
+/* The places of a table that rows of x stand at: (places, pairs), or (N, places, pairs) before the
+ * other dims of x. */
 static const char *turn_of(onnx_export *w, int i, int64_t offset, int64_t length, int x_ndim)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -111,8 +112,8 @@ static const char *cast(onnx_export *w, const char *x, tern_dtype from, tern_dty
     return y;
 }
 
-/* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements: neighbours, or the first half and the
- * second. */
+/* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements: neighbours, or the
+ * first half and the second. */
 tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
 {
     tern_shape x_shape = onnx_in_shape(w, 0), table = onnx_in_shape(w, 1);

@@ -24,7 +24,8 @@ typedef struct onnx_slot {
     onnx_sequence *list;
 } onnx_slot;
 
-/* A node while it runs. in: NULL where an input is left out, or is a sequence. out: of the scope that runs. */
+/* A node while it runs. in: NULL where an input is left out, or is a sequence. out: of the scope
+ * that runs. */
 typedef struct onnx_call {
     const Onnx__NodeProto *proto;
     tern_tensor **in, **out;
@@ -76,8 +77,8 @@ struct onnx_node {
     bool is_constant;  /* of constants alone: it runs once, and its results are kept */
 };
 
-/* Nodes in their order, with what comes in and what goes out: the graph, or one among the attributes of a node. Its nodes
- * read values of the bodies around it too. */
+/* Nodes in their order, with what comes in and what goes out: the graph, or one among the
+ * attributes of a node. Its nodes read values of the bodies around it too. */
 struct onnx_body {
     const Onnx__GraphProto *proto;
     onnx_node *nodes;
@@ -114,10 +115,12 @@ void onnx_free_graph(void *graph);
 tern_status onnx_build(tern_module *module, onnx_graph *g);
 void onnx_free_body(onnx_body *body);
 void onnx_free_node(onnx_node *node);
-/* Runs a body whose inputs are in[n], each by a reference of the caller's; out[k]: references that the caller gets. */
+/* Runs a body whose inputs are in[n], each by a reference of the caller's; out[k]: references that
+ * the caller gets. */
 tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
                           onnx_slot *out, int k);
-/* Runs a node of constants alone when a model is loaded: its results are constants. slots: of all values, empty. */
+/* Runs a node of constants alone when a model is loaded: its results are constants. slots: of all
+ * values, empty. */
 tern_status onnx_fold(onnx_graph *g, const onnx_node *node, onnx_slot *slots);
 /* The reference is another one, or is given back; nothing of an empty slot. */
 onnx_slot onnx_hold(onnx_slot slot);

@@ -6,7 +6,8 @@
 
 /* ---- initializers ---------------------------------------------------------------------------- */
 
-/* Whether scales and zero points of an operation say how numbers are stored: these are no parameters. */
+/* Whether scales and zero points of an operation say how numbers are stored: these are no
+ * parameters. */
 static bool is_quantized(const char *type)
 {
     return strstr(type, "Quantize") || !strncmp(type, "QLinear", 7);
@@ -92,7 +93,8 @@ static char *path_of(const char *name)
     return path;
 }
 
-/* A path that no member has: bodies may have tensors of one name, of which the second is NAME_2 and so on. */
+/* A path that no member has: bodies may have tensors of one name, of which the second is NAME_2 and
+ * so on. */
 static char *free_path(onnx_builder *b, int v)
 {
     enum { DIGITS = 16 };
@@ -166,7 +168,7 @@ static tern_status add_initializers(onnx_builder *b, const Onnx__GraphProto *gra
     return TERN_OK;
 }
 
-/* ---- weights in Constant nodes, as some exporters write them ----------------------------------- */
+/* ---- weights in Constant nodes, as some exporters write them --------------------------------- */
 
 /* tern's own exporter writes so what is no parameter. */
 Onnx__TensorProto *onnx_weight_in(const onnx_graph *g, const Onnx__NodeProto *p)
@@ -204,8 +206,8 @@ static bool has_weights(const Onnx__GraphProto *graph)
     return false;
 }
 
-/* Constants that are weights become parameters: all that are computed with where no initializer is a parameter, else those
- * that are a weight of an operation by its nature. */
+/* Constants that are weights become parameters: all that are computed with where no initializer is
+ * a parameter, else those that are a weight of an operation by its nature. */
 static tern_status add_constants(onnx_builder *b, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {

@@ -109,7 +109,8 @@ tern_status onnx_conv(onnx_call *c)
     return onnx_give(c, onnx_convolve(c, onnx_in(c, 0), onnx_in(c, 1), onnx_in(c, 2)));
 }
 
-/* The pads that give output_shape, or the auto_pad's, of which the whole is (in - 1) stride + extent. */
+/* The pads that give output_shape, or the auto_pad's, of which the whole is (in - 1) stride +
+ * extent. */
 static tern_status transposed_pads(const onnx_call *c, const tern_tensor *x, const int64_t *more,
                                    window *w)
 {
@@ -261,7 +262,8 @@ tern_status onnx_global_max_pool(onnx_call *c)
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* Of outputs 1 and 2 of a training: what the running statistics become, with the biased variance. */
+/* Of outputs 1 and 2 of a training: what the running statistics become, with the biased
+ * variance. */
 static tern_status new_statistics(onnx_call *c, double momentum)
 {
     tern_tensor *x = onnx_in(c, 0), *both[2];

@@ -150,8 +150,8 @@ tern_status onnx_minimum(onnx_call *c)
     return fold(c, smallest, false);
 }
 
-/* The exponent may be of another type; the result is of the base's. By a constant number it is a power of that number, of
- * which squares and roots are cheaper. */
+/* The exponent may be of another type; the result is of the base's. By a constant number it is a
+ * power of that number, of which squares and roots are cheaper. */
 tern_status onnx_power(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0), *y = onnx_in(c, 1);

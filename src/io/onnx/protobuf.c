@@ -9,7 +9,7 @@
 
 enum { DEPTH = 32 };
 
-/* ---- protobuf-c, by the names that the generated code calls (library.cmake renames them) ------ */
+/* ---- protobuf-c, by the names that the generated code calls (library.cmake renames them) ----- */
 
 static struct {
     void *(*unpack)(const ProtobufCMessageDescriptor *, ProtobufCAllocator *, size_t,

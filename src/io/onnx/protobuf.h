@@ -1,7 +1,7 @@
 /* protobuf.h -- ONNX's messages, read with protobuf-c, which is opened at run time.
  *
- * protobuf-c follows nested messages by recursion without a limit and takes many times a file's size for empty
- * ones, so a file is walked first (depth) and then unpacked within a budget. */
+ * protobuf-c follows nested messages by recursion without a limit and takes many times a file's
+ * size for empty ones, so a file is walked first (depth) and then unpacked within a budget. */
 #ifndef TERN_IO_ONNX_PROTOBUF_H
 #define TERN_IO_ONNX_PROTOBUF_H
 #include "base/error.h"

@@ -1,4 +1,5 @@
-/* quantized.c -- ONNX's operations of numbers that are stored as few bits: q stands for (q - zero point) scale. */
+/* quantized.c -- ONNX's operations of numbers that are stored as few bits: q stands for (q - zero
+ * point) scale. */
 #include "io/onnx/operations.h"
 #include <math.h>
 #include <string.h>
@@ -22,8 +23,8 @@ static bool range_of(tern_dtype dtype, double *low, double *high)
     return false;
 }
 
-/* A scale or zero point as it broadcasts to x: one number, one for each entry of dim axis, or one for each block of
- * entries along it. As reals of dtype. */
+/* A scale or zero point as it broadcasts to x: one number, one for each entry of dim axis, or one
+ * for each block of entries along it. As reals of dtype. */
 static tern_tensor *along(const onnx_call *c, tern_tensor *p, const tern_tensor *x, int axis,
                           tern_dtype dtype)
 {
@@ -106,7 +107,8 @@ tern_status onnx_dequantize(onnx_call *c)
         c, dequantized(c, x, scale, onnx_in(c, 2), onnx_axis(onnx_int(c, "axis", 1), tern_dim(x))));
 }
 
-/* uint8 of x, whose zero is one of them: *scale and *zero (reals) from the least and the greatest of x. */
+/* uint8 of x, whose zero is one of them: *scale and *zero (reals) from the least and the greatest
+ * of x. */
 static tern_tensor *quantized(const onnx_call *c, tern_tensor *x, tern_tensor **scale,
                               tern_tensor **zero)
 {
@@ -134,10 +136,10 @@ tern_status onnx_dynamic_quantize(onnx_call *c)
     return TERN_OK;
 }
 
-/* ---- products that are exact ---------------------------------------------------------------------- */
+/* ---- products that are exact ----------------------------------------------------------------- */
 
-/* Sums of k products of numbers below 256 are exact in float32 up to a few hundred; up to some thousand where one side
- * is parted into 16 high + low; beyond that in float64. */
+/* Sums of k products of numbers below 256 are exact in float32 up to a few hundred; up to some
+ * thousand where one side is parted into 16 high + low; beyond that in float64. */
 typedef enum exactness { WHOLE, PARTED, DOUBLE } exactness;
 
 static exactness exactness_of(int64_t k)
@@ -260,7 +262,7 @@ tern_status onnx_qlinear_conv(onnx_call *c)
         c, requantized(c, sum, onnx_in(c, 1), onnx_in(c, 4), 1, onnx_in(c, 6), onnx_in(c, 7)));
 }
 
-/* ---- onnxruntime's LSTM of quantized weights -------------------------------------------------------- */
+/* ---- onnxruntime's LSTM of quantized weights ------------------------------------------------- */
 
 /* x as it is after it was stored as uint8. */
 static tern_tensor *rounded(const onnx_call *c, tern_tensor *x)

@@ -4,7 +4,8 @@
 
 enum { MOST_PARAMS = 8 };
 
-/* The order of the gates in tern, as numbers of ONNX's: LSTM i o f c -> i f c o, GRU z r h -> r z h. */
+/* The order of the gates in tern, as numbers of ONNX's: LSTM i o f c -> i f c o, GRU z r h -> r z
+ * h. */
 static const int lstm_order[] = {0, 2, 3, 1}, gru_order[] = {1, 0, 2}, rnn_order[] = {0};
 
 /* The rows of a matrix or vector, gate by gate in another order. */

@@ -4,7 +4,7 @@
 #include "tensor/scope.h"
 #include <string.h>
 
-/* ---- slots ------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 onnx_slot onnx_hold(onnx_slot slot)
 {
@@ -26,7 +26,7 @@ void onnx_drop(onnx_slot *slot)
     *slot = (onnx_slot){NULL, NULL};
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Whether the host reads input i itself, wherever it is. */
 static bool is_on_host(const onnx_node *node, int i)
@@ -186,7 +186,7 @@ tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slo
     return status;
 }
 
-/* ---- the module's call -------------------------------------------------------------------------- */
+/* ---- the module's call ----------------------------------------------------------------------- */
 
 static tern_status begin(onnx_running *r, tern_tensor *const *in, int n)
 {

@@ -96,7 +96,7 @@ tern_status onnx_stft(onnx_call *c)
     return onnx_give(c, frames ? transform(c, frames, 0, 2, false, one_sided) : NULL);
 }
 
-/* ---- windows and bands ------------------------------------------------------------------------------ */
+/* ---- windows and bands ----------------------------------------------------------------------- */
 
 /* a - b cos(2 pi i / n) + c cos(4 pi i / n) of size numbers. */
 static tern_status window(onnx_call *c, double a, double b, double last)
@@ -137,7 +137,8 @@ tern_status onnx_blackman_window(onnx_call *c)
     return window(c, 0.42, 0.5, 0.08);
 }
 
-/* Triangles that are evenly spaced in mel, over the frequencies of a spectrum: (frequencies, bands). */
+/* Triangles that are evenly spaced in mel, over the frequencies of a spectrum: (frequencies,
+ * bands). */
 tern_status onnx_mel_weights(onnx_call *c)
 {
     int64_t bands = 0, length = 0, rate = 0;

@@ -1,4 +1,5 @@
-/* adapter.c -- adapters of low rank as GGUF files, as llama.cpp reads them: `general.type` adapter. */
+/* adapter.c -- adapters of low rank as GGUF files, as llama.cpp reads them: `general.type`
+ * adapter. */
 #include "base/text.h"
 #include "models/gguf/write.h"
 #include "models/lora.h"
@@ -38,7 +39,8 @@ static int part_of(const char *key, char path[512])
     return -1;
 }
 
-/* Rows of B are those of the layer's weight. What alpha / r does not say is multiplied into them. */
+/* Rows of B are those of the layer's weight. What alpha / r does not say is multiplied into
+ * them. */
 static tern_tensor *values_of(void *user, const gguf_item *item)
 {
     const saving *s = user;
@@ -246,7 +248,8 @@ static tern_status look(const char *path, tern_module *layer, void *user)
     return TERN_OK;
 }
 
-/* The last words of paths, as people write target_modules, where these are all layers of that name; else the paths. */
+/* The last words of paths, as people write target_modules, where these are all layers of that name;
+ * else the paths. */
 static json_t *short_targets(const reading *f)
 {
     json_t *words = json_object(), *list = json_array();

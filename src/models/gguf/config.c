@@ -1,4 +1,5 @@
-/* config.c -- the keys of a GGUF as the config.json of the same model. What no key says, the architecture decides. */
+/* config.c -- the keys of a GGUF as the config.json of the same model. What no key says, the
+ * architecture decides. */
 #include "models/gguf/gguf.h"
 #include <stdio.h>
 #include <string.h>

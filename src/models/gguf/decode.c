@@ -1,5 +1,5 @@
-/* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads, elsewhere by a kernel, element by
- * element. Both give the same bits (io/block.c says why). */
+/* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads,
+ * elsewhere by a kernel, element by element. Both give the same bits (io/block.c says why). */
 #include "models/device_kernels.h"
 #include "models/gguf/fast.h"
 #include "models/gguf/layer.h"
@@ -11,7 +11,8 @@
 static const char source[] =
 "#define POINT(i) ((int)(char)points[i])\n"
 TEXT(
-__constant char points[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+__constant char points[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89,
+    113};
 
 float half_of(__global const uchar *b)
 {
@@ -24,7 +25,8 @@ float half_of(__global const uchar *b)
 }
 
 int nibble(__global const uchar *qs, int i) { return i < 16 ? qs[i] & 15 : qs[i - 16] >> 4; }
-int pair(__global const uchar *qs, int i) { return qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3; }
+int pair(__global const uchar *qs, int i) { return qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) &
+    3; }
 int signed_byte(int x) { return x < 128 ? x : x - 256; }
 
 float of_32(__global const uchar *b, int i, int type)
@@ -33,7 +35,8 @@ float of_32(__global const uchar *b, int i, int type)
     if (type == 2) return d * (float)(nibble(b + 2, i) - 8);
     if (type == 3) return d * (float)nibble(b + 4, i) + half_of(b + 2);
     if (type == 6) return d * (float)((nibble(b + 6, i) | (b[2 + i / 8] >> i % 8 & 1) << 4) - 16);
-    if (type == 7) return d * (float)(nibble(b + 8, i) | (b[4 + i / 8] >> i % 8 & 1) << 4) + half_of(b + 2);
+    if (type == 7) return d * (float)(nibble(b + 8, i) | (b[4 + i / 8] >> i % 8 & 1) << 4) +
+        half_of(b + 2);
     if (type == 8) return d * (float)signed_byte(b[2 + i]);
     return d * (float)POINT(nibble(b + 2, i));
 }
@@ -64,11 +67,13 @@ float of_256(__global const uchar *b, int i, int type)
         int g = i / 16;
         int low = g < 8 ? b[96 + g] & 15 : b[88 + g] >> 4;
         int s = (low | (b[104 + g % 4] >> (g / 4 * 2) & 3) << 4) - 32;
-        return half_of(b + 108) * (float)s * (float)(pair(b + 32, i) - (b[l] >> (i / 32) & 1 ? 0 : 4));
+        return half_of(b + 108) * (float)s * (float)(pair(b + 32, i) -
+            (b[l] >> (i / 32) & 1 ? 0 : 4));
     }
     if (type == 14) {
         int n = i / 128;
-        int q = (b[64 * n + 32 * (k % 2) + l] >> k / 2 * 4 & 15) | (b[128 + 32 * n + l] >> 2 * k & 3) << 4;
+        int q = (b[64 * n + 32 * (k % 2) + l] >> k / 2 * 4 & 15) |
+            (b[128 + 32 * n + l] >> 2 * k & 3) << 4;
         return half_of(b + 208) * (float)signed_byte(b[192 + i / 16]) * (float)(q - 32);
     }
     if (type == 23) {

@@ -1,4 +1,5 @@
-/* encode.c -- floats as blocks, by the rules of ggml's reference: a row's blocks one after the other. */
+/* encode.c -- floats as blocks, by the rules of ggml's reference: a row's blocks one after the
+ * other. */
 #include "models/gguf/write.h"
 #include <math.h>
 #include <string.h>

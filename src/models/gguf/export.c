@@ -1,4 +1,5 @@
-/* export.c -- a model that was read from a GGUF, written as one: the file's keys and tokenizer stay, in their order. */
+/* export.c -- a model that was read from a GGUF, written as one: the file's keys and tokenizer
+ * stay, in their order. */
 #include "models/gguf/write.h"
 #include "models/quantize.h"
 #include <fnmatch.h>
@@ -142,7 +143,8 @@ static void choose_asked(const exporting *e, gguf_item *item)
         item->encoder = NULL; /* blocks of that type already */
 }
 
-/* Nothing is lost: blocks stay, values are of the file's type where that keeps them, else of their own. */
+/* Nothing is lost: blocks stay, values are of the file's type where that keeps them, else of their
+ * own. */
 static void choose_kept(exporting *e, gguf_item *item)
 {
     static const char *const own[] = {"F32", "F16", "BF16"};

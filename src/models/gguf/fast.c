@@ -1,5 +1,5 @@
-/* fast.c -- decoders of blocks whose loops are over neighbours, which compilers make vectors of. All products are exact, so that these
- * are the numbers of io/block.c, whatever the order. */
+/* fast.c -- decoders of blocks whose loops are over neighbours, which compilers make vectors of.
+ * All products are exact, so that these are the numbers of io/block.c, whatever the order. */
 #include "models/gguf/fast.h"
 #include "models/wide.h"
 #include <string.h>

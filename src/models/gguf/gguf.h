@@ -7,7 +7,7 @@
 /* Whether a path is a regular file that begins as GGUF does. */
 bool gguf_is_file(const char *path);
 
-/* ---- keys (keys.c): errors name the file and the key ------------------------------------------- */
+/* ---- keys (keys.c): errors name the file and the key ----------------------------------------- */
 
 typedef struct gguf_file {
     tern_file *file;
@@ -24,7 +24,8 @@ tern_status gguf_begin(gguf_file *g, tern_file *file, const char *function, cons
 /* ARCH.name of an architecture's key. */
 const char *gguf_key(const gguf_file *g, const char *name, char key[128]);
 bool gguf_has(const gguf_file *g, const char *key);
-/* A whole number from least to INT32_MAX, or an array of equal ones; absent: what it is without the key, below least an error. */
+/* A whole number from least to INT32_MAX, or an array of equal ones; absent: what it is without the
+ * key, below least an error. */
 tern_status gguf_size(const gguf_file *g, const char *key, int64_t least, int64_t absent,
                       int64_t *x);
 /* A finite number; absent NaN: the key must be there. */
@@ -33,12 +34,12 @@ tern_status gguf_flag(const gguf_file *g, const char *key, bool absent, bool *x)
 /* A text, NULL without the key; it lives as long as the file. */
 tern_status gguf_text(const gguf_file *g, const char *key, const char **text);
 
-/* ---- config.json (config.c) ---------------------------------------------------------------------- */
+/* ---- config.json (config.c) ------------------------------------------------------------------ */
 
 /* What config.json would say of the model; NULL after an error. */
 json_t *gguf_config(const gguf_file *g);
 
-/* ---- names and values (tensor_names.c) ------------------------------------------------------------------ */
+/* ---- names and values (tensor_names.c) ------------------------------------------------------- */
 
 /* The file's name for a parameter; false where it has none. */
 bool gguf_name(const models_model *m, const char *path, char *name, size_t bytes);
@@ -49,7 +50,7 @@ tern_tensor *gguf_values(const models_model *m, const char *path, tern_tensor *x
 /* Tensors that are no parameters: their numbers are in the config. */
 bool gguf_is_extra(const char *name);
 
-/* ---- tokenizers (vocabulary.c, tokenizer.c) ------------------------------------------------------ */
+/* ---- tokenizers (vocabulary.c, tokenizer.c) -------------------------------------------------- */
 
 /* Whether the arrays of the tokenizer agree with each other; without a tokenizer they do. */
 tern_status gguf_check_vocabulary(const gguf_file *g);

@@ -1,5 +1,6 @@
-/* layer.c -- linear layers and embeddings over the blocks of a GGUF: products decode some rows at a time, forward and backward, and an
- * embedding the rows that are asked for. Weights are not trained; gradients of inputs go through them. */
+/* layer.c -- linear layers and embeddings over the blocks of a GGUF: products decode some rows at a
+ * time, forward and backward, and an embedding the rows that are asked for. Weights are not
+ * trained; gradients of inputs go through them. */
 #include "models/gguf/layer.h"
 #include <stdlib.h>
 #include <string.h>

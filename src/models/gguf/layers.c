@@ -32,7 +32,8 @@ static tern_status collect(const char *path, tern_module *m, void *user)
                             : tern_fail(TERN_ERR_MEMORY, "tern_models_from_pretrained: no memory");
 }
 
-/* The file's matrix of a module, and its type; false where there is none of blocks that are decoded. */
+/* The file's matrix of a module, and its type; false where there is none of blocks that are
+ * decoded. */
 static bool find_blocks(const plan *p, const char *path, char name[512], gguf_layer *l)
 {
     char weight[512];

@@ -1,5 +1,6 @@
-/* loss.c -- cross entropy behind a head of blocks, without logits: they are computed a tile of tokens at a time, once forward for their
- * log-sum-exp and the label's own, and once more backward for the gradient of x. */
+/* loss.c -- cross entropy behind a head of blocks, without logits: they are computed a tile of
+ * tokens at a time, once forward for their log-sum-exp and the label's own, and once more backward
+ * for the gradient of x. */
 #include "models/gguf/layer.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,13 @@
-/* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules have them. */
+/* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules
+ * have them. */
 #include "base/text.h"
 #include "models/gguf/gguf.h"
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A module of ours and what files call it; both without .weight and .bias, inside of a layer without its number. */
+/* A module of ours and what files call it; both without .weight and .bias, inside of a layer
+ * without its number. */
 typedef struct row {
     const char *ours, *file;
 } row;
@@ -40,7 +42,8 @@ static const row decoder[] = {
     {"mlp.down_proj", "ffn_down"},
     {NULL, NULL},
 };
-/* Gemma 2 and 3 have a norm behind attention, which is another one than that in front of the mlp. */
+/* Gemma 2 and 3 have a norm behind attention, which is another one than that in front of the
+ * mlp. */
 static const row four_norms[] = {
     {"post_attention_layernorm", "post_attention_norm"},
     {"pre_feedforward_layernorm", "ffn_norm"},
@@ -155,7 +158,8 @@ tern_tensor *gguf_values(const models_model *m, const char *path, tern_tensor *x
         return halves(x, q ? m->c.heads : m->c.kv_heads);
     if (gguf_is_transposed(m, path) && tern_dim(x) == 2)
         return tern_contiguous(tern_transpose(x, 0, 1));
-    /* Files have 1 + w, whose rounding the subtraction undoes: where w was rounded, 1 + w is at least 0.5. */
+    /* Files have 1 + w, whose rounding the subtraction undoes: where w was rounded, 1 + w is at
+     * least 0.5. */
     if (strncmp(m->kind->type, "gemma", 5) == 0 && tern_ends_with(path, "norm.weight"))
         return tern_sub_scalar(tern_to_dtype(x, TERN_F32), tern_scalar_int(1));
     return x;

@@ -1,4 +1,5 @@
-/* tokenizer.c -- the tokenizer of a GGUF: its arrays are written as the tokenizer.json of the same tokenizer, which is read as any is. */
+/* tokenizer.c -- the tokenizer of a GGUF: its arrays are written as the tokenizer.json of the same
+ * tokenizer, which is read as any is. */
 #include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* vocabulary.c -- the arrays of a GGUF's tokenizer, compared with each other before anything is made of them. */
+/* vocabulary.c -- the arrays of a GGUF's tokenizer, compared with each other before anything is
+ * made of them. */
 #include "models/gguf/vocabulary.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static tern_status no_memory(const gguf_file *g)
 
 /* ---- arrays ------------------------------------------------------------------------------ */
 
-/* The array of a key, of elements of one kind and so many (SIZE_MAX: any number); false in *is_there where there is none. */
+/* The array of a key, of elements of one kind and so many (SIZE_MAX: any number); false in
+ * *is_there where there is none. */
 static tern_status find_array(const gguf_file *g, const char *key, io_gguf_kind kind, size_t n,
                               io_gguf_value *v, bool *is_there)
 {

@@ -10,8 +10,8 @@ tern_status gguf_read_vocabulary(const gguf_file *g, tk_vocabulary *v);
 tern_status gguf_token_id(const gguf_file *g, const tk_vocabulary *v, const char *name,
                           int64_t absent, int64_t *id);
 
-/* The special tokens. defaults: of bos, eos, unknown, padding and separator, -1: none; bos, eos: whether they are added where no key says
- * so. */
+/* The special tokens. defaults: of bos, eos, unknown, padding and separator, -1: none; bos, eos:
+ * whether they are added where no key says so. */
 tern_status gguf_read_ids(const gguf_file *g, tk_maker *m, const int64_t defaults[5], bool bos,
                           bool eos);
 tern_status gguf_make_gpt2(const gguf_file *g, tk_maker *m);

@@ -1,4 +1,5 @@
-/* write.c -- a GGUF file: metadata, records of tensors, and their data, encoded some rows at a time. */
+/* write.c -- a GGUF file: metadata, records of tensors, and their data, encoded some rows at a
+ * time. */
 #include "models/gguf/write.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* write.h -- GGUF files that are written: metadata, tensors, the types that numbers are encoded in. */
+/* write.h -- GGUF files that are written: metadata, tensors, the types that numbers are encoded
+ * in. */
 #ifndef TERN_SRC_MODELS_GGUF_WRITE_H
 #define TERN_SRC_MODELS_GGUF_WRITE_H
 #include "io/out.h"
@@ -7,7 +8,7 @@
 #include "models/tokenizer/maker.h"
 #include <strings.h>
 
-/* ---- types (encode.c) ---------------------------------------------------------------------------- */
+/* ---- types (encode.c) ------------------------------------------------------------------------ */
 
 typedef struct gguf_encoder {
     const char *name;  /* as io_block's */
@@ -17,7 +18,7 @@ typedef struct gguf_encoder {
 /* By its name in any case; NULL: none writes it. */
 const gguf_encoder *gguf_encoder_named(const char *name);
 
-/* ---- files (write.c) ------------------------------------------------------------------------------ */
+/* ---- files (write.c) ------------------------------------------------------------------------- */
 
 /* A tensor on its way: (rows, columns), or a vector of one row. */
 typedef struct gguf_item {
@@ -52,13 +53,14 @@ void gguf_write_value(gguf_writer *w, const char *key, const io_gguf_value *valu
 /* The head of an array, behind which are its elements. */
 void gguf_write_array(gguf_writer *w, const char *key, io_gguf_kind kind, uint64_t count);
 void gguf_write_element(gguf_writer *w, const char *text, size_t n);
-/* A tensor that will be encoded, or bytes of blocks: of block->elements a block. TERN_ERR_ARGUMENT where rows are not whole blocks. */
+/* A tensor that will be encoded, or bytes of blocks: of block->elements a block. TERN_ERR_ARGUMENT
+ * where rows are not whole blocks. */
 tern_status gguf_write_tensor(gguf_writer *w, const gguf_item *item);
 /* All of it into the file, which appears whole or not at all. */
 tern_status gguf_write_file(gguf_writer *w);
 void gguf_writer_free(gguf_writer *w);
 
-/* ---- what is written (adapter.c, export.c) ---------------------------------------------------------- */
+/* ---- what is written (adapter.c, export.c) --------------------------------------------------- */
 
 /* Whether a path ends in .gguf. */
 bool gguf_is_name(const char *path);

@@ -1,5 +1,5 @@
-/* added.c -- tokens that are cut out of a text before anything else is done to it: special ones, and those of the
- * user's. */
+/* added.c -- tokens that are cut out of a text before anything else is done to it: special ones,
+ * and those of the user's. */
 #include "models/tokenizer/tokenizer.h"
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -102,7 +102,8 @@ static uint32_t char_before(const char *text, size_t at)
     return tk_next(text, &at);
 }
 
-/* A token at *from, the longest there, with the blanks that belong to it; whether it may stand there. */
+/* A token at *from, the longest there, with the blanks that belong to it; whether it may stand
+ * there. */
 static bool fits(const tk_added *one, const char *text, size_t n, size_t done, size_t *from,
                  size_t *to)
 {

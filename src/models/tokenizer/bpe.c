@@ -1,5 +1,5 @@
-/* bpe.c -- byte pair encoding (Sennrich et al. 2016): the pair that comes first in the list of merges becomes one
- * token, the leftmost where there are several, until no pair is in the list. */
+/* bpe.c -- byte pair encoding (Sennrich et al. 2016): the pair that comes first in the list of
+ * merges becomes one token, the leftmost where there are several, until no pair is in the list. */
 #include "models/tokenizer/maker.h"
 #include "models/tokenizer/sentence.h"
 #include <stdio.h>
@@ -113,8 +113,9 @@ typedef struct word {
     symbol *symbols;
     candidate *heap; /* the least first */
     int32_t n, n_heap;
-    uint32_t *
-        halves; /* of an unused token that may be made: bytes of its first half; NULL: there is none */
+    uint32_t
+        *halves; /* of an unused token that may be made: bytes of its first half; NULL: there is
+                   none */
 } word;
 
 static bool is_less(candidate a, candidate b)
@@ -242,7 +243,8 @@ static void add_chars(const tk_model *model, word *w, const char *text, size_t n
         add_symbol(w, (uint32_t)model->unknown, unknown_from, unknown_to);
 }
 
-/* A symbol as tokens: SentencePiece divides an unused one into what made it, down to tokens that are used. */
+/* A symbol as tokens: SentencePiece divides an unused one into what made it, down to tokens that
+ * are used. */
 static tern_status add_used(const tk_model *model, const word *w, const symbol *whole,
                             tk_tokens *out)
 {

@@ -1,4 +1,5 @@
-/* byte_level.c -- the tokenizer.json of BPE on bytes, as GPT-2's, whose words a pattern cuts out. */
+/* byte_level.c -- the tokenizer.json of BPE on bytes, as GPT-2's, whose words a pattern cuts
+ * out. */
 #include "models/tokenizer/maker.h"
 
 tern_status tk_make_byte_level(tk_maker *m, const char *pattern, bool digits, bool nfc, bool whole)

@@ -156,8 +156,8 @@ void tern_decode_stream_free(tern_decode_stream *s)
     free(s);
 }
 
-/* The text of the ids that stand before the new ones is taken off in front: what a token is depends on what is
- * before it, and a character may take several. */
+/* The text of the ids that stand before the new ones is taken off in front: what a token is depends
+ * on what is before it, and a character may take several. */
 const char *tern_decode_stream_step(tern_decode_stream *s, int64_t id)
 {
     static const char function[] = "tern_decode_stream_step";

@@ -14,7 +14,8 @@ static size_t start_of(const tk_words *words, size_t i)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-/* Bytes as text; what is not UTF-8 becomes U+FFFD, one for each longest beginning of a character. */
+/* Bytes as text; what is not UTF-8 becomes U+FFFD, one for each longest beginning of a
+ * character. */
 static tern_status extend_lossy(tk_words *to, const char *bytes, size_t n)
 {
     while (n) {

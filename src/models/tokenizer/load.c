@@ -134,7 +134,8 @@ static int64_t named(const tern_tokenizer *t, const json_t *json, const char *ke
     return id < 0 ? otherwise : id;
 }
 
-/* {"number": {"content": ..., "special": ...}}: they are found in a text as those of "added_tokens". */
+/* {"number": {"content": ..., "special": ...}}: they are found in a text as those of
+ * "added_tokens". */
 static tern_status add_tokens(tern_tokenizer *t, const char *where, const json_t *config)
 {
     json_t *list = json_array();

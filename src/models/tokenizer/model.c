@@ -82,7 +82,7 @@ tern_status tk_model_read(tk_model *model, const char *function, const json_t *j
     return TERN_OK;
 }
 
-/* ---- WordPiece (Wu et al. 2016): the longest token that fits, then the longest that goes on ------ */
+/* ---- WordPiece (Wu et al. 2016): the longest token that fits, then the longest that goes on -- */
 
 static tern_status word_piece_read(tk_model *model, const char *function, const json_t *json)
 {
@@ -130,7 +130,7 @@ static tern_status word_piece(const tk_model *model, tk_scratch *s, const char *
 
 const tk_model_kind tk_word_piece = {"WordPiece", word_piece_read, word_piece};
 
-/* ---- WordLevel: whole words ------------------------------------------------------------------- */
+/* ---- WordLevel: whole words ------------------------------------------------------------------ */
 
 static tern_status word_level(const tk_model *model, tk_scratch *s, const char *text, size_t n,
                               tk_tokens *out)

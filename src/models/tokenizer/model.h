@@ -3,7 +3,7 @@
 #define TERN_MODELS_TOKENIZER_MODEL_H
 #include "models/tokenizer/parts.h"
 
-/* ---- tables (vocab.c) ---------------------------------------------------------------------------- */
+/* ---- tables (vocab.c) ------------------------------------------------------------------------ */
 
 typedef struct tk_entry {
     uint32_t at, n; /* in the arena; n UINT32_MAX: no token has this number */
@@ -48,11 +48,12 @@ typedef struct tk_trie {
     size_t n, capacity; /* nodes */
 } tk_trie;
 tern_status tk_trie_add(tk_trie *t, const char *text, size_t n, uint32_t value);
-/* One byte on from *node, at first 0: whether there is a way. *value: of the text that ends there, else -1. */
+/* One byte on from *node, at first 0: whether there is a way. *value: of the text that ends there,
+ * else -1. */
 bool tk_trie_step(const tk_trie *t, uint32_t *node, uint8_t byte, int64_t *value);
 void tk_trie_free(tk_trie *t);
 
-/* ---- models -------------------------------------------------------------------------------------- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 typedef struct tk_token {
     uint32_t id;
@@ -102,14 +103,16 @@ tern_status tk_model_read(tk_model *model, const char *function, const json_t *j
 void tk_model_free(tk_model *model);
 /* "vocab" as {text: number}, and the number of "unk_token". */
 tern_status tk_read_vocab(tk_model *model, const char *function, const json_t *json);
-/* Halves of a merge "a b", whose text and length are the first ones given; false where it has not one space. */
+/* Halves of a merge "a b", whose text and length are the first ones given; false where it has not
+ * one space. */
 bool tk_merge_split(const char *text[2], size_t n[2]);
-/* The numbers of both halves and of what they make, without the n_prefix bytes before the second; how many there are up to the first that
- * is not. room: for both. */
+/* The numbers of both halves and of what they make, without the n_prefix bytes before the second;
+ * how many there are up to the first that is not. room: for both. */
 int tk_merge_find(const tk_vocab *vocab, const char *const text[2], const size_t n[2],
                   size_t n_prefix, char *buffer, uint32_t ids[3]);
-/* "vocab" and "merges" of a file into model, and what is left of it as JSON without their rows (vocabulary_lists.c). NULL where that is not
- * done and the model is as it was: with *status TERN_OK the file is one for jansson. bytes[n] is zero. */
+/* "vocab" and "merges" of a file into model, and what is left of it as JSON without their rows
+ * (vocabulary_lists.c). NULL where that is not done and the model is as it was: with *status
+ * TERN_OK the file is one for jansson. bytes[n] is zero. */
 json_t *tk_lists_read(tk_model *model, const char *bytes, size_t n, tern_status *status);
 
 #endif

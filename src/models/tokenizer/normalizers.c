@@ -1,4 +1,5 @@
-/* normalizers.c -- what a text goes through before it is cut: normal forms, small letters, replacements. */
+/* normalizers.c -- what a text goes through before it is cut: normal forms, small letters,
+ * replacements. */
 #include "models/tokenizer/parts.h"
 
 /* What a list of changes makes of a text; frees the list. */

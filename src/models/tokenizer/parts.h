@@ -1,4 +1,5 @@
-/* parts.h -- what a tokenizer is made of: growing arrays, texts with their origin, patterns, steps. */
+/* parts.h -- what a tokenizer is made of: growing arrays, texts with their origin, patterns,
+ * steps. */
 #ifndef TERN_MODELS_TOKENIZER_PARTS_H
 #define TERN_MODELS_TOKENIZER_PARTS_H
 #include <jansson.h>
@@ -13,7 +14,7 @@
             return try_status_;                                                                    \
     } while (0)
 
-/* ---- arrays (text.c) --------------------------------------------------------------------------- */
+/* ---- arrays (text.c) ------------------------------------------------------------------------- */
 
 /* Room for `more` elements behind the n that are there; TERN_ERR_MEMORY. */
 tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each);
@@ -21,7 +22,7 @@ tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, siz
     tk_reserve((void **)&(list), &(capacity), n, more, sizeof *(list))
 char *tk_copy(const char *text, size_t n); /* ends in a zero; NULL after TERN_ERR_MEMORY */
 
-/* ---- texts ------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 typedef struct tk_range {
     uint32_t from, to; /* bytes of the user's text */
@@ -59,7 +60,7 @@ tern_status tk_pieces_add(tk_pieces *to, const tk_text *from, size_t at, size_t 
 tern_status tk_pieces_add_token(tk_pieces *to, int64_t token, tk_range origin);
 void tk_pieces_free(tk_pieces *pieces);
 
-/* ---- characters (unicode.c) ---------------------------------------------------------------------- */
+/* ---- characters (unicode.c) ------------------------------------------------------------------ */
 
 /* Of text that is UTF-8; *at goes on behind it. */
 uint32_t tk_next(const char *text, size_t *at);
@@ -79,7 +80,8 @@ int tk_lower(uint32_t c, uint32_t to[2]);
 uint32_t tk_byte_to_char(uint8_t byte);
 int tk_char_to_byte(uint32_t c);
 
-/* A character in place of others of a text: change < 0 of as many more after its own, 0 of its own, > 0 of none. */
+/* A character in place of others of a text: change < 0 of as many more after its own, 0 of its own,
+ * > 0 of none. */
 typedef struct tk_change {
     uint32_t c;
     int32_t change;
@@ -95,7 +97,7 @@ tern_status tk_transform(const tk_text *from, const tk_changes *list, size_t dro
 tern_status tk_normal_form(const char *text, size_t n, bool composed, bool compatible,
                            tk_changes *to);
 
-/* ---- patterns (pattern.c) ------------------------------------------------------------------------ */
+/* ---- patterns (pattern.c) -------------------------------------------------------------------- */
 
 typedef struct tk_pattern tk_pattern;
 /* What is compared on the way: buffers of one call. Zero-initialise it. */
@@ -114,7 +116,7 @@ void tk_pattern_free(tk_pattern *p);
 tern_status tk_find(const tk_pattern *p, tk_matching *m, const char *text, size_t n, size_t at,
                     size_t *from, size_t *to, bool *found);
 
-/* ---- steps (steps.c): normalizers, pre-tokenizers and decoders, from {"type": ..., ...} --------- */
+/* ---- steps (steps.c): normalizers, pre-tokenizers and decoders, from {"type": ..., ...} ------ */
 
 typedef struct tk_step tk_step;
 /* Lines of text that decoders change. */
@@ -176,7 +178,8 @@ tern_status tk_decode(const tk_step *step, tk_matching *m, tk_words *words);
 tern_status tk_precompiled_read(tk_step *step, const char *function, const json_t *json);
 /* The same of its n bytes, which were base64 there. */
 tern_status tk_precompiled_table(tk_step *step, const char *function, const void *bytes, size_t n);
-/* What stands for the longest beginning of n bytes that the table has, and its length; NULL: it has none. */
+/* What stands for the longest beginning of n bytes that the table has, and its length; NULL: it has
+ * none. */
 const char *tk_precompiled_longest(const tk_step *step, const char *text, size_t n, size_t *length);
 tern_status tk_precompiled(const tk_step *step, tk_matching *m, const tk_text *in, tk_text *out);
 

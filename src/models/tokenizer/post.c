@@ -152,7 +152,8 @@ static bool is_inside(const char *text, uint32_t at)
     return ((unsigned char)text[at] & 0xc0) == 0x80;
 }
 
-/* Offsets of a token without the spaces that are part of it, but the one that was put in front of the text. */
+/* Offsets of a token without the spaces that are part of it, but the one that was put in front of
+ * the text. */
 static void trim(const tk_post *post, const char *text, const char *token, size_t n, bool first,
                  tk_range *span)
 {

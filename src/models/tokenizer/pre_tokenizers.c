@@ -1,4 +1,5 @@
-/* pre_tokenizers.c -- how a text is cut into what the model sees of it: patterns, classes of characters, bytes. */
+/* pre_tokenizers.c -- how a text is cut into what the model sees of it: patterns, classes of
+ * characters, bytes. */
 #include "models/tokenizer/parts.h"
 
 /* ---- cutting ------------------------------------------------------------------------------- */

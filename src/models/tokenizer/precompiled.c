@@ -1,9 +1,10 @@
-/* precompiled.c -- the table of replacements that sentencepiece's models bring: a double array of byte strings
- * (darts-clone's) and the texts that stand for them, in base64. */
+/* precompiled.c -- the table of replacements that sentencepiece's models bring: a double array of
+ * byte strings (darts-clone's) and the texts that stand for them, in base64. */
 #include "models/tokenizer/maker.h"
 #include <utf8proc.h>
 
-/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind it. */
+/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind
+ * it. */
 tern_status tk_precompiled_table(tk_step *step, const char *function, const void *bytes, size_t n)
 {
     uint32_t size = 0;
@@ -41,8 +42,8 @@ tern_status tk_precompiled_read(tk_step *step, const char *function, const json_
 
 #define OFFSET(unit) ((unit) >> 10 << (((unit)&512) >> 6))
 
-/* The text for a beginning of n bytes, and its length; NULL if there is none: the longest, or the shortest, which Hugging Face's reader
- * takes for all n. */
+/* The text for a beginning of n bytes, and its length; NULL if there is none: the longest, or the
+ * shortest, which Hugging Face's reader takes for all n. */
 static const char *look_up(const tk_step *step, const char *key, size_t n, bool longest,
                            size_t *length)
 {

@@ -1,4 +1,5 @@
-/* sentence.c -- SentencePiece's normalizer and decoder: the whole text at once, the user's tokens left as they are. */
+/* sentence.c -- SentencePiece's normalizer and decoder: the whole text at once, the user's tokens
+ * left as they are. */
 #include "models/tokenizer/sentence.h"
 #include "models/tokenizer/maker.h"
 
@@ -136,7 +137,8 @@ static tern_status flush_bytes(tk_words *out, char *bytes, size_t *n)
     return TERN_OK;
 }
 
-/* A token's text, U+2581 as space; *dropped: whether a space in front of it was left out and counts as text. */
+/* A token's text, U+2581 as space; *dropped: whether a space in front of it was left out and counts
+ * as text. */
 static tern_status add_piece(const tk_sentence *s, const char *text, size_t n, int type, bool first,
                              bool *dropped, tk_words *out)
 {

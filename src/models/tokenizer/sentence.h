@@ -15,7 +15,8 @@ struct tk_sentence {
 };
 
 void tk_sentence_free(tk_sentence *s);
-/* Bytes of the longest of the user's tokens in front of n bytes; 0: none is there. spaces: a space is what U+2581 in a token is too. */
+/* Bytes of the longest of the user's tokens in front of n bytes; 0: none is there. spaces: a space
+ * is what U+2581 in a token is too. */
 size_t tk_sentence_user(const tk_sentence *s, const char *text, size_t n, bool spaces, int64_t *id);
 extern const tk_kind tk_sentence_normalizer, tk_sentence_decoder;
 

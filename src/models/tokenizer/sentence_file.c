@@ -1,4 +1,5 @@
-/* sentence_file.c -- SentencePiece's .model: a protobuf of pieces, of how they were trained and of how a text is normalized. */
+/* sentence_file.c -- SentencePiece's .model: a protobuf of pieces, of how they were trained and of
+ * how a text is normalized. */
 #include "models/tokenizer/maker.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* sentence_pieces.c -- the tokenizer.json of SentencePiece's two models: byte pairs by scores, as Llama's, and unigrams, as T5's. */
+/* sentence_pieces.c -- the tokenizer.json of SentencePiece's two models: byte pairs by scores, as
+ * Llama's, and unigrams, as T5's. */
 #include "models/tokenizer/maker.h"
 #include <math.h>
 #include <stdio.h>

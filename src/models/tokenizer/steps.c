@@ -1,4 +1,5 @@
-/* steps.c -- the normalizers, pre-tokenizers and decoders of tokenizer.json, read by their type and run in order. */
+/* steps.c -- the normalizers, pre-tokenizers and decoders of tokenizer.json, read by their type and
+ * run in order. */
 #include "models/tokenizer/parts.h"
 
 /* ---- fields -------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* tiktoken.c -- byte pairs that are given by the ranks of what they make: .tiktoken and tekken.json. */
+/* tiktoken.c -- byte pairs that are given by the ranks of what they make: .tiktoken and
+ * tekken.json. */
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 
@@ -23,7 +24,8 @@
 typedef struct special {
     const char *text;
     int64_t from, to; /* ids */
-    int first; /* the number behind the text of the first one, before "|>"; -1: the text is all of it */
+    int first; /* the number behind the text of the first one, before "|>"; -1: the text is all of
+                  it */
 } special;
 
 typedef struct encoding {
@@ -83,7 +85,8 @@ typedef struct ranks {
     size_t first;        /* the id of rank 0 */
 } ranks;
 
-/* A vocabulary of n numbers, whose texts need so many bytes; scores are the ranks, the least the best. */
+/* A vocabulary of n numbers, whose texts need so many bytes; scores are the ranks, the least the
+ * best. */
 static tern_status reserve(ranks *r, size_t n, size_t bytes)
 {
     TK_TRY(tk_vocabulary_reserve(r->m.where, &r->m.v, n, true));

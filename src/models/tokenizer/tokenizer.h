@@ -3,7 +3,7 @@
 #define TERN_MODELS_TOKENIZER_TOKENIZER_H
 #include "models/tokenizer/model.h"
 
-/* ---- added tokens (added.c): cut out of the text before the model sees it ------------------------ */
+/* ---- added tokens (added.c): cut out of the text before the model sees it -------------------- */
 
 typedef struct tk_added {
     uint32_t id;
@@ -28,7 +28,7 @@ const tk_added *tk_added_by_id(const tk_added_tokens *added, int64_t id);
 tern_status tk_added_split(const tk_added_tokens *added, const tk_step *normalizer, tk_matching *m,
                            const char *text, size_t n, tk_pieces *out);
 
-/* ---- what stands around a text (post.c) ------------------------------------------------------------ */
+/* ---- what stands around a text (post.c) ------------------------------------------------------ */
 
 /* Tokens of a template, or one of the texts: token -1 for the first, -2 for the second. */
 typedef struct tk_place {
@@ -50,7 +50,7 @@ int64_t tk_post_added(const tk_post *post, bool pair);
 tern_status tk_post_run(const tern_tokenizer *tokenizer, bool special, const char *const texts[2],
                         const tk_tokens parts[2], bool pair, tk_tokens *out);
 
-/* ---- all of it ------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 struct tern_tokenizer {
     char *json; /* the file's text, for saving */
@@ -71,7 +71,8 @@ tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_
 char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n);
 /* The bytes of a token; NULL if there is none of that number. */
 const char *tk_token_text(const tern_tokenizer *tokenizer, int64_t id, size_t *n);
-/* A text or two to tokens with all that stands around them, cut to max_length where that is not 0. */
+/* A text or two to tokens with all that stands around them, cut to max_length where that is not
+ * 0. */
 tern_status tk_encode(const tern_tokenizer *tokenizer, const char *function,
                       const char *const text[2], const size_t n[2], const tern_encode_options *o,
                       tk_tokens *out);

@@ -1,5 +1,6 @@
-/* train.c -- a vocabulary of byte pairs learned of texts (Sennrich et al. 2016): again and again the most frequent pair of
- * neighbours becomes a token, of several the one with the lowest numbers. */
+/* train.c -- a vocabulary of byte pairs learned of texts (Sennrich et al. 2016): again and again
+ * the most frequent pair of neighbours becomes a token, of several the one with the lowest
+ * numbers. */
 #include "models/option.h"
 #include "models/tokenizer/tokenizer.h"
 

@@ -1,4 +1,5 @@
-/* vocab_and_merges.c -- vocab.json and merges.txt, the two files that GPT-2's tokenizer was first given as. */
+/* vocab_and_merges.c -- vocab.json and merges.txt, the two files that GPT-2's tokenizer was first
+ * given as. */
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 

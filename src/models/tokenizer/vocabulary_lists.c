@@ -1,6 +1,7 @@
-/* vocabulary_lists.c -- the vocab and the merges of tokenizer.json, hundreds of thousands of rows, read from its text: jansson, which makes
- * an object of each, reads the rest. What is not as tools write it (a key twice, a number that is none, text that is not
- * UTF-8) is not read here but by jansson alone, which says what is wrong. */
+/* vocabulary_lists.c -- the vocab and the merges of tokenizer.json, hundreds of thousands of rows,
+ * read from its text: jansson, which makes an object of each, reads the rest. What is not as tools
+ * write it (a key twice, a number that is none, text that is not UTF-8) is not read here but by
+ * jansson alone, which says what is wrong. */
 #include "models/tokenizer/model.h"
 
 /* Where a list is in a text, its first row, its rows, and bytes of the longest of their texts. */
@@ -76,7 +77,8 @@ static uint32_t character(const char **at)
     return 0x10000 + (((uint32_t)high & 0x3ff) << 10 | ((uint32_t)low & 0x3ff));
 }
 
-/* q without its escapes, in room for as many bytes; false for a wrong one, and for a zero, which keys can't have. */
+/* q without its escapes, in room for as many bytes; false for a wrong one, and for a zero, which
+ * keys can't have. */
 static bool unescape(quoted *q, char *buffer)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -99,7 +101,8 @@ static bool unescape(quoted *q, char *buffer)
     return true;
 }
 
-/* Behind a value of any kind; NULL where that is not found. What is in it is looked at by jansson. */
+/* Behind a value of any kind; NULL where that is not found. What is in it is looked at by
+ * jansson. */
 static const char *skip(const char *at)
 {
     int64_t depth = 0;

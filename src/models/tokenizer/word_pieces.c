@@ -1,4 +1,5 @@
-/* word_pieces.c -- WordPiece, as BERT's: the tokenizer.json of a list of tokens, and vocab.txt, which is one. */
+/* word_pieces.c -- WordPiece, as BERT's: the tokenizer.json of a list of tokens, and vocab.txt,
+ * which is one. */
 #include "models/tokenizer/maker.h"
 
 #define MARK "\xe2\x96\x81" /* stands for a space */

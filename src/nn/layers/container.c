@@ -15,7 +15,8 @@ static int run_chain(const tern_module *self, int i, tern_tensor **x, tern_tenso
     return tern_fuse_chain(stages, n, x, y);
 }
 
-/* Sequential: the children one after the other. The result of each is released once the next is made. */
+/* Sequential: the children one after the other. The result of each is released once the next is
+ * made. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     tern_tensor *held = NULL; /* x, where a child made it */

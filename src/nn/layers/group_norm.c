@@ -19,7 +19,8 @@ static tern_tensor *group_forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), g->eps);
 }
 
-/* A weight of ones, and where bias has a name a bias of zeros, which is absent unless biased; both are absent without affine. */
+/* A weight of ones, and where bias has a name a bias of zeros, which is absent unless biased; both
+ * are absent without affine. */
 static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, const char *bias,
                               bool biased, tern_dtype dtype, const char *device)
 {

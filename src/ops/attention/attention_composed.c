@@ -20,8 +20,8 @@ static tern_tensor *outside(const tern_tensor *scores, const tern_attention_attr
     return tern_logical_or(later, tern_lt_scalar(ahead, tern_scalar_int(-band.before)));
 }
 
-/* Scores with the mask applied: a float mask is added, and what a bool mask, causality or the window
- * hides becomes -inf, of which softmax makes a weight of exactly 0. */
+/* Scores with the mask applied: a float mask is added, and what a bool mask, causality or the
+ * window hides becomes -inf, of which softmax makes a weight of exactly 0. */
 static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask,
                            const tern_attention_attributes *at)
 {
@@ -80,7 +80,8 @@ tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_
  *   dv = p' do,   dp = do v',   ds = p (dp - sum p dp),
  *   dq = scale ds k,   dk = scale ds' q
  * where the sum is over the keys. The scale goes into alpha of the last two products. Through a
- * softcap, s = cap tanh(r / cap), ds goes by 1 - (s / cap)^2. With dropout the weights that were dropped are not reproduced here, so it is refused. */
+ * softcap, s = cap tanh(r / cap), ds goes by 1 - (s / cap)^2. With dropout the weights that were
+ * dropped are not reproduced here, so it is refused. */
 tern_status tern_attention_composed_gradient(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;

@@ -9,8 +9,8 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* How many scores a block may have: on GPUs enough to fill the device, elsewhere what a second-level
- * cache holds. KEPT is up to how many weights are stored for the backward pass. */
+/* How many scores a block may have: on GPUs enough to fill the device, elsewhere what a
+ * second-level cache holds. KEPT is up to how many weights are stored for the backward pass. */
 enum { GPU_SCORES = 1 << 25, SCORES = 1 << 19, KEPT = 1 << 21 };
 
 /* Inputs and outputs of the operation. SUMS is log sum e^s of each query, WEIGHTS the softmax

@@ -1,5 +1,6 @@
-/* attention_tiles.c -- attention in one launch, and its gradients in another, on devices whose work-groups share local
- * memory: attention_tiles.cl. Nothing of the size of the scores is written. */
+/* attention_tiles.c -- attention in one launch, and its gradients in another, on devices whose
+ * work-groups share local memory: attention_tiles.cl. Nothing of the size of the scores is
+ * written. */
 #include "ops/attention/attention_tiles.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
@@ -87,7 +88,7 @@ tern_status tern_attention_tiles_forward(tern_call *call, const tern_attention_b
                        TERN_ARG_STRUCT(tern_attention_tiles, &s), e.kept);
 }
 
-/* ---- gradients -------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 bool tern_attention_is_packed(tern_tensor *const *in, const tern_attention_attributes *at)
 {

@@ -1,4 +1,5 @@
-/* attention_tiles.h -- the fused form as kernels of tiles and by a vendor's routine, for attention_fused.c. */
+/* attention_tiles.h -- the fused form as kernels of tiles and by a vendor's routine, for
+ * attention_fused.c. */
 #ifndef TERN_SRC_OPS_ATTENTION_TILES_H
 #define TERN_SRC_OPS_ATTENTION_TILES_H
 #include "ops/attention/attention.h"
@@ -24,15 +25,16 @@ tern_status tern_attention_tiles_gradient(tern_call *call,
 
 /* x as an operand of products (attention_vendor.c); leading dims are batch strides. */
 tern_matrix tern_attention_matrix(const tern_tensor *x);
-/* All of it, or of its gradients on devices that tiles fit, by the device's own routine (attention_vendor.c), where it has one
- * and neither weights are kept nor dropped. */
+/* All of it, or of its gradients on devices that tiles fit, by the device's own routine
+ * (attention_vendor.c), where it has one and neither weights are kept nor dropped. */
 tern_status tern_attention_vendor_forward(tern_call *call, const struct tern_attention_block *block,
                                           bool *taken);
 tern_status tern_attention_vendor_gradient(tern_call *call,
                                            const struct tern_attention_block *block, bool *taken);
 
-/* Whether q, k and v lie side by side, as one product makes all three: so do their gradients then, (N, T, 3, heads, width),
- * which the way back takes for the product's without a copy. The result of the gradient's operation, and its parts. */
+/* Whether q, k and v lie side by side, as one product makes all three: so do their gradients then,
+ * (N, T, 3, heads, width), which the way back takes for the product's without a copy. The result of
+ * the gradient's operation, and its parts. */
 bool tern_attention_is_packed(tern_tensor *const *in, const tern_attention_attributes *at);
 tern_status tern_attention_packed_infer(tern_call *call);
 void tern_attention_unpack(tern_tensor *din[3]);

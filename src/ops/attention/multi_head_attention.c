@@ -1,4 +1,5 @@
-/* multi_head_attention.c -- input projections, attention of each head, and the output projection. */
+/* multi_head_attention.c -- input projections, attention of each head, and the output
+ * projection. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>

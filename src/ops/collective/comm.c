@@ -1,5 +1,6 @@
-/* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of three functions of
- * the graph is another one's gradient: moved and moved back, sent to all and added up. */
+/* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of
+ * three functions of the graph is another one's gradient: moved and moved back, sent to all and
+ * added up. */
 #include "base/memory.h"
 #include "device/device.h"
 #include "ops/collective/collective.h"
@@ -75,13 +76,14 @@ static tern_status record(const tern_function_type *type, tern_place *home,
     return t ? tern_function_apply(type, t, in, n, out, k) : TERN_ERR_MEMORY;
 }
 
-/* ---- to all, and added up ---------------------------------------------------------------------- */
+/* ---- to all, and added up -------------------------------------------------------------------- */
 
 static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,
                         tern_tensor **out);
 static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern_tensor **sum);
 
-/* Of each input the gradients of its copies; nothing of what is to be read is waited for before all is begun. */
+/* Of each input the gradients of its copies; nothing of what is to be read is waited for before all
+ * is begun. */
 static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad_out, int k,
                                       tern_tensor **grad_in, int n)
 {
@@ -186,7 +188,7 @@ static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
     return sum && record_sum(x, n, to, &sum) == TERN_OK ? sum : NULL;
 }
 
-/* ---- one by one -------------------------------------------------------------------------------- */
+/* ---- one by one ------------------------------------------------------------------------------ */
 
 static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out);
 
@@ -232,7 +234,7 @@ static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, ter
     return TERN_OK;
 }
 
-/* ---- what they are called ------------------------------------------------------------------------ */
+/* ---- what they are called -------------------------------------------------------------------- */
 
 static tern_status find_places(const char *function, const char *const *devices, int n,
                                tern_place **places)

@@ -4,8 +4,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Who is told when gradients go back through what a thread sent to several devices (home: they come from there, once nothing
- * else is left to do) and through what it gathered (they go there). What it sent holds it. */
+/* Who is told when gradients go back through what a thread sent to several devices (home: they come
+ * from there, once nothing else is left to do) and through what it gathered (they go there). What
+ * it sent holds it. */
 typedef struct tern_comm_watch {
     atomic_int refs;
     void (*back)(struct tern_comm_watch *w, bool home);

@@ -19,7 +19,8 @@ static bool is_host(const tern_place *place)
 
 /* ---- one by one ---------------------------------------------------------------------------- */
 
-/* Whether x reaches the place by the host's memory: what is read there is begun before others are waited for. */
+/* Whether x reaches the place by the host's memory: what is read there is begun before others are
+ * waited for. */
 static bool goes_by_host(const tern_tensor *x, const tern_place *to)
 {
     const tern_place *from = x->storage->place;
@@ -150,7 +151,8 @@ static tern_status send_within(const island *s, int root, tern_tensor *const *x,
     return TERN_OK;
 }
 
-/* The island of the targets, and of x where it is of it. *root: who of it has x, or is to get it by the host. */
+/* The island of the targets, and of x where it is of it. *root: who of it has x, or is to get it by
+ * the host. */
 static void find_way(island *s, tern_place *home, tern_place *const *to, int n, int *root)
 {
     find_island(s, to, n);
@@ -184,7 +186,8 @@ static tern_status send_rest(tern_tensor *x, tern_tensor *host, tern_place *cons
     return TERN_OK;
 }
 
-/* Copies of x[j] on the host, where a target needs them; all are begun before the first is waited for. */
+/* Copies of x[j] on the host, where a target needs them; all are begun before the first is waited
+ * for. */
 static tern_status read_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
                             tern_tensor **host)
 {
@@ -291,8 +294,8 @@ static tern_dtype wide(tern_dtype dtype)
     return tern_dtype_is_half(dtype) ? TERN_F32 : tern_dtype_is_stored(dtype) ? TERN_I64 : dtype;
 }
 
-/* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's first; *taken[i]: x[i] is
- * in it. */
+/* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's
+ * first; *taken[i]: x[i] is in it. */
 static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, const tern_place *to,
                               bool *in_it, tern_tensor **sum)
 {
@@ -352,7 +355,8 @@ static tern_status gather(tern_tensor **sum, tern_tensor *y, tern_dist_op op,
     return in && *sum ? TERN_OK : tern_last_status();
 }
 
-/* What is begun of a sum before any is ended: reads of those that its vendor's library does not add up. */
+/* What is begun of a sum before any is ended: reads of those that its vendor's library does not add
+ * up. */
 static tern_status begin_sum(const tern_addends *s, tern_dist_op op, tern_place *to, bool *in_it,
                              tern_tensor **within, tern_transfer **read)
 {

@@ -3,7 +3,7 @@
  *
  * Columns (im2col): each tap of each channel is a row that holds, for every output, the element of
  * x that it reads. Then
- *   y_n = weight columns_n,   dcolumns_n = weight^T dy_n,   dweight = sum over n of dy_n columns_n^T
+ *   y_n = weight columns_n,   dcolumns_n = weight^T dy_n, dweight = sum over n of dy_n columns_n^T
  * and dx gathers from dcolumns. Columns are made for as many images at once as fit COLUMN_BYTES; a
  * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
  * types are computed as float32. */
@@ -197,8 +197,8 @@ static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
     return k->are_x || !back ? TERN_OK : launch_columns(c, cols, k->first, k->images);
 }
 
-/* A 1 x 1 kernel with stride 1 and no padding, also none of a transposed convolution's output: x is its own columns, and
- * nothing is copied. */
+/* A 1 x 1 kernel with stride 1 and no padding, also none of a transposed convolution's output: x is
+ * its own columns, and nothing is copied. */
 static bool is_pointwise(const tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++)
@@ -247,8 +247,8 @@ static tern_status run_columns(const conv *c)
 
 /* ---- which way --------------------------------------------------------------------------- */
 
-/* The vendor's routine, if there is one and it takes this convolution. Some that don't take a bias leave it to be
- * added afterwards. */
+/* The vendor's routine, if there is one and it takes this convolution. Some that don't take a bias
+ * leave it to be added afterwards. */
 static tern_status run_vendor(const conv *c, bool *taken)
 {
     tern_convolution v = {.dtype = c->x->dtype,
@@ -271,8 +271,8 @@ static tern_status run_vendor(const conv *c, bool *taken)
 }
 
 /* Depthwise convolutions and others with few channels a group would make products too small to
- * be worth it and are summed directly, as those of integers are, which wrap around; everything else goes
- * through columns. */
+ * be worth it and are summed directly, as those of integers are, which wrap around; everything else
+ * goes through columns. */
 static bool is_direct(const conv *c)
 {
     const tern_conv_shape *s = &c->s;

@@ -231,7 +231,8 @@ static const tern_op weight_op = {.name = "convolution_weight",
                                   .forward = forward_weight,
                                   .backward = backward_weight};
 
-/* The attributes for two inputs, which are brought to one format: channels_last where one of them is. */
+/* The attributes for two inputs, which are brought to one format: channels_last where one of them
+ * is. */
 static conv_attributes bring(const conv_attributes *at, tern_tensor **in)
 {
     conv_attributes own = *at;
@@ -316,8 +317,8 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
     return alone ? tern_squeeze_dim(y, 0) : y;
 }
 
-/* x + bias, one number for each channel, in x's type: in one and two dims PyTorch adds it in place, to
- * any but bfloat16. */
+/* x + bias, one number for each channel, in x's type: in one and two dims PyTorch adds it in place,
+ * to any but bfloat16. */
 static tern_tensor *add_bias(const conv_attributes *at, tern_tensor *x, tern_tensor *bias)
 {
     const int64_t ones[3] = {1, 1, 1};

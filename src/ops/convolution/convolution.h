@@ -30,11 +30,13 @@ tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_s
                                          tern_conv_shape *out);
 
 /* Compute y from x and weight (and bias, or NULL), x from y and weight, or weight from x and y. All
- * are dense, or all but bias channels_last, of one type that is not bool; of integers there is no weight to compute. */
+ * are dense, or all but bias channels_last, of one type that is not bool; of integers there is no
+ * weight to compute. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias,
                           bool channels_last);
-/* x += what would be computed, where a vendor does that or it is one product; else *taken is false. */
+/* x += what would be computed, where a vendor does that or it is one product; else *taken is
+ * false. */
 tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tensor *weight,
                             tern_tensor *y, bool *taken);
 

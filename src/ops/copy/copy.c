@@ -341,8 +341,8 @@ static tern_status fill_stored(tern_tensor *y, tern_scalar value)
     return status;
 }
 
-/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. Few elements are written from here where a kernel is
- * compiled at its first launch. */
+/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. Few elements are
+ * written from here where a kernel is compiled at its first launch. */
 static tern_status fill(tern_tensor *y, tern_scalar value)
 {
     if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value)))

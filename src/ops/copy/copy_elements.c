@@ -1,8 +1,9 @@
 /* copy_elements.c -- y = x for any strides and types of one device.
  *
- * Types that are only stored are moved, and brought to and from those that are computed in: each has one type that holds all
- * its values, to and from which there is a kernel; any other conversion goes by way of that type. uint64 has none: integers
- * take its bits, reals are computed of it directly. */
+ * Types that are only stored are moved, and brought to and from those that are computed in: each
+ * has one type that holds all its values, to and from which there is a kernel; any other conversion
+ * goes by way of that type. uint64 has none: integers take its bits, reals are computed of it
+ * directly. */
 #include "ops/copy/copy.h"
 #include "ops/elementwise/nd_index.h"
 #include "tensor/tensor.h"
@@ -98,9 +99,9 @@ static const tern_kernel_ref copy_from[] = {
 #undef X
 };
 
-/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 or 64 x 64 go through local
- * memory, so that both the reads and the writes are coalesced. Elements are only moved, so one
- * dtype of each size serves for all. */
+/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 or 64 x 64 go through
+ * local memory, so that both the reads and the writes are coalesced. Elements are only moved, so
+ * one dtype of each size serves for all. */
 static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                                    const tern_transposition *turn)
 {

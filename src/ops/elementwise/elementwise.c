@@ -161,7 +161,7 @@ static tern_status ternary_forward(tern_call *call)
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
-/* ---- float32 and halves, as residuals are under autocast: one launch instead of a copy and another ---- */
+/* ---- float32 and halves, as residuals are under autocast, in one launch --------------------- */
 
 static bool mixes_halves(const tern_call *call)
 {

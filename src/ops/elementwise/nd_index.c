@@ -40,9 +40,9 @@ void tern_nd_index_make(tern_nd_index *w, const tern_shape *shape, tern_tensor *
         return;
     }
     bool last = t[0]->ndim == shape->ndim && tern_runs_channels_last(t[0]);
-    /* From the last dim in memory outwards: the first of a size other than 1 becomes the row. Each further
-     * dim is merged with the one inside of it where for every tensor stride == the inner stride
-     * times the inner size, so that a view that is dense but for one dim has two dims. */
+    /* From the last dim in memory outwards: the first of a size other than 1 becomes the row. Each
+     * further dim is merged with the one inside of it where for every tensor stride == the inner
+     * stride times the inner size, so that a view that is dense but for one dim has two dims. */
     int64_t size[TERN_MAX_DIMS];
     int64_t step[TERN_MAX_DIMS][TERN_ND_TENSORS];
     int dims = 0;

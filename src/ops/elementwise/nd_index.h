@@ -18,8 +18,8 @@ void tern_nd_index_make(tern_nd_index *nd, const tern_shape *shape, tern_tensor 
 
 /* The same for elementwise kernels, whose rows (last dims) must be dense: inputs that are not
  * (tensors 1 and up) become dense copies in t, owned by the open scope; a result that is not is
- * given back in *strided and t[0] is a dense one to write first, copied with tern_nd_index_finish. n =
- * 3: one of the inputs may repeat along rows instead. */
+ * given back in *strided and t[0] is a dense one to write first, copied with tern_nd_index_finish.
+ * n = 3: one of the inputs may repeat along rows instead. */
 tern_status tern_nd_index_rows(tern_nd_index *nd, const tern_shape *shape, tern_tensor **t, int n,
                                tern_tensor **strided);
 tern_status tern_nd_index_finish(tern_tensor *dense, tern_tensor *strided);

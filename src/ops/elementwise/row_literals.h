@@ -50,7 +50,8 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
                                               TERN_FIELD(tern_row_attributes, "b", b),
                                               {{0}, 0, 0, 0}};
 
-/* The public functions of rows are many: each is no more than a jump to one of these, which call the dispatcher. */
+/* The public functions of rows are many: each is no more than a jump to one of these, which call
+ * the dispatcher. */
 #define ENTER(IN, N, AT)                                                                           \
     (in_place ? tern_apply_in_place(op, IN, N, AT, sizeof *(AT))                                   \
               : tern_apply(op, IN, N, AT, sizeof *(AT)))

@@ -77,8 +77,8 @@ typedef struct embedding_attributes {
     bool by_frequency;             /* gradients are divided by how often their index is there */
 } embedding_attributes;
 
-/* To what came to a table that is tied to another layer, dy is added in place, where nobody else has that: on devices with
- * work-groups, whose sums have no order anyway. */
+/* To what came to a table that is tied to another layer, dy is added in place, where nobody else
+ * has that: on devices with work-groups, whose sums have no order anyway. */
 static tern_status add_to_others(tern_gradient *g, tern_tensor *dy)
 {
     const embedding_attributes *at = g->attributes;

@@ -63,7 +63,8 @@ static tern_status bag_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* Weights need the table for their gradient, and it needs them; maxima need the rows they are from. */
+/* Weights need the table for their gradient, and it needs them; maxima need the rows they are
+ * from. */
 static uint32_t bag_saves(const tern_call *call)
 {
     uint32_t saves = TERN_SAVE_IN(1) | TERN_SAVE_IN(2);

@@ -1,5 +1,6 @@
-/* chirp.c -- Fourier transforms of lengths with large prime factors (Bluestein 1970): 2 j k = j^2 + k^2 - (k - j)^2
- * makes of the sum a convolution with e^(-i pi j^2 / n), which goes by transforms of a power of two. */
+/* chirp.c -- Fourier transforms of lengths with large prime factors (Bluestein 1970): 2 j k = j^2 +
+ * k^2 - (k - j)^2 makes of the sum a convolution with e^(-i pi j^2 / n), which goes by transforms
+ * of a power of two. */
 #include "ops/fft/fft.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>

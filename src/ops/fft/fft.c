@@ -1,7 +1,8 @@
 /* fft.c -- discrete Fourier transforms of rows by the factors of their length (Stockham's order).
  *
- * The transform of `have` inputs, padded with zeros to n, of which `want` outputs are kept, is a matrix; its
- * transpose, the gradient, is the transform with the other sign, with `have` and `want` exchanged. */
+ * The transform of `have` inputs, padded with zeros to n, of which `want` outputs are kept, is a
+ * matrix; its transpose, the gradient, is the transform with the other sign, with `have` and `want`
+ * exchanged. */
 #include "ops/fft/fft.h"
 #include "tensor/tensor.h"
 #include "types_host.h"

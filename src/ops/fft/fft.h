@@ -3,8 +3,8 @@
 #define TERN_SRC_OPS_FFT_H
 #include "tensor/op.h"
 
-/* What the elements of a row are: pairs; reals; pairs of which all but the first, and the one in the middle,
- * stand for their mirror image, too. */
+/* What the elements of a row are: pairs; reals; pairs of which all but the first, and the one in
+ * the middle, stand for their mirror image, too. */
 typedef enum tern_fft_kind { TERN_FFT_PAIRS, TERN_FFT_REALS, TERN_FFT_HALF } tern_fft_kind;
 
 /* y[k] = scale sum_j x[j] e^(sign 2 pi i j k / n), k < want, j < have. */
@@ -22,7 +22,8 @@ int64_t tern_fft_largest_factor(int64_t n);
 tern_tensor *tern_fft_by_factors(tern_tensor *x, const tern_fft_rule *rule);
 /* The same by a convolution with a chirp, of any length. */
 tern_tensor *tern_fft_by_chirp(tern_tensor *x, const tern_fft_rule *rule);
-/* Records that input of function is no floating point tensor of pairs (or of reals), and gives false. */
+/* Records that input of function is no floating point tensor of pairs (or of reals), and gives
+ * false. */
 bool tern_fft_given(const char *function, const tern_tensor *x, bool pairs);
 
 #endif

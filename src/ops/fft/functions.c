@@ -3,7 +3,8 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* One of torch.fft's transforms along a dim: what it takes and gives, and the sign of its exponent. */
+/* One of torch.fft's transforms along a dim: what it takes and gives, and the sign of its
+ * exponent. */
 typedef struct transform {
     const char *name;
     tern_fft_kind in, out;
@@ -49,7 +50,8 @@ static double scale_of(const transform *t, int64_t n, tern_fft_norm norm)
     return norm == TERN_FFT_ORTHO ? 1 / sqrt((double)n) : whole ? 1 / (double)n : 1;
 }
 
-/* The transform of x along dim, which counts numbers and not what pairs are made of; n 0: as long as x. */
+/* The transform of x along dim, which counts numbers and not what pairs are made of; n 0: as long
+ * as x. */
 static tern_tensor *along(const transform *t, tern_tensor *x, int64_t n, int64_t dim,
                           tern_fft_norm norm)
 {
@@ -108,8 +110,8 @@ ALONG(ihfft)
 
 /* ---- along several dims ------------------------------------------------------------------ */
 
-/* One along several: `last`, along the last of them, before the others (of what is real) or after, and `other`
- * along those. */
+/* One along several: `last`, along the last of them, before the others (of what is real) or after,
+ * and `other` along those. */
 typedef struct several {
     const char *name;
     const transform *last, *other;

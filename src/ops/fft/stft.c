@@ -3,7 +3,8 @@
 #include "ops/fft/fft.h"
 #include <tern/ops.h>
 
-/* The window of a stretch: in the middle of n_fft elements, of which the others are 0; NULL: ones. */
+/* The window of a stretch: in the middle of n_fft elements, of which the others are 0; NULL:
+ * ones. */
 static tern_tensor *window_of(const char *name, tern_tensor *window, int64_t n_fft,
                               int64_t win_length, const tern_tensor *like)
 {
@@ -105,8 +106,9 @@ static tern_tensor *cut(tern_tensor *x, int64_t start, int64_t end)
     return stop == end ? y : tern_pad(y, TERN_SHAPE(0, end - stop), NULL);
 }
 
-/* Spectra (B, frequencies, frames, 2) -> (B, length). The stretches are weighted by the window once more, and
- * the sum divided by that of the windows' squares: the signal whose spectra are nearest. */
+/* Spectra (B, frequencies, frames, 2) -> (B, length). The stretches are weighted by the window once
+ * more, and the sum divided by that of the windows' squares: the signal whose spectra are
+ * nearest. */
 static tern_tensor *signal_of(tern_tensor *x, int64_t n_fft, int64_t hop, int64_t win_length,
                               const tern_istft_options *o)
 {

@@ -25,8 +25,8 @@ tern_status tern_gather_forward(tern_call *call);
 tern_tensor *tern_gather_gradient(tern_tensor *dy, tern_tensor *index,
                                   const tern_gather_attributes *at);
 
-/* dy is added to dx where index points: without a new tensor of x_shape. dx, of float32 or float64 as dy is, dense, is
- * nobody else's. */
+/* dy is added to dx where index points: without a new tensor of x_shape. dx, of float32 or float64
+ * as dy is, dense, is nobody else's. */
 tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
                                      const tern_tensor *index, const tern_gather_attributes *at);
 

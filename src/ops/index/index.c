@@ -52,7 +52,8 @@ static tern_status too_many(const tern_tensor *x, const char *function)
                      x->ndim);
 }
 
-/* Every tensor of the list, masks as places in the dims that they cover; NULL leaves a dim as it is. */
+/* Every tensor of the list, masks as places in the dims that they cover; NULL leaves a dim as it
+ * is. */
 static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -274,7 +275,8 @@ static tern_tensor *spread_values(const plan *p, tern_tensor *values, const char
     return tern_reshape(tern_expand(values, p->result), whole);
 }
 
-/* Where the merged tensor is still a view of x it is written through; else the copy is permuted back. */
+/* Where the merged tensor is still a view of x it is written through; else the copy is permuted
+ * back. */
 static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n,
                               tern_tensor *values, bool accumulate, bool in_place)
 {

@@ -152,8 +152,8 @@ tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_fill(x, dim, index, value_of(x, value), true);
 }
 
-/* y = where(the entry is one of index, value, x): an entry that index names twice counts once in the
- * gradient of value. */
+/* y = where(the entry is one of index, value, x): an entry that index names twice counts once in
+ * the gradient of value. */
 tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
 {
     TERN_NAMED_IN_ERRORS;

@@ -21,7 +21,8 @@ tern_tensor *tern_scatter_into(tern_tensor *x, tern_tensor *index, tern_tensor *
 /* The same with a vector of indices along dim. */
 tern_tensor *tern_scatter_rows(tern_tensor *x, tern_tensor *index, tern_tensor *src,
                                const tern_scatter_way *way);
-/* x with nothing of src written to it: an index that is empty. The gradient of src is zeros, which flow on. */
+/* x with nothing of src written to it: an index that is empty. The gradient of src is zeros, which
+ * flow on. */
 tern_tensor *tern_scatter_nothing(tern_tensor *x, tern_tensor *src, bool in_place);
 /* Scatter's arguments: refused in PyTorch's words, or made one-dimensional at least, src cut to
  * index's size. */

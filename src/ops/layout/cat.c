@@ -1,5 +1,5 @@
-/* cat.c -- tensors one after the other: each is copied to its part of the result, and the gradient's parts
- * are narrowed out of dy. */
+/* cat.c -- tensors one after the other: each is copied to its part of the result, and the
+ * gradient's parts are narrowed out of dy. */
 #include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
@@ -70,7 +70,8 @@ static tern_status cat_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Few tensors, dense in one format, on a device that a launch costs more than the copy: all in one. *taken: they are. */
+/* Few tensors, dense in one format, on a device that a launch costs more than the copy: all in one.
+ * *taken: they are. */
 static tern_status cat_at_once(const tern_call *call, bool *taken)
 {
     static const tern_kernel_ref kernel = {"copy", "cat"};

@@ -1,7 +1,8 @@
-/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangular parts.
+/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangular
+ * parts.
  *
- * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides. diagonal and
- * diag_embed are each other's gradient. */
+ * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides.
+ * diagonal and diag_embed are each other's gradient. */
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/copy/copy.h"

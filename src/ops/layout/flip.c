@@ -1,7 +1,8 @@
 /* flip.c -- elements of dims in another order: flip, roll, rot90.
  *
- * flip copies from a view with negative strides; roll moves the two parts of each dim past each other; a
- * quarter turn is a flip and a transposition. The gradients are the same operations the other way round. */
+ * flip copies from a view with negative strides; roll moves the two parts of each dim past each
+ * other; a quarter turn is a flip and a transposition. The gradients are the same operations the
+ * other way round. */
 #include "ops/copy/copy.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"

@@ -1,5 +1,5 @@
-/* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1 beside the
- * repeated one is expanded, and both become one by a copy. */
+/* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1
+ * beside the repeated one is expanded, and both become one by a copy. */
 #include "base/checked.h"
 #include "device/device.h"
 #include "ops/index/nonzero.h"

@@ -4,8 +4,8 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* Which view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x, start,
- * dim, dim2). */
+/* Which view: tern_select(x, dim, start), tern_slice(x, dim, start, end, step) or tern_diagonal(x,
+ * start, dim, dim2). */
 typedef enum view_kind { SELECT, SLICE, DIAGONAL } view_kind;
 typedef struct scatter_attributes {
     int64_t start, end, step;

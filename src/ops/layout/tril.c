@@ -1,5 +1,5 @@
-/* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >= diagonal; their
- * gradients keep the same part. */
+/* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >=
+ * diagonal; their gradients keep the same part. */
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"

@@ -177,7 +177,8 @@ static tern_status det_forward(tern_call *call)
     return status;
 }
 
-/* With A = U diag(S) V^T: det(U) det(V) U diag(the products of all S but one) V^T, the cofactors. */
+/* With A = U diag(S) V^T: det(U) det(V) U diag(the products of all S but one) V^T, the
+ * cofactors. */
 static tern_tensor *cofactors(tern_tensor *a)
 {
     tern_tensor *usv[3], *sign = NULL, *others = NULL;

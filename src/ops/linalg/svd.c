@@ -191,7 +191,8 @@ static tern_tensor *sum_of(tern_tensor *a, tern_tensor *b)
 /* With E_ij = S_j^2 - S_i^2, 1 on the diagonal:
  *   dA = U ((U^T dU - dU^T U) / E S + S (V^T dV - dV^T V) / E + diag(dS)) V^T
  *        + (1 - U U^T) dU S^-1 V^T + U S^-1 dV^T (1 - V V^T)
- * (Townsend 2016, "Differentiating the singular value decomposition"), of the first k columns alone. */
+ * (Townsend 2016, "Differentiating the singular value decomposition"), of the first k columns
+ * alone. */
 static tern_tensor *gradient(tern_tensor *u, tern_tensor *s, tern_tensor *vt, tern_tensor *du,
                              tern_tensor *ds, tern_tensor *dvt)
 {

@@ -29,8 +29,8 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A probability or a target outside of [0, 1] is found by a kernel, which reports it as a fault of the
- * device. */
+/* A probability or a target outside of [0, 1] is found by a kernel, which reports it as a fault of
+ * the device. */
 static tern_status check_probabilities(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "unit_interval"};

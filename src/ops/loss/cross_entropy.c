@@ -18,7 +18,8 @@ typedef struct entropy_attributes {
     bool wide; /* a loss in float32 of logits in half precision, which autocast makes */
 } entropy_attributes;
 
-/* Outputs: the loss; of each row lse and the factor of softmax, (2, rows); the sum of the weights; dx for dout = 1. */
+/* Outputs: the loss; of each row lse and the factor of softmax, (2, rows); the sum of the weights;
+ * dx for dout = 1. */
 enum { LOSS, KEPT, TOTAL, DX };
 
 /* The dtype of what the backward needs of each row: half precision keeps it in float32. */
@@ -40,8 +41,9 @@ static bool is_padded(const tern_tensor *x)
     return !tern_is_leaf(x) && tern_place_wants_multiples(x->storage->place, &g);
 }
 
-/* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with the loss, if there is
- * one number and no weights: the logits are read once. Not in float16, where the loss will be scaled. */
+/* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with
+ * the loss, if there is one number and no weights: the logits are read once. Not in float16, where
+ * the loss will be scaled. */
 static tern_status entropy_infer(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
@@ -116,7 +118,8 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
 
 /* ---- with dx for dout = 1 ---- */
 
-/* As in fused.cl. One group takes so few rows and elements, each group counts up to so many targets. */
+/* As in fused.cl. One group takes so few rows and elements, each group counts up to so many
+ * targets. */
 enum {
     MEAN = 1,
     ALONE = 2,
@@ -416,8 +419,8 @@ static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, 
     return terms;
 }
 
-/* Where autocast would cast the logits to float32, the kernels read them as they are: one copy less of what may be a
- * model's largest tensor, and the same numbers. A trace shows the cast. */
+/* Where autocast would cast the logits to float32, the kernels read them as they are: one copy less
+ * of what may be a model's largest tensor, and the same numbers. A trace shows the cast. */
 static bool is_widened(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
     return x && target && !weight && tern_dtype_is_half(x->dtype) && tern_loss_is_cast(x) &&

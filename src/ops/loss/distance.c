@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of the
- * norm passes where the bound holds too, as in PyTorch 2.15. The norm is that of vectors of any length. */
+/* x / max(|x|, eps) along dim. What the bound adds to |x| is a constant, so that the gradient of
+ * the norm passes where the bound holds too, as in PyTorch 2.15. The norm is that of vectors of any
+ * length. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
     tern_tensor *norm = tern_norm_dim(x, 2, TERN_DIMS(dim), true), *rise = NULL;

@@ -1,4 +1,5 @@
-/* linear_cross_entropy.c -- cross entropy of a linear layer's logits, of which few rows are in memory at a time. */
+/* linear_cross_entropy.c -- cross entropy of a linear layer's logits, of which few rows are in
+ * memory at a time. */
 #include "base/memory.h"
 #include "ops/loss/loss.h"
 #include <string.h>
@@ -32,8 +33,8 @@ static bool is_trained(const tern_tensor *weight)
     return tern_is_grad_enabled() && tern_requires_grad(weight);
 }
 
-/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. Before a weight whose gradient is made
- * with each chunk, up to so many as that has room for. */
+/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. Before a
+ * weight whose gradient is made with each chunk, up to so many as that has room for. */
 static int64_t rows_of_chunk(const tern_tensor *x, const tern_tensor *weight)
 {
     int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = LEAST_ROWS;
@@ -103,8 +104,8 @@ static tern_tensor *in_chunks(tern_tensor *const *in, const tern_cross_entropy_o
 }
 
 /* ---- with a gradient beside the loss ------------------------------------------------------
- * Where x alone wants one, as before a head that is not trained, dx for a loss of dout = 1 is no larger than x: it is made with each
- * chunk's loss, and no logits are computed twice. */
+ * Where x alone wants one, as before a head that is not trained, dx for a loss of dout = 1 is no
+ * larger than x: it is made with each chunk's loss, and no logits are computed twice. */
 
 typedef struct ahead {
     tern_cross_entropy_options o; /* a sum */
@@ -214,7 +215,8 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
                                              .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
     bool at_once = is_ahead(in, each.reduction);
-    /* One chunk is kept for backward where its logits have as much room as the weight's gradient. */
+    /* One chunk is kept for backward where its logits have as much room as the weight's
+     * gradient. */
     bool kept = !at_once && !o.chunk_size && input->shape[0] <= chunk &&
                 input->shape[0] <= input->shape[1] && is_trained(linear_weight);
     tern_tensor *loss = NULL, **all = NULL;

@@ -316,8 +316,8 @@ static bool is_summed(const equation *e, const term *a, const term *b, int next)
     return false;
 }
 
-/* Before the product of a and b: types that differ are promoted where no products are summed, as it is
- * elementwise then; what neither needs is summed, sizes of 1 are expanded. */
+/* Before the product of a and b: types that differ are promoted where no products are summed, as it
+ * is elementwise then; what neither needs is summed, sizes of 1 are expanded. */
 static tern_status prepare(const equation *e, term *a, term *b, int next)
 {
     tern_dtype left = a->x->dtype, right = b->x->dtype;

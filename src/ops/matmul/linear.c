@@ -94,7 +94,8 @@ typedef struct gradients {
     bool sums, wide;
 } gradients;
 
-/* Whether the product goes beyond the end of dy's rows, and so of dW: in multiples of them, into memory that is there for that. */
+/* Whether the product goes beyond the end of dy's rows, and so of dW: in multiples of them, into
+ * memory that is there for that. */
 static bool rounds_up(const tern_tensor *dy, const tern_tensor *x)
 {
     const int64_t in = x->shape[x->ndim - 1];
@@ -133,7 +134,8 @@ static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradien
         .wide = what.wide};
 }
 
-/* The results are new memory, which is as well aligned as can be, so x's own beginning stands for it. */
+/* The results are new memory, which is as well aligned as can be, so x's own beginning stands for
+ * it. */
 static tern_status takes(const tern_tensor *dy, const tern_tensor *x, gradients what, bool *fits)
 {
     tern_gemm g = product_of(dy, x, what);
@@ -176,8 +178,9 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* How the gradients of weight, and of bias where `sums`, are made in one launch: they take few products, or the device's
- * product sums rows on its way, or makes them float32 where they may be `wide`. */
+/* How the gradients of weight, and of bias where `sums`, are made in one launch: they take few
+ * products, or the device's product sums rows on its way, or makes them float32 where they may be
+ * `wide`. */
 static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums, bool wide,
                           gradients *what, bool *fits)
 {

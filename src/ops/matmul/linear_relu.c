@@ -1,9 +1,10 @@
-/* linear_relu.c -- two linear layers with relu, or gelu by tanh, between them, where the device's products make that and its
- * gradient on the way.
+/* linear_relu.c -- two linear layers with relu, or gelu by tanh, between them, where the device's
+ * products make that and its gradient on the way.
  *
- * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
- * Of gelu its gradient wants what it is of, which the first product notes. Relu's gradient goes by h: the mask that cuBLASLt
- * notes (RELU_AUX) has 1 where the sum was 0, and a gradient there (DRELU), where PyTorch's is 0. */
+ * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x
+ * w1' + b1), y = h w2' + b2. Of gelu its gradient wants what it is of, which the first product
+ * notes. Relu's gradient goes by h: the mask that cuBLASLt notes (RELU_AUX) has 1 where the sum was
+ * 0, and a gradient there (DRELU), where PyTorch's is 0. */
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
 #include "device/device.h"
@@ -33,7 +34,8 @@ static tern_matrix dense(const tern_tensor *x, int64_t columns, bool transposed)
                          .col = transposed ? columns : 1};
 }
 
-/* a (rows, k) times b (k, n), or of its transpose (n, k); the result, and what else is made, are filled in. */
+/* a (rows, k) times b (k, n), or of its transpose (n, k); the result, and what else is made, are
+ * filled in. */
 static tern_gemm times(const tern_tensor *a, const tern_tensor *b, int64_t n, bool transposed)
 {
     int64_t k = last(a);
@@ -73,7 +75,7 @@ static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
     return tern_gemm_sums_fit(like->storage->place, &g, fit);
 }
 
-/* ---- each layer as a range of a profile ------------------------------------------------------- */
+/* ---- each layer as a range of a profile ------------------------------------------------------ */
 
 typedef struct linears_attributes {
     tern_module_ref layer[2]; /* the modules, which may be gone */
@@ -116,7 +118,7 @@ static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, t
     return status;
 }
 
-/* ---- forward: y, and h and what is noted for the way back ------------------------------------- */
+/* ---- forward: y, and h and what is noted for the way back ------------------------------------ */
 
 static tern_shape with_last(const tern_tensor *x, int64_t columns)
 {
@@ -194,7 +196,8 @@ static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
     return x ? tern_gelu_dx(dh, x, true) : NULL;
 }
 
-/* dh, and of gelu db1 with it, where one product makes them; the other's db1 is left to the product that makes dw1. */
+/* dh, and of gelu db1 with it, where one product makes them; the other's db1 is left to the product
+ * that makes dw1. */
 static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
     bool fit = false;
@@ -277,7 +280,7 @@ static tern_status backward(tern_gradient *g)
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
                               LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED))};
 
-/* ---- whether it is for these ------------------------------------------------------------------ */
+/* ---- whether it is for these ----------------------------------------------------------------- */
 
 /* Nobody says how exact a product's tanh is: gelu is for half precision. */
 static bool takes(int variant, tern_dtype dtype)
@@ -285,7 +288,8 @@ static bool takes(int variant, tern_dtype dtype)
     return variant == RELU || dtype != TERN_F32;
 }
 
-/* Dense, of one type and of shapes that go together; either all parameters have gradients or nothing has. */
+/* Dense, of one type and of shapes that go together; either all parameters have gradients or
+ * nothing has. */
 static bool go_together(tern_tensor *const *in)
 {
     const tern_tensor *x = in[X];

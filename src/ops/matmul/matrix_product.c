@@ -301,8 +301,8 @@ static bool goes_beyond(const operand *o, tern_extents e, int i)
     return e.k != has.k || (i ? e.n != has.n : e.m != has.m);
 }
 
-/* One product of two matrices with multiples, of copies with zeros around them where it must be; *e, which is exact, stays so where
- * that cannot be. */
+/* One product of two matrices with multiples, of copies with zeros around them where it must be;
+ * *e, which is exact, stays so where that cannot be. */
 static tern_status round_up(const tern_product *p, operand *o, batch_dims *j, tern_extents *e)
 {
     tern_extents up = tern_multiples_of(extents_of(o), o[0].s.column == 1, o[1].s.column == 1);
@@ -337,8 +337,8 @@ static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
     return x;
 }
 
-/* gemm with the result as matrices one after the other, rows so far apart. Integers have a kernel of their
- * own. */
+/* gemm with the result as matrices one after the other, rows so far apart. Integers have a kernel
+ * of their own. */
 static tern_status launch(const tern_product *p, const stack *a, const stack *b,
                           const batch_dims *j, tern_extents e, const tern_tensor *bias,
                           tern_tensor *result, int64_t row)

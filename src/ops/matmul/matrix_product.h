@@ -46,8 +46,8 @@ tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tens
 /* grad_out: where it is to lie; NULL: anywhere. */
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim,
                              tern_tensor *grad_out);
-/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they may be `wide`, float32.
- * grad_out: where they are to lie, as above. */
+/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they
+ * may be `wide`, float32. grad_out: where they are to lie, as above. */
 tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
                                   tern_tensor *const grad_out[2]);
 

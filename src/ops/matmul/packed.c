@@ -44,7 +44,7 @@ static tern_arg codes_of(const tern_tensor *codes)
     return tern_arg_as(TERN_ROLE_IN, TERN_U8, codes);
 }
 
-/* ---- products: x (rows, in), codes, scales, zeros -> (rows, out) ------------------------------- */
+/* ---- products: x (rows, in), codes, scales, zeros -> (rows, out) ----------------------------- */
 
 static tern_status linear_infer(tern_call *call)
 {
@@ -79,7 +79,7 @@ static const tern_op linear_op = {.name = "linear_packed",
                                   .infer = linear_infer,
                                   .forward = linear_forward};
 
-/* ---- weights: codes, scales, zeros -> (out, in) ------------------------------------------------ */
+/* ---- weights: codes, scales, zeros -> (out, in) ---------------------------------------------- */
 
 static tern_status unpack_infer(tern_call *call)
 {
@@ -114,7 +114,7 @@ static const tern_op unpack_op = {.name = "unpack_weight",
                                   .infer = unpack_infer,
                                   .forward = unpack_forward};
 
-/* ---- public functions -------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor *scales,
                                 tern_tensor *zeros)

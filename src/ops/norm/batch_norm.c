@@ -23,10 +23,11 @@ enum {
     TILE = 64,
     COLUMN_TILE = 32
 };
-/* Groups of which one for each part of the channels keeps a processor busy, those that are enough for the largest GPU, the
- * elements of a part, and how many parts are worth a second launch. */
+/* Groups of which one for each part of the channels keeps a processor busy, those that are enough
+ * for the largest GPU, the elements of a part, and how many parts are worth a second launch. */
 enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, FEW_PARTS = 4 };
-/* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what follows. */
+/* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what
+ * follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
 enum { RECTIFIED = 3 };
 
@@ -41,9 +42,10 @@ static tern_dtype statistics_dtype(tern_dtype dtype)
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* x as (n, channels, size), where it is channels_last of size 1: then a group has some channels, which lie side by side, in
- * `columns` on a device with work-groups and `flat` elsewhere; else it has one. On a device with work-groups, and where size is
- * 1, elements of a channel are cut into parts, a group's each, where groups would be few. */
+/* x as (n, channels, size), where it is channels_last of size 1: then a group has some channels,
+ * which lie side by side, in `columns` on a device with work-groups and `flat` elsewhere; else it
+ * has one. On a device with work-groups, and where size is 1, elements of a channel are cut into
+ * parts, a group's each, where groups would be few. */
 typedef struct batch {
     int64_t n, channels, size, parts, groups;
     bool flat, columns;
@@ -72,7 +74,8 @@ static batch batch_of(const tern_tensor *x)
     return b;
 }
 
-/* What the parts of a channel add up to, two numbers each, for as long as a launch takes; owned by the caller. */
+/* What the parts of a channel add up to, two numbers each, for as long as a launch takes; owned by
+ * the caller. */
 static tern_tensor *pieces_of(const tern_tensor *x, batch b)
 {
     return tern_tensor_new(&(tern_shape){2, {b.channels * b.parts, 2}}, statistics_dtype(x->dtype),
@@ -207,7 +210,7 @@ static tern_status batch_forward(tern_call *call)
     return status;
 }
 
-/* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ----------------------------------- */
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ------------- */
 
 /* dx, dweight and dbias, the last two one number a channel. */
 static tern_status gradient_infer(tern_call *call)

@@ -1,4 +1,5 @@
-/* group_norm.c -- group norm, instance norm and local response norm, composed of other operations. */
+/* group_norm.c -- group norm, instance norm and local response norm, composed of other
+ * operations. */
 #include "base/checked.h"
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
@@ -166,8 +167,8 @@ static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
 
 /* y_c = x_c / (k + alpha / size sum of x_j^2 over the size channels j around c)^beta
  * (Krizhevsky et al. 2012). The sum is that of `size` shifted views of the padded squares. It
- * differs from the paper in the division by size, as PyTorch does. The mean of integers (int64 alone, as
- * there) is rounded towards 0. */
+ * differs from the paper in the division by size, as PyTorch does. The mean of integers (int64
+ * alone, as there) is rounded towards 0. */
 tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
                                       double k)
 {

@@ -238,7 +238,7 @@ static const tern_op sums_op = {.name = "layer_norm_sums",
                                 .infer = sums_infer,
                                 .forward = sums_forward};
 
-/* ---- all of them in one reading, on devices with work-groups: inputs dy, x, weight, mean, rstd, before ---- */
+/* ---- all in one reading, on devices with work-groups: dy, x, weight, mean, rstd, before ----- */
 
 /* Each group has at least FEW_ROWS; there are enough groups for a large GPU. */
 static int64_t rows_per_group(rows r)
@@ -412,7 +412,8 @@ static const tern_fusion norm_fusion = {.accumulates = true,
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 
-/* Whether PyTorch takes parameters of this type with x: of float32 with halves; RMS norm's of any. */
+/* Whether PyTorch takes parameters of this type with x: of float32 with halves; RMS norm's of
+ * any. */
 static bool is_mixed(const tern_tensor *x, const tern_tensor *p, bool any)
 {
     bool half = tern_dtype_size(x->dtype) == 2 && tern_dtype_is_floating_point(x->dtype);

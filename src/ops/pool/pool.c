@@ -183,8 +183,8 @@ static tern_tensor *extreme_pool(tern_tensor *x, bool least, tern_shape size,
 }
 
 /* y = (sum of x^p over the window)^(1 / p), made of an average pool: with m the mean of x^p
- * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it: of integers, too, whose mean is
- * rounded towards 0 where p is whole. */
+ * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it: of integers, too, whose mean
+ * is rounded towards 0 where p is whole. */
 static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                             const tern_lp_pool_options *o, int ndim, const char *function)
 {

@@ -36,8 +36,8 @@ static tern_status check_input(const tern_tensor *x, int ndim, uint32_t takes, c
                             function, ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
 }
 
-/* The same of floating point types for adaptive pools, as PyTorch has it: the first dim may be empty, and for
- * means of one and two dims the channels. */
+/* The same of floating point types for adaptive pools, as PyTorch has it: the first dim may be
+ * empty, and for means of one and two dims the channels. */
 static tern_status check_adaptive(const tern_tensor *x, int ndim, bool mean, const char *function)
 {
     TERN_TRY(tern_check_floating(function, x->dtype));

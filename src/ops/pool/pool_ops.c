@@ -11,7 +11,8 @@ static tern_status infer_as(tern_call *call, const tern_shape *shape)
     return TERN_OK;
 }
 
-/* The windows as the kernels go through them: where channels lie next to each other they are the last of three dims. */
+/* The windows as the kernels go through them: where channels lie next to each other they are the
+ * last of three dims. */
 static tern_pool_shape lying(const tern_pool_attributes *at)
 {
     tern_pool_shape s = at->shape;

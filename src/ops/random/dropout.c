@@ -123,8 +123,8 @@ static tern_status check(const char *function, const tern_tensor *x, double p, i
     return TERN_OK;
 }
 
-/* What needs no noise, for inputs of any type and dims: x itself outside of training, where nothing is
- * dropped and where there is nothing; 0 x where all is. */
+/* What needs no noise, for inputs of any type and dims: x itself outside of training, where nothing
+ * is dropped and where there is nothing; 0 x where all is. */
 static bool is_certain(const tern_tensor *x, double p, bool training)
 {
     return !training || p == 0 || p == 1 || (x && x->numel == 0);

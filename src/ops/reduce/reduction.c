@@ -1,8 +1,10 @@
-/* reduction.c -- from the dims that are reduced to (outer, n, inner), and how n is cut for many threads.
+/* reduction.c -- from the dims that are reduced to (outer, n, inner), and how n is cut for many
+ * threads.
  *
- * A reduction is over a set of dims, a kernel's along one. Where the reduced dims lie side by side in memory
- * they are one dim, with those outside and inside of them as one each; else a copy brings them to the end.
- * inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a group takes a tile. */
+ * A reduction is over a set of dims, a kernel's along one. Where the reduced dims lie side by side
+ * in memory they are one dim, with those outside and inside of them as one each; else a copy brings
+ * them to the end. inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a
+ * group takes a tile. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"

@@ -47,7 +47,8 @@ tern_status tern_reduction_deviations(tern_reduction_view *r, tern_tensor *out,
 tern_tensor *tern_sum_to(tern_tensor *x, const tern_shape *shape);
 /* Whether an element of x is NaN; waits for the device. */
 tern_status tern_has_nan(tern_tensor *x, bool *has_nan);
-/* |difference|_p over the last dim. Its gradient at ties and NaN is that of PyTorch's cdist (vector_norm.c). */
+/* |difference|_p over the last dim. Its gradient at ties and NaN is that of PyTorch's cdist
+ * (vector_norm.c). */
 tern_tensor *tern_norm_of_points(tern_tensor *difference, double p);
 /* x summed over the masked dims, as shape, which differs from x's in dims of size 1 at most. */
 tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape);

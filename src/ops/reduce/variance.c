@@ -2,8 +2,8 @@
  *
  *   var = sum (x - mean)^2 / max(n - correction, 0),   std = sqrt(var)
  *
- * Sums of squares less the square of the sum would need one pass, and lose all digits where the mean is
- * large. */
+ * Sums of squares less the square of the sum would need one pass, and lose all digits where the
+ * mean is large. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -31,7 +31,8 @@ static tern_status var_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The root of variances, which are made again of scaled numbers where squares are beyond the type. */
+/* The root of variances, which are made again of scaled numbers where squares are beyond the
+ * type. */
 static tern_status root_of(tern_tensor *out, const tern_tensor *variances,
                            const tern_reduction_view *f, double freedom)
 {

@@ -65,7 +65,8 @@ static bool is_scaled(double p)
     return p != 0 && p != 1 && fabs(p) <= 64;
 }
 
-/* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond the type. */
+/* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond
+ * the type. */
 static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
 {
     static const tern_kernel_ref root = {"reduce", "norm_root"}, power = {"reduce", "norm_power"};
@@ -91,8 +92,8 @@ static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
     return status == TERN_OK ? y : NULL;
 }
 
-/* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1 and 2 need
- * no powers. */
+/* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1
+ * and 2 need no powers. */
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;
@@ -141,8 +142,8 @@ static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
     return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
 }
 
-/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. Quotients of full size are made for those orders whose powers
- * of large numbers would be infinite. */
+/* dx = dy sign(x) (|x| / y)^(p - 1); 0 where that is 0 / 0. Quotients of full size are made for
+ * those orders whose powers of large numbers would be infinite. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;

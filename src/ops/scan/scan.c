@@ -38,8 +38,8 @@ static double first_of(const scan_attributes *at)
     return at->what == PRODUCT ? 1 : 0;
 }
 
-/* Rows, where elements of a stretch are neighbours: a group for each, whose lanes take a run each. Else a lane
- * for each stretch. */
+/* Rows, where elements of a stretch are neighbours: a group for each, whose lanes take a run each.
+ * Else a lane for each stretch. */
 static tern_status scan_forward(tern_call *call)
 {
     static const tern_kernel_ref rows = {"scan", "scan_rows"}, columns = {"scan", "scan_columns"};

@@ -1,8 +1,9 @@
 /* median.c -- one place of each sorted row: kthvalue, median, nanmedian, mode.
  *
- * Of n sorted elements the median is the one at (n - 1) / 2, the lower of two; NaN sorts last, so that a row
- * has one exactly when its last element is, and nanmedian counts those before it. mode is the most frequent
- * element. The values are gathered from x by the place, with gather's gradient. */
+ * Of n sorted elements the median is the one at (n - 1) / 2, the lower of two; NaN sorts last, so
+ * that a row has one exactly when its last element is, and nanmedian counts those before it. mode
+ * is the most frequent element. The values are gathered from x by the place, with gather's
+ * gradient. */
 #include "ops/sort/sort.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"
@@ -147,7 +148,8 @@ static const tern_op even_op = {.name = "median",
                                 .forward = even_forward,
                                 .backward = even_backward};
 
-/* What PyTorch fills in for the median of nothing: NaN, the smallest integer of the type, or true. */
+/* What PyTorch fills in for the median of nothing: NaN, the smallest integer of the type, or
+ * true. */
 static tern_scalar of_nothing(tern_dtype dtype)
 {
     return tern_dtype_is_floating_point(dtype)

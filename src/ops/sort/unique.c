@@ -1,7 +1,8 @@
 /* unique.c -- searchsorted by bisection, and unique: the values that differ among sorted ones.
  *
- * unique: neighbours of the sorted elements that differ begin a run; the running sum of those changes is each
- * element's run, and a search for the run's number where the run begins and ends. */
+ * unique: neighbours of the sorted elements that differ begin a run; the running sum of those
+ * changes is each element's run, and a search for the run's number where the run begins and
+ * ends. */
 #include "ops/sort/sort.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
@@ -141,8 +142,8 @@ static tern_status unique_of_none(const tern_tensor *x, tern_unique_result *out)
     return TERN_OK;
 }
 
-/* runs: 0 0 1 2 2 .., the number of each element's run; starts: where each run begins. Inverse indices of
- * the sorted form are searched for, as sorting has moved the elements. */
+/* runs: 0 0 1 2 2 .., the number of each element's run; starts: where each run begins. Inverse
+ * indices of the sorted form are searched for, as sorting has moved the elements. */
 static tern_status unique(tern_tensor *x, bool sorted, tern_unique_result *out)
 {
     tern_shape shape = tern_shape_of(x), flat = {1, {x->numel}};

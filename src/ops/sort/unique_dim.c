@@ -1,8 +1,8 @@
 /* unique_dim.c -- unique along a dim: the entries that differ, in the order of their elements.
  *
- * Each column of elements becomes ranks 0, 1, ... of what differs. Two columns of ranks a, b are one of
- * keys a n + b, whose ranks are those of the pairs; halving the columns that way leaves one, which is
- * the inverse, after sorting 2 n k elements altogether. */
+ * Each column of elements becomes ranks 0, 1, ... of what differs. Two columns of ranks a, b are
+ * one of keys a n + b, whose ranks are those of the pairs; halving the columns that way leaves one,
+ * which is the inverse, after sorting 2 n k elements altogether. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
@@ -81,8 +81,8 @@ static tern_status check(const tern_tensor *x, int dim, const char *function)
     return TERN_OK;
 }
 
-/* inverse: which of the results each entry is. The entries in that order begin a run at the first of
- * its equals. */
+/* inverse: which of the results each entry is. The entries in that order begin a run at the first
+ * of its equals. */
 static tern_status results_of(tern_tensor *x, int dim, tern_tensor *inverse,
                               tern_unique_result *out)
 {

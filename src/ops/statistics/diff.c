@@ -1,6 +1,7 @@
 /* diff.c -- differences of neighbours, and areas below a curve by trapezoids.
  *
- *   diff: y[i] = x[i + 1] - x[i], n times;   trapezoid: sum (x[i + 1] - x[i]) (y[i] + y[i + 1]) / 2 */
+ *   diff: y[i] = x[i + 1] - x[i], n times;   trapezoid: sum (x[i + 1] - x[i]) (y[i] + y[i + 1]) /
+ *                                            2 */
 #include "tensor/op.h"
 #include <tern/ops.h>
 

@@ -1,5 +1,5 @@
-/* histogram.c -- how often numbers are there: bincount, histc. Numbers are sorted and each count is the
- * difference of two searches: the same on every device, without atomic additions. */
+/* histogram.c -- how often numbers are there: bincount, histc. Numbers are sorted and each count is
+ * the difference of two searches: the same on every device, without atomic additions. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -114,7 +114,8 @@ static tern_tensor *places_of_integers(tern_tensor *x, int64_t bins, double low,
         tern_mul_scalar(tern_sub_scalar(beyond, from), tern_scalar_int(bins)), width);
 }
 
-/* The bin of x is floor((x - low) / (high - low) bins), the last one including high; others are -1. */
+/* The bin of x is floor((x - low) / (high - low) bins), the last one including high; others are
+ * -1. */
 static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
 {
     tern_shape flat = {1, {x->numel}};

@@ -1,8 +1,8 @@
 /* as_strided.c -- a view of any geometry at a tensor's storage, and its gradient.
  *
- * Elements of the view may be one in memory, and so may x's. The gradient goes through that memory: dy is
- * added up in a row of zeros, each element where the view has it; x's elements are read from the row; and
- * those that x has several times share what came in, by a count of them. */
+ * Elements of the view may be one in memory, and so may x's. The gradient goes through that memory:
+ * dy is added up in a row of zeros, each element where the view has it; x's elements are read from
+ * the row; and those that x has several times share what came in, by a count of them. */
 #include "ops/copy/copy.h"
 #include "ops/reduce/reduction.h"
 #include "ops/view/as_strided.h"
@@ -72,7 +72,8 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     return status;
 }
 
-/* Elements of dims that never meet in memory are added by one launch; the others position by position. */
+/* Elements of dims that never meet in memory are added by one launch; the others position by
+ * position. */
 static tern_status scatter_forward(tern_call *call)
 {
     const scatter_attributes *at = call->attributes;

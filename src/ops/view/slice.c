@@ -1,7 +1,7 @@
 /* slice.c -- parts of a tensor along one dim, as views: narrow, slice, select.
  *
- * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at the place
- * of the part; the gradient of that is the part again. */
+ * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at
+ * the place of the part; the gradient of that is the part again. */
 #include "ops/copy/copy.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"

@@ -1,5 +1,5 @@
-/* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its gradient is one
- * cat of the pieces'. */
+/* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its
+ * gradient is one cat of the pieces'. */
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <string.h>
@@ -42,7 +42,8 @@ static tern_status split_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The pieces' gradients where they lie side by side already, as an attention writes them; else NULL. */
+/* The pieces' gradients where they lie side by side already, as an attention writes them; else
+ * NULL. */
 static tern_tensor *side_by_side(const tern_gradient *g)
 {
     const split_attributes *at = g->attributes;

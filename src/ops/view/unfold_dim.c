@@ -1,7 +1,7 @@
 /* unfold_dim.c -- sliding windows along a dim as a view.
  *
- * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has x's stride and the old one step times it. An element
- * is in several windows: the gradient is fold's sum of windows. */
+ * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has x's stride and the old one step times
+ * it. An element is in several windows: the gradient is fold's sum of windows. */
 #include "ops/convolution/unfold.h"
 #include "base/checked.h"
 #include <string.h>

@@ -1,8 +1,8 @@
 /* view.c -- other views of the same elements: other shapes, dims in another order, repeated dims.
  *
  * A view has x's storage, and a shape, strides and offset of its own: element i is at
- * offset + sum i[d] stride[d]. Its gradient is the view the other way: a reshape, the inverse permutation, a
- * sum over what was expanded. */
+ * offset + sum i[d] stride[d]. Its gradient is the view the other way: a reshape, the inverse
+ * permutation, a sum over what was expanded. */
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>

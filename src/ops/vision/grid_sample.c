@@ -114,8 +114,8 @@ static const tern_op dgrid_op = {.name = "grid_sample_dgrid",
                                  .infer = infer_dgrid,
                                  .forward = forward_dgrid};
 
-/* dx and dgrid by their own operations, or by those of the composition where gradients of gradients are
- * recorded. */
+/* dx and dgrid by their own operations, or by those of the composition where gradients of gradients
+ * are recorded. */
 static tern_status backward(tern_gradient *g)
 {
     const sample *at = g->attributes;

@@ -1,4 +1,5 @@
-/* grid_sample.h -- what grid_sample's operation is given, and the composition that it stands for. */
+/* grid_sample.h -- what grid_sample's operation is given, and the composition that it stands
+ * for. */
 #ifndef TERN_SRC_OPS_GRID_SAMPLE_H
 #define TERN_SRC_OPS_GRID_SAMPLE_H
 #include "tensor/op.h"
@@ -13,8 +14,8 @@ typedef struct tern_grid_attributes {
     int32_t mode, padding, align;
 } tern_grid_attributes;
 
-/* in x (N, C, in...) and grid (N, out..., ndim), out y (N, C, out...) by differentiable operations, for
- * derivatives of any order. */
+/* in x (N, C, in...) and grid (N, out..., ndim), out y (N, C, out...) by differentiable operations,
+ * for derivatives of any order. */
 tern_status tern_grid_sample_compose(const tern_gradient *g, tern_tensor *const *in,
                                      tern_tensor **out);
 

@@ -1,9 +1,10 @@
 /* grid_sample_composed.c -- grid_sample of public operations, as vision.cl computes it, for second
  * derivatives.
  *
- * Places are linear in the grid, but for the padding's bends, and weights are polynomials of what a place
- * is above a whole number. So whole numbers, bends and the elements that are read are computed without
- * a gradient, and all derivatives are those of linear maps, polynomials and a gather. */
+ * Places are linear in the grid, but for the padding's bends, and weights are polynomials of what a
+ * place is above a whole number. So whole numbers, bends and the elements that are read are
+ * computed without a gradient, and all derivatives are those of linear maps, polynomials and a
+ * gather. */
 #include "ops/vision/grid_sample.h"
 #include "device/device.h"
 #include <tern/autograd.h>
@@ -123,7 +124,8 @@ static taps taps_of(const tern_grid_attributes *at, tern_tensor *c, int64_t n)
     return t;
 }
 
-/* The sum over the taps of all dims of their weights' product and the elements of planes (N, C, in). */
+/* The sum over the taps of all dims of their weights' product and the elements of planes (N, C,
+ * in). */
 static tern_tensor *sum_of_taps(const tern_grid_attributes *at, tern_tensor *planes, const taps *t)
 {
     const int64_t *in = at->shape.in;

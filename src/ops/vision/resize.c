@@ -1,9 +1,10 @@
-/* resize.c -- images resampled along one dim after the other, by tables of weights: bytes, and every
- * type with antialias.
+/* resize.c -- images resampled along one dim after the other, by tables of weights: bytes, and
+ * every type with antialias.
  *
  * Along a dim, output q is the sum of w[q][k] x[first[q] + k] over k below count[q]. The table is
- * made on the host in float64, as PyTorch makes that of bytes, and the gradient is the same sum with
- * the table transposed. Bytes are summed in fixed point and rounded after each dim, as Pillow does. */
+ * made on the host in float64, as PyTorch makes that of bytes, and the gradient is the same sum
+ * with the table transposed. Bytes are summed in fixed point and rounded after each dim, as Pillow
+ * does. */
 #include "ops/vision/resize.h"
 #include "base/checked.h"
 #include "base/memory.h"
@@ -109,7 +110,8 @@ static void smooth_row(const tern_resize *at, table *t, int64_t q, double suppor
     t->range[2 * q + 1] = count;
 }
 
-/* The elements around the place of output q; what lies outside of the image weighs at its border. */
+/* The elements around the place of output q; what lies outside of the image weighs at its
+ * border. */
 static void unfiltered_row(const tern_resize *at, table *t, int64_t q)
 {
     int64_t taps = t->width, half = taps / 2, last = at->in - 1;
@@ -188,7 +190,8 @@ static tern_status table_transpose(table *t, const tern_resize *at)
     return status;
 }
 
-/* Weights of bytes as whole numbers of 2^-bits, the largest bits with which each stays below 2^15. */
+/* Weights of bytes as whole numbers of 2^-bits, the largest bits with which each stays below
+ * 2^15. */
 static int32_t fixed_point(table *t)
 {
     int32_t bits = 0;

@@ -10,8 +10,8 @@ static inline const tern_fusion *tern_fusion_of(const tern_node *node)
 }
 
 /* ---- seed.c ---- */
-/* Returns the gradient that node's loss computed with its value, and gives it away; NULL where there
- * is none, or none for this pass. */
+/* Returns the gradient that node's loss computed with its value, and gives it away; NULL where
+ * there is none, or none for this pass. */
 tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *node,
                                 const bool *needs);
 /* Releases the seed. The next pass gets the same memory, if nobody else has it. */
