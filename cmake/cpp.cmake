@@ -6,12 +6,15 @@
 #
 # A function that ends in _scalar or _dim is an overload of the name without it. What may be left out at the end is what C
 # writes as NULL, false or 0: options, keepdim, dtype, device. A list of tensors and its length are a vector.
-# Those that C++ has no row for: pointers to other things than a tensor or a list of tensors.
+# Those that C++ has no row for: pointers to other things than a tensor or a list of tensors; std and var of all elements,
+# whose one number would be a correction and not a dim: of no dims the forms over dims take all.
 set(TERN_CPP_WITHOUT tern_multi_head_attention_forward tern_from_data tern_from_data_typed
-  tern_triplet_margin_with_distance_loss tern_signal_windows_general_cosine)
+  tern_triplet_margin_with_distance_loss tern_signal_windows_general_cosine
+  tern_std tern_var)
 # PyTorch's defaults of arguments at the end, which C has no form of: NAME:PARAMETER=VALUE.
 set(TERN_CPP_DEFAULTS flatten:start_dim=0 flatten:end_dim=-1 diagonal:offset=0 diagonal:dim1=0 diagonal:dim2=1 tril:diagonal=0
-  triu:diagonal=0 diag:diagonal=0 std:correction=1 var:correction=1)
+  triu:diagonal=0 diag:diagonal=0 "std:dims=Shape()" std:correction=1 "var:dims=Shape()"
+  var:correction=1)
 set(TERN_CPP_OPS ${PROJECT_BINARY_DIR}/include/tern/ops.inc)
 
 # One parameter of C's: its type and name in C++, what is handed on, and the default. kind is empty for what C++ has no
@@ -128,10 +131,10 @@ function(tern_write_cpp)
     foreach(prototype IN LISTS prototypes)
       string(REGEX MATCH "\\*(tern_[a-z0-9_]+)\\(([^()@]*)\\)@" found "${prototype}")
       set(parameters "${CMAKE_MATCH_2}")
-      if(NOT parameters STREQUAL "void")
+      if(NOT parameters STREQUAL "void" AND NOT CMAKE_MATCH_1 IN_LIST TERN_CPP_WITHOUT)
         tern_cpp_row(${CMAKE_MATCH_1} "${parameters}" row)
         string(APPEND rows "${row}")
-        if(row STREQUAL "" AND NOT CMAKE_MATCH_1 IN_LIST TERN_CPP_WITHOUT)
+        if(row STREQUAL "")
           message(FATAL_ERROR "${header}: ${CMAKE_MATCH_1} has no form in C++ (cmake/cpp.cmake)")
         endif()
       endif()

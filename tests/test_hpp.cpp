@@ -63,7 +63,8 @@ static void guessed()
     CHECK(x.flatten().size(0) == 6 && x.flatten(1).dim() == 2 && x.diagonal().sum().item() == 4 &&
           x.diagonal(1).numel() == 2);
     CHECK(std::fabs(x.std().item() - 1.870828693) < 1e-6 && x.var().item() == 3.5 &&
-          x.var(tern::Shape({1})).numel() == 2);
+          x.var({1}).numel() == 2 && x.var(1).numel() == 2 && x.std(0).numel() == 3);
+    CHECK(std::fabs(x.std({}, 0).item() - 1.707825128) < 1e-6);
     CHECK(tern::tril(x).sum().item() == 7 && x.triu(1).sum().item() == 8);
     auto parts =
         tern::data::random_split(tern::data::TensorDataset(tern::arange(0, 10, 1)), {0.8, 0.2}, 1);
