@@ -54,7 +54,7 @@ static struct {
 
 static void print_failed(const char *name)
 {
-    printf("  %-34s  %s\n", name, tern_last_error());
+    printf("  %-34s  %s\n", name, tool_error());
     tern_clear_error();
 }
 
@@ -327,7 +327,7 @@ static int run(const char *const *words, int n)
     const char *device = tern_device_canonical(n ? words[0] : "auto");
     tern_device_info d;
     if (!device || tern_device_get_info(device, &d) != TERN_OK)
-        return tool_fail_with_error("bench");
+        return tool_fail_with_error();
     if (tenths < 1)
         return tool_fail(TOOL_USAGE, "bench: --tenths is at least 1");
     bool busy = tool_warn_of_others("and the times are longer for that");
@@ -347,7 +347,7 @@ static int run(const char *const *words, int n)
     print_products(device, arithmetic);
     print_step(device, arithmetic);
     if (tern_last_status() != TERN_OK)
-        return tool_fail_with_error("bench");
+        return tool_fail_with_error();
     print_verdict(&d, busy);
     return TOOL_FINE;
 }

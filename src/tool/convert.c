@@ -56,12 +56,12 @@ static tern_state_dict *read_all(const char *path, tern_dtype dtype)
 
 static int save_safetensors(const tern_state_dict *dict, const char *path)
 {
-    return tern_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error("convert");
+    return tern_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error();
 }
 
 static int save_npz(const tern_state_dict *dict, const char *path)
 {
-    return tern_npz_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error("convert");
+    return tern_npz_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error();
 }
 
 static const struct {
@@ -109,7 +109,7 @@ static int run(const char *const *words, int n)
                          words[1]);
     tern_state_dict *dict = read_all(words[0], dtype);
     if (!dict)
-        return tool_fail_with_error("convert");
+        return tool_fail_with_error();
     const int code = writers[k].write(dict, words[1]);
     if (code == TOOL_FINE && stat(words[1], &about) == 0)
         printf("%s: %d tensors, %s\n", words[1], tern_state_dict_count(dict),

@@ -60,7 +60,7 @@ void *tool_elements(tern_tensor *x, size_t *bytes)
     if (data && tern_copy_to_host(x, data, *bytes) == TERN_OK)
         return data;
     free(data);
-    tool_fail(TOOL_WRONG, "convert: %s", data ? tern_last_error() : "no memory");
+    tool_fail(TOOL_WRONG, "convert: %s", data ? tool_error() : "no memory");
     return NULL;
 }
 

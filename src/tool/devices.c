@@ -16,7 +16,7 @@ static bool get(const char *device, tern_device_info *d)
 {
     if (tern_device_get_info(device, d) == TERN_OK)
         return true;
-    printf("%-10s cannot be opened: %s\n", device, tern_last_error());
+    printf("%-10s cannot be opened: %s\n", device, tool_error());
     tern_clear_error();
     return false;
 }
@@ -50,7 +50,7 @@ static int print_all(void)
     }
     tool_missing_drivers(cards ? cards : "/sys/bus/pci/devices", stdout);
     const char *best = tern_device_canonical("auto");
-    printf("\n\"auto\" is %s here.\n", best ? best : tern_last_error());
+    printf("\n\"auto\" is %s here.\n", best ? best : tool_error());
     return broken ? TOOL_WRONG : TOOL_FINE;
 }
 
@@ -59,7 +59,7 @@ static int print_one(const char *device)
     char total[32], part[32];
     tern_device_info d;
     if (tern_device_get_info(device, &d) != TERN_OK)
-        return tool_fail_with_error("devices");
+        return tool_fail_with_error();
     printf("device              %s\nname                %s\n", d.device, d.name);
     printf("vendor              %s\nplatform            %s\n", d.vendor, d.platform);
     printf("driver              %s\ntype                %s\n", d.driver, tool_type_name(d.type));

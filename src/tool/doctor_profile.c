@@ -31,7 +31,7 @@ static void write_device(FILE *to, const void *user)
     if (!device)
         j = json_object();
     else if (tern_device_get_info(device, &d) != TERN_OK)
-        j = json_pack("{s:s}", "error", tern_last_error());
+        j = json_pack("{s:s}", "error", tool_error());
     else
         j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:i s:I s:I s:I s:b s:b s:b s:b s:i s:i}",
                       "device", d.device, "name", d.name, "vendor", d.vendor, "platform",
@@ -55,7 +55,7 @@ json_t *doctor_describe(const char *device, int seconds)
     free(text);
     if (j && !error)
         return j;
-    tool_fail(TOOL_WRONG, "doctor: %s",
+    tool_fail(TOOL_WRONG, "%s: %s", tool_command_name(),
               error ? error : "the driver ended or hung while the device was opened");
     json_decref(j);
     return NULL;

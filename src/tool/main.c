@@ -25,9 +25,24 @@ int tool_fail(int code, const char *format, ...)
     return code;
 }
 
-int tool_fail_with_error(const char *what)
+static const char *running; /* the command */
+
+const char *tool_command_name(void)
 {
-    return tool_fail(TOOL_WRONG, "%s: %s", what, tern_last_error());
+    return running;
+}
+
+const char *tool_error(void)
+{
+    const char *message = tern_last_error();
+    const size_t n = strspn(message, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return strncmp(message, "tern_", 5) == 0 && strncmp(message + n, ": ", 2) == 0 ? message + n + 2
+                                                                                   : message;
+}
+
+int tool_fail_with_error(void)
+{
+    return tool_fail(TOOL_WRONG, "%s: %s", running, tool_error());
 }
 
 const char *tool_bytes(double bytes, char text[32])
@@ -191,6 +206,7 @@ static int run(const tool_command *c, int argc, char **argv)
             return TOOL_USAGE;
         }
     }
+    running = c->name;
     int code = c->run(words, n);
     if (code == TOOL_USAGE)
         help_of(c, stderr);

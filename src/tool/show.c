@@ -101,7 +101,7 @@ static int show_image(const char *path)
         if (x)
             printf("image: uint8 %s\n", tool_shape(tern_shape_of(x), text));
         else
-            code = tool_fail_with_error("show");
+            code = tool_fail_with_error();
     }
     return code;
 }
@@ -124,7 +124,7 @@ static int run(const char *const *words, int n)
     if (strcmp(kind, "ONNX model") != 0) {
         tern_file *file = tern_safe_open(words[0]);
         if (!file)
-            return tool_fail_with_error("show");
+            return tool_fail_with_error();
         print_types(file);
         tern_file_free(file);
     }

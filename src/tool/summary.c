@@ -112,7 +112,7 @@ static int of_file(const char *path)
     totals t = {.width = 4};
     tern_file *file = tern_safe_open(path);
     if (!file)
-        return tool_fail_with_error("summary");
+        return tool_fail_with_error();
     int n = tern_file_count(file);
     for (int i = 0; i < n; i++)
         t.width = width_of(tern_file_name_at(file, i), t.width);
@@ -140,7 +140,7 @@ static int of_module(tern_module *m)
     tern_state_dict *dict = m ? tern_nn_state_dict(m) : NULL;
     if (!dict) {
         tern_nn_free(m);
-        return tool_fail_with_error("summary");
+        return tool_fail_with_error();
     }
     int n = tern_state_dict_count(dict);
     for (int i = 0; i < n; i++)

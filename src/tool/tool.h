@@ -43,8 +43,13 @@ int tool_complete(const tool_command *const *commands, int n, char **words, int 
 
 /* "tern: ..." to stderr, and an exit code. */
 int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same with the library's last error. */
-int tool_fail_with_error(const char *what);
+/* The command that runs: "bench". */
+const char *tool_command_name(void);
+/* The library's last error without the name of the function, which nobody who runs a command
+ * called. */
+const char *tool_error(void);
+/* tool_fail with the command and that error. */
+int tool_fail_with_error(void);
 
 /* The value of a variable of the environment that the library reads; NULL where it is not set. */
 const char *tool_env(const char *name);
