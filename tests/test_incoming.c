@@ -164,10 +164,91 @@ static void gradients_do_not_depend_on_how_the_incoming_one_lies(void **state)
                 }
 }
 
+/* ---- gradients of another shape -------------------------------------------------------------- */
+
+enum { SHAPES = 7 };
+
+/* Shapes that are not y's, some of as many elements, some that would broadcast. */
+static tern_shape other_shape(const tern_tensor *y, int which)
+{
+    tern_shape s = tern_shape_of(y);
+    const int last = s.ndim - 1;
+    const int64_t n = s.dims[last];
+    switch (which) {
+    case 0: /* a column less */
+        s.dims[last] = n - 1;
+        return s;
+    case 1: /* a row more */
+        s.dims[0]++;
+        return s;
+    case 2: /* the elements in one row */
+        return TERN_SHAPE(tern_numel(y));
+    case 3: /* a dim more */
+        memmove(s.dims + 1, s.dims, sizeof *s.dims * (size_t)s.ndim++);
+        s.dims[0] = 1;
+        return s;
+    case 4: /* one column */
+        s.dims[last] = 1;
+        return s;
+    case 5: /* none */
+        s.dims[0] = 0;
+        return s;
+    default: /* a number */
+        return (tern_shape){0};
+    }
+}
+
+static tern_tensor *replace(tern_tensor *grad, void *user)
+{
+    return tern_ones(*(const tern_shape *)user, tern_dtype_of(grad), tern_device(grad));
+}
+
+/* Each is refused, given to either function or by a hook, and no parameter has a gradient then. */
+static void refuse(int layer)
+{
+    tern_module *m = layers[layer].make(4);
+    tern_tensor *x =
+        input(where, of, layers[layer].images ? TERN_SHAPE(2, 4, 4, 6) : TERN_SHAPE(5, 4));
+    tern_tensor *parameters[MOST];
+    const int n = (int)tern_nn_parameters(m, parameters, MOST);
+    for (int i = 0; i < SHAPES; i++)
+        TERN_SCOPE {
+            tern_tensor *y = tern_nn_forward(m, x), *dx;
+            tern_shape shape = other_shape(y, i);
+            tern_tensor *dy = tern_ones(shape, of, where);
+            assert_non_null(dy);
+            assert_error(tern_backward_with(y, &(tern_backward_options){.gradient = dy}),
+                         "tern_backward_with: ");
+            assert_error(tern_autograd_grad(&y, 1, &x, 1, &dx,
+                                            &(tern_autograd_grad_options){.gradients = &dy}),
+                         "tern_autograd_grad: ");
+            tern_tensor *z = tern_mul(y, 2);
+            assert_true(tern_register_hook(y, replace, &shape) > 0);
+            assert_error(tern_backward(tern_sum(z)), "tern_backward: ");
+            assert_null(tern_grad(x));
+            for (int k = 0; k < n; k++)
+                assert_null(tern_grad(parameters[k]));
+        }
+    tern_nn_free(m);
+}
+
+static void gradients_of_another_shape_are_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int layer = 0; layer < LAYERS; layer++)
+        TERN_SCOPE {
+            where = device;
+            of = TERN_F32;
+            refuse(layer);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(gradients_do_not_depend_on_how_the_incoming_one_lies),
+        TEST(gradients_of_another_shape_are_refused),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }
