@@ -47,7 +47,7 @@ KERNEL3(K(fft_chirp), (OUT, ACC, chirp), (ARG, i64, n), (ARG, i32, sign))
  * is left lie side by side. With root = e^(sign 2 pi i / n)
  *
  *   y[q + stride (factor p + j)] = scale sum_k x[q + stride (p + groups k)] root^(j (k n / factor +
- *   p stride)).
+ *       p stride)).
  *
  * Of x `have` elements are there, the others are 0; of y `want` are asked for. */
 KERNEL5(K(fft_factor), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, roots), (ARG, tern_fft_shape, s),

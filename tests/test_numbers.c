@@ -1,4 +1,4 @@
-/* test_numbers.c -- numbers where a tensor may stand, and host pointers that tell their types. */
+/* test_numbers.c -- numbers where a tensor may stand, and dtypes from the types of host pointers. */
 #include "support.h"
 #include <math.h>
 

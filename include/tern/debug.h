@@ -10,14 +10,11 @@ TERN_BEGIN_DECLS
  * first tensor, while no other thread uses tern. In it
  *
  * - the handle of a tensor, module, optimizer, scheduler or gradient scaler that is gone is known
- * for
- *   ever: a use of it, a second free too, is TERN_ERR_STATE. The message names the use, the
- *   operation
- *   that made the tensor ("mul") or the kind of the module ("Linear"), and what ended it: the
- *   scope,
- *   by the line where it was opened if tern/where.h tells that, else by number and depth; the
- *   module
- *   whose forward function made the tensor and returned; the parent that a module was freed with.
+ *   for ever: a use of it, a second free too, is TERN_ERR_STATE. The message names the use, the
+ *   operation that made the tensor ("mul") or the kind of the module ("Linear"), and what ended it:
+ *   the scope, by the line where it was opened if tern/where.h tells that, else by number and
+ *   depth; the module whose forward function made the tensor and returned; the parent that a module
+ *   was freed with.
  * - each result is looked at: the first NaN that an operation makes of inputs without one is a
  *   warning of kind "nan" that names the operation and the module (tern_on_warning; where nobody
  *   listens nobody looks). Infinities are not, nor NaN that came in.

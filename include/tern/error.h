@@ -122,7 +122,7 @@ TERN_API void tern_where_leave(tern_where_block *block);
  *   slow        a product, convolution or attention that takes a slower way: a library that is not
  *               there, shapes that the fast one does not take
  *   environment a variable TERN_... that tern does not know, or a value of one that it does not
- *   take
+ *               take
  *   cache       compiled programs that can't be kept, or are not to be trusted
  *
  * text begins with the function's name, and ends with "(file:line)" where tern/where.h tells that.

@@ -10,26 +10,20 @@
  * copies of the tensors), and NVRTC a kernel. What these two take:
  *
  *   words           __kernel __global __local __constant __private, with and without __; restrict;
- *                   helper functions
- *                   without any; structs, unions, enums, typedefs; the preprocessor, macros in the
- *                   parameters too
+ *                   helper functions without any; structs, unions, enums, typedefs; the
+ *                   preprocessor, macros in the parameters too
  *   types           bool char uchar short ushort int uint long ulong float double size_t, half
- *                   behind a pointer, and
- *                   vectors of 2, 3, 4, 8, 16: literals (float4)(a, b), .xyzw, .s0 to .sf, swizzles
- *                   that are read and
- *                   assigned, .lo .hi .even .odd that are read, arithmetic, comparisons (-1 for
- *                   true)
+ *                   behind a pointer, and vectors of 2, 3, 4, 8, 16: literals (float4)(a, b),
+ *                   .xyzw, .s0 to .sf, swizzles that are read and assigned, .lo .hi .even .odd that
+ *                   are read, arithmetic, comparisons (-1 for true)
  *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier,
- *                   mem_fence,
- *                   reqd_work_group_size
+ *                   mem_fence, reqd_work_group_size
  *   memory          __local variables and arguments, arguments written as arrays (__local float
- *                   x[]), __constant
- *                   tables, vload, vstore and vload_half, vstore_half of every width (nearest:
- *                   _rte)
+ *                   x[]), __constant tables, vload, vstore and vload_half, vstore_half of every
+ *                   width (nearest: _rte)
  *   numbers         C's functions of float and double, native_ and half_; fma mad min max clamp mix
- *                   step smoothstep
- *                   sign degrees radians fract modf sincos ldexp frexp pown powr rsqrt; dot cross
- *                   length distance normalize
+ *                   step smoothstep sign degrees radians fract modf sincos ldexp frexp pown powr
+ *                   rsqrt; dot cross length distance normalize
  *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate
  *                   popcount clz
  *   truths          select any all bitselect isnan isinf isfinite isnormal signbit isless and its

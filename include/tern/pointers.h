@@ -1,4 +1,4 @@
-/* pointers.h -- host pointers tell their types: tern_from_data and tern_copy_to_host.
+/* pointers.h -- dtypes from the types of host pointers: tern_from_data and tern_copy_to_host.
  *
  * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double,
  * bool or an integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is

@@ -1,8 +1,7 @@
 /* snapshot_shards.c -- snapshots of several ranks, which share tensors out:
  *
  *   step-12.safetensors                       what is whole, numbers, and how tensors were cut;
- *                                             names the folder; written last, by
- *                                             the first rank
+ *                                             names the folder; written last, by the first rank
  *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; and so
  *   on
  *
@@ -10,10 +9,9 @@
  * "shards.part.NAME", is
  *
  *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3,
- *                         as tern_chunk cuts.
- *                         File f, from 0 on, has part f / 1 % 2 of the former and f / 2 % 3 of the
- *                         latter;
- *                         where f is not the sum of such digits it has a copy, which was left out
+ *                         as tern_chunk cuts. File f, from 0 on, has part f / 1 % 2 of the former
+ *                         and f / 2 % 3 of the latter; where f is not the sum of such digits it has
+ *                         a copy, which was left out
  *
  * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of
  * its rank alone, and so are the notes; "shards.stages" in the first file tells of that. The cut of

@@ -2,7 +2,7 @@
  * that says what is in them.
  *
  *   {"config": {"0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"dtype":
- *   7, "sizes": ...}}}} */
+ *       7, "sizes": ...}}}} */
 #include "io/json.h"
 #include "io/torch.h"
 #include <stdio.h>

@@ -3,9 +3,9 @@
  *
  *   tern_dist_group *groups[2];
  *   tern_dist_init_device_mesh(TERN_SHAPE(ranks / 4, 4), groups); 4 ranks compute each layer, as
- *   many rows as there are fours
+ *       many rows as there are fours
  *   const tern_parallel_plan plan[] = {{"layers.*.up", TERN_PARALLEL_COLWISE}, {"layers.*.down",
- *   TERN_PARALLEL_ROWWISE}};
+ *       TERN_PARALLEL_ROWWISE}};
  *   tern_nn_parallelize_module(net, plan, 2, groups[1]);
  *   tern_module *model = tern_nn_distributed_data_parallel(net, &(...){.group = groups[0]});
  *

@@ -10,7 +10,7 @@
  *       ...
  *       step++;
  *       tern_snapshot_save(snapshot, "runs", &(tern_snapshot_options){.step = step, .keep_last =
- *       2});
+ *           2});
  *   }
  *
  * Each snapshot is a safetensors file, step-<number>.safetensors, which Python reads too: tensors

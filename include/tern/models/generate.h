@@ -3,7 +3,7 @@
  *
  *   tern_tensor *ids = tern_models_generate(
  *       model, prompt, &(tern_generate_options){.max_new_tokens = 40, .do_sample = true, .top_p =
- *       0.95});
+ *           0.95});
  *
  * Names and results are those of transformers' generate. */
 #ifndef TERN_MODELS_GENERATE_H

@@ -32,7 +32,7 @@ TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const cha
  * function, whose parameters are reals. */
 TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                                   const char *device);
-/* The same of tagged numbers, which tell their types; integers are counted exactly. */
+/* The same of numbers with a type (tern_scalar); integers are counted exactly. */
 TERN_API tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar step,
                                          tern_dtype dtype, const char *device);
 /* steps values from start to end, both included, evenly apart. */

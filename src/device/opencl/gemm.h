@@ -65,13 +65,10 @@ bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_
  *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
  *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [tile=T]
  *       products of these sizes go this way (own, gemm, gemv, batched, tiles, matrix); the first
- *       line that fits
- *       counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is a transposed
- *       look
- *       at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows and columns of
- *       each,
- *       depth, elements a load, "16x16x4x4x16x4"; `matrix` has rows, columns and depth of a group,
- *       "128x128x64", and is of halves alone
+ *       line that fits counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is
+ *       a transposed look at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows
+ *       and columns of each, depth, elements a load, "16x16x4x4x16x4"; `matrix` has rows, columns
+ *       and depth of a group, "128x128x64", and is of halves alone
  *
  * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own`, `tiles` and
  * `matrix` are taken; f64 does not go by tiles. `tern tune` writes such lines. */
