@@ -28,7 +28,8 @@ tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t 
     const char *function = "tern_image_crop";
     if (!tern_image_given(x, true, function))
         return NULL;
-    if (height < 1 || width < 1 || tern_size_is_lost(tern_size_add(top, height)) ||
+    if (height < 1 || width < 1 || top == INT64_MIN || left == INT64_MIN ||
+        tern_size_is_lost(tern_size_add(top, height)) ||
         tern_size_is_lost(tern_size_add(left, width)))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %lld x %lld pixels", function,
                               (long long)height, (long long)width);
@@ -46,6 +47,8 @@ tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t widt
     TERN_NAMED_IN_ERRORS;
     if (!tern_image_given(x, true, "tern_image_center_crop"))
         return NULL;
+    if (height < 1 || width < 1)
+        return tern_image_crop(x, 0, 0, height, width);
     int64_t h = tern_size(x, -2), w = tern_size(x, -1);
     /* Python's round: ties to even; what is missing is put around first, less of it before. */
     int64_t top = h >= height ? (int64_t)nearbyint((double)(h - height) / 2) : -((height - h) / 2);

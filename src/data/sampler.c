@@ -137,8 +137,8 @@ tern_sampler *tern_data_distributed_sampler(int world, int rank,
     const char *function = "tern_data_distributed_sampler";
     if (world < 1 || rank < 0 || rank >= world)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "%s: Invalid rank %d, rank should be in the interval [0, %d]",
-                              function, rank, world - 1);
+                              "%s: Invalid rank %d, rank should be in the interval [0, %lld]",
+                              function, rank, (long long)world - 1);
     tern_sampler *s = sampler_new(&kind);
     if (s) {
         s->world = world;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* More channels of x fill oneDNN's blocks by half, and with one to three more channels of y are
- * enough for its kernels of first layers (bench/results/2026-11-28-conv-own-avx2.md); shorter rows
+ * enough for its kernels of first layers (bench/results/2026-11-28-conv-own.md); shorter rows
  * do not fill registers; numbers of y that are worked on at a time stay in the second cache, and
  * the widest register has so many lanes. */
 enum { MOST_CHANNELS = 4, MOST_OUTPUTS = 10, SHORTEST = 8, PACKED = 16384, LANES = 16 };
@@ -19,12 +19,19 @@ static int64_t taps_of(const tern_conv_shape *s)
     return s->c * s->window[1] * s->window[2];
 }
 
+/* Whether oneDNN's kernels are slower for x of n channels, whatever the channels of y: those for
+ * AVX2 are for one or two. */
+static bool fills_no_block(int64_t n)
+{
+    return !tern_onednn_is_there() || (n < 3 && tern_cpu_above_v3() <= 0);
+}
+
 static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
     return !c->channels_last && c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 &&
            s->n > 0 && s->c <= MOST_CHANNELS &&
-           (s->c == MOST_CHANNELS || s->o <= MOST_OUTPUTS || !tern_onednn_is_there()) &&
+           (s->c == MOST_CHANNELS || s->o <= MOST_OUTPUTS || fills_no_block(s->c)) &&
            s->out[2] >= SHORTEST && s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 &&
            s->padding[0] == 0 && taps_of(s) <= TERN_CONV_TAPS;
 }
