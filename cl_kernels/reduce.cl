@@ -280,45 +280,16 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
 }
 
 #if IS_FLOAT && !IS_HALF
-/* ys = sqrt(sums), those of the squares of xs (outer, n, inner). Squares beyond the type, or so
- * small that they lost digits, are summed again, scaled; NaN and infinity stay. Collectives stand
- * outside of conditions. */
+/* ys = sums^(1/p), the sums those of |x|^p of xs (outer, n, inner). Where powers are beyond the
+ * type, or so small that they lost digits, they are summed again of x over the largest |x|, or over
+ * the smallest where p is negative; NaN and infinity stay. Collectives stand outside of
+ * conditions. */
 #define VANISHED_0 1e-30f
 #define VANISHED_1 1e-290
-KERNEL6(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
-        (ARG, i64, n), (ARG, i64, inner))
-{
-    BASE(ys);
-    BASE(sums);
-    BASE(xs);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    TEAMS(r, outer *inner, n)
-    {
-        const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
-        const ACC s = sums[r];
-        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
-        idx count = lost != 0 ? (idx)n : 0;
-        ACC most = 0, again = 0;
-        TEAM_LANES(j, count)
-        {
-            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
-            most = v > most ? v : most;
-        }
-        most = TEAM_MAX(most, scratch);
-        count = most > 0 && most - most == 0 ? count : 0;
-        TEAM_LANES(j, count)
-        {
-            const ACC q = xs[at + j * (idx)inner] / most;
-            again += q * q;
-        }
-        again = TEAM_SUM(again, scratch);
-        if (TEAM_LEADER)
-            ys[r] = count > 0 ? most * sqrt(again) : sqrt(s);
-    }
-}
-
-/* ys = sums^(1/p), the sums those of |x|^p: likewise. */
-KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
+#define SCALINGS_0 7 /* of 2^16 each: as far as there are exponents */
+#define SCALINGS_1 63
+#define IS_LOST_(s) ((s) * 0 != 0 || (s) < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T)))
+KERNEL7(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
         (ARG, i64, n), (ARG, i64, inner), (ARG, ACC, p))
 {
     BASE(ys);
@@ -329,29 +300,31 @@ KERNEL7(K(norm_power), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64
     {
         const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
         const ACC s = sums[r];
-        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
-        idx count = lost != 0 ? (idx)n : 0;
-        ACC most = 0, again = 0;
+        idx count = IS_LOST_(s) ? (idx)n : 0;
+        ACC most = p < 0 ? MINUS_INF : 0, again = 0;
         TEAM_LANES(j, count)
         {
-            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
+            const ACC x = xs[at + j * (idx)inner], v = (x < 0) == (p < 0) ? x : -x;
             most = v > most ? v : most;
         }
         most = TEAM_MAX(most, scratch);
+        most = p < 0 ? -most : most;
         count = most > 0 && most - most == 0 ? count : 0;
         TEAM_LANES(j, count)
         {
-            const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
-            again += pow(v / most, p);
+            const ACC q = xs[at + j * (idx)inner] / most;
+            again += pow(q < 0 ? -q : q, p);
         }
         again = TEAM_SUM(again, scratch);
+        const ACC sum = count > 0 ? again : s;
         if (TEAM_LEADER)
-            ys[r] = count > 0 ? most * pow(again, 1 / p) : pow(s, 1 / p);
+            ys[r] = (count > 0 ? most : 1) * (p == 2 ? sqrt(sum) : pow(sum, 1 / p));
     }
 }
 
 /* ys = sqrt(variances), those of xs; freedom: what sums of squares were divided by. Likewise: the
- * mean, too, is that of scaled numbers. */
+ * mean, too, is that of scaled numbers. The scale is a power of two: what is multiplied with it
+ * stays exact, and so do deviations that are small beside the mean. */
 KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, i64, outer),
         (ARG, i64, n), (ARG, i64, inner), (ARG, ACC, freedom))
 {
@@ -363,9 +336,8 @@ KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, 
     {
         const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
         const ACC s = variances[r];
-        const i32 lost = s * 0 != 0 || s < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T));
-        idx count = lost != 0 ? (idx)n : 0;
-        ACC most = 0, mean = 0, again = 0;
+        idx count = IS_LOST_(s) ? (idx)n : 0;
+        ACC most = 0, mean = 0, off = 0, again = 0, scale = 1;
         TEAM_LANES(j, count)
         {
             const ACC x = xs[at + j * (idx)inner], v = x < 0 ? -x : x;
@@ -373,21 +345,29 @@ KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, 
         }
         most = TEAM_MAX(most, scratch);
         count = most > 0 && most - most == 0 ? count : 0;
+        for (i32 i = 0; i < TERN_CAT(SCALINGS, IN_SET(DOUBLES, TERN_T)) && count > 0; i++)
+            scale *= most * scale < 1 ? 65536 : most * scale > 65536 ? C(1.0) / 65536 : 1;
         TEAM_LANES(j, count)
         {
-            mean += xs[at + j * (idx)inner] / most;
+            mean += xs[at + j * (idx)inner] * scale;
         }
         mean = TEAM_SUM(mean, scratch) / (ACC)n;
         TEAM_LANES(j, count)
         {
-            const ACC q = xs[at + j * (idx)inner] / most - mean;
-            again += q * q;
+            const ACC d = xs[at + j * (idx)inner] * scale - mean;
+            off += d;
+            again += d * d;
         }
-        again = TEAM_SUM(again, scratch);
+        off = TEAM_SUM(off, scratch);
+        again = TEAM_SUM(again, scratch) - off * off / (ACC)n;
+        again = again < 0 ? 0 : again;
         if (TEAM_LEADER)
-            ys[r] = count > 0 ? most * sqrt(again / freedom) : sqrt(s);
+            ys[r] = count > 0 ? sqrt(again / freedom) / scale : sqrt(s);
     }
 }
 #undef VANISHED_0
 #undef VANISHED_1
+#undef SCALINGS_0
+#undef SCALINGS_1
+#undef IS_LOST_
 #endif

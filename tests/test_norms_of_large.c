@@ -65,6 +65,7 @@ NORM_OF_ORDER(norm_of_order_3, 3)
 NORM_OF_ORDER(norm_of_order_1_5, 1.5)
 NORM_OF_ORDER(norm_of_order_5, 5)
 NORM_OF_ORDER(norm_of_order_minus_2, -2)
+NORM_OF_ORDER(norm_of_order_minus_5, -5)
 static tern_tensor *distance_of_order_3(tern_tensor *x)
 {
     return tern_cdist(tern_unsqueeze(x, 1), tern_zeros_like(tern_unsqueeze(x, 1)), 3);
@@ -189,6 +190,38 @@ static void norms_of_small_numbers_are_those_of_float64(void **state)
                         rows_of(device, 1e-30, n));
 }
 
+/* A power of each order is that of the largest, or smallest, and no other's of the row. */
+static void norms_of_numbers_of_unlike_sizes_are_those_of_float64(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(3, 3), 1e36, -1e16, 3e17, -1e-30, 1,
+                                2e-30, 1e15, -1e7, 2e7);
+        compare("order 2", norm, false, x);
+        compare("order 3", norm_of_order_3, false, x);
+        compare("order -2", norm_of_order_minus_2, false, x);
+        compare("order -5", norm_of_order_minus_5, false, x);
+    }
+}
+
+/* Deviations of a ten-thousandth of the mean: what is rounded in scaling shows in them. */
+static void deviations_from_large_and_small_means_are_those_of_float64(void **state)
+{
+    (void)state;
+    static const double sizes[] = {1e36, 1e30, 1e-10, 1e-20, 1e-30};
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int64_t n = 5; n < 10000; n *= 31)
+            TERN_SCOPE {
+                tern_tensor *x = test_uniform("cpu", TERN_F64, TERN_SHAPE(2, n), -1e-4, 1e-4, 7);
+                x = tern_mul_scalar(tern_add_scalar(x, TERN_SCALAR(1)), TERN_SCALAR(sizes[i]));
+                x = tern_to(tern_to_dtype(x, TERN_F32), device);
+                compare("std", deviation, false, x);
+                compare("std down columns", deviation_down, false, x);
+            }
+}
+
 /* The gradient of a sum of weighted results, against float64's. */
 static tern_tensor *gradient(tern_tensor *(*f)(tern_tensor *), tern_tensor *x)
 {
@@ -265,6 +298,8 @@ static void what_is_infinite_or_nan_stays_so(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(norms_of_large_numbers_are_those_of_float64),
     TEST(norms_of_small_numbers_are_those_of_float64),
+    TEST(norms_of_numbers_of_unlike_sizes_are_those_of_float64),
+    TEST(deviations_from_large_and_small_means_are_those_of_float64),
     TEST(gradients_of_large_numbers_are_those_of_float64),
     TEST(gradients_of_large_numbers_are_clipped_by_their_norm),
     TEST(what_is_infinite_or_nan_stays_so)};

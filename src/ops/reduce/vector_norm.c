@@ -69,9 +69,8 @@ static bool is_scaled(double p)
  * the type. */
 static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
 {
-    static const tern_kernel_ref root = {"reduce", "norm_root"}, power = {"reduce", "norm_power"};
-    const bool squares = at->p == 2;
-    tern_tensor *powers = squares ? tern_square(x) : tern_pow_scalar(tern_abs(x), real(at->p));
+    static const tern_kernel_ref root = {"reduce", "norm_root"};
+    tern_tensor *powers = at->p == 2 ? tern_square(x) : tern_pow_scalar(tern_abs(x), real(at->p));
     tern_tensor *sums = tern_sum_masked(powers, at->mask, &at->shape);
     tern_reduction_view r;
     if (!sums || x->numel == 0)
@@ -79,15 +78,10 @@ static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
     tern_tensor *y = tern_empty_like(sums);
     if (!y || tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
         return NULL;
-    const tern_grid teams = tern_teams(r.outer * r.inner, r.n, 4);
     tern_status status =
-        squares
-            ? TERN_LAUNCH(x->storage->place, &root, x->dtype, teams, tern_arg_out(y),
-                          tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
-                          tern_arg_i64(r.n), tern_arg_i64(r.inner))
-            : TERN_LAUNCH(x->storage->place, &power, x->dtype, teams, tern_arg_out(y),
-                          tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
-                          tern_arg_i64(r.n), tern_arg_i64(r.inner), tern_arg_real(x->dtype, at->p));
+        TERN_LAUNCH(x->storage->place, &root, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
+                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
+                    tern_arg_i64(r.n), tern_arg_i64(r.inner), tern_arg_real(x->dtype, at->p));
     tern_reduction_end(&r);
     return status == TERN_OK ? y : NULL;
 }
@@ -159,8 +153,9 @@ static tern_status norm_backward(tern_gradient *g)
         return g->din[0] ? TERN_OK : tern_last_status();
     }
     const bool quotients = is_scaled(p) && p > 1 && p != 2;
+    tern_tensor *zero = p != 1 ? tern_eq_scalar(y, real(0)) : NULL;
     if (quotients || p == 2) /* 0 has derivatives, too */
-        y = tern_masked_fill(y, tern_eq_scalar(y, real(0)), real(INFINITY));
+        y = tern_masked_fill(y, zero, real(INFINITY));
     if (quotients)
         x = tern_div(x, y ? tern_expand_masked(y, &g->in_shape[0], at->mask) : NULL);
     if (p == 2)
@@ -176,7 +171,7 @@ static tern_status norm_backward(tern_gradient *g)
     if (p != 1) {
         if (!quotients)
             scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
-        scale = tern_masked_fill(scale, tern_eq_scalar(g->out[0], real(0)), real(0));
+        scale = tern_masked_fill(scale, zero, real(0));
     } else if (at->of_points) {
         part = tern_masked_fill(part, tern_isnan(x), real(NAN));
     }
