@@ -14,13 +14,18 @@
 #include <tern/io.h>
 #include <tern/nn.h>
 #include <tern/ops.h>
+#include <tern/pointers.h>
 
 #ifndef TERN_PLAIN_NAMES
 /* clang-format off */
 #ifndef __cplusplus
-#define TERN_WITH_CORRECTION_(f, x, correction, ...) (f)(x, correction)
-#define tern_std(...) TERN_WITH_CORRECTION_(tern_std, __VA_ARGS__, 1, 0)
-#define tern_var(...) TERN_WITH_CORRECTION_(tern_var, __VA_ARGS__, 1, 0)
+#define TERN_CORRECTION_(f, ...)                                                                   \
+    TERN_JOIN_3_(TERN_CORRECTION_, TERN_COUNT_(__VA_ARGS__), _)(f, __VA_ARGS__)
+#define TERN_CORRECTION_1_(f, x)             (f)(x, 1)
+#define TERN_CORRECTION_2_(f, x, correction) (f)(x, correction)
+#define TERN_CORRECTION_3_(f, ...)           (f)(__VA_ARGS__) /* an error of the compiler */
+#define tern_std(...) TERN_CORRECTION_(tern_std, __VA_ARGS__)
+#define tern_var(...) TERN_CORRECTION_(tern_var, __VA_ARGS__)
 static inline const tern_dropout_options *tern_dropout_given_(const tern_dropout_options *options,
                                                               double p, tern_dropout_options *space)
 {
@@ -53,19 +58,15 @@ static inline const tern_dropout_options *tern_dropout_of_(const void *options, 
 #define tern_nn_alpha_dropout(...) TERN_DROPOUT_(tern_nn_alpha_dropout, __VA_ARGS__)
 #define tern_nn_feature_alpha_dropout(...) TERN_DROPOUT_(tern_nn_feature_alpha_dropout, __VA_ARGS__)
 
-static inline tern_state_dict *tern_load_with_(const char *path, const void *options)
-{
-    return (tern_load)(path, (const tern_load_options *)options);
-}
-static inline tern_state_dict *tern_load_to_(const char *path, const void *device)
+static inline tern_state_dict *tern_load_to_(const char *path, const char *device)
 {
     tern_load_options options = tern_load_defaults();
-    options.map_location = (const char *)device;
+    options.map_location = device;
     return (tern_load)(path, &options);
 }
 #define tern_load(path, ...)                                                                       \
     _Generic((__VA_ARGS__), char *: tern_load_to_, const char *: tern_load_to_,                    \
-             default: tern_load_with_)(path, (__VA_ARGS__))
+             default: (tern_load))(path, (__VA_ARGS__))
 #else
 #include <type_traits>
 extern "C++" {
