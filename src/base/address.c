@@ -1,5 +1,6 @@
 /* address.c -- texts that are given as paths and are addresses of a network, or names of a hub. */
 #include "base/address.h"
+#include "base/text.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static bool is_hub_name(const char *path)
     char owner[200];
     struct stat about;
     const char *slash = strchr(path, '/');
-    const size_t n = strlen(path), first = slash ? (size_t)(slash - path) : 0;
+    const size_t first = slash ? (size_t)(slash - path) : 0;
     if (!first || first >= sizeof owner || !slash[1] || strchr(slash + 1, '/') || *path == '.' ||
         *path == '~')
         return false;
@@ -32,7 +33,7 @@ static bool is_hub_name(const char *path)
         if (!isalnum((unsigned char)*c) && !strchr("/._-", *c))
             return false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (n > strlen(endings[i]) && strcmp(path + n - strlen(endings[i]), endings[i]) == 0)
+        if (tern_ends_with(path, endings[i]))
             return false;
     snprintf(owner, sizeof owner, "%.*s", (int)first, path);
     return stat(owner, &about) != 0;

@@ -50,17 +50,11 @@ static bool note_file(tern_text *notes, const char *path)
     return is_driver;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n > m && strcmp(text + n - m, end) == 0;
-}
-
 bool tern_cl_note_vendors(tern_text *notes)
 {
     const char *chosen = getenv("OCL_ICD_VENDORS");
     const char *folder = chosen && *chosen ? chosen : "/etc/OpenCL/vendors";
-    if (ends_with(folder, ".icd")) {
+    if (tern_ends_with(folder, ".icd")) {
         return note_file(notes, folder);
     }
     DIR *d = opendir(folder);
@@ -68,7 +62,7 @@ bool tern_cl_note_vendors(tern_text *notes)
     bool installed = false;
     for (struct dirent *entry; d && (entry = readdir(d));) {
         char path[PATH_BYTES];
-        if (!ends_with(entry->d_name, ".icd") ||
+        if (!tern_ends_with(entry->d_name, ".icd") ||
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_BYTES)
             continue;
         drivers++;
