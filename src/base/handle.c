@@ -128,5 +128,5 @@ tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const ch
     return tern_fail(TERN_ERR_STATE, "%s: the %s %s is gone%s%s%s%s", function, kind, argument,
                      handle->about ? ": " : "", handle->about && unnamed ? "made by " : "",
                      handle->about ? handle->about : "",
-                     tern_debugging ? "" : " (TERN_DEBUG=1 in the environment tells more)");
+                     tern_debugging ? "" : " (TERN_DEBUG=1 in the environment shows more)");
 }

@@ -233,7 +233,7 @@ static void conclude(tern_dist_job *job)
         tern_dist_add(text, sizeof text, ", was waited for %.1f s: ", tern_dist_now() - w->begun);
     accuse(job, text, sizeof text);
     tern_dist_lines(lines, sizeof lines, 4);
-    tern_dist_add(text, sizeof text, ". The last of rank %d, which tells this: %s", job->all.rank,
+    tern_dist_add(text, sizeof text, ". The last of rank %d, which reports this: %s", job->all.rank,
                   lines);
     tern_dist_end(job, TERN_ERR_PEER, text);
 }

@@ -305,7 +305,7 @@ static void report_difference(tern_dist_job *job, tern_dist_work *w)
     if (others_like(w, norm) > 1)
         tern_dist_add(text, sizeof text, ", as %d do", others_like(w, norm));
     tern_dist_lines(lines, sizeof lines, 4);
-    tern_dist_add(text, sizeof text, ". The last of rank %d, which tells this: %s", job->all.rank,
+    tern_dist_add(text, sizeof text, ". The last of rank %d, which reports this: %s", job->all.rank,
                   lines);
     tern_dist_end(job, TERN_ERR_PEER, text);
 }

@@ -353,7 +353,7 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--tenths", "N", "tenths of a second for each line; 3 unless told", .number = &tenths}, {0}};
+    {"--tenths", "N", "tenths of a second for each line; 3 by default", .number = &tenths}, {0}};
 
 const tool_command tool_bench = {
     .name = "bench",

@@ -272,8 +272,8 @@ static const tool_option options[] = {
     {"--quick", NULL, "float32, few elements", .flag = &quick},
     {"--all", NULL, "float16, bfloat16 and float64 too, few and many elements", .flag = &all},
     {"--only", "NAMES", "these operations: \"softmax,nn.functional.gelu\"", .text = &only},
-    {"--jobs", "N", "checks at once; as many as there are processors unless told", .number = &jobs},
-    {"--seconds", "N", "how long a check may take; 60 unless told", .number = &seconds},
+    {"--jobs", "N", "checks at once; by default as many as there are processors", .number = &jobs},
+    {"--seconds", "N", "how long a check may take; 60 by default", .number = &seconds},
     {"--profile", "FILE", "write the profile there", .text = &path},
     {"--dry-run", NULL, "write no profile", .flag = &dry},
     {"--verify", NULL, "take the ways of the profile, see that they help, and write nothing",
@@ -288,12 +288,9 @@ const tool_command tool_doctor = {
     .arguments = "[DEVICE]",
     .summary = "Check that a device computes what the cpu computes",
     .more =
-        "Each operation that has a name runs forward and backward on DEVICE (the best that is not "
-        "the "
-        "cpu\n"
-        "unless told) and on\n"
-        "the cpu, in processes of their own: a driver that ends or hangs one loses that check "
-        "alone.\n"
+        "Each operation that has a name runs forward and backward on DEVICE (by default the best\n"
+        "that is not the cpu) and on the cpu, in processes of their own: a driver that ends or\n"
+        "hangs one loses that check alone.\n"
         "For what fails on an OpenCL device other ways are tried; the profile, a JSON file in\n"
         "$XDG_CONFIG_HOME/tern/doctor or ~/.config/tern/doctor, holds what helps, and programs\n"
         "take these ways from then on. It is one driver's: another driver, another file.\n"

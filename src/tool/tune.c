@@ -259,9 +259,9 @@ static const tool_option options[] = {
     {"--quick", NULL, "fewer ways, smaller products", .flag = &quick},
     {"--only", "CLASSES", "these alone: \"large,batched\"", .text = &only},
     {"--try", "WAYS", "these ways alone: \"clblast,own,tiles:8x8x4x4x16x4\"", .text = &given},
-    {"--size", "N", "rows of the largest products; 2048, with --quick 1024, unless told",
+    {"--size", "N", "rows of the largest products; by default 2048, with --quick 1024",
      .number = &size},
-    {"--seconds", "N", "how long a trial may take; 30 unless told", .number = &seconds},
+    {"--seconds", "N", "how long a trial may take; 30 by default", .number = &seconds},
     {"--file", "FILE", "write there, not where the library looks", .text = &path},
     {"--anew", NULL, "measure what is in the file, too", .flag = &anew},
     {"--verbose", NULL, "a line for each trial", .flag = &verbose},
@@ -274,7 +274,7 @@ const tool_command tool_tune = {
     .more =
         "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
         "done on\n"
-        "DEVICE (\"opencl:0\" unless told) by CLBlast and by tern's own kernels in many forms, "
+        "DEVICE (\"opencl:0\" by default) by CLBlast and by tern's own kernels in many forms, "
         "each\n"
         "trial in a process of its own with a time limit: a driver that ends or hangs one "
         "loses that\n"
