@@ -280,7 +280,8 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
 }
 
 #if IS_FLOAT && !IS_HALF
-/* ys = sums^(1/p), the sums those of |x|^p of xs (outer, n, inner). Where powers are beyond the
+/* ys = sums^(1/p), the sums those of |x|^p of xs (outer, n, inner); for orders other than 2 the
+ * roots are in ys, and only those that are wrong are written. Where powers are beyond the
  * type, or so small that they lost digits, they are summed again of x over the largest |x|, or over
  * the smallest where p is negative; NaN and infinity stay. Collectives stand outside of
  * conditions. */
@@ -316,9 +317,8 @@ KERNEL7(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64,
             again += pow(q < 0 ? -q : q, p);
         }
         again = TEAM_SUM(again, scratch);
-        const ACC sum = count > 0 ? again : s;
-        if (TEAM_LEADER)
-            ys[r] = (count > 0 ? most : 1) * (p == 2 ? sqrt(sum) : pow(sum, 1 / p));
+        if (TEAM_LEADER && (count > 0 || p == 2))
+            ys[r] = count == 0 ? sqrt(s) : most * (p == 2 ? sqrt(again) : pow(again, 1 / p));
     }
 }
 

@@ -75,7 +75,7 @@ static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
     tern_reduction_view r;
     if (!sums || x->numel == 0)
         return sums ? tern_pow_scalar(sums, real(1 / at->p)) : NULL;
-    tern_tensor *y = tern_empty_like(sums);
+    tern_tensor *y = at->p == 2 ? tern_empty_like(sums) : tern_pow_scalar(sums, real(1 / at->p));
     if (!y || tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
         return NULL;
     tern_status status =
