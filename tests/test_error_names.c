@@ -339,6 +339,36 @@ static void what_a_handler_of_warnings_calls_has_its_own_name(void **state)
 }
 
 /* A kernel's mistake is found by who waits next, be it within another function. */
+static tern_status visit_and_fail(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    (void)user;
+    return tern_mm(x, tern_ones(TERN_SHAPE(7, 7), TERN_F32, "cpu")) ? TERN_OK : TERN_ERR_SHAPE;
+}
+
+static tern_tensor *no_distance(tern_tensor *x, tern_tensor *y, void *user)
+{
+    (void)user;
+    return tern_mm(x, y);
+}
+
+static void what_functions_of_the_program_call_has_its_own_name(void **state)
+{
+    (void)state;
+    tern_module *m = tern_nn_batch_norm1d(3, NULL);
+    tern_tensor *x = tern_ones(TERN_SHAPE(2, 3), TERN_F32, "cpu");
+    assert_int_equal(tern_nn_each_parameter(m, visit_and_fail, NULL), TERN_ERR_SHAPE);
+    assert_error(TERN_ERR_SHAPE, "tern_mm: ");
+    assert_int_equal(tern_nn_each_buffer(m, visit_and_fail, NULL), TERN_ERR_SHAPE);
+    assert_error(TERN_ERR_SHAPE, "tern_mm: ");
+    assert_null(tern_triplet_margin_with_distance_loss(x, x, x, no_distance, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE, "tern_mm: ");
+    assert_int_equal(tern_nn_each_buffer_with(m, NULL, NULL, NULL), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "tern_nn_each_buffer_with: ");
+    tern_nn_free(m);
+    tern_scope_clear();
+}
+
 static void a_mistake_that_is_found_later_keeps_its_name(void **state)
 {
     (void)state;
@@ -399,6 +429,7 @@ static const struct CMUnitTest tests[] = {
     TEST(what_is_made_of_others_is_named),
     TEST(what_a_handler_calls_has_its_own_name),
     TEST(what_a_handler_of_warnings_calls_has_its_own_name),
+    TEST(what_functions_of_the_program_call_has_its_own_name),
     TEST(a_mistake_that_is_found_later_keeps_its_name),
     TEST(a_mistake_that_a_kernel_finds_names_who_launched_it),
 };

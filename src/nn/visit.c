@@ -162,27 +162,23 @@ static bool is_state(const tern_member *member)
 tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit, void *user,
                                         const tern_each_options *options)
 {
-    TERN_NAMED_IN_ERRORS;
-    return each(m, is_parameter, visit, user, options, "tern_nn_each_parameter");
+    return each(m, is_parameter, visit, user, options, "tern_nn_each_parameter_with");
 }
 
 tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user)
 {
-    TERN_NAMED_IN_ERRORS;
-    return tern_nn_each_parameter_with(m, visit, user, NULL);
+    return each(m, is_parameter, visit, user, NULL, "tern_nn_each_parameter");
 }
 
 tern_status tern_nn_each_buffer_with(tern_module *m, tern_tensor_visit visit, void *user,
                                      const tern_each_options *options)
 {
-    TERN_NAMED_IN_ERRORS;
-    return each(m, is_buffer, visit, user, options, "tern_nn_each_buffer");
+    return each(m, is_buffer, visit, user, options, "tern_nn_each_buffer_with");
 }
 
 tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user)
 {
-    TERN_NAMED_IN_ERRORS;
-    return tern_nn_each_buffer_with(m, visit, user, NULL);
+    return each(m, is_buffer, visit, user, NULL, "tern_nn_each_buffer");
 }
 
 tern_status tern_nn_each_state(tern_module *m, tern_tensor_visit visit, void *user)

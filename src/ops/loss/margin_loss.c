@@ -125,6 +125,16 @@ static tern_tensor *default_distance(tern_tensor *a, tern_tensor *b, void *user)
     return tern_pairwise_distance(a, b, w->p, w->eps, false);
 }
 
+/* What the program's own distance calls has its own name in errors. */
+static tern_tensor *distance_of(tern_distance_function distance, tern_tensor *x, tern_tensor *y,
+                                void *user)
+{
+    if (distance == default_distance)
+        return distance(x, y, user);
+    TERN_UNNAMED_IN_ERRORS;
+    return distance(x, y, user);
+}
+
 /* max(0, d(a, p) - d(a, n) + margin). With swap the negative counts with its distance to the
  * anchor or to the positive, whichever is smaller (Balntas et al. 2016). */
 tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_tensor *positive,
@@ -147,9 +157,10 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
         distance = default_distance;
         user = &usual;
     }
-    tern_tensor *near = distance(anchor, positive, user), *far = distance(anchor, negative, user);
+    tern_tensor *near = distance_of(distance, anchor, positive, user);
+    tern_tensor *far = distance_of(distance, anchor, negative, user);
     if (o->swap)
-        far = tern_minimum(far, distance(positive, negative, user));
+        far = tern_minimum(far, distance_of(distance, positive, negative, user));
     tern_tensor *loss = tern_add_scalar(tern_sub(near, far), real(o->margin));
     loss = tern_loss_positive(loss);
     return loss ? tern_loss_reduce(loss, o->reduction, loss, loss) : NULL;
