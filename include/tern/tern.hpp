@@ -495,8 +495,8 @@ inline ValuesIndices Tensor::topk(std::int64_t k, int dim, bool largest) const
 }
 inline std::vector<Tensor> Tensor::chunk(int chunks, int dim) const
 {
-    return detail::several([&](tern_tensor **p, int n) { return tern_chunk(x_, chunks, dim, p, n);
-        });
+    return detail::several(
+        [&](tern_tensor **p, int n) { return tern_chunk(x_, chunks, dim, p, n); });
 }
 inline std::vector<Tensor> Tensor::split(std::int64_t size, int dim) const
 {
@@ -1035,7 +1035,7 @@ class GradScaler
   public:
     explicit GradScaler(double init_scale = 65536, double growth_factor = 2,
                         double backoff_factor = 0.5, int growth_interval = 2000,
-                            bool enabled = true)
+                        bool enabled = true)
         : held_(make(init_scale, growth_factor, backoff_factor, growth_interval, enabled),
                 &tern_amp_free)
     {

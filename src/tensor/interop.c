@@ -15,7 +15,7 @@ static tern_status extent(const tern_blob *b, const int64_t *strides, size_t *by
     if (b->offset < 0)
         return tern_fail(TERN_ERR_SHAPE, "%s: the offset %lld is negative", b->function,
                          (long long)b->offset);
-    if (!tern_range_of(&b->shape, strides, &span) ||
+    if (!tern_extent_of(&b->shape, strides, &span) ||
         __builtin_add_overflow(span, b->offset, &span) ||
         __builtin_mul_overflow((size_t)span, tern_dtype_size(b->dtype), bytes))
         return tern_fail(TERN_ERR_SHAPE, "%s: Storage size calculation overflowed with shape %s",

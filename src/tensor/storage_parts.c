@@ -64,7 +64,7 @@ bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y)
 
 /* Elements from the first to the last that shape and strides reach, in *span; false where that
  * overflows. */
-bool tern_range_of(const tern_shape *shape, const int64_t *strides, int64_t *span)
+bool tern_extent_of(const tern_shape *shape, const int64_t *strides, int64_t *span)
 {
     *span = 1;
     for (int d = 0; d < shape->ndim; d++) {
@@ -90,7 +90,7 @@ tern_tensor *tern_storage_view(tern_tensor *x, tern_shape shape, const int64_t *
     tern_dense_strides(&shape, dense);
     if (!strides)
         strides = dense;
-    bool fits = tern_range_of(&shape, strides, &span) && offset >= -x->offset;
+    bool fits = tern_extent_of(&shape, strides, &span) && offset >= -x->offset;
     for (int d = 0; d < shape.ndim; d++)
         fits = fits && strides[d] >= 0;
     size_t size = tern_dtype_size(x->dtype);

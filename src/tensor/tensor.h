@@ -26,7 +26,7 @@ tern_tensor *tern_tensor_on_block(const tern_shape *shape, tern_dtype dtype, ter
                                   const int64_t *strides, int64_t offset);
 /* Elements from the first to the last that shape and strides, none negative, reach, in *span; false
  * where that overflows. */
-bool tern_range_of(const tern_shape *shape, const int64_t *strides, int64_t *span);
+bool tern_extent_of(const tern_shape *shape, const int64_t *strides, int64_t *span);
 /* tern_copy_to_host that the function does unasked: it waits, so TERN_ERR_STATE within
  * TERN_STRICT. */
 tern_status tern_hidden_read(const tern_tensor *x, void *data, size_t bytes, const char *function);
