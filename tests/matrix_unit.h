@@ -2,7 +2,7 @@
  * it: for kernels over cl_kernels/matrix.h on the host. Nothing here is taken from there, so that
  * a wrong layout there makes wrong numbers.
  *
- *   MMA    PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix"
+ *   MMA    PTX ISA, "Matrix Fragments for mma.m16n8k16"
  *   RDNA3  "RDNA3" Instruction Set Architecture, 7.9: lanes 0 to 15 have what 16 to 31 have, too
  *   RDNA4  "RDNA4" Instruction Set Architecture, 7.12
  *   CDNA   "AMD Instinct MI300" Instruction Set Architecture, 7.1, V_MFMA_F32_16X16X16_F16 (of
@@ -93,7 +93,6 @@ static void unit_c(int lane, int i, int *row, int *column)
 typedef struct unit_brought {
     u16 a[16], b[16];
     const void *from;
-    u32 word;
 } unit_brought;
 static unit_brought unit_slots[2][LANES_MOST];
 static int unit_count[LANES_MOST];
@@ -116,7 +115,7 @@ static f32 unit_half(u16 h)
 
 static void matrix_unit_multiply(f32 *c, const void *a, const void *b)
 {
-    unit_brought own = {.word = 0};
+    unit_brought own = {.from = NULL};
     f32 x[UNIT_M][UNIT_K], y[UNIT_K][UNIT_N];
     int row, column;
     memcpy(own.a, a, UNIT_A * sizeof *own.a);
@@ -143,26 +142,7 @@ static void matrix_unit_multiply(f32 *c, const void *a, const void *b)
     }
 }
 
-/* The word of the lane whose number differs in those bits. */
-static u32 matrix_unit_exchange(u32 word, i32 mask)
-{
-    unit_brought own = {.word = word};
-    const unit_brought *all = unit_bring(&own);
-    return all[(the_lanes.item % UNIT_LANES) ^ mask].word;
-}
-
-#if MATRIX_WAY == 1
-/* ldmatrix .x4: row r of matrix m is where lane 8 m + r points; a lane gets word l % 4 of row l /
- * 4 of each. */
-static void matrix_unit_matrices(u32 *to, const u32 *row)
-{
-    unit_brought own = {.from = row};
-    const unit_brought *all = unit_bring(&own);
-    int lane = the_lanes.item % UNIT_LANES;
-    for (int m = 0; m < 4; m++)
-        to[m] = ((const u32 *)all[8 * m + lane / 4].from)[lane % 4];
-}
-#elif MATRIX_WAY == 5
+#if MATRIX_WAY == 5
 /* A block of 8 times as many words as there are lanes, from where the first lane points. */
 static void matrix_unit_block(u32 *to, const u32 *from)
 {
