@@ -402,7 +402,7 @@ def read_nvidia(text, log, target):
 
 def read_zebin(data, target, disassemble):
     if data[:4] != b"\x7fELF":
-        return None, "no ELF"
+        return [], "no ELF"
     (offset,) = struct.unpack_from("<Q", data, 40)
     count, names = struct.unpack_from("<HH", data, 60)
     sections = [struct.unpack_from("<IIQQQQIIQQ", data, offset + 64 * i) for i in range(count)]
