@@ -6,11 +6,9 @@
  *   MATRIX_DEPTH              a multiple of 16
  *   MATRIX_TA MATRIX_TB       1: the columns of A (the rows of B are then not) lie without gaps
  *   MATRIX_ODD                see matrix_tiles.h
- *   MATRIX_RESULT             the type of C: that of A and B, or f32
- *   MATRIX_END                what is done to C last: a tern_gemm_end
  *
- * C goes by way of local memory to its end, a quarter of it after the other, where items have eight
- * neighbours each. */
+ * C goes by way of local memory, a quarter of it after the other, where items have eight neighbours
+ * each. */
 #include "matrix_tiles.h"
 #undef MATRIX_SUB_X
 #undef MATRIX_SUB_Y
@@ -19,19 +17,14 @@
 #undef MATRIX_HIGH
 #undef MATRIX_ROOM
 #undef C_STEP
-#undef RESULT
-#undef MATRIX_IS_WIDE
 #undef A_HELD
 #undef B_HELD
 #undef FETCH_A
 #undef PUT_A
 #undef FETCH_B
 #undef PUT_B
-#undef AT_END
 #undef STORE_QUARTER
 #undef IS_AT_16
-#undef LOAD_C8
-#undef STORE_C8
 /* What a sub-group has of C: 64 sums a lane; in rows and columns, and in tiles. */
 #define MATRIX_SUB_X (MATRIX_LANES >= 32 ? 64 : 32)
 #define MATRIX_SUB_Y (MATRIX_LANES == 64 ? 64 : MATRIX_LANES >= 16 ? 32 : 16)
@@ -45,10 +38,6 @@
     ((MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2 > MATRIX_ROWS / 4 * C_STEP                     \
          ? (MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2                                          \
          : MATRIX_ROWS / 4 * C_STEP)
-
-#define RESULT         STO_OF(MATRIX_RESULT)
-#define MATRIX_IS_WIDE TERN_CAT(MATRIX_WIDE, MATRIX_RESULT)
-#define MATRIX_WIDE_f32 1
 
 #if MATRIX_TA
 #define A_HELD  (2 * MATRIX_PAIRS(MATRIX_ROWS, MATRIX_DEPTH))
@@ -69,30 +58,6 @@
 #define PUT_B   MATRIX_PUT_TURNED
 #endif
 
-/* The end of one number; x: what gelu is of. */
-#if MATRIX_END == 0
-#define AT_END(v, x) (v)
-#elif MATRIX_END == 1
-#define AT_END(v, x) ((v) <= 0 ? 0 : (v)) /* NaN stays */
-#elif MATRIX_END == 2
-#define AT_END(v, x) ((x)*GELU_SHARE(x))
-#elif MATRIX_END == 3
-#define AT_END(v, x) ((v)*K(gelu_slope)(x, GELU_SHARE(x)))
-#elif MATRIX_END == 4
-#define AT_END(v, x) ((x)*normal_cdf(x))
-#else
-#define AT_END(v, x)                                                                               \
-    ((v) * (normal_cdf(x) + C(0.3989422804014327) * (x)*exp_below(C(-0.5) * (x) * (x))))
-#endif
-#define GELU_SHARE(x) sigmoid(C(1.5957691216057308) * ((x) + C(0.044715) * (x) * (x) * (x)))
-#if MATRIX_END == 3
-INLINE f32 K(gelu_slope)(f32 x, f32 share)
-{
-    f32 inner = C(1.5957691216057308) * (1 + C(0.134145) * x * x);
-    return share * (1 + x * (1 - share) * inner);
-}
-#endif
-
 /* Eight halves in a row as float32, and back; they lie at a multiple of 16 bytes. */
 INLINE void K(matrix_load8)(f32 *v, const GLOBAL STO *from)
 {
@@ -108,54 +73,21 @@ INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
     w.z = matrix_pair(v[4], v[5]), w.w = matrix_pair(v[6], v[7]);
     *(GLOBAL matrix_four *)to = w;
 }
-#if MATRIX_IS_WIDE
-INLINE void K(matrix_load8_wide)(f32 *v, const GLOBAL f32 *from)
-{
-    MATRIX_EACH(h, 2)
-    {
-        matrix_four w = ((const GLOBAL matrix_four *)from)[h];
-        v[4 * h] = f32_from_bits(w.x), v[4 * h + 1] = f32_from_bits(w.y);
-        v[4 * h + 2] = f32_from_bits(w.z), v[4 * h + 3] = f32_from_bits(w.w);
-    }
-}
-INLINE void K(matrix_store8_wide)(GLOBAL f32 *to, const f32 *v)
-{
-    MATRIX_EACH(h, 2)
-    {
-        matrix_four w;
-        w.x = f32_bits(v[4 * h]), w.y = f32_bits(v[4 * h + 1]);
-        w.z = f32_bits(v[4 * h + 2]), w.w = f32_bits(v[4 * h + 3]);
-        ((GLOBAL matrix_four *)to)[h] = w;
-    }
-}
-#define LOAD_C8  K(matrix_load8_wide)
-#define STORE_C8 K(matrix_store8_wide)
-#else
-#define LOAD_C8  K(matrix_load8)
-#define STORE_C8 K(matrix_store8)
-#endif
 #define IS_AT_16(p) ((u64)(p) % 16 == 0)
 
-/* alpha v + bias + beta c and the end, of a number of C, and of eight in a row. */
-INLINE void K(matrix_end)(f32 v, GLOBAL RESULT *c, const GLOBAL STO *bias, GLOBAL STO *notes,
-                          f32 alpha, f32 beta, i32 has_bias)
+/* alpha v + bias + beta c, of a number of C, and of eight in a row. */
+INLINE void K(matrix_end)(f32 v, GLOBAL STO *c, const GLOBAL STO *bias, f32 alpha, f32 beta,
+                          i32 has_bias)
 {
-    f32 x = 0;
     v *= alpha;
     if (has_bias)
         v += LD(bias, 0);
     if (beta != 0)
-        v += beta * LD_OF(MATRIX_RESULT, c, 0);
-#if MATRIX_END == 2 || MATRIX_END == 4
-    ST(notes, 0, v);
-#endif
-#if MATRIX_END > 1
-    x = LD(notes, 0);
-#endif
-    ST_OF(MATRIX_RESULT, c, 0, AT_END(v, x));
+        v += beta * LD(c, 0);
+    ST(c, 0, v);
 }
-INLINE void K(matrix_end8)(const LOCAL f32 *from, GLOBAL RESULT *c, const GLOBAL STO *bias,
-                           GLOBAL STO *notes, f32 alpha, f32 beta, i32 has_bias)
+INLINE void K(matrix_end8)(const LOCAL f32 *from, GLOBAL STO *c, const GLOBAL STO *bias, f32 alpha,
+                           f32 beta, i32 has_bias)
 {
     f32 v[8], more[8];
     MATRIX_EACH(e, 8) v[e] = alpha * from[e];
@@ -164,17 +96,10 @@ INLINE void K(matrix_end8)(const LOCAL f32 *from, GLOBAL RESULT *c, const GLOBAL
         MATRIX_EACH(e, 8) v[e] += more[e];
     }
     if (beta != 0) {
-        LOAD_C8(more, c);
+        K(matrix_load8)(more, c);
         MATRIX_EACH(e, 8) v[e] += beta * more[e];
     }
-#if MATRIX_END == 2 || MATRIX_END == 4
-    K(matrix_store8)(notes, v);
-#endif
-#if MATRIX_END > 1
-    K(matrix_load8)(more, notes);
-#endif
-    MATRIX_EACH(e, 8) v[e] = AT_END(v[e], more[e]);
-    STORE_C8(c, v);
+    K(matrix_store8)(c, v);
 }
 
 /* Quarter t of the sums into local memory. The numbers of sums must be constants, which a loop
@@ -189,28 +114,27 @@ INLINE void K(matrix_end8)(const LOCAL f32 *from, GLOBAL RESULT *c, const GLOBAL
                MATRIX_COLUMN(MATRIX_PLACE(e))] = sums[(t)*MATRIX_X / 4][s].v[e];                   \
     }
 
-KERNEL8(K(gemm_matrix), (OUT, RESULT, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
-        (OUT, STO, notes), (ARG, tern_gemm_shape, g), (ARG, f32, alpha), (ARG, f32, beta))
+KERNEL7(K(gemm_matrix), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
+        (ARG, tern_gemm_shape, g), (ARG, f32, alpha), (ARG, f32, beta))
 {
     BASE(cs);
     BASE(as);
     BASE(bs);
     BASE(biases);
-    BASE(notes);
     LOCAL_ARRAY(matrix_four, room, MATRIX_ROOM / 4);
     LOCAL u32 *ta = (LOCAL u32 *)room, *tb = ta + MATRIX_ROWS * MATRIX_DEPTH / 2;
     LOCAL f32 *tc = (LOCAL f32 *)room;
     const i32 subs = MATRIX_ROWS / MATRIX_SUB_X;
     const i32 sub_x = LID / MATRIX_LANES % subs, y0 = LID / MATRIX_LANES / subs * MATRIX_SUB_Y;
-    const idx m = (idx)g.m, n = (idx)g.n, k = (idx)g.k, notes_row = (n + 7) / 8 * 8;
+    const idx m = (idx)g.m, n = (idx)g.n, k = (idx)g.k;
     const idx a_row = (idx)g.a.row, a_col = (idx)g.a.col;
     const idx b_row = (idx)g.b.row, b_col = (idx)g.b.col;
     const idx down = (m + MATRIX_ROWS - 1) / MATRIX_ROWS;
     const idx across = (n + MATRIX_COLS - 1) / MATRIX_COLS;
     const i32 has_bias = g.has_bias != 0;
     /* Eight in a row at once, where all rows have them at a multiple of 16 bytes. */
-    const i32 width = n % 8 == 0 && g.c.col == 1 && IS_AT_16(cs) && IS_AT_16(notes) &&
-                              IS_AT_16(biases) && (g.c.row | g.c.batch[0] | g.c.batch[1]) % 8 == 0
+    const i32 width = n % 8 == 0 && g.c.col == 1 && IS_AT_16(cs) && IS_AT_16(biases) &&
+                              (g.c.row | g.c.batch[0] | g.c.batch[1]) % 8 == 0
                           ? 8
                           : 1;
     GROUPS(u, g.count[0] * g.count[1] * down * across)
@@ -220,7 +144,7 @@ KERNEL8(K(gemm_matrix), (OUT, RESULT, cs), (IN, STO, as), (IN, STO, bs), (IN, ST
         const idx b0 = batch / (idx)g.count[1], b1 = batch % (idx)g.count[1];
         const GLOBAL STO *a = as + b0 * (idx)g.a.batch[0] + b1 * (idx)g.a.batch[1] + i0 * a_row;
         const GLOBAL STO *b = bs + b0 * (idx)g.b.batch[0] + b1 * (idx)g.b.batch[1] + j0 * b_col;
-        GLOBAL RESULT *c = cs + b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1];
+        GLOBAL STO *c = cs + b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1];
         matrix_sums sums[MATRIX_X][MATRIX_Y];
         u32 a_held[A_HELD][4], b_held[B_HELD][4];
         MATRIX_EACH(r, MATRIX_X)
@@ -269,15 +193,15 @@ KERNEL8(K(gemm_matrix), (OUT, RESULT, cs), (IN, STO, as), (IN, STO, bs), (IN, ST
             for (i32 q = LID; q < MATRIX_ROWS / 4 * (MATRIX_COLS / width); q += TERN_WG) {
                 const i32 l = q / (MATRIX_COLS / width), column = q % (MATRIX_COLS / width) * width;
                 const i32 x = l / MATRIX_HIGH * MATRIX_SUB_X + t * MATRIX_HIGH + l % MATRIX_HIGH;
-                const idx i = i0 + x, j = j0 + column, at = i * notes_row + j;
+                const idx i = i0 + x, j = j0 + column;
                 const LOCAL f32 *sum = tc + l * C_STEP + column;
-                GLOBAL RESULT *to = c + i * (idx)g.c.row + j * (idx)g.c.col;
+                GLOBAL STO *to = c + i * (idx)g.c.row + j * (idx)g.c.col;
                 if (i >= m || j >= n)
                     continue;
                 if (width == 8)
-                    K(matrix_end8)(sum, to, biases + j, notes + at, alpha, beta, has_bias);
+                    K(matrix_end8)(sum, to, biases + j, alpha, beta, has_bias);
                 else
-                    K(matrix_end)(sum[0], to, biases + j, notes + at, alpha, beta, has_bias);
+                    K(matrix_end)(sum[0], to, biases + j, alpha, beta, has_bias);
             }
         }
     }

@@ -5,11 +5,9 @@ static void K(run)(void *of)
 {
     const product *p = of;
     K(gemm_matrix)
-    (p->c, p->a, p->b, p->bias, p->notes, p->shape, p->alpha, p->beta);
+    (p->c, p->a, p->b, p->bias, p->shape, p->alpha, p->beta);
 }
 #undef CASE
 #undef MATRIX_TA
 #undef MATRIX_TB
 #undef MATRIX_ODD
-#undef MATRIX_RESULT
-#undef MATRIX_END

@@ -96,10 +96,9 @@ static void program_text(tern_text *text, const tern_cl_matrix_kernel *u, bool r
                   "#define TERN_WG %zu\n#define TERN_F64 0\n#define TERN_IDX32 %d\n"
                   "#define TERN_T %s\n#define MATRIX_WAY %d\n#define MATRIX_ROLLED %d\n"
                   "#define MATRIX_ROWS %d\n#define MATRIX_COLS %d\n#define MATRIX_DEPTH %d\n"
-                  "#define MATRIX_TA %d\n#define MATRIX_TB %d\n#define MATRIX_ODD %d\n"
-                  "#define MATRIX_RESULT %s\n#define MATRIX_END 0\n",
+                  "#define MATRIX_TA %d\n#define MATRIX_TB %d\n#define MATRIX_ODD %d\n",
                   group_of(&u->tile), u->narrow, type, u->way, rolled, u->tile.m, u->tile.n,
-                  u->tile.k, u->layout & 1, u->layout >> 1, u->odd, type);
+                  u->tile.k, u->layout & 1, u->layout >> 1, u->odd);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         tern_source_add(text, &seen, files[i]);
 }
@@ -199,12 +198,10 @@ tern_status tern_cl_matrix_run(tern_place *place, tern_cl_gemm_state *state, con
     const tern_gemm_shape shape = tern_gemm_shape_of(g);
     const int layout = tern_cl_layout(g);
     const tern_arg all[] = TERN_GEMM_ARGS(g, &shape);
-    /* The notes of an end, of which there is none, between bias and shape. */
     const tern_arg args[] = {all[0],
                              all[1],
                              all[2],
                              all[3],
-                             tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
                              all[4],
                              tern_arg_f32((float)g->alpha),
                              tern_arg_f32((float)g->beta)};
