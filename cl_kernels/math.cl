@@ -420,7 +420,7 @@ INLINE f32 tern_tan_f32(f32 x)
 }
 
 /* sin and cos of 2 pi u for u in [0, 1], as Box and Muller's normals need them */
-INLINE f32 tern_of_quarter_f32(f32 u, u32 quarter)
+INLINE f32 tern_sinpi_quarter_f32(f32 u, u32 quarter)
 {
     f32 t = u * 4.0f + 12582912.0f, f = u * 4.0f - (t - 12582912.0f), r = f * 1.57079637f;
     tern_turn_f32 y;
@@ -433,11 +433,11 @@ INLINE f32 tern_of_quarter_f32(f32 u, u32 quarter)
 
 INLINE f32 tern_sin2pi_f32(f32 u)
 {
-    return tern_of_quarter_f32(u, 0u);
+    return tern_sinpi_quarter_f32(u, 0u);
 }
 INLINE f32 tern_cos2pi_f32(f32 u)
 {
-    return tern_of_quarter_f32(u, 1u);
+    return tern_sinpi_quarter_f32(u, 1u);
 }
 
 /* ---- hyperbolic functions and the sigmoid ------------------------------------------------ */

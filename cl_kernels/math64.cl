@@ -397,7 +397,7 @@ INLINE64 f64 tern_tan_f64(f64 x)
 }
 
 /* sin and cos of 2 pi u for u in [0, 1] */
-INLINE64 f64 tern_of_quarter_f64(f64 u, u32 quarter)
+INLINE64 f64 tern_sinpi_quarter_f64(f64 u, u32 quarter)
 {
     f64 t = u * 4.0 + 6755399441055744.0, f = u * 4.0 - (t - 6755399441055744.0);
     tern_pair_f64 r = tern_pair_product_f64(
@@ -412,11 +412,11 @@ INLINE64 f64 tern_of_quarter_f64(f64 u, u32 quarter)
 
 INLINE64 f64 tern_sin2pi_f64(f64 u)
 {
-    return tern_of_quarter_f64(u, 0u);
+    return tern_sinpi_quarter_f64(u, 0u);
 }
 INLINE64 f64 tern_cos2pi_f64(f64 u)
 {
-    return tern_of_quarter_f64(u, 1u);
+    return tern_sinpi_quarter_f64(u, 1u);
 }
 
 /* ---- hyperbolic functions and the sigmoid ------------------------------------------------ */

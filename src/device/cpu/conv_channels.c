@@ -21,7 +21,7 @@ static int64_t taps_of(const tern_conv_shape *s)
 
 /* Whether oneDNN's kernels are slower for x of n channels, whatever the channels of y: those for
  * AVX2 are for one or two. */
-static bool fills_no_block(int64_t n)
+static bool onednn_is_slower(int64_t n)
 {
     return !tern_onednn_is_there() || (n < 3 && tern_cpu_above_v3() <= 0);
 }
@@ -31,7 +31,7 @@ static bool fits(const tern_convolution *c)
     const tern_conv_shape *s = c->shape;
     return !c->channels_last && c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 &&
            s->n > 0 && s->c <= MOST_CHANNELS &&
-           (s->c == MOST_CHANNELS || s->o <= MOST_OUTPUTS || fills_no_block(s->c)) &&
+           (s->c == MOST_CHANNELS || s->o <= MOST_OUTPUTS || onednn_is_slower(s->c)) &&
            s->out[2] >= SHORTEST && s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 &&
            s->padding[0] == 0 && taps_of(s) <= TERN_CONV_TAPS;
 }
