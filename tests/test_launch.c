@@ -249,6 +249,33 @@ static void rows_are_held_against_their_kind(void **state)
     }
 }
 
+/* Whoever waits is told who launched, when the text of that name is another one and however many others there were. */
+static void who_launched_is_told_after_the_name_is_gone(void **state)
+{
+    enum { NAMES = 1500 };
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *table = tern_zeros(TERN_SHAPE(2, 3), TERN_F32, device);
+        tern_tensor *far = tern_full(TERN_SHAPE(1), TERN_SCALAR(5), TERN_I64, device);
+        for (int i = 0; i < NAMES; i++) {
+            char name[32], want[64];
+            snprintf(name, sizeof name, "tern_launcher_%d", i);
+            snprintf(want, sizeof want, "%s: index out of range", name);
+            const char *outer = tern_name_enter(name);
+            tern_fault_named(TERN_FAULT_EMBEDDING);
+            if (i == 3 || i == NAMES - 1)
+                tern_embedding(far, table, NULL);
+            tern_name_leave(&outer);
+            memset(name, 'x', 5);
+            if (i == 3 || i == NAMES - 1) {
+                tern_synchronize(device);
+                assert_error(TERN_ERR_ARGUMENT, want);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +285,7 @@ int main(void)
         TEST(in_and_out_may_be_the_same_tensor),
         TEST(bytes_are_bytes),
         TEST(rows_are_held_against_their_kind),
+        TEST(who_launched_is_told_after_the_name_is_gone),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

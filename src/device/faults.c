@@ -3,6 +3,7 @@
 #include "device/capture.h"
 #include "device/registry.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static tern_status make_words(tern_place *place)
@@ -35,32 +36,57 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
 
 /* ---- who launched ------------------------------------------------------------------------- */
 
-enum { MOST_NAMES = 512, NAME_SHIFT = 13 };
-/* Of functions ("tern_mm") and operations ("gather"), each once: those that launched such a
- * kernel. */
-static _Atomic(const char *) launchers[MOST_NAMES];
+enum { LISTS = 64, NAME_SHIFT = 13, MOST_NAMES = 1 << 18 };
+/* A function ("tern_mm") or operation ("gather") that launched such a kernel. Whoever waits asks
+ * for its name when the text that it had may be gone. */
+typedef struct launcher {
+    struct launcher *next;
+    int number; /* from 1 */
+    char name[];
+} launcher;
+static _Atomic(launcher *) launchers[LISTS];
+static atomic_int n_launchers;
+
+static launcher *launcher_named(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619u;
+    _Atomic(launcher *) *list = &launchers[hash % LISTS];
+    launcher *first = atomic_load_explicit(list, memory_order_acquire);
+    for (launcher *l = first; l; l = l->next)
+        if (strcmp(l->name, name) == 0)
+            return l;
+    const size_t bytes = strlen(name) + 1;
+    launcher *made = malloc(sizeof *made + bytes); /* to the end of the process */
+    if (!made)
+        return NULL;
+    memcpy(made->name, name, bytes);
+    made->number = atomic_fetch_add(&n_launchers, 1) + 1;
+    do /* another thread may have made the same: both numbers are its */
+        made->next = first;
+    while (!atomic_compare_exchange_weak(list, &first, made));
+    return made;
+}
 
 int tern_fault_named(int fault)
 {
     const char *name = tern_thread.called ? tern_thread.called : tern_thread.mode.op;
-    for (int i = 0; name && fault && i < MOST_NAMES; i++) {
-        const char *there = NULL;
-        if (atomic_load_explicit(&launchers[i], memory_order_relaxed) == name ||
-            atomic_compare_exchange_strong(&launchers[i], &there, name) || there == name)
-            return fault | (i + 1) << NAME_SHIFT;
-    }
-    return fault;
+    const launcher *by = name && fault ? launcher_named(name) : NULL;
+    return by && by->number < MOST_NAMES ? fault | by->number << NAME_SHIFT : fault;
 }
 
 /* "tern_gather_: ", or nothing where it is not known. */
 static void launcher_of(int64_t word, char text[TERN_NAME_BYTES])
 {
-    const int64_t i = word >> NAME_SHIFT;
-    const char *name = i > 0 && i <= MOST_NAMES ? atomic_load(&launchers[i - 1]) : NULL;
-    const bool whole = name && strncmp(name, "tern_", 5) == 0;
+    const launcher *by = NULL;
+    for (int i = 0; !by && word >> NAME_SHIFT > 0 && i < LISTS; i++)
+        for (by = atomic_load(&launchers[i]); by && by->number != word >> NAME_SHIFT;)
+            by = by->next;
+    const bool whole = by && strncmp(by->name, "tern_", 5) == 0;
     text[0] = '\0';
-    if (name)
-        snprintf(text, TERN_NAME_BYTES, "%s%s%s: ", whole ? "" : "tern_", name,
+    if (by)
+        snprintf(text, TERN_NAME_BYTES, "%s%s%s: ", whole ? "" : "tern_", by->name,
                  !whole && word & TERN_FAULT_IN_PLACE ? "_" : "");
 }
 
