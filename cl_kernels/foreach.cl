@@ -3,37 +3,55 @@
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #include "foreach_forms.h"
+#include "norm_again.h"
 #if IS_FLOAT
 
-/* ---- the sum of squares of each chunk -------------------------------------------------------- */
+/* ---- the norm of each chunk ----------------------------------------------------------------- */
 
-INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
+INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n, ACC by)
 {
     ACC sum = 0;
     SIMD_SUM(sum) LANES(j, n)
     {
-        ACC g = LD(gs, j);
+        ACC g = LD(gs, j) * by;
         sum += g * g;
     }
     return sum;
 }
+INLINE ACC K(chunk_most)(const GLOBAL STO *gs, idx n)
+{
+    ACC most = 0;
+    SIMD_MAX(most) LANES(j, n)
+    {
+        const ACC g = LD(gs, j), v = g < 0 ? -g : g;
+        most = v > most ? v : most;
+    }
+    return most;
+}
 
-#define SQUARES_BODY_(NAME, FIND)                                                                  \
+/* Where squares are beyond the type, those of scaled numbers are summed again. */
+#define NORMS_BODY_(NAME, FIND)                                                                    \
     {                                                                                              \
         BASE(rows);                                                                                \
         BASE(chunks);                                                                              \
-        BASE(sums);                                                                                \
+        BASE(norms);                                                                               \
         BASE(faults);                                                                              \
         LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                        \
         GROUPS(c, n)                                                                               \
         {                                                                                          \
+            idx count = (idx)chunks[c].count;                                                      \
             FIND(c)                                                                                \
-            ACC sum = K(chunk_squares)(ps + chunks[c].first, (idx)chunks[c].count);                \
-            sum = GROUP_SUM(sum, scratch);                                                         \
-            LANES(j, 1) sums[c] = sum;                                                             \
+            ps += chunks[c].first;                                                                 \
+            const ACC sum = GROUP_SUM(K(chunk_squares)(ps, count, 1), scratch);                    \
+            count = POWERS_LOST(sum) ? count : 0;                                                  \
+            const ACC most = GROUP_MAX(K(chunk_most)(ps, count), scratch);                         \
+            count = most > 0 && most - most == 0 ? count : 0;                                      \
+            const ACC by = most < 1 ? NORM_UP : NORM_DOWN;                                         \
+            const ACC again = GROUP_SUM(K(chunk_squares)(ps, count, by), scratch);                 \
+            LANES(j, 1) norms[c] = count == 0 ? sqrt(sum) : sqrt(again) / by;                      \
         }                                                                                          \
     }
-FOREACH1(squares, SQUARES_BODY_, (OUT, ACC, sums))
+FOREACH1(norms, NORMS_BODY_, (OUT, ACC, norms))
 
 /* ---- with one number: over tensors and others beside them, which may be the same ------------- */
 

@@ -21,6 +21,10 @@
 #define NORM_DOWN_IN_1        0x1p-600
 #define NORM_UP_IN_0          0x1p100f
 #define NORM_UP_IN_1          0x1p600
+/* Sums of squares, or of other powers, that overflowed, or are so small that they lost digits. */
+#define POWERS_LOST(s)        ((s) * 0 != 0 || (s) < NORM_OF_TYPE_(POWERS_VANISHED_IN))
+#define POWERS_VANISHED_IN_0  1e-30f
+#define POWERS_VANISHED_IN_1  1e-290
 #define NORM_AGAIN_FUNCTION(NAME, T, LDX)                                                          \
     FUNCTION void NAME(const GLOBAL T *xs, idx first, idx count, idx size, idx gap, i32 centred,   \
                        REAL eps, ACC *mean, ACC *rstd)                                             \

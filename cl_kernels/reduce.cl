@@ -7,6 +7,7 @@
  * form (inner = 1, n small) gives each stretch to one lane. */
 
 #include "float4.h"
+#include "norm_again.h"
 #include "order.h"
 #ifndef TERN_REDUCE_ONCE
 #define TERN_REDUCE_ONCE
@@ -285,11 +286,8 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
  * type, or so small that they lost digits, they are summed again of x over the largest |x|, or over
  * the smallest where p is negative; NaN and infinity stay. Collectives stand outside of
  * conditions. */
-#define VANISHED_0 1e-30f
-#define VANISHED_1 1e-290
 #define SCALINGS_0 7 /* of 2^16 each: as far as there are exponents */
 #define SCALINGS_1 63
-#define IS_LOST_(s) ((s) * 0 != 0 || (s) < TERN_CAT(VANISHED, IN_SET(DOUBLES, TERN_T)))
 KERNEL7(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64, outer),
         (ARG, i64, n), (ARG, i64, inner), (ARG, ACC, p))
 {
@@ -301,7 +299,7 @@ KERNEL7(K(norm_root), (OUT, STO, ys), (IN, STO, sums), (IN, STO, xs), (ARG, i64,
     {
         const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
         const ACC s = sums[r];
-        idx count = IS_LOST_(s) ? (idx)n : 0;
+        idx count = POWERS_LOST(s) ? (idx)n : 0;
         ACC most = p < 0 ? MINUS_INF : 0, again = 0;
         TEAM_LANES(j, count)
         {
@@ -336,7 +334,7 @@ KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, 
     {
         const idx o = r / (idx)inner, at = o * (idx)n * (idx)inner + r - o * (idx)inner;
         const ACC s = variances[r];
-        idx count = IS_LOST_(s) ? (idx)n : 0;
+        idx count = POWERS_LOST(s) ? (idx)n : 0;
         ACC most = 0, mean = 0, off = 0, again = 0, scale = 1;
         TEAM_LANES(j, count)
         {
@@ -365,9 +363,6 @@ KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, 
             ys[r] = count > 0 ? sqrt(again / freedom) / scale : sqrt(s);
     }
 }
-#undef VANISHED_0
-#undef VANISHED_1
 #undef SCALINGS_0
 #undef SCALINGS_1
-#undef IS_LOST_
 #endif

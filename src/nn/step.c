@@ -370,8 +370,10 @@ static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n,
 {
     tern_error_hold hold;
     gradients without = {NULL, 0};
-    if (tern_error_hold_begin(&hold) != TERN_OK)
+    if (tern_error_hold_begin(&hold) != TERN_OK) {
+        step->stats.reason = "there is no memory to record it; the next call tries again";
         return false;
+    }
     tern_status status = note_gradients(step, &without);
     if (status == TERN_OK)
         status = try_to_record(step, r, in, n, k);

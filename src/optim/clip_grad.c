@@ -10,7 +10,6 @@
 #include <tern/graph.h>
 #include <tern/optim.h>
 
-static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
 /* The gradients of one device and dtype, and of parameters that the same ranks have parts of; dense
@@ -75,35 +74,6 @@ static tern_dtype sum_type(const bundle *b)
     return tern_dtype_of(b->grad[0]) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* The squares of all elements, summed over each chunk in one launch. */
-static tern_tensor *sums_of_squares(bundle *b)
-{
-    b->table = tern_foreach_new(b->dense, b->count);
-    int64_t n = b->table ? tern_foreach_chunks(b->table) : 0;
-    tern_tensor *sums =
-        b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
-    tern_foreach_call call = {.kernel = &squares, .column = {b->dense, b->dense}, .each = sums};
-    return sums && tern_foreach_launch(b->table, &call) == TERN_OK ? sums : NULL;
-}
-
-/* The sum of the squares of all elements: the reduction over chunks is done on the host in
- * float64. */
-static tern_status squares_of(bundle *b, double *total)
-{
-    tern_tensor *sums = tern_to_dtype(tern_to(sums_of_squares(b), "cpu"), TERN_F64);
-    if (!sums)
-        return tern_last_status();
-    int64_t n = tern_numel(sums);
-    double *values = tern_alloc(sizeof *values * (size_t)n);
-    tern_status status =
-        values ? tern_copy_to_host(sums, values, sizeof *values * (size_t)n) : TERN_ERR_MEMORY;
-    *total = 0;
-    for (int64_t i = 0; status == TERN_OK && i < n; i++)
-        *total += values[i];
-    tern_free(values);
-    return status;
-}
-
 /* A kernel over the gradients, with a number (1), that writes them. */
 static tern_status prepare(bundle *b, const tern_foreach_kernel *kernel, tern_tensor *number,
                            const char *function)
@@ -131,64 +101,74 @@ static tern_tensor *number_for(const bundle *b, double value)
     return tern_full(TERN_SHAPE(1), tern_scalar_real(value), sum_type(b), tern_device(b->grad[0]));
 }
 
-/* The norms of the gradients, one each. */
+/* The norms of the gradients, one each; those of order 2 of chunks of them, in one launch. */
 static tern_tensor *norms_of(bundle *b, double p)
 {
+    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "norms");
     tern_tensor *each[b->count];
+    b->table = tern_foreach_new(b->dense, b->count); /* for the scaling, too */
+    if (!b->table)
+        return NULL;
+    if (p == 2) {
+        const tern_shape shape = TERN_SHAPE(tern_foreach_chunks(b->table));
+        tern_tensor *norms = tern_empty(shape, sum_type(b), tern_device(b->grad[0]));
+        tern_foreach_call call = {.kernel = &kernel, .column = {b->dense, b->dense}, .each = norms};
+        return norms && tern_foreach_launch(b->table, &call) == TERN_OK ? norms : NULL;
+    }
     for (int i = 0; i < b->count; i++)
         each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
-    if (!b->table) /* for the scaling */
-        b->table = tern_foreach_new(b->dense, b->count);
-    return b->table ? tern_stack(each, b->count, 0) : NULL;
+    return tern_stack(each, b->count, 0);
 }
 
-/* *total += the sum of the squares of all elements; of the gradients' norms where squares are
- * beyond the type. */
-static tern_status add_squares(bundle *b, double *total)
+/* The norm of order p of numbers that are not negative, by those over the largest (the smallest),
+ * as powers may be beyond the type. */
+static double norm_of_numbers(const double *x, int64_t n, double p)
 {
-    double sum = 0;
-    TERN_TRY(squares_of(b, &sum));
-    if (!isfinite(sum) || sum < 1e-30) {
-        tern_tensor *norms = tern_to_dtype(tern_to(norms_of(b, 2), "cpu"), TERN_F64);
-        const uint64_t failures = tern_failures();
-        sum = norms ? tern_item(tern_sum(tern_square(norms))) : NAN;
-        TERN_TRY(norms ? tern_failed_since(failures) : tern_last_status());
+    double most = 0, least = INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(x[i]))
+            return NAN;
+        most = fmax(most, x[i]);
+        least = fmin(least, x[i]);
     }
-    *total += sum;
-    return TERN_OK;
+    const double by = p == 0 ? 1 : p < 0 ? least : most;
+    if (isinf(p) || by == 0 || isinf(by))
+        return by;
+    for (int64_t i = 0; i < n; i++)
+        sum += p == 0 ? x[i] != 0 : pow(x[i] / by, p);
+    return p == 0 ? sum : by * pow(sum, 1 / p);
 }
 
-/* The squared 2-norm of all gradients that ranks share as one vector, of what is here. */
-static tern_status sum_of_squares(gathering *all, const tern_ranks *ranks, double *total)
+/* The norm of a bundle, on the host. */
+static tern_status norm_of_bundle(bundle *b, double p, double *norm)
 {
-    *total = 0;
-    for (int k = 0; k < all->n; k++)
-        if (all->bundles[k].ranks == ranks)
-            TERN_TRY(add_squares(&all->bundles[k], total));
-    return TERN_OK;
+    tern_tensor *norms = tern_to_dtype(tern_to(norms_of(b, p), "cpu"), TERN_F64);
+    if (!norms)
+        return tern_last_status();
+    const int64_t n = tern_numel(norms);
+    double *values = tern_alloc(sizeof *values * (size_t)n);
+    tern_status status =
+        values ? tern_copy_to_host(norms, values, sizeof *values * (size_t)n) : TERN_ERR_MEMORY;
+    *norm = status == TERN_OK ? norm_of_numbers(values, n, p) : NAN;
+    tern_free(values);
+    return status;
 }
 
 /* The p-th power of the norm of the norms of those gradients; the norm itself where that has no
  * power, or no ranks share any. */
 static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
-    const uint64_t failures = tern_failures();
-    tern_tensor *norms[all->n + 1];
+    double norms[all->n + 1];
     int n = 0;
-    for (int k = 0; k < all->n; k++) {
-        bundle *b = &all->bundles[k];
-        if (b->ranks != ranks)
-            continue;
-        norms[n++] = tern_to_dtype(tern_to(norms_of(b, p), "cpu"), TERN_F64);
-        if (!norms[n - 1])
-            return tern_last_status();
-    }
+    for (int k = 0; k < all->n; k++)
+        if (all->bundles[k].ranks == ranks)
+            TERN_TRY(norm_of_bundle(&all->bundles[k], p, &norms[n++]));
     *total = p == -INFINITY && all->n_ranks ? INFINITY : 0; /* of none; ranks may have some */
     if (n)
-        *total = tern_item(tern_norm(tern_cat(norms, n, 0), p));
+        *total = norm_of_numbers(norms, n, p);
     if (n && all->n_ranks && isfinite(p) && p != 0)
         *total = pow(*total, p);
-    return tern_failed_since(failures);
+    return TERN_OK;
 }
 
 /* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over
@@ -200,22 +180,19 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     const double sign = p == -INFINITY ? -1 : 1;
     double whole = 0;
     bool any = all->n > 0; /* of no gradient at all the norm is 0, whatever the order */
-    TERN_TRY(p == 2 ? sum_of_squares(all, NULL, &whole) : power_of_norms(all, NULL, p, &whole));
+    TERN_TRY(power_of_norms(all, NULL, p, &whole));
     whole *= sign;
     for (int r = 0; r < all->n_ranks; r++) {
         tern_ranks *ranks = all->ranks[r];
         double of[2] = {0, all->n > 0}, part;
-        TERN_TRY(p == 2 ? sum_of_squares(all, ranks, of) : power_of_norms(all, ranks, p, of));
+        TERN_TRY(power_of_norms(all, ranks, p, of));
         of[0] *= sign;
         TERN_TRY(ranks->reduce(ranks, of, 2, isinf(p)));
         part = of[0];
         any = any || of[1] > 0;
         whole = isinf(p) ? (part > whole || isnan(part) ? part : whole) : whole + part;
     }
-    *norm = !any                     ? 0
-            : p == 2                 ? sqrt(whole)
-            : powers && all->n_ranks ? pow(whole, 1 / p)
-                                     : whole * sign;
+    *norm = !any ? 0 : powers && all->n_ranks ? pow(whole, 1 / p) : whole * sign;
     return TERN_OK;
 }
 
@@ -227,7 +204,7 @@ static tern_status clip_recorded(gathering *all, double max_norm, double p)
     tern_dtype type = TERN_F32;
     for (int k = 0; k < all->n; k++) {
         bundle *b = &all->bundles[k];
-        norms[k] = p == 2 ? tern_sqrt(tern_sum(sums_of_squares(b))) : tern_norm(norms_of(b, p), p);
+        norms[k] = tern_norm(norms_of(b, p), p);
         type = sum_type(b) == TERN_F64 ? TERN_F64 : type;
     }
     for (int k = 0; k < all->n; k++)

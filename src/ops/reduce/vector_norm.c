@@ -65,25 +65,46 @@ static bool is_scaled(double p)
     return p != 0 && p != 1 && fabs(p) <= 64;
 }
 
+/* The sums of |x|^p over r; squares are those of deviations from 0, which take no memory. */
+static tern_tensor *sums_of_powers(tern_tensor *x, tern_reduction_view *r,
+                                   const norm_attributes *at)
+{
+    if (at->p != 2)
+        return tern_sum_masked(tern_pow_scalar(tern_abs(x), real(at->p)), at->mask, &at->shape);
+    const char *device = tern_device(x);
+    tern_tensor *zeros = tern_zeros(at->shape, x->dtype, device),
+                *sums = tern_empty(at->shape, x->dtype, device);
+    if (!zeros || !sums)
+        return NULL;
+    return tern_reduction_deviations(r, sums, zeros, 1) == TERN_OK ? sums : NULL;
+}
+
 /* The p-th root of the sum of powers, which is made again of scaled numbers where powers are beyond
  * the type. */
-static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
+static tern_tensor *roots_of(tern_tensor *x, tern_reduction_view *r, const norm_attributes *at)
 {
     static const tern_kernel_ref root = {"reduce", "norm_root"};
-    tern_tensor *powers = at->p == 2 ? tern_square(x) : tern_pow_scalar(tern_abs(x), real(at->p));
-    tern_tensor *sums = tern_sum_masked(powers, at->mask, &at->shape);
-    tern_reduction_view r;
-    if (!sums || x->numel == 0)
-        return sums ? tern_pow_scalar(sums, real(1 / at->p)) : NULL;
+    tern_tensor *sums = sums_of_powers(x, r, at);
     tern_tensor *y = at->p == 2 ? tern_empty_like(sums) : tern_pow_scalar(sums, real(1 / at->p));
-    if (!y || tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
+    if (!y ||
+        TERN_LAUNCH(x->storage->place, &root, x->dtype, tern_teams(r->outer * r->inner, r->n, 4),
+                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r->x), tern_arg_i64(r->outer),
+                    tern_arg_i64(r->n), tern_arg_i64(r->inner),
+                    tern_arg_real(x->dtype, at->p)) != TERN_OK)
         return NULL;
-    tern_status status =
-        TERN_LAUNCH(x->storage->place, &root, x->dtype, tern_teams(r.outer * r.inner, r.n, 4),
-                    tern_arg_out(y), tern_arg_in(sums), tern_arg_in(r.x), tern_arg_i64(r.outer),
-                    tern_arg_i64(r.n), tern_arg_i64(r.inner), tern_arg_real(x->dtype, at->p));
+    return y;
+}
+
+static tern_tensor *norm_of_powers(tern_tensor *x, const norm_attributes *at)
+{
+    tern_reduction_view r;
+    if (x->numel == 0)
+        return tern_full(at->shape, real(pow(0, 1 / at->p)), x->dtype, tern_device(x));
+    if (tern_reduction_begin(&r, x, at->mask, false) != TERN_OK)
+        return NULL;
+    tern_tensor *y = roots_of(x, &r, at);
     tern_reduction_end(&r);
-    return status == TERN_OK ? y : NULL;
+    return y;
 }
 
 /* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1
