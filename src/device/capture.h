@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include <tern/graph.h>
 
+extern atomic_ullong tern_replays; /* that have begun */
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place);
 /* The recording that this place's work goes to; NULL: run it. */
 static inline tern_graph *tern_capture_of(const tern_place *place)

@@ -299,6 +299,8 @@ static tern_status run_and_time(tern_graph *graph)
     return status;
 }
 
+atomic_ullong tern_replays;
+
 tern_status tern_graph_replay(tern_graph *graph)
 {
     if (!graph)
@@ -309,6 +311,7 @@ tern_status tern_graph_replay(tern_graph *graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_replay: a replay can't be recorded");
     TERN_TRY(tern_last_status());
     tern_place *place = graph->place;
+    atomic_fetch_add_explicit(&tern_replays, 1, memory_order_relaxed);
     for (int i = 0; i < graph->n_refreshes; i++)
         TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));
     if (graph->taken)

@@ -153,6 +153,7 @@ static exported *export_tensor(tern_tensor *x, const tern_dlpack_options *option
         tern_free(l);
         return NULL;
     }
+    tern_hand_out(x);
     return l;
 }
 

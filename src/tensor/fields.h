@@ -11,7 +11,8 @@ struct tern_block;
 /* Elements in a device's memory, shared by a tensor and its views. */
 typedef struct tern_storage {
     atomic_int refs;
-    atomic_llong version; /* counts writes in place */
+    atomic_bool handed_out; /* the program has the address: it writes without version's counting */
+    atomic_llong version;   /* counts writes in place */
     struct tern_place *place;
     struct tern_block *block; /* NULL for no elements */
     size_t emptied;           /* bytes of the block that it gave back (storage.h) */

@@ -101,6 +101,7 @@ tern_status tern_get_memory_handle(tern_tensor *x, tern_memory_handle *handle)
     if (x->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_storage_there(x, function));
+    tern_hand_out(x);
     const tern_buffer *buffer = &x->storage->block->buffer;
     handle->memory = buffer->handle ? buffer->handle : buffer->host;
     handle->offset = (size_t)x->offset * tern_dtype_size(x->dtype);

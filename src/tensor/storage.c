@@ -196,6 +196,11 @@ int64_t tern_tensor_version(const tern_tensor *x)
     return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
 
+void tern_hand_out(const tern_tensor *x)
+{
+    atomic_store_explicit(&x->storage->handed_out, true, memory_order_relaxed);
+}
+
 /* ---- references -------------------------------------------------------------------------- */
 
 tern_tensor *tern_keep(tern_tensor *x)
@@ -387,5 +392,6 @@ void *tern_data(tern_tensor *x)
             "tern_data: the tensor is on %s; only cpu tensors have a host address "
             "(tern_copy_to_host or tern_to(x, \"cpu\") copies)",
             tern_device(x));
+    tern_hand_out(x);
     return host + (size_t)x->offset * tern_dtype_size(x->dtype);
 }

@@ -8,6 +8,7 @@
  * nothing here works (TERN_ERR_STATE). */
 #ifndef TERN_SRC_STORAGE_H
 #define TERN_SRC_STORAGE_H
+#include "base/error.h"
 #include <tern/dist.h>
 #include <tern/tensor.h>
 
@@ -29,6 +30,12 @@ tern_tensor *tern_storage_view(tern_tensor *x, tern_shape shape, const int64_t *
                                int64_t offset);
 /* The same bytes as elements of another dtype of the same size. */
 tern_tensor *tern_storage_as(tern_tensor *x, tern_dtype dtype);
+
+/* Whether each write to x's elements raises its version (tern_version): their memory is not the
+ * program's, and the program was not given its address. Replays of graphs write without, too. */
+TERN_PRIVATE bool tern_storage_counts_writes(const tern_tensor *x);
+/* How many replays of graphs the process has begun. */
+TERN_PRIVATE uint64_t tern_storage_replays(void);
 
 /* ---- bytes (transfer.c) ---------------------------------------------------------------------- */
 /* Bytes at..at + bytes of dense x from the host; the host's may be reused when it returns. Not a

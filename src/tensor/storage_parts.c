@@ -1,5 +1,6 @@
 /* storage_parts.c -- the memory under tensors as what it is: emptied, refilled, looked at. */
 #include "tensor/storage.h"
+#include "device/capture.h"
 #include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 
@@ -7,6 +8,18 @@ size_t tern_storage_bytes(const tern_storage *storage)
 {
     const tern_block *block = storage->block;
     return !block ? storage->emptied : block->external ? block->buffer.bytes : block->used;
+}
+
+bool tern_storage_counts_writes(const tern_tensor *x)
+{
+    const tern_storage *storage = x->storage;
+    return !atomic_load_explicit(&storage->handed_out, memory_order_relaxed) &&
+           !(storage->block && storage->block->external);
+}
+
+uint64_t tern_storage_replays(void)
+{
+    return atomic_load_explicit(&tern_replays, memory_order_relaxed);
 }
 
 tern_status tern_storage_missing(const tern_tensor *x, const char *function)

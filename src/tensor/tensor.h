@@ -89,5 +89,7 @@ static inline tern_arg tern_arg_tensor(const tern_tensor *x)
 }
 void tern_bump_version(tern_tensor *x);
 int64_t tern_tensor_version(const tern_tensor *x);
+/* The program gets the address of x's memory. */
+void tern_hand_out(const tern_tensor *x);
 
 #endif

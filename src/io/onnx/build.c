@@ -73,7 +73,7 @@ static size_t count_values(const Onnx__GraphProto *graph)
 /* ---- nodes of constants ---------------------------------------------------------------------- */
 
 /* Whether the results of an operation are no larger than what it is given, so that they may be
- * computed when a model is loaded; and whether they are the same each time. */
+ * computed when a model is loaded. */
 static bool is_small(const char *type)
 {
     static const char *const types[] = {
@@ -87,33 +87,17 @@ static bool is_small(const char *type)
     return false;
 }
 
-static bool is_repeatable(const char *type)
-{
-    static const char *const types[] = {"Bernoulli", "Dropout", "BatchNormalization", "Multinomial",
-                                        "Random"};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (!strncmp(types[i], type, strlen(types[i])))
-            return false;
-    return true;
-}
-
-/* Whether node is of constants alone; *small: these are few numbers. */
-static bool is_of_constants(const onnx_graph *g, const onnx_node *node, bool *small)
+/* Whether a node of constants is computed when the model is loaded: of few numbers that are there,
+ * as few. */
+static bool is_folded(const onnx_graph *g, const onnx_node *node)
 {
     enum { FEW = 1024 };
-    *small = true;
-    if (node->n_bodies || !is_repeatable(node->proto->op_type))
-        return false;
     for (size_t i = 0; i < node->proto->n_input; i++) {
-        if (node->in[i] < 0)
-            continue;
-        const onnx_value *value = &g->values[node->in[i]];
-        const bool there = value->source == ONNX_CONSTANT;
-        if (!there && !value->is_constant)
+        const onnx_value *value = node->in[i] >= 0 ? &g->values[node->in[i]] : NULL;
+        if (value && (value->source != ONNX_CONSTANT || tern_numel(value->constant) > FEW))
             return false;
-        *small = *small && there && tern_numel(value->constant) <= FEW;
     }
-    return true;
+    return is_small(node->proto->op_type);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -219,20 +203,15 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
     if (!node->in || !node->out)
         return TERN_ERR_MEMORY;
     TERN_TRY(add_values(b, node));
-    bool small;
-    if (!is_of_constants(g, node, &small))
-        return TERN_OK;
-    if (small && is_small(p->op_type)) {
+    const onnx_origin origin = onnx_origin_of(g, node);
+    if (origin == ONNX_OF_CONSTANTS && is_folded(g, node)) {
         TERN_TRY(onnx_fold(g, node, b->slots));
         drop_bytes(g, node);
         body->n_nodes--;
         onnx_free_node(node);
         return TERN_OK;
     }
-    node->is_constant = true;
-    for (size_t i = 0; i < p->n_output; i++)
-        if (node->out[i] >= 0)
-            g->values[node->out[i]].is_constant = true;
+    onnx_set_origin(g, node, origin);
     return TERN_OK;
 }
 
@@ -372,6 +351,8 @@ tern_status onnx_build(tern_module *module, onnx_graph *g)
     tern_status status = TERN_ERR_MEMORY;
     if (b.table && b.last && b.uses && b.slots && g->values && g->kept)
         status = build_body(&b, g->model->graph, &g->body);
+    if (status == TERN_OK)
+        status = onnx_watch(g);
     tern_free(b.table);
     tern_free(b.last);
     tern_free(b.uses);

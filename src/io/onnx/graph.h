@@ -55,6 +55,10 @@ const onnx_operation *onnx_find_operation(const char *domain, const char *name);
 
 typedef enum onnx_source { ONNX_COMPUTED, ONNX_INPUT, ONNX_MEMBER, ONNX_CONSTANT } onnx_source;
 
+/* What a value or a node's results are computed of. Constants and members of the module may be read
+ * by what is of members, constants alone by what is of constants. */
+typedef enum onnx_origin { ONNX_OF_INPUTS, ONNX_OF_MEMBERS, ONNX_OF_CONSTANTS } onnx_origin;
+
 typedef struct onnx_value {
     const char *name; /* of the model's */
     onnx_source source;
@@ -64,7 +68,8 @@ typedef struct onnx_value {
     int input;             /* which of the module's */
     int n_same;            /* further members that would have its path */
     const onnx_body *body;
-    bool is_constant; /* computed, of constants alone */
+    onnx_origin origin; /* of a computed one */
+    bool is_watched;    /* a member that a node of members reads */
 } onnx_value;
 
 struct onnx_node {
@@ -74,7 +79,7 @@ struct onnx_node {
     int *dead;     /* values of its body that nobody reads after it */
     int n_dead, n_bodies;
     onnx_body *bodies; /* graphs among its attributes, in their order */
-    bool is_constant;  /* of constants alone: it runs once, and its results are kept */
+    onnx_origin origin; /* results that are not of inputs are kept (kept.c) */
 };
 
 /* Nodes in their order, with what comes in and what goes out: the graph, or one among the
@@ -86,6 +91,13 @@ struct onnx_body {
     int n_nodes, n_inputs, n_outputs;
 };
 
+/* A member that results were kept of: x, by a reference, as it was at that version. */
+typedef struct onnx_watched {
+    int value;
+    tern_tensor *x;
+    int64_t version;
+} onnx_watched;
+
 struct onnx_graph {
     onnx_budget budget;
     Onnx__ModelProto *model;
@@ -94,9 +106,13 @@ struct onnx_graph {
     onnx_value *values; /* of all bodies */
     int n_values;
     onnx_body body;
-    onnx_slot *
-        kept; /* one for each value: results of nodes of constants alone, once they were computed */
-    pthread_mutex_t lock; /* of kept */
+    onnx_slot *kept; /* one for each value: results of nodes that are not of inputs, once they
+                        were computed */
+    onnx_watched *watched;
+    int n_watched;
+    uint64_t replays;     /* of graphs, when results of members were kept first */
+    uint64_t generation;  /* raised when what is kept of members is dropped */
+    pthread_mutex_t lock; /* of what is kept and watched */
 };
 
 /* One call of the module. */
@@ -106,6 +122,10 @@ struct onnx_running {
     onnx_slot *slots; /* one for each value; computed ones hold a reference */
     bool training;
     int64_t turns; /* of loops, so far */
+    /* What this call keeps and takes: nothing; of constants; of members too, if the generation is
+     * this. */
+    onnx_origin keeps;
+    uint64_t generation;
 };
 
 /* Runs graph, the data of module. */
@@ -125,6 +145,20 @@ tern_status onnx_fold(onnx_graph *g, const onnx_node *node, onnx_slot *slots);
 /* The reference is another one, or is given back; nothing of an empty slot. */
 onnx_slot onnx_hold(onnx_slot slot);
 void onnx_drop(onnx_slot *slot);
+/* What a node's results are of, and that this is noted (kept.c). */
+onnx_origin onnx_origin_of(const onnx_graph *g, const onnx_node *node);
+void onnx_set_origin(onnx_graph *g, onnx_node *node, onnx_origin origin);
+/* All nodes are there: list the members to watch. */
+tern_status onnx_watch(onnx_graph *g);
+/* A call begins, whose members are in r->slots; device: where it computes. */
+void onnx_kept_begin(onnx_running *r, const char *device);
+/* The node's results are in slots: whether they were kept. */
+bool onnx_kept_take(onnx_running *r, const onnx_node *node);
+/* The node's results, in slots, are kept where the call keeps such. */
+void onnx_kept_give(onnx_running *r, const onnx_node *node);
+void onnx_kept_free(onnx_graph *g);
+/* Whether this thread writes down what the module computes, to export it (export.c). */
+bool onnx_is_traced(void);
 /* The tensor that a TensorProto holds, on the cpu, of the scope; raw bytes of external data come
  * from a file beside path. */
 tern_tensor *onnx_tensor(const Onnx__TensorProto *proto, const char *path);

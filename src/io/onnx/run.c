@@ -128,38 +128,14 @@ static tern_status run_node(onnx_running *r, const onnx_node *node)
     return status;
 }
 
-/* A node of constants alone: its results are those of the first call. */
-static tern_status run_constant(onnx_running *r, const onnx_node *node)
-{
-    onnx_graph *g = r->graph;
-    const int n = (int)node->proto->n_output;
-    bool there = true;
-    pthread_mutex_lock(&g->lock);
-    for (int i = 0; i < n; i++)
-        there =
-            there && (node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list);
-    for (int i = 0; there && i < n; i++)
-        if (node->out[i] >= 0) {
-            onnx_drop(&r->slots[node->out[i]]);
-            r->slots[node->out[i]] = onnx_hold(g->kept[node->out[i]]);
-        }
-    pthread_mutex_unlock(&g->lock);
-    if (there)
-        return TERN_OK;
-    TERN_TRY(run_node(r, node));
-    pthread_mutex_lock(&g->lock);
-    for (int i = 0; i < n; i++)
-        if (node->out[i] >= 0 && !g->kept[node->out[i]].x && !r->slots[node->out[i]].list)
-            g->kept[node->out[i]] = onnx_hold(r->slots[node->out[i]]);
-    pthread_mutex_unlock(&g->lock);
-    return TERN_OK;
-}
-
 static tern_status run_nodes(onnx_running *r, const onnx_body *body)
 {
     for (int i = 0; i < body->n_nodes; i++) {
         const onnx_node *node = &body->nodes[i];
-        TERN_TRY(node->is_constant ? run_constant(r, node) : run_node(r, node));
+        if (!onnx_kept_take(r, node)) {
+            TERN_TRY(run_node(r, node));
+            onnx_kept_give(r, node);
+        }
         for (int k = 0; k < node->n_dead; k++)
             onnx_drop(&r->slots[node->dead[k]]);
     }
@@ -258,8 +234,10 @@ tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_te
     if (!r.slots)
         return TERN_ERR_MEMORY;
     tern_status status = begin(&r, in, n);
-    if (status == TERN_OK)
+    if (status == TERN_OK) {
+        onnx_kept_begin(&r, n ? tern_device(in[0]) : NULL);
         status = run_nodes(&r, &g->body);
+    }
     if (status == TERN_OK)
         status = end(&r, out, k);
     for (int v = 0; v < g->n_values; v++)
@@ -297,10 +275,9 @@ void onnx_free_graph(void *data)
     for (int v = 0; v < g->n_values; v++) {
         tern_free(g->values[v].path);
         tern_release(g->values[v].constant);
-        onnx_drop(&g->kept[v]);
     }
+    onnx_kept_free(g);
     tern_free(g->values);
-    tern_free(g->kept);
     tern_free(g->path);
     pthread_mutex_destroy(&g->lock);
     onnx_free_model(&g->budget, g->model);

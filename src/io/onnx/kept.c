@@ -1,0 +1,159 @@
+/* kept.c -- results of nodes that read no input of the model, kept from call to call: of constants
+ * for good, of parameters and buffers as long as none of these is written or becomes another. */
+#include "io/onnx/graph.h"
+#include "base/memory.h"
+#include "tensor/storage.h"
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+/* Whether results are the same each time. */
+static bool is_repeatable(const char *type)
+{
+    static const char *const types[] = {"Bernoulli", "Dropout", "BatchNormalization", "Multinomial",
+                                        "Random"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strncmp(types[i], type, strlen(types[i])))
+            return false;
+    return true;
+}
+
+static onnx_origin origin_of(const onnx_value *value)
+{
+    return value->source == ONNX_CONSTANT ? ONNX_OF_CONSTANTS
+           : value->source == ONNX_MEMBER ? ONNX_OF_MEMBERS
+                                          : value->origin;
+}
+
+onnx_origin onnx_origin_of(const onnx_graph *g, const onnx_node *node)
+{
+    onnx_origin origin = ONNX_OF_CONSTANTS;
+    if (node->n_bodies || !is_repeatable(node->proto->op_type))
+        return ONNX_OF_INPUTS;
+    for (size_t i = 0; i < node->proto->n_input; i++)
+        if (node->in[i] >= 0 && origin_of(&g->values[node->in[i]]) < origin)
+            origin = origin_of(&g->values[node->in[i]]);
+    return origin;
+}
+
+void onnx_set_origin(onnx_graph *g, onnx_node *node, onnx_origin origin)
+{
+    node->origin = origin;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        if (node->out[i] >= 0)
+            g->values[node->out[i]].origin = origin;
+    for (size_t i = 0; origin == ONNX_OF_MEMBERS && i < node->proto->n_input; i++)
+        if (node->in[i] >= 0 && g->values[node->in[i]].source == ONNX_MEMBER)
+            g->values[node->in[i]].is_watched = true;
+}
+
+tern_status onnx_watch(onnx_graph *g)
+{
+    int n = 0;
+    for (int v = 0; v < g->n_values; v++)
+        n += g->values[v].is_watched;
+    g->watched = tern_alloc(sizeof *g->watched * (size_t)(n + 1));
+    if (!g->watched)
+        return TERN_ERR_MEMORY;
+    for (int v = 0; v < g->n_values; v++)
+        if (g->values[v].is_watched)
+            g->watched[g->n_watched++].value = v;
+    return TERN_OK;
+}
+
+/* ---- a call ---------------------------------------------------------------------------------- */
+
+/* What was kept of members is of others now. */
+static void forget(onnx_graph *g, const onnx_running *r)
+{
+    for (int v = 0; v < g->n_values; v++)
+        if (g->values[v].origin == ONNX_OF_MEMBERS)
+            onnx_drop(&g->kept[v]);
+    for (int i = 0; i < g->n_watched; i++) {
+        onnx_watched *w = &g->watched[i];
+        tern_tensor *x = tern_keep(r->slots[w->value].x);
+        tern_release(w->x); /* which was held, so that no other tensor got its address */
+        w->x = x;
+        w->version = tern_version(x);
+    }
+    g->replays = tern_storage_replays();
+    g->generation++;
+}
+
+void onnx_kept_begin(onnx_running *r, const char *device)
+{
+    onnx_graph *g = r->graph;
+    r->keeps = ONNX_OF_INPUTS;
+    if (onnx_is_traced() || tern_is_autocast_enabled(device))
+        return;
+    r->keeps = ONNX_OF_CONSTANTS;
+    if (tern_is_capturing())
+        return;
+    const bool records = tern_is_grad_enabled();
+    bool same = true;
+    for (int i = 0; i < g->n_watched; i++) {
+        const tern_tensor *x = r->slots[g->watched[i].value].x;
+        if (!x || (records && tern_requires_grad(x)) || !tern_storage_counts_writes(x))
+            return;
+    }
+    r->keeps = ONNX_OF_MEMBERS;
+    pthread_mutex_lock(&g->lock);
+    same = g->replays == tern_storage_replays();
+    for (int i = 0; same && i < g->n_watched; i++) {
+        const onnx_watched *w = &g->watched[i];
+        same = r->slots[w->value].x == w->x && tern_version(w->x) == w->version;
+    }
+    if (!same)
+        forget(g, r);
+    r->generation = g->generation;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Whether what is kept of the node is of this call's members. The caller holds the lock. */
+static bool is_current(const onnx_running *r, const onnx_node *node)
+{
+    return node->origin == ONNX_OF_CONSTANTS || r->generation == r->graph->generation;
+}
+
+bool onnx_kept_take(onnx_running *r, const onnx_node *node)
+{
+    onnx_graph *g = r->graph;
+    const int n = (int)node->proto->n_output;
+    if (node->origin == ONNX_OF_INPUTS || r->keeps == ONNX_OF_INPUTS || node->origin < r->keeps)
+        return false;
+    pthread_mutex_lock(&g->lock);
+    bool there = is_current(r, node);
+    for (int i = 0; there && i < n; i++)
+        there = node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list;
+    for (int i = 0; there && i < n; i++)
+        if (node->out[i] >= 0) {
+            onnx_drop(&r->slots[node->out[i]]);
+            r->slots[node->out[i]] = onnx_hold(g->kept[node->out[i]]);
+        }
+    pthread_mutex_unlock(&g->lock);
+    return there;
+}
+
+void onnx_kept_give(onnx_running *r, const onnx_node *node)
+{
+    onnx_graph *g = r->graph;
+    if (node->origin == ONNX_OF_INPUTS || r->keeps == ONNX_OF_INPUTS || node->origin < r->keeps)
+        return;
+    pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; is_current(r, node) && i < node->proto->n_output; i++) {
+        const int v = node->out[i];
+        if (v >= 0 && !g->kept[v].x && !r->slots[v].list)
+            g->kept[v] = onnx_hold(r->slots[v]);
+    }
+    pthread_mutex_unlock(&g->lock);
+}
+
+void onnx_kept_free(onnx_graph *g)
+{
+    for (int v = 0; v < g->n_values && g->kept; v++)
+        onnx_drop(&g->kept[v]);
+    for (int i = 0; i < g->n_watched; i++)
+        tern_release(g->watched[i].x);
+    tern_free(g->kept);
+    tern_free(g->watched);
+}
