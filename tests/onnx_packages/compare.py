@@ -1,8 +1,9 @@
-"""compare.py PROGRAM FOLDER [--time CALLS] [--only TEXT] [--all]: every .onnx file of the wheels in FOLDER, run by tern (PROGRAM,
+"""compare.py PROGRAM FOLDER [--time CALLS [--turns N]] [--only TEXT] [--all]: every .onnx file of the wheels in FOLDER, run by tern (PROGRAM,
 onnx_call) and by onnxruntime on the same inputs.
 
 Prints a line for each: package and file, operator set, the largest difference of a result relative to onnxruntime's largest
-value, and with --time the milliseconds of both (medians of CALLS calls, two threads each) and their ratio. Without --all
+value, and with --time the milliseconds of both (medians of CALLS calls, two threads each) and their ratio; with --turns both are
+measured N times in turns, and the ratio is the median of the turns'. Without --all
 the cases of a single operation that the onnx package has for its own tests are counted, and printed only where they fail.
 """
 import argparse
@@ -149,6 +150,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("folder")
     parser.add_argument("--time", type=int, default=0)
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--all", action="store_true")
     o = parser.parse_args()
@@ -175,7 +177,13 @@ def main():
             agrees = None not in away and max(away) < (0.02 if "float16" in str(wanted[0].dtype) else 1e-3)
             what = "%.1e" % max(away) if None not in away else "another shape or dtype"
             count["same" if agrees else "differs"] += 1
-            timed = "  %9.3f %9.3f  %5.2f" % (ours, theirs, ours / theirs) if o.time else ""
+            pairs = [(ours, theirs)]
+            for _ in range(o.turns - 1 if o.time else 0):
+                theirs = by_onnxruntime(path, arrays, o.time)[1]
+                pairs.append((by_tern(o.program, path, arrays, len(wanted), o.time, o.folder)[1], theirs))
+            middle = lambda values: sorted(values)[len(pairs) // 2]
+            timed = "  %9.3f %9.3f  %5.2f" % (middle(a for a, _ in pairs), middle(b for _, b in pairs),
+                                              middle(a / b for a, b in pairs)) if o.time else ""
             if not agrees or not is_case(name) or o.all:
                 print("%-50s %3d  %s %s%s" % (label, opset, "same   " if agrees else "DIFFERS", what, timed))
         except Exception as error:

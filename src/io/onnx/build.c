@@ -1,6 +1,7 @@
 /* build.c -- bodies, nodes and values of a graph: of the model's, and of those among the attributes
  * of nodes. */
 #include "io/onnx/build.h"
+#include "io/onnx/operations.h"
 #include "base/memory.h"
 #include <stdio.h>
 #include <string.h>
@@ -47,13 +48,19 @@ static int define(onnx_builder *b, const char *name, onnx_source source)
 static void forget(onnx_builder *b, const onnx_body *body, int first)
 {
     for (int v = b->g->n_values; v > first; v--) {
-        if (b->g->values[v - 1].body != body)
-            continue; /* of a body inside, which are forgotten */
+        if (b->g->values[v - 1].body != body || !*b->g->values[v - 1].name)
+            continue; /* of a body inside, which are forgotten; derived */
         size_t i = hash(b->g->values[v - 1].name);
         while (b->table[i % b->size] != v)
             i++;
         b->table[i % b->size] = 0;
     }
+}
+
+/* Whether an operation makes something of its inputs that is the same as long as they are. */
+static bool derives(const onnx_operation *operation)
+{
+    return operation && (operation->run == onnx_lstm || operation->run == onnx_gru);
 }
 
 /* How many values a graph and those among the attributes of its nodes have. */
@@ -63,6 +70,8 @@ static size_t count_values(const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         n += node->n_output;
+        if (node->op_type && derives(onnx_find_operation(node->domain, node->op_type)))
+            n += node->n_input;
         for (size_t k = 0; k < node->n_attribute; k++)
             if (node->attribute[k]->g)
                 n += count_values(node->attribute[k]->g);
@@ -197,6 +206,7 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
     onnx_body *body = b->body;
     onnx_node *node = &body->nodes[body->n_nodes++];
     *node = (onnx_node){.proto = p,
+                        .derived = -1,
                         .operation = onnx_find_operation(p->domain, p->op_type),
                         .in = tern_alloc(sizeof(int) * (p->n_input + 1)),
                         .out = tern_alloc(sizeof(int) * (p->n_output + 1))};
@@ -212,6 +222,8 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
         return TERN_OK;
     }
     onnx_set_origin(g, node, origin);
+    if (derives(node->operation))
+        onnx_add_derived(g, body, node);
     return TERN_OK;
 }
 

@@ -2,6 +2,7 @@
  * for good, of parameters and buffers as long as none of these is written or becomes another. */
 #include "io/onnx/graph.h"
 #include "base/memory.h"
+#include "tensor/scope.h"
 #include "tensor/storage.h"
 #include <string.h>
 
@@ -45,6 +46,19 @@ void onnx_set_origin(onnx_graph *g, onnx_node *node, onnx_origin origin)
     for (size_t i = 0; origin == ONNX_OF_MEMBERS && i < node->proto->n_input; i++)
         if (node->in[i] >= 0 && g->values[node->in[i]].source == ONNX_MEMBER)
             g->values[node->in[i]].is_watched = true;
+}
+
+void onnx_add_derived(onnx_graph *g, const onnx_body *body, onnx_node *node)
+{
+    node->derived = g->n_values;
+    for (size_t i = 0; i < node->proto->n_input; i++) {
+        onnx_value *of = node->in[i] >= 0 ? &g->values[node->in[i]] : NULL;
+        const onnx_origin origin = of ? origin_of(of) : ONNX_OF_INPUTS;
+        if (of && of->source == ONNX_MEMBER)
+            of->is_watched = true;
+        g->values[g->n_values++] =
+            (onnx_value){.name = "", .source = ONNX_COMPUTED, .body = body, .origin = origin};
+    }
 }
 
 tern_status onnx_watch(onnx_graph *g)
@@ -109,20 +123,26 @@ void onnx_kept_begin(onnx_running *r, const char *device)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Whether what is kept of the node is of this call's members. The caller holds the lock. */
-static bool is_current(const onnx_running *r, const onnx_node *node)
+/* Whether this call keeps and takes what is of that origin. */
+static bool keeps(const onnx_running *r, onnx_origin origin)
 {
-    return node->origin == ONNX_OF_CONSTANTS || r->generation == r->graph->generation;
+    return origin != ONNX_OF_INPUTS && r->keeps != ONNX_OF_INPUTS && origin >= r->keeps;
+}
+
+/* Whether what is kept of that origin is of this call's members. The caller holds the lock. */
+static bool is_current(const onnx_running *r, onnx_origin origin)
+{
+    return origin == ONNX_OF_CONSTANTS || r->generation == r->graph->generation;
 }
 
 bool onnx_kept_take(onnx_running *r, const onnx_node *node)
 {
     onnx_graph *g = r->graph;
     const int n = (int)node->proto->n_output;
-    if (node->origin == ONNX_OF_INPUTS || r->keeps == ONNX_OF_INPUTS || node->origin < r->keeps)
+    if (!keeps(r, node->origin))
         return false;
     pthread_mutex_lock(&g->lock);
-    bool there = is_current(r, node);
+    bool there = is_current(r, node->origin);
     for (int i = 0; there && i < n; i++)
         there = node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list;
     for (int i = 0; there && i < n; i++)
@@ -134,18 +154,41 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
     return there;
 }
 
-void onnx_kept_give(onnx_running *r, const onnx_node *node)
+/* The value is x from now on, where the call keeps such. */
+static void keep(onnx_running *r, int v, onnx_origin origin, tern_tensor *x)
 {
     onnx_graph *g = r->graph;
-    if (node->origin == ONNX_OF_INPUTS || r->keeps == ONNX_OF_INPUTS || node->origin < r->keeps)
-        return;
     pthread_mutex_lock(&g->lock);
-    for (size_t i = 0; is_current(r, node) && i < node->proto->n_output; i++) {
-        const int v = node->out[i];
-        if (v >= 0 && !g->kept[v].x && !r->slots[v].list)
-            g->kept[v] = onnx_hold(r->slots[v]);
-    }
+    if (is_current(r, origin) && !g->kept[v].x)
+        g->kept[v].x = tern_keep(x);
     pthread_mutex_unlock(&g->lock);
+}
+
+void onnx_kept_give(onnx_running *r, const onnx_node *node)
+{
+    for (size_t i = 0; keeps(r, node->origin) && i < node->proto->n_output; i++)
+        if (node->out[i] >= 0 && r->slots[node->out[i]].x)
+            keep(r, node->out[i], node->origin, r->slots[node->out[i]].x);
+}
+
+tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how)
+{
+    onnx_running *r = c->running;
+    onnx_graph *g = r->graph;
+    tern_tensor *y = NULL;
+    const int v = i < c->n_in && c->in[i] && c->node->derived >= 0 ? c->node->derived + i : -1;
+    const onnx_origin origin = v < 0 ? ONNX_OF_INPUTS : g->values[v].origin;
+    if (!keeps(r, origin))
+        return make(onnx_in(c, i), how);
+    pthread_mutex_lock(&g->lock);
+    if (is_current(r, origin) && g->kept[v].x)
+        y = tern_keep(g->kept[v].x);
+    pthread_mutex_unlock(&g->lock);
+    if (y)
+        return tern_scoped(y);
+    if ((y = make(onnx_in(c, i), how)))
+        keep(r, v, origin, y);
+    return y;
 }
 
 void onnx_kept_free(onnx_graph *g)

@@ -6,15 +6,24 @@ enum { MOST_PARAMS = 8 };
 
 /* The order of the gates in tern, as numbers of ONNX's: LSTM i o f c -> i f c o, GRU z r h -> r z
  * h. */
-static const int lstm_order[] = {0, 2, 3, 1}, gru_order[] = {1, 0, 2}, rnn_order[] = {0};
+typedef struct order {
+    int gates;
+    const int *order;
+} order;
 
-/* The rows of a matrix or vector, gate by gate in another order. */
-static tern_tensor *ordered(tern_tensor *x, const int *order, int gates, int64_t hidden)
+/* The rows of each direction (dim 1), which are gates once or, of biases, twice, in another order
+ * of gates. */
+static tern_tensor *ordered(tern_tensor *x, const void *how)
 {
-    tern_tensor *parts[4];
-    for (int g = 0; g < gates; g++)
-        parts[g] = tern_narrow(x, 0, order[g] * hidden, hidden);
-    return gates == 1 ? x : tern_cat(parts, gates, 0);
+    const order *o = how;
+    const int64_t rows = tern_size(x, 1), n = tern_dim(x) == 2 ? 2 * o->gates : o->gates;
+    tern_tensor *parts[8];
+    if (o->gates == 1)
+        return x;
+    for (int64_t g = 0; g < n; g++)
+        parts[g] = tern_narrow(x, 1, (g / o->gates * o->gates + o->order[g % o->gates]) * (rows / n),
+                               rows / n);
+    return tern_cat(parts, (int)n, 1);
 }
 
 typedef struct recurrent {
@@ -59,8 +68,9 @@ static tern_status check_lengths(const onnx_call *c, int64_t steps)
     return TERN_OK;
 }
 
-static tern_status prepare(const onnx_call *c, const int *order, int gates, recurrent *r)
+static tern_status prepare(const onnx_call *c, order o, recurrent *r)
 {
+    const int gates = o.gates;
     tern_tensor *w = onnx_in(c, 1), *rw = onnx_in(c, 2), *b = onnx_in(c, 3);
     *r = (recurrent){.x = onnx_in(c, 0), .h0 = onnx_in(c, 5), .no_biases = !b};
     if (!r->x || tern_dim(r->x) != 3 || !w || tern_dim(w) != 3 || !rw || tern_dim(rw) != 3)
@@ -72,6 +82,11 @@ static tern_status prepare(const onnx_call *c, const int *order, int gates, recu
     if (r->directions < 1 || r->directions > 2 || tern_size(w, 1) != gates * r->hidden)
         return onnx_fail(c, TERN_ERR_SHAPE, "weights of %lld directions and %lld rows",
                          (long long)tern_size(w, 0), (long long)tern_size(w, 1));
+    if (tern_size(rw, 0) != r->directions || tern_size(rw, 1) != gates * r->hidden ||
+        (b && (tern_dim(b) != 2 || tern_size(b, 0) != r->directions ||
+               tern_size(b, 1) != 2 * gates * r->hidden)))
+        return onnx_fail(c, TERN_ERR_SHAPE, "R or B of other sizes than W's %lld gates of %lld",
+                         (long long)gates, (long long)r->hidden);
     if (r->batch_first) {
         r->x = tern_transpose(r->x, 0, 1);
         r->h0 = r->h0 ? tern_transpose(r->h0, 0, 1) : NULL;
@@ -81,14 +96,16 @@ static tern_status prepare(const onnx_call *c, const int *order, int gates, recu
         r->x = tern_flip(r->x, TERN_DIMS(0));
     if (!r->h0)
         r->h0 = tern_new_zeros(r->x, TERN_SHAPE(r->directions, tern_size(r->x, 1), r->hidden));
+    w = onnx_derived(c, 1, ordered, &o);
+    rw = onnx_derived(c, 2, ordered, &o);
+    b = b ? onnx_derived(c, 3, ordered, &o) : NULL;
     int n = 0;
     for (int d = 0; d < r->directions; d++) {
-        r->params[n++] = ordered(tern_select(w, 0, d), order, gates, r->hidden);
-        r->params[n++] = ordered(tern_select(rw, 0, d), order, gates, r->hidden);
+        r->params[n++] = tern_select(w, 0, d);
+        r->params[n++] = tern_select(rw, 0, d);
         tern_tensor *both = b ? tern_select(b, 0, d) : NULL;
         for (int k = 0; b && k < 2; k++)
-            r->params[n++] = ordered(tern_narrow(both, 0, k * gates * r->hidden, gates * r->hidden),
-                                     order, gates, r->hidden);
+            r->params[n++] = tern_narrow(both, 0, k * gates * r->hidden, gates * r->hidden);
     }
     return TERN_OK;
 }
@@ -129,7 +146,7 @@ tern_status onnx_lstm(onnx_call *c)
     TERN_TRY(check(c, "Sigmoid,Tanh,Tanh"));
     if (onnx_in(c, 7))
         return onnx_fail(c, TERN_ERR_UNSUPPORTED, "peepholes");
-    TERN_TRY(prepare(c, lstm_order, 4, &r));
+    TERN_TRY(prepare(c, (order){4, (const int[]){0, 2, 3, 1}}, &r));
     r.c0 = onnx_in(c, 6);
     if (r.c0 && r.batch_first)
         r.c0 = tern_transpose(r.c0, 0, 1);
@@ -174,7 +191,7 @@ tern_status onnx_gru(onnx_call *c)
     recurrent r;
     tern_rnn_result y = {NULL, NULL, NULL};
     TERN_TRY(check(c, "Sigmoid,Tanh"));
-    TERN_TRY(prepare(c, gru_order, 3, &r));
+    TERN_TRY(prepare(c, (order){3, (const int[]){1, 0, 2}}, &r));
     if (onnx_int(c, "linear_before_reset", 0)) {
         tern_rnn_function_options o = options_of(&r);
         TERN_TRY(tern_gru(r.x, r.h0, r.params, n_params(&r), &o, &y));
@@ -199,7 +216,7 @@ tern_status onnx_rnn(onnx_call *c)
     bool relu =
         a && a->n_strings && a->strings[0].len == 4 && !memcmp(a->strings[0].data, "Relu", 4);
     TERN_TRY(check(c, relu ? "Relu" : "Tanh"));
-    TERN_TRY(prepare(c, rnn_order, 1, &r));
+    TERN_TRY(prepare(c, (order){1, NULL}, &r));
     tern_rnn_function_options o = options_of(&r);
     TERN_TRY(relu ? tern_rnn_relu(r.x, r.h0, r.params, n_params(&r), &o, &y)
                   : tern_rnn_tanh(r.x, r.h0, r.params, n_params(&r), &o, &y));
