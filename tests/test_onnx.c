@@ -185,6 +185,23 @@ static message external_weight(const char *location, const char *offset, const c
     return t;
 }
 
+/* What a file would have to hold is compared with it before there is memory for it. */
+static void weights_beside_the_model_that_are_terabytes(void **state)
+{
+    (void)state;
+    message w = external_weight("net.data", "0", "26388279066624");
+    message huge = {0};
+    put_int(&huge, 1, INT64_C(1) << 40);
+    put_bytes(&huge, w.bytes, w.n);
+    free(w.bytes);
+    FILE *file = fopen(in_folder("net.data"), "wb");
+    fclose(file);
+    write_model(in_folder("outside.onnx"), linear_graph(huge, plain_bias()), 17);
+    assert_null(tern_onnx_load(in_folder("outside.onnx")));
+    assert_error(TERN_ERR_IO, "behind the end of net.data (0 bytes)");
+    unlink(in_folder("net.data"));
+}
+
 static void weights_beside_the_model(void **state)
 {
     (void)state;
@@ -331,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(initializers_are_parameters),     TEST(weights_in_constants_are_parameters),
         TEST(shapes_are_computed_by_the_host), TEST(weights_beside_the_model),
+        TEST(weights_beside_the_model_that_are_terabytes),
         TEST(what_is_no_model_is_refused),     TEST(a_file_that_is_cut_off),
         TEST(nesting_and_swelling_have_limits)};
     if (!tern_onnx_is_available()) {

@@ -53,8 +53,7 @@ static void q8_0(const unsigned char *b, float *y)
         y[i] = d * (float)(signed char)b[2 + i];
 }
 
-static const signed char points[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                       1,    13,   25,  38,  53,  69,  89,  113};
+static const signed char points[16] = IO_BLOCK_POINTS;
 
 static void iq4_nl(const unsigned char *b, float *y)
 {

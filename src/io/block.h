@@ -17,6 +17,12 @@ typedef struct io_block {
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
 
+/* The levels of IQ4_NL and IQ4_XS. */
+#define IO_BLOCK_POINTS                                                                            \
+    {                                                                                              \
+        -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113                   \
+    }
+
 /* The float16 at b, little-endian. */
 static inline float io_half(const unsigned char *b)
 {

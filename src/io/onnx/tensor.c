@@ -99,9 +99,10 @@ static bool number_of(const char *text, int64_t otherwise, int64_t *value)
     return *text && !*end && !errno && *value >= 0;
 }
 
-/* Bytes of a file in the model's folder, which may name nothing outside of it. */
+/* Bytes of a file in the model's folder, which may name nothing outside of it: *out, the caller's to
+ * free, for which memory is taken when the file is known to have them. */
 static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, size_t bytes,
-                                  uint8_t *out)
+                                  uint8_t **out)
 {
     const char *name = entry(p, "location"), *slash = strrchr(path, '/');
     int64_t offset, length;
@@ -134,8 +135,10 @@ static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, 
         status = tern_fail(TERN_ERR_IO,
                            "tern_onnx_load: tensor '%.80s' ends behind the end of %s (%lld bytes)",
                            p->name, name, (long long)is.st_size);
+    if (status == TERN_OK && !(*out = tern_alloc(bytes + 1)))
+        status = TERN_ERR_MEMORY;
     for (size_t done = 0; status == TERN_OK && done < bytes;) {
-        ssize_t n = pread(fd, out + done, bytes - done, (off_t)(offset + (int64_t)done));
+        ssize_t n = pread(fd, *out + done, bytes - done, (off_t)(offset + (int64_t)done));
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
@@ -189,18 +192,17 @@ tern_tensor *onnx_tensor(const Onnx__TensorProto *p, const char *path)
         return tern_from_data((const void *)p->raw_data.data, shape, dtype, "cpu");
     }
     /* nothing is allocated that the file does not hold */
-    uint8_t *data =
-        external || bytes <= 64 + 16 * (p->n_float_data + p->n_int32_data + p->n_int64_data +
-                                        p->n_double_data + p->n_uint64_data)
-            ? tern_alloc(bytes + 1)
-            : NULL;
-    if (!data)
+    uint8_t *data = NULL;
+    if (!external && bytes <= 64 + 16 * (p->n_float_data + p->n_int32_data + p->n_int64_data +
+                                         p->n_double_data + p->n_uint64_data))
+        data = tern_alloc(bytes + 1);
+    if (!external && !data)
         return tern_fail_null(TERN_ERR_IO,
                               "tern_onnx_load: tensor '%.80s' has fewer elements than its "
                               "shape",
                               name);
     tern_tensor *x = NULL;
-    tern_status status = external ? external_bytes(p, path, bytes, data)
+    tern_status status = external ? external_bytes(p, path, bytes, &data)
                                   : typed_bytes(p, types[p->data_type].field, size, n, data);
     if (status == TERN_OK)
         x = tern_from_data((const void *)data, shape, dtype, "cpu");

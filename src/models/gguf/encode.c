@@ -1,10 +1,11 @@
 /* encode.c -- floats as blocks, by the rules of ggml's reference: a row's blocks one after the
  * other. */
+#include "models/gguf/encode.h"
 #include "models/gguf/write.h"
 #include <math.h>
 #include <string.h>
 
-static void put_half(unsigned char *to, float x)
+void gguf_put_half(unsigned char *to, float x)
 {
     uint32_t bits, sign, mantissa;
     memcpy(&bits, &x, sizeof bits);
@@ -41,7 +42,7 @@ static void q8_0(const float *x, unsigned char *to)
     for (int i = 0; i < EACH; i++)
         most = fmaxf(most, fabsf(x[i]));
     const float d = most / 127, inverse = d != 0 ? 1 / d : 0;
-    put_half(to, d);
+    gguf_put_half(to, d);
     for (int i = 0; i < EACH; i++)
         to[2 + i] = (unsigned char)(signed char)roundf(x[i] * inverse);
 }
@@ -94,14 +95,14 @@ static void put_levels(const int levels[EACH], unsigned char *fifth, unsigned ch
 static void q4_0(const float *x, unsigned char *to)
 {
     int levels[EACH];
-    put_half(to, signed_levels(x, 8, levels));
+    gguf_put_half(to, signed_levels(x, 8, levels));
     put_levels(levels, NULL, to + 2);
 }
 
 static void q5_0(const float *x, unsigned char *to)
 {
     int levels[EACH];
-    put_half(to, signed_levels(x, 16, levels));
+    gguf_put_half(to, signed_levels(x, 16, levels));
     put_levels(levels, to + 2, to + 6);
 }
 
@@ -109,8 +110,8 @@ static void q4_1(const float *x, unsigned char *to)
 {
     int levels[EACH];
     float least;
-    put_half(to, range_levels(x, 15, levels, &least));
-    put_half(to + 2, least);
+    gguf_put_half(to, range_levels(x, 15, levels, &least));
+    gguf_put_half(to + 2, least);
     put_levels(levels, NULL, to + 4);
 }
 
@@ -118,8 +119,8 @@ static void q5_1(const float *x, unsigned char *to)
 {
     int levels[EACH];
     float least;
-    put_half(to, range_levels(x, 31, levels, &least));
-    put_half(to + 2, least);
+    gguf_put_half(to, range_levels(x, 31, levels, &least));
+    gguf_put_half(to + 2, least);
     put_levels(levels, to + 4, to + 8);
 }
 
@@ -132,7 +133,7 @@ static void f32(const float *x, unsigned char *to)
 
 static void f16(const float *x, unsigned char *to)
 {
-    put_half(to, *x);
+    gguf_put_half(to, *x);
 }
 
 static void bf16(const float *x, unsigned char *to)
@@ -149,8 +150,20 @@ static void bf16(const float *x, unsigned char *to)
 
 /* In the order of general.file_type's numbers. */
 static const gguf_encoder encoders[] = {
-    {"F32", 0, f32},   {"F16", 1, f16},   {"Q4_0", 2, q4_0}, {"Q4_1", 3, q4_1},
-    {"Q8_0", 7, q8_0}, {"Q5_0", 8, q5_0}, {"Q5_1", 9, q5_1}, {"BF16", 32, bf16},
+    {"F32", 0, f32, NULL},
+    {"F16", 1, f16, NULL},
+    {"Q4_0", 2, q4_0, NULL},
+    {"Q4_1", 3, q4_1, NULL},
+    {"Q8_0", 7, q8_0, NULL},
+    {"Q5_0", 8, q5_0, NULL},
+    {"Q5_1", 9, q5_1, NULL},
+    {"Q2_K", 10, gguf_encode_q2_k, "IQ4_NL"},
+    {"Q3_K", 11, gguf_encode_q3_k, "IQ4_NL"},
+    {"Q4_K", 14, gguf_encode_q4_k, "Q5_0"},
+    {"Q5_K", 16, gguf_encode_q5_k, "Q5_1"},
+    {"Q6_K", 18, gguf_encode_q6_k, "Q8_0"},
+    {"IQ4_NL", 25, gguf_encode_iq4_nl, NULL},
+    {"BF16", 32, bf16, NULL},
 };
 
 const gguf_encoder *gguf_encoder_named(const char *name)

@@ -129,15 +129,16 @@ static bool is_kept(const exporting *e, const gguf_item *item, const io_block *b
 /* Matrices of the type that is asked for, but tables of places; vectors are float32. */
 static void choose_asked(const exporting *e, gguf_item *item)
 {
-    const io_block *block = io_block_named(e->type->name);
     const bool matrix = item->shape.ndim == 2 && strncmp(item->name, "position_embd", 13) != 0 &&
                         strncmp(item->name, "token_types", 11) != 0;
     item->encoder = gguf_encoder_named("F32");
     item->block = io_block_named("F32");
     if (!matrix)
         return;
-    const bool whole = item->shape.dims[1] % block->elements == 0;
-    item->encoder = whole ? e->type : gguf_encoder_named("F16");
+    item->encoder = e->type;
+    while (item->encoder && item->shape.dims[1] % io_block_named(item->encoder->name)->elements)
+        item->encoder =
+            gguf_encoder_named(item->encoder->otherwise ? item->encoder->otherwise : "F16");
     item->block = io_block_named(item->encoder->name);
     if (item->layer && ((const gguf_layer *)tern_nn_data(item->layer))->block == item->block)
         item->encoder = NULL; /* blocks of that type already */
@@ -311,7 +312,8 @@ tern_status gguf_save_model(models_model *m, const char *path, const char *type,
     if (type && !e.type)
         return tern_fail(
             TERN_ERR_ARGUMENT,
-            "%s: type \"%.40s\" is none of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1", function,
+            "%s: type \"%.40s\" is none of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, "
+            "q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl", function,
             type);
     if (!gguf_architecture(m, function))
         return TERN_ERR_UNSUPPORTED;

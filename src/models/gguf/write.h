@@ -14,6 +14,7 @@ typedef struct gguf_encoder {
     const char *name;  /* as io_block's */
     int64_t file_type; /* of a file whose matrices are of it */
     void (*encode)(const float *x, unsigned char *block);
+    const char *otherwise; /* of rows that are not whole blocks; NULL: F16 */
 } gguf_encoder;
 /* By its name in any case; NULL: none writes it. */
 const gguf_encoder *gguf_encoder_named(const char *name);
