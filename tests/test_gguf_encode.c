@@ -71,9 +71,9 @@ static void any_numbers_become_blocks(void **state)
 {
     static const char *const types[] = {"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0",  "Q2_K",
                                         "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL"};
-    static const float odd[] = {0,     -0.0f,    1,         -1,      1e-8f,     -1e-8f,
-                                1e-4f, 60000.0f, -60000.0f, 1e30f,   -1e30f,    INFINITY,
-                                -INFINITY, NAN,  1e-42f,    3.1e-5f};
+    static const float odd[] = {0,         -0.0f,    1,         -1,     1e-8f,  -1e-8f,
+                                1e-4f,     60000.0f, -60000.0f, 1e30f,  -1e30f, INFINITY,
+                                -INFINITY, NAN,      1e-42f,    3.1e-5f};
     (void)state;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         float x[256] = {0}, y[256];

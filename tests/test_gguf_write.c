@@ -97,10 +97,9 @@ static void matrices_are_of_the_type_that_is_asked_for(void **state)
     static const struct {
         const char *type;
         double near;
-    } types[] = {{"f32", 0},     {"F16", 2e-3},  {"bf16", 2e-2}, {"Q8_0", 3e-2},
-                 {"q5_1", 0.25}, {"q5_0", 0.25}, {"q4_1", 0.5},  {"q4_0", 0.5},
-                 {"q6_k", 3e-2}, {"q5_k", 0.25}, {"q4_k", 0.25}, {"iq4_nl", 0.5},
-                 {"q3_k", 0.5},  {"q2_k", 0.5}};
+    } types[] = {{"f32", 0},     {"F16", 2e-3},   {"bf16", 2e-2}, {"Q8_0", 3e-2}, {"q5_1", 0.25},
+                 {"q5_0", 0.25}, {"q4_1", 0.5},   {"q4_0", 0.5},  {"q6_k", 3e-2}, {"q5_k", 0.25},
+                 {"q4_k", 0.25}, {"iq4_nl", 0.5}, {"q3_k", 0.5},  {"q2_k", 0.5}};
     (void)state;
     for (int k = 0; k < 2; k++)
         TERN_SCOPE {

@@ -345,12 +345,14 @@ static void nesting_and_swelling_have_limits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(initializers_are_parameters),     TEST(weights_in_constants_are_parameters),
-        TEST(shapes_are_computed_by_the_host), TEST(weights_beside_the_model),
-        TEST(weights_beside_the_model_that_are_terabytes),
-        TEST(what_is_no_model_is_refused),     TEST(a_file_that_is_cut_off),
-        TEST(nesting_and_swelling_have_limits)};
+    const struct CMUnitTest tests[] = {TEST(initializers_are_parameters),
+                                       TEST(weights_in_constants_are_parameters),
+                                       TEST(shapes_are_computed_by_the_host),
+                                       TEST(weights_beside_the_model),
+                                       TEST(weights_beside_the_model_that_are_terabytes),
+                                       TEST(what_is_no_model_is_refused),
+                                       TEST(a_file_that_is_cut_off),
+                                       TEST(nesting_and_swelling_have_limits)};
     if (!tern_onnx_is_available()) {
         printf("test_onnx: skipped: libprotobuf-c.so.1 can't be opened\n");
         return 77;

@@ -36,7 +36,8 @@ static uint64_t call(tern_module *m, const char *device, double first, double se
         made = launches(device) - before;
         double got[2];
         assert_ok(tern_copy_to_host(tern_to_dtype(y, TERN_F64), got, sizeof got));
-        assert_true(fabs(got[0] - 1 - exp(-first)) < 1e-6 && fabs(got[1] - 1 - exp(-second)) < 1e-6);
+        assert_true(fabs(got[0] - 1 - exp(-first)) < 1e-6 &&
+                    fabs(got[1] - 1 - exp(-second)) < 1e-6);
     }
     return made;
 }
@@ -74,7 +75,8 @@ static void load_a_state(tern_module *m, tern_tensor *w)
 static void train(tern_module *m, tern_tensor *w)
 {
     tern_optimizer *sgd = tern_optim_sgd(m, 1, NULL);
-    TERN_ENABLE_GRAD {
+    TERN_ENABLE_GRAD
+    {
         tern_tensor *x = tern_ones(TERN_SHAPE(2), TERN_F32, tern_device(w));
         assert_ok(tern_backward(tern_sum(tern_nn_forward(m, x))));
         assert_values(tern_grad(w), -1, -1);
@@ -258,7 +260,7 @@ static void autocast_keeps_nothing(void **state)
     TERN_SCOPE
         TERN_NO_GRAD {
             tern_tensor *x = tern_ones(TERN_SHAPE(1, 2), TERN_F32, "cpu");
-            TERN_AUTOCAST("cpu", TERN_BF16)
+            TERN_AUTOCAST ("cpu", TERN_BF16)
                 assert_int_equal(tern_dtype_of(tern_nn_forward(m, x)), TERN_BF16);
             tern_tensor *y = tern_nn_forward(m, x);
             assert_int_equal(tern_dtype_of(y), TERN_F32);
@@ -272,7 +274,8 @@ static void weights_of_an_lstm_are_ordered_anew(void **state)
 {
     (void)state;
     enum { IN = 2, HIDDEN = 3, ROWS = 4 * HIDDEN };
-    static const int64_t w_dims[] = {1, ROWS, IN}, r_dims[] = {1, ROWS, HIDDEN}, b_dims[] = {1, 2 * ROWS};
+    static const int64_t w_dims[] = {1, ROWS, IN}, r_dims[] = {1, ROWS, HIDDEN},
+                         b_dims[] = {1, 2 * ROWS};
     static float numbers[ROWS * HIDDEN];
     for (int i = 0; i < ROWS * HIDDEN; i++)
         numbers[i] = (float)sin(i);
@@ -332,11 +335,13 @@ static void an_export_sees_parameters(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(what_was_written_is_computed_anew), TEST(the_programs_memory_is_never_kept_of),
-        TEST(gradients_are_not_cut_off),         TEST(a_recording_reads_parameters),
-        TEST(autocast_keeps_nothing),            TEST(weights_of_an_lstm_are_ordered_anew),
-        TEST(an_export_sees_parameters)};
+    const struct CMUnitTest tests[] = {TEST(what_was_written_is_computed_anew),
+                                       TEST(the_programs_memory_is_never_kept_of),
+                                       TEST(gradients_are_not_cut_off),
+                                       TEST(a_recording_reads_parameters),
+                                       TEST(autocast_keeps_nothing),
+                                       TEST(weights_of_an_lstm_are_ordered_anew),
+                                       TEST(an_export_sees_parameters)};
     if (!tern_onnx_is_available()) {
         printf("test_onnx_kept: skipped: libprotobuf-c.so.1 can't be opened\n");
         return 77;

@@ -198,6 +198,11 @@ void tern_trace_begin(tern_tracing *t)
     tern_thread.mode.trace = t;
 }
 
+bool tern_is_tracing(void)
+{
+    return tern_thread.mode.trace != NULL;
+}
+
 void tern_trace_end(tern_tracing *t)
 {
     tern_thread.mode.trace = t->outer;

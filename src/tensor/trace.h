@@ -116,6 +116,8 @@ typedef struct tern_tracing {
 
 /* The number of a tensor before anything ran: an input or a member. -1 after an error. */
 TERN_PRIVATE int tern_trace_add(tern_tracing *trace, tern_tensor *x, tern_traced_source source);
+/* Whether this thread writes its calls down. */
+TERN_PRIVATE bool tern_is_tracing(void);
 /* From here on the thread's calls are written down. */
 TERN_PRIVATE void tern_trace_begin(tern_tracing *trace);
 TERN_PRIVATE void tern_trace_end(tern_tracing *trace);

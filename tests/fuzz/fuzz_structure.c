@@ -72,7 +72,8 @@ static void read_tensors(void)
 
 static void use_tokenizer(tern_tokenizer *t)
 {
-    static const char *const texts[] = {"the king  was\n12 caf\xc3\xa9", "\xe4\xb8\x96 [MASK]<s>'ll"};
+    static const char *const texts[] = {"the king  was\n12 caf\xc3\xa9",
+                                        "\xe4\xb8\x96 [MASK]<s>'ll"};
     for (int i = 0; t && i < 2; i++)
         TERN_SCOPE {
             tern_encoding e;
@@ -88,7 +89,8 @@ static void read_gguf(void)
 {
     read_tensors();
     watch_memory();
-    tern_nn_free(given(tern_models_from_pretrained(path, &(tern_pretrained_options){.device = "cpu"})));
+    tern_nn_free(
+        given(tern_models_from_pretrained(path, &(tern_pretrained_options){.device = "cpu"})));
     use_tokenizer(given(tern_tokenizer_from_file(path)));
 }
 
@@ -141,8 +143,8 @@ static void read_packed(void)
     const char *const archive = path;
     watch_memory();
     use_items(given(tern_datasets_csv(path, &(tern_csv_options){.empty_is_nan = true})));
-    use_items(given(tern_datasets_tar(&archive, 1, fields, 2,
-                                      &(tern_image_options){.max_pixels = 1 << 16})));
+    use_items(given(
+        tern_datasets_tar(&archive, 1, fields, 2, &(tern_image_options){.max_pixels = 1 << 16})));
     use_items(given(tern_datasets_idx(path, NULL)));
 }
 
@@ -154,16 +156,68 @@ static void read_image(void)
 
 /* ---- forms ----------------------------------------------------------------------------------- */
 
-static const char *const places[] = {"", "..", "../x", "/etc/passwd", "a/b", "model.gguf", "\xff\xfe", "a\nb", NULL};
-static const char *const opcodes[] = {"(", "s", "u", "e", "a", "t", "\x85", "\x86", "\x87", "h", "R", "b", "\x81", "\x94", "Q",
-                                      "0", "2", ".", "}", "]", ")", "N", "cos\nsystem\n", "\x93", "\x92", "/etc/passwd", NULL};
-static const char *const json[] = {"0", "-1", "4294967296", "1e300", "null", "{}", "[]", "\"\"", "\"a\"", "true", "\"\\u0000\"",
-                                   "\"\\ud83d\\ude00\"", "\"(a|b)*\"", "\"\\\\p{Han}+\"", "\"[^\"", "\"NFKC\"", "\"Metaspace\"",
-                                   "\"ByteLevel\"", "\"Sequence\"", "\"Replace\"", "\"Split\"", "\"WordPiece\"", "\"Unigram\"",
-                                   "\"BPE\"", "\"type\"", "\"/etc/passwd\"", NULL};
-static const char *const ranks[] = {"0", "-1", "18446744073709551616", "IQ==", "====", "\t", "##a", "\xe2\x96\x81", NULL};
-static const char *const nodes[] = {"", "..", "../x", "/etc/passwd", "x", "y", "Loop", "If", "Scan", "Constant", "Concat", "Reshape",
-                                    "then_branch", "location", "offset", "length", "com.microsoft", "axis", "input", NULL};
+static const char *const places[] = {"",           "..",       "../x", "/etc/passwd", "a/b",
+                                     "model.gguf", "\xff\xfe", "a\nb", NULL};
+static const char *const opcodes[] = {"(",
+                                      "s",
+                                      "u",
+                                      "e",
+                                      "a",
+                                      "t",
+                                      "\x85",
+                                      "\x86",
+                                      "\x87",
+                                      "h",
+                                      "R",
+                                      "b",
+                                      "\x81",
+                                      "\x94",
+                                      "Q",
+                                      "0",
+                                      "2",
+                                      ".",
+                                      "}",
+                                      "]",
+                                      ")",
+                                      "N",
+                                      "cos\nsystem\n",
+                                      "\x93",
+                                      "\x92",
+                                      "/etc/passwd",
+                                      NULL};
+static const char *const json[] = {"0",
+                                   "-1",
+                                   "4294967296",
+                                   "1e300",
+                                   "null",
+                                   "{}",
+                                   "[]",
+                                   "\"\"",
+                                   "\"a\"",
+                                   "true",
+                                   "\"\\u0000\"",
+                                   "\"\\ud83d\\ude00\"",
+                                   "\"(a|b)*\"",
+                                   "\"\\\\p{Han}+\"",
+                                   "\"[^\"",
+                                   "\"NFKC\"",
+                                   "\"Metaspace\"",
+                                   "\"ByteLevel\"",
+                                   "\"Sequence\"",
+                                   "\"Replace\"",
+                                   "\"Split\"",
+                                   "\"WordPiece\"",
+                                   "\"Unigram\"",
+                                   "\"BPE\"",
+                                   "\"type\"",
+                                   "\"/etc/passwd\"",
+                                   NULL};
+static const char *const ranks[] = {
+    "0", "-1", "18446744073709551616", "IQ==", "====", "\t", "##a", "\xe2\x96\x81", NULL};
+static const char *const nodes[] = {
+    "",       "..",     "../x",          "/etc/passwd", "x",       "y",           "Loop",
+    "If",     "Scan",   "Constant",      "Concat",      "Reshape", "then_branch", "location",
+    "offset", "length", "com.microsoft", "axis",        "input",   NULL};
 
 static part *parse_words(blob file)
 {
@@ -179,7 +233,12 @@ static const struct form {
     {"gguf", {"golden/gguf"}, ".gguf", parse_gguf, read_gguf, places},
     {"torch", {"golden/torch"}, ".pt", parse_torch, read_tensors, opcodes},
     {"pieces", {"golden/tokenizers/files"}, ".model", parse_protobuf, read_tokenizer, places},
-    {"tokenizer", {"golden/tokenizers", "golden/tokenizers/files"}, ".json", parse_json, read_tokenizer, json},
+    {"tokenizer",
+     {"golden/tokenizers", "golden/tokenizers/files"},
+     ".json",
+     parse_json,
+     read_tokenizer,
+     json},
     {"lists", {"golden/tokenizers/files"}, "", parse_words, read_list, ranks},
     {"onnx", {"golden/onnx"}, ".onnx", parse_protobuf, read_onnx, nodes},
     {"gzip", {"fuzz/corpus/data"}, "", parse_gzip, read_packed, ranks},
@@ -234,7 +293,8 @@ static int add_seeds(int form)
         for (struct dirent *e; (e = readdir(dir)) && n_seeds < MOST_SEEDS;) {
             struct stat is;
             snprintf(at, sizeof at, "%s/%s/%s", TEST_FOLDER, f->seeds[i], e->d_name);
-            if (!is_seed(f, e->d_name) || stat(at, &is) || !S_ISREG(is.st_mode) || is.st_size >= MOST_FILE)
+            if (!is_seed(f, e->d_name) || stat(at, &is) || !S_ISREG(is.st_mode) ||
+                is.st_size >= MOST_FILE)
                 continue;
             seeds[n_seeds].form = form;
             seeds[n_seeds++].file = load(at);
@@ -281,7 +341,8 @@ static void try_input(const struct form *f, blob b)
     if (tern_live_tensors() != tensors)
         stop("a tensor is left");
     if (taken > bound(f, b.n)) {
-        fprintf(stderr, "fuzz_structure: %s: %zu bytes of memory for a refused file of %zu\n", f->name, taken, b.n);
+        fprintf(stderr, "fuzz_structure: %s: %zu bytes of memory for a refused file of %zu\n",
+                f->name, taken, b.n);
         abort();
     }
 }
@@ -295,10 +356,12 @@ static void try_seeds(void)
         const blob again = structure_make(root);
         form_name = f->name;
         if (root->kind != PART_GROUP)
-            fprintf(stderr, "fuzz_structure: %s: a seed of %zu bytes is not parsed\n", f->name, seeds[i].file.n);
+            fprintf(stderr, "fuzz_structure: %s: a seed of %zu bytes is not parsed\n", f->name,
+                    seeds[i].file.n);
         if ((f->parse == parse_gguf || f->parse == parse_protobuf || f->parse == parse_image) &&
             (again.n != seeds[i].file.n || memcmp(again.at, seeds[i].file.at, again.n)))
-            fprintf(stderr, "fuzz_structure: %s: a seed of %zu bytes is another of %zu\n", f->name, seeds[i].file.n, again.n);
+            fprintf(stderr, "fuzz_structure: %s: a seed of %zu bytes is another of %zu\n", f->name,
+                    seeds[i].file.n, again.n);
         write_input(path, again);
         f->read();
         tern_scope_clear();
@@ -315,7 +378,8 @@ static void run(uint64_t seed, uint64_t number, const char *catch)
     while (!n_of[form])
         form = (form + 1) % FORMS;
     const struct form *f = &forms[form];
-    part *root = f->parse(seeds[first_of[form] + (int)(structure_random(&random) % (uint64_t)n_of[form])].file);
+    part *root = f->parse(
+        seeds[first_of[form] + (int)(structure_random(&random) % (uint64_t)n_of[form])].file);
     for (uint64_t k = structure_random(&random) % 3 + 1; k > 0; k--)
         structure_change(root, f->words, &random);
     const blob b = structure_make(root);
@@ -354,7 +418,8 @@ int main(int argc, char **argv)
     double seconds = 0;
     const char *catch = NULL, *wanted = getenv("TERN_FUZZ_READER");
     setenv("TERN_ONNX_LOOP_LIMIT", "100", 0); /* which is read once */
-    snprintf(folder, sizeof folder, "%s/tern-fuzz-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(folder, sizeof folder, "%s/tern-fuzz-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(folder))
         stop(folder);
     snprintf(path, sizeof path, "%s/model.gguf", folder);
@@ -385,10 +450,11 @@ int main(int argc, char **argv)
     try_seeds();
     watch_folder(folder);
     uint64_t number = first;
-    for (time_t end = time(NULL) + (time_t)seconds; seconds > 0 ? time(NULL) < end : number < first + runs; number++)
+    for (time_t end = time(NULL) + (time_t)seconds;
+         seconds > 0 ? time(NULL) < end : number < first + runs; number++)
         run(seed, number, catch);
-    printf("%llu files from %d seeds, programs of seed %llu\n", (unsigned long long)(number - first), n_seeds,
-           (unsigned long long)seed);
+    printf("%llu files from %d seeds, programs of seed %llu\n",
+           (unsigned long long)(number - first), n_seeds, (unsigned long long)seed);
     watch_folder(NULL);
     for (int i = 0; i < n_seeds; i++)
         free(seeds[i].file.at);

@@ -129,23 +129,48 @@ part *parse_gguf(blob file)
 static int argument(uint8_t op)
 {
     switch (op) {
-    case 'K': case 'q': case 'h': case 0x80: case 0x82:
+    case 'K':
+    case 'q':
+    case 'h':
+    case 0x80:
+    case 0x82:
         return 1;
-    case 'M': case 0x83:
+    case 'M':
+    case 0x83:
         return 2;
-    case 'J': case 'r': case 'j': case 0x84:
+    case 'J':
+    case 'r':
+    case 'j':
+    case 0x84:
         return 4;
-    case 'G': case 0x95:
+    case 'G':
+    case 0x95:
         return 8;
-    case 'I': case 'L': case 'F': case 'S': case 'V': case 'p': case 'g': case 'P':
+    case 'I':
+    case 'L':
+    case 'F':
+    case 'S':
+    case 'V':
+    case 'p':
+    case 'g':
+    case 'P':
         return -1;
-    case 'c': case 'i':
+    case 'c':
+    case 'i':
         return -2;
-    case 'U': case 'C': case 0x8c: case 0x8a:
+    case 'U':
+    case 'C':
+    case 0x8c:
+    case 0x8a:
         return -4;
-    case 'X': case 'T': case 'B': case 0x8b:
+    case 'X':
+    case 'T':
+    case 'B':
+    case 0x8b:
         return -8;
-    case 0x8d: case 0x8e: case 0x96:
+    case 0x8d:
+    case 0x8e:
+    case 0x96:
         return -16;
     default:
         return 0;

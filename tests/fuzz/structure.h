@@ -14,14 +14,21 @@ typedef struct blob {
 typedef enum part_kind { PART_BYTES, PART_NUMBER, PART_GROUP } part_kind;
 /* What a number is: as it stands; of the part `of` its bytes, its children, its bytes with all bits turned, its checksum, the head of
  * a raw block of zstd. */
-typedef enum part_says { SAYS_VALUE, SAYS_LENGTH, SAYS_COUNT, SAYS_COMPLEMENT, SAYS_CRC, SAYS_BLOCK } part_says;
+typedef enum part_says {
+    SAYS_VALUE,
+    SAYS_LENGTH,
+    SAYS_COUNT,
+    SAYS_COMPLEMENT,
+    SAYS_CRC,
+    SAYS_BLOCK
+} part_says;
 
 typedef struct part part;
 struct part {
     part_kind kind;
     blob content; /* of PART_BYTES */
-    int width;     /* of a number, in bytes; 0: a varint */
-    bool big;      /* the first byte is the highest */
+    int width;    /* of a number, in bytes; 0: a varint */
+    bool big;     /* the first byte is the highest */
     part_says says;
     part *of;
     int64_t more; /* is added to what it says */
@@ -31,7 +38,9 @@ struct part {
     int n;
     const char *open, *close, *between; /* texts around and between the children; NULL: none */
     int align;                          /* of a group: zeros behind it up to a multiple */
-    blob (*wrap)(const part *group);   /* what a group becomes, from its children's `made`; NULL: their bytes */
+    blob (*wrap)(
+        const part
+            *group); /* what a group becomes, from its children's `made`; NULL: their bytes */
     blob made;
     bool is_made;
 };

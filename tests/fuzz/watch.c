@@ -16,8 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || !defined __GLIBC__ || defined TERN_LIBFUZZER
-void watch_memory(void) {}
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || !defined __GLIBC__ ||           \
+    defined TERN_LIBFUZZER
+void watch_memory(void)
+{
+}
 size_t watch_most(void)
 {
     return 0;
@@ -79,7 +82,9 @@ void *malloc(size_t n)
 
 void *calloc(size_t n, size_t size)
 {
-    return is_too_much(size && n > SIZE_MAX / size ? SIZE_MAX : n * size) ? NULL : more(__libc_calloc(n, size));
+    return is_too_much(size && n > SIZE_MAX / size ? SIZE_MAX : n * size)
+               ? NULL
+               : more(__libc_calloc(n, size));
 }
 
 void *realloc(void *p, size_t n)
@@ -154,7 +159,8 @@ static void look_at(int folder, const char *path)
         at[n > 0 ? n : 0] = 0;
     }
     snprintf(whole, sizeof whole, "%s%s%s", at, *at ? "/" : "", path);
-    static const char *const systems[] = {"/proc/", "/sys/", "/usr/lib/", "/lib/", "/etc/ld.so.cache"};
+    static const char *const systems[] = {"/proc/", "/sys/", "/usr/lib/", "/lib/",
+                                          "/etc/ld.so.cache"};
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
         if (!strncmp(whole, systems[i], strlen(systems[i])))
             return;
@@ -178,12 +184,13 @@ static void look_at(int folder, const char *path)
         return (int)syscall(SYS_openat, number_of_folder, path, flags, mode);                      \
     }
 
-int open(const char *path, int flags, ...) OPEN(open, AT_FDCWD)
-int open64(const char *path, int flags, ...) OPEN(open64, AT_FDCWD)
-int openat(int folder, const char *path, int flags, ...) OPEN(openat, folder)
-int openat64(int folder, const char *path, int flags, ...) OPEN(openat64, folder)
+int open(const char *path, int flags, ...)
+    OPEN(open, AT_FDCWD) int open64(const char *path, int flags, ...)
+        OPEN(open64, AT_FDCWD) int openat(int folder, const char *path, int flags, ...)
+            OPEN(openat, folder) int openat64(int folder, const char *path, int flags, ...)
+                OPEN(openat64, folder)
 
-FILE *fopen(const char *path, const char *mode)
+                    FILE *fopen(const char *path, const char *mode)
 {
     static FILE *(*real)(const char *, const char *);
     look_at(AT_FDCWD, path);

@@ -51,13 +51,6 @@ static tern_status add_member(const char *path, tern_tensor *x, void *user)
     return m->w->status;
 }
 
-static _Thread_local bool traced;
-
-bool onnx_is_traced(void)
-{
-    return traced;
-}
-
 /* Run the module on inputs and keep what it did; the numbers of its results. */
 static tern_status run(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
                        int *results, int k, members *m)
@@ -75,9 +68,7 @@ static tern_status run(onnx_export *w, tern_tracing *trace, tern_tensor *const *
     tern_status status = TERN_OK;
     TERN_NO_GRAD {
         tern_trace_begin(trace);
-        traced = true;
         status = tern_nn_call(w->module, in, n, out, k);
-        traced = false;
         tern_trace_end(trace);
     }
     TERN_TRY(status);

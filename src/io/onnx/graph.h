@@ -79,7 +79,7 @@ struct onnx_node {
     int *dead;     /* values of its body that nobody reads after it */
     int n_dead, n_bodies;
     onnx_body *bodies; /* graphs among its attributes, in their order */
-    int derived; /* first of the values, one for each input, that its operation makes of these
+    int derived;       /* first of the values, one for each input, that its operation makes of these
                     alone; -1: it makes none */
     onnx_origin origin; /* results that are not of inputs are kept (kept.c) */
 };
@@ -158,15 +158,12 @@ void onnx_kept_begin(onnx_running *r, const char *device);
 bool onnx_kept_take(onnx_running *r, const onnx_node *node);
 /* The node's results, in slots, are kept where the call keeps such. */
 void onnx_kept_give(onnx_running *r, const onnx_node *node);
-/* What make(input i, how) is, where the operation of the node says that it derives (operations.def):
- * kept as results of nodes are. */
+/* What make(input i, how) is, kept as results of nodes are where the node has derived values. */
 typedef tern_tensor *(*onnx_derivation)(tern_tensor *x, const void *how);
 tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how);
 /* The node has values that are derived of its inputs. */
 void onnx_add_derived(onnx_graph *g, const onnx_body *body, onnx_node *node);
 void onnx_kept_free(onnx_graph *g);
-/* Whether this thread writes down what the module computes, to export it (export.c). */
-bool onnx_is_traced(void);
 /* The tensor that a TensorProto holds, on the cpu, of the scope; raw bytes of external data come
  * from a file beside path. */
 tern_tensor *onnx_tensor(const Onnx__TensorProto *proto, const char *path);

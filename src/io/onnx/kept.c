@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "tensor/scope.h"
 #include "tensor/storage.h"
+#include "tensor/trace.h"
 #include <string.h>
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -98,7 +99,7 @@ void onnx_kept_begin(onnx_running *r, const char *device)
 {
     onnx_graph *g = r->graph;
     r->keeps = ONNX_OF_INPUTS;
-    if (onnx_is_traced() || tern_is_autocast_enabled(device))
+    if (tern_is_tracing() || tern_is_autocast_enabled(device))
         return;
     r->keeps = ONNX_OF_CONSTANTS;
     if (tern_is_capturing())

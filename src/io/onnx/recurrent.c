@@ -21,8 +21,8 @@ static tern_tensor *ordered(tern_tensor *x, const void *how)
     if (o->gates == 1)
         return x;
     for (int64_t g = 0; g < n; g++)
-        parts[g] = tern_narrow(x, 1, (g / o->gates * o->gates + o->order[g % o->gates]) * (rows / n),
-                               rows / n);
+        parts[g] = tern_narrow(
+            x, 1, (g / o->gates * o->gates + o->order[g % o->gates]) * (rows / n), rows / n);
     return tern_cat(parts, (int)n, 1);
 }
 

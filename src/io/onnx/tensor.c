@@ -99,8 +99,8 @@ static bool number_of(const char *text, int64_t otherwise, int64_t *value)
     return *text && !*end && !errno && *value >= 0;
 }
 
-/* Bytes of a file in the model's folder, which may name nothing outside of it: *out, the caller's to
- * free, for which memory is taken when the file is known to have them. */
+/* Bytes of a file in the model's folder, which may name nothing outside of it: *out, the caller's
+ * to free, for which memory is taken when the file is known to have them. */
 static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, size_t bytes,
                                   uint8_t **out)
 {

@@ -1,4 +1,4 @@
-/* encode.h -- floats as blocks of 256 and of uneven levels (encode_k.c), for the table of encoders. */
+/* encode.h -- floats as blocks of 256 and of uneven levels (encode_k.c). */
 #ifndef TERN_SRC_MODELS_GGUF_ENCODE_H
 #define TERN_SRC_MODELS_GGUF_ENCODE_H
 #include "models/gguf/gguf.h"

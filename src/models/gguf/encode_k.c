@@ -1,5 +1,5 @@
-/* encode_k.c -- floats as blocks of 256 whose parts have scales of their own (K types), and of uneven
- * levels: scales, minima and levels by least squares, one after the other until neither helps. */
+/* encode_k.c -- floats as blocks of 256 whose parts have scales of their own (K types), and of
+ * uneven levels: scales, minima and levels by least squares, in turns. */
 #include "models/gguf/encode.h"
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static ranged fitted(const float *x, int n, const int *q, ranged r)
     return s > 0 ? (ranged){s, m} : r;
 }
 
-/* From ranges that are somewhat narrower and wider than the part's, in steps that few levels need to be larger. */
+/* From ranges on that are somewhat narrower and wider than the part's; of few levels they differ
+ * less. */
 static ranged best_range(const float *x, int n, int top)
 {
     float low = 0, high = x[0], least = INFINITY;
@@ -125,8 +126,8 @@ typedef struct ranges {
 static void round_levels(const float *x, int each, int top, float d, float dmin, ranges *r)
 {
     for (int p = 0; p < BLOCK / each; p++)
-        levels_of(x + p * each, each, top, (ranged){d * (float)r->scale[p], dmin * (float)r->min[p]},
-                  r->q + p * each);
+        levels_of(x + p * each, each, top,
+                  (ranged){d * (float)r->scale[p], dmin * (float)r->min[p]}, r->q + p * each);
 }
 
 /* The d and dmin that the block is nearest with. */

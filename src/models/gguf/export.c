@@ -313,8 +313,8 @@ tern_status gguf_save_model(models_model *m, const char *path, const char *type,
         return tern_fail(
             TERN_ERR_ARGUMENT,
             "%s: type \"%.40s\" is none of f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, "
-            "q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl", function,
-            type);
+            "q2_k, q3_k, q4_k, q5_k, q6_k, iq4_nl",
+            function, type);
     if (!gguf_architecture(m, function))
         return TERN_ERR_UNSUPPORTED;
     if (!m->directory || !gguf_is_file(m->directory))
