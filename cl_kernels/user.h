@@ -469,9 +469,11 @@ template <class T> TERN_FN T cl_atom_cmpxchg(volatile T *q, typename tern_same<T
 }
 
 /* ---- work-items -------------------------------------------------------------------------- */
+#ifndef TERN_GLOBAL_IDS
 TERN_FN size_t cl_get_global_id(cl_uint d) { return cl_get_group_id(d) * cl_get_local_size(d) +
     cl_get_local_id(d); }
 TERN_FN size_t cl_get_global_size(cl_uint d) { return cl_get_num_groups(d) * cl_get_local_size(d); }
+#endif
 TERN_FN size_t cl_get_global_offset(cl_uint) { return 0; }
 TERN_FN void cl_read_mem_fence(int flags) { cl_mem_fence(flags); }
 TERN_FN void cl_write_mem_fence(int flags) { cl_mem_fence(flags); }

@@ -2,6 +2,7 @@
  * and C++. */
 typedef struct tern_user_group {
     size_t group[3], groups[3], local[3];
+    size_t first[3], global[3]; /* ids of its first item, and how many items the launch has */
     unsigned dims;
     const unsigned long long *words; /* arguments; of local memory where it begins in shared */
     char *shared;

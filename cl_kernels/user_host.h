@@ -10,25 +10,29 @@
 typedef __SIZE_TYPE__ size_t;
 extern "C" int printf(const char *, ...);
 #include "user_group.h"
-/* The work-item that runs on this thread. */
+/* The work-group and the work-item that run on this thread. Both are copies whose addresses nobody
+ * has: what a kernel stores changes neither, so a loop over items keeps them in registers. */
+static thread_local tern_user_group tern_here;
 static thread_local struct {
-    const tern_user_group *group;
-    size_t item[3];
-} tern_here;
+    size_t local[3], global[3];
+} tern_item;
 #define TERN_ASK(NAME, FIELD, ELSE) \
-    TERN_FN size_t NAME(unsigned d) { return d < 3 ? tern_here.FIELD[d] : ELSE; }
-TERN_ASK(cl_get_local_id, item, 0)
-TERN_ASK(cl_get_group_id, group->group, 0)
-TERN_ASK(cl_get_local_size, group->local, 1)
-TERN_ASK(cl_get_num_groups, group->groups, 1)
-TERN_FN unsigned cl_get_work_dim() { return tern_here.group->dims; }
+    TERN_FN size_t NAME(unsigned d) { return d < 3 ? FIELD[d] : ELSE; }
+TERN_ASK(cl_get_local_id, tern_item.local, 0)
+TERN_ASK(cl_get_global_id, tern_item.global, 0)
+TERN_ASK(cl_get_group_id, tern_here.group, 0)
+TERN_ASK(cl_get_local_size, tern_here.local, 1)
+TERN_ASK(cl_get_num_groups, tern_here.groups, 1)
+TERN_ASK(cl_get_global_size, tern_here.global, 1)
+#define TERN_GLOBAL_IDS 1
+TERN_FN unsigned cl_get_work_dim() { return tern_here.dims; }
 TERN_FN void cl_mem_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-/* Others run on this thread until all have come here. */
+/* Others of the group run on this thread until all have come here. */
 TERN_FN void cl_barrier(int)
 {
-    auto here = tern_here;
-    here.group->meet(here.group->meeting);
-    tern_here = here;
+    auto item = tern_item;
+    tern_here.meet(tern_here.meeting);
+    tern_item = item;
 }
 #define TERN_ONES(x)  __builtin_popcountl(x)
 #define TERN_ZEROS(x) __builtin_clzl(x)
@@ -69,34 +73,78 @@ template <class T> TERN_FN T tern_most_of(T *p, T v)
 #define TERN_ATOMIC_CMPXCHG(p, old, v) tern_compare(p, old, v)
 /* Functions, and what follows the kernel's text is short: that may define macros called as these
  * words. */
-TERN_FN unsigned long long tern_bits_of(int i) { return tern_here.group->words[i]; }
-TERN_FN void *tern_shared_of(int i) { return tern_here.group->shared + tern_bits_of(i); }
+TERN_FN void tern_copy_words(unsigned long long *to, const tern_user_group *g, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = g->words[i];
+}
+TERN_FN void *tern_shared_of(unsigned long long word) { return tern_here.shared + word; }
+template <class I> TERN_FN void tern_set_item(int d, I local, size_t global)
+{
+    tern_item.local[d] = (size_t)local, tern_item.global[d] = global;
+}
 template <class F> TERN_FN void tern_run_item(const tern_user_group *g, size_t i, F run)
 {
-    tern_here = {g, {i % g->local[0], i / g->local[0] % g->local[1],
-        i / g->local[0] / g->local[1]}};
+    const size_t item[3] = {i % g->local[0], i / g->local[0] % g->local[1],
+        i / g->local[0] / g->local[1]};
+    tern_here = *g;
+    for (int d = 0; d < 3; d++)
+        tern_set_item(d, item[d], g->first[d] + item[d]);
     run();
 }
-template <class F> TERN_FN void tern_run_items(const tern_user_group *g, F run)
+/* The items of a group one after the other. OpenCL has no order of them without a barrier, so the
+ * compiler may make vectors of those that follow each other along dimension 0 (ivdep). They are
+ * counted by I: an address that a kernel computes with ids of type int is linear to the compiler
+ * where the count is one of int, which does not wrap. */
+template <class I, class F> TERN_FN void tern_run_items(const tern_user_group *g, F run)
 {
-    tern_here.group = g;
-    for (size_t z = 0; z < g->local[2]; z++)
-        for (size_t y = 0; y < g->local[1]; y++)
-            for (size_t x = 0; x < g->local[0]; x++) {
-                tern_here.item[0] = x, tern_here.item[1] = y, tern_here.item[2] = z;
+    const size_t deep = g->local[2], high = g->local[1], z = g->first[2], y = g->first[1];
+    const I from = (I)g->first[0], to = from + (I)g->local[0];
+    if (from < 0)
+        __builtin_unreachable();
+    tern_here = *g;
+    for (size_t k = 0; k < deep; k++)
+        for (size_t j = 0; j < high; j++) {
+            tern_set_item(2, k, z + k);
+            tern_set_item(1, j, y + j);
+#pragma GCC ivdep
+            for (I i = from; i < to; i++) {
+                tern_set_item(0, i - from, (size_t)i);
                 run();
             }
+        }
 }
-#define TERN_WORD(i)   tern_word{tern_bits_of(i)}
-#define TERN_SHARED(i) tern_shared_word{tern_shared_of(i)}
-/* What the library calls. No name of it but tern's own: a kernel may be called g, or i. */
+TERN_FN bool tern_is_small(const tern_user_group *g)
+{
+    return g->first[0] + g->local[0] < 1u << 31;
+}
+#define TERN_WORD(i)   tern_word{tern_words[i]}
+#define TERN_SHARED(i) tern_shared_word{tern_shared_of(tern_words[i])}
+/* What the library calls: a group's items where there is no barrier (ids beyond int in a function
+ * that is not made fast), else one item. No name of it but tern's own: a kernel may be called g,
+ * or i. */
 #define TERN_SEEN extern "C" __attribute__((__visibility__("default")))
-#define TERN_ENTRY(CALL) \
+#define TERN_WORDS(N) \
+    unsigned long long tern_words[N + 1]; \
+    tern_copy_words(tern_words, tern_group, N);
+#define TERN_ITEM(N, CALL) \
     TERN_SEEN void tern_user_item(const tern_user_group *tern_group, size_t tern_i) \
     { \
-        tern_run_item(tern_group, tern_i, [] { CALL; }); \
-    } \
-    TERN_SEEN void tern_user_items(const tern_user_group *tern_group) \
+        TERN_WORDS(N) \
+        tern_run_item(tern_group, tern_i, [&] { CALL; }); \
+    }
+#define TERN_ITEMS(N, CALL) \
+    static __attribute__((__cold__, __noinline__)) void tern_far(const tern_user_group *tern_group) \
     { \
-        tern_run_items(tern_group, [] { CALL; }); \
+        TERN_WORDS(N) \
+        tern_run_items<long>(tern_group, [&] { CALL; }); \
+    } \
+    TERN_SEEN __attribute__((__flatten__)) void tern_user_items(const tern_user_group *tern_group) \
+    { \
+        if (!tern_is_small(tern_group)) { \
+            tern_far(tern_group); \
+            return; \
+        } \
+        TERN_WORDS(N) \
+        tern_run_items<int>(tern_group, [&] { CALL; }); \
     }

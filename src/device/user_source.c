@@ -145,7 +145,10 @@ static void put_word(reader *r, size_t n)
     if (tern_word_is(word, n, "__attribute__") && skip_attribute(r))
         return;
     if (tern_word_is(word, n, "barrier") || tern_word_is(word, n, "work_group_barrier"))
-        r->made->meets = true;
+        r->made->meets = r->made->groups = true;
+    if (local || tern_word_is(word, n, "get_local_id") || tern_word_is(word, n, "get_group_id") ||
+        tern_word_is(word, n, "get_local_size") || tern_word_is(word, n, "get_num_groups"))
+        r->made->groups = true;
     if (local || constant)
         put_space(r, local, word + n);
     else

@@ -28,6 +28,7 @@ typedef struct tern_user_source {
     tern_user_parameters parameters;
     int64_t group[3]; /* that it requires (reqd_work_group_size); 0: any */
     bool meets;       /* there are barriers */
+    bool groups;      /* it sees work-groups: asks for ids or sizes of them, or has local memory */
 } tern_user_source;
 
 /* Reads the kernel called name; TERN_ERR_ARGUMENT where the source has none. */

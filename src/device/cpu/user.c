@@ -29,7 +29,8 @@ static tern_status add_text(tern_text *text, const tern_user_source *source)
     tern_source_add(text, &seen, "user_host.h");
     tern_source_add(text, &seen, "user.h");
     tern_text_add_bytes(text, source->text.data, source->text.length);
-    tern_text_add(text, "TERN_ENTRY(%s)\n", source->call.data);
+    tern_text_add(text, "%s(%d, %s)\n", source->meets ? "TERN_ITEM" : "TERN_ITEMS",
+                  source->parameters.n, source->call.data);
     return text->failed ? TERN_ERR_MEMORY : TERN_OK;
 }
 
@@ -158,7 +159,7 @@ static tern_status make_library(tern_place *place, const workshop *w, const char
 {
     size_t n = 0;
     *found = true;
-    tern_cache_key key = tern_cache_key_start("cpu 2");
+    tern_cache_key key = tern_cache_key_start("cpu 3");
     tern_cache_key_add(&key, tern_place_info(place)->name);
     tern_cache_key_add(&key, compiler(0) ? compiler(0) : "");
     tern_cache_key_add(&key, text->data);
@@ -200,12 +201,15 @@ static tern_status load(tern_cpu_user *k, const workshop *w)
     char why[512] = "";
     const char *const names[] = {w->library, NULL};
     k->library = tern_dynlib_open(names, why, sizeof why);
-    void *item = k->library ? tern_dynlib_symbol(k->library, "tern_user_item") : NULL;
-    void *items = k->library ? tern_dynlib_symbol(k->library, "tern_user_items") : NULL;
-    if (!item || !items)
+    void *entry = k->library ? tern_dynlib_symbol(k->library, k->source.meets ? "tern_user_item"
+                                                                              : "tern_user_items")
+                             : NULL;
+    if (!entry)
         return tern_fail(TERN_ERR_IO, "tern_kernel_compile: %s does not load: %s", w->library, why);
-    memcpy(&k->item, &item, sizeof item);
-    memcpy(&k->items, &items, sizeof items);
+    if (k->source.meets)
+        memcpy(&k->item, &entry, sizeof entry);
+    else
+        memcpy(&k->items, &entry, sizeof entry);
     return TERN_OK;
 }
 

@@ -10,10 +10,10 @@ typedef struct tern_cpu_user {
     char name[128];
     tern_user_source source;
     void *library; /* NULL: it runs elsewhere */
-    void (*item)(const tern_user_group *group, size_t item);
-    void (*items)(const tern_user_group *group); /* all of a group, where there is no barrier */
-    tern_place *elsewhere;                       /* an OpenCL device of the processor, */
-    void *kernel;                                /* and the kernel there */
+    void (*item)(const tern_user_group *group, size_t item); /* where there are barriers */
+    void (*items)(const tern_user_group *group);             /* all of a group, where not */
+    tern_place *elsewhere; /* an OpenCL device of the processor, */
+    void *kernel;          /* and the kernel there */
 } tern_cpu_user;
 
 /* user.c, user_run.c */

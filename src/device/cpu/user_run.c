@@ -14,7 +14,7 @@ enum { MOST_ITEMS = 1024, STACK = 256 << 10, WORK_OF_ITEM = 64 };
 typedef struct launch {
     const tern_cpu_user *kernel;
     const uint64_t *words;
-    size_t groups[3], local[3], shared;
+    size_t groups[3], local[3], global[3], shared;
     unsigned dims;
     atomic_bool failed; /* there was no memory */
 } launch;
@@ -90,6 +90,12 @@ static tern_user_group group_at(const launch *l, size_t i, char *shared)
     g.group[0] = i % l->groups[0];
     g.group[1] = i / l->groups[0] % l->groups[1];
     g.group[2] = i / l->groups[0] / l->groups[1];
+    memcpy(g.global, l->global, sizeof g.global);
+    for (int d = 0; d < 3; d++) {
+        g.first[d] = g.group[d] * l->local[d];
+        if (g.local[d] > g.global[d] - g.first[d]) /* only where the kernel does not see groups */
+            g.local[d] = g.global[d] - g.first[d];
+    }
     return g;
 }
 
@@ -136,12 +142,28 @@ static void run_part(void *user, int part, int parts)
     tern_free(shared);
 }
 
+/* Groups that a kernel does not see are as large as parts of the work may be: lines of items, which
+ * the compiler made a loop of vectors. Some for each part, as items may differ in work. */
+static void widen_groups(launch *l, size_t parts)
+{
+    enum { OF_A_PART = 4, LEAST = 64, MOST = 1 << 20 };
+    size_t items = l->global[0] * l->global[1] * l->global[2];
+    size_t wanted = items / (parts * OF_A_PART) / LEAST * LEAST;
+    wanted = wanted < LEAST ? LEAST : wanted > MOST ? MOST : wanted;
+    for (int d = 0; d < 3; d++) {
+        l->local[d] = wanted < l->global[d] ? wanted : l->global[d];
+        l->groups[d] = (l->global[d] + l->local[d] - 1) / l->local[d];
+        wanted /= l->local[d];
+        wanted = wanted ? wanted : 1;
+    }
+}
+
 tern_status tern_cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                                  const tern_arg *args, int n)
 {
     tern_cpu_user *k = kernel;
     uint64_t words[TERN_USER_ARGUMENTS + 1];
-    int64_t group[3], groups = 1, items = 1;
+    int64_t group[3], items = 1;
     size_t shared;
     (void)place;
     tern_user_words(args, n, words, &shared);
@@ -153,11 +175,14 @@ tern_status tern_cpu_user_launch(tern_place *place, void *kernel, const tern_ker
     for (int i = 0; i < 3; i++) {
         l.local[i] = (size_t)group[i];
         l.groups[i] = (size_t)((grid->items[i] + group[i] - 1) / group[i]);
-        groups *= (int64_t)l.groups[i];
-        items *= group[i];
+        l.global[i] = l.local[i] * l.groups[i];
+        items *= (int64_t)l.global[i];
     }
-    int parts = tern_parallel_parts(groups * items * WORK_OF_ITEM);
-    tern_parallel(parts < groups ? parts : (int)groups, run_part, &l);
+    int parts = tern_parallel_parts(items * WORK_OF_ITEM);
+    if (!k->source.groups && items > 0)
+        widen_groups(&l, (size_t)parts);
+    size_t groups = l.groups[0] * l.groups[1] * l.groups[2];
+    tern_parallel((size_t)parts < groups ? parts : (int)groups, run_part, &l);
     return atomic_load(&l.failed)
                ? tern_fail(TERN_ERR_MEMORY,
                            "tern_kernel_launch: no memory for the work-groups of "
