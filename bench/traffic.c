@@ -1,10 +1,11 @@
 /* traffic.c -- the work of a training step on the cuda device, counted from its recorded launches without a GPU.
  *
  *   bench_traffic                  the table of all steps
- *   bench_traffic MODEL [bf16]     one step by kinds of commands, largest first
+ *   bench_traffic MODEL [bf16 | f16]     one step by kinds of commands, largest first
  *   bench_traffic check            1 where a step has more commands or bytes than traffic_steps.def allows
- *   bench_traffic measure MODEL [bf16]   on a GPU: beside the time that it takes
- *   bench_traffic on DEVICE BATCH MODEL [bf16]   as recorded on another device, of which nothing runs: a piece of work is
+ *   bench_traffic measure MODEL [bf16 | f16 [DEVICE [BATCH]]]   beside the time that it takes on a device (f32: no half),
+ *                                                               cuda:0 where none is named
+ *   bench_traffic on DEVICE BATCH MODEL [bf16 | f16]   as recorded on another device, of which nothing runs: a piece of work is
  *                                                a command, of BATCH inputs
  *
  * TERN_CUDA_PATH names the stand-in (tests/standin), which counts what it is given and, idle, runs nothing of it. The
@@ -156,8 +157,11 @@ static void print_step(const step *s, count *t)
     static const char *const kinds[] = {"kernel", "product", "convolution", "copy"};
     printf(
         "%s%s: %lu commands (%lu replayed), %.1f MB read, %.1f MB written, %.2f times the least\n",
-        s->title, s->dtype == TERN_F32 ? "" : ", bf16", t->eager, t->replayed, t->read * 1e-6,
-        t->written * 1e-6, times_least(t));
+        s->title,
+        s->dtype == TERN_F32    ? ""
+        : s->dtype == TERN_BF16 ? ", bf16"
+                                : ", f16",
+        t->eager, t->replayed, t->read * 1e-6, t->written * 1e-6, times_least(t));
     printf("flops: %.4g G in float32, %.4g G in TensorFloat-32, %.4g G in half precision\n\n",
            1e-9 * t->flops[RATE_F32], 1e-9 * t->flops[RATE_TF32], 1e-9 * t->flops[RATE_HALF]);
     qsort(t->lines, (size_t)t->n, sizeof *t->lines, by_time);
@@ -220,26 +224,42 @@ static void replay(void *user, long n)
 {
     for (long i = 0; i < n; i++)
         tern_graph_replay(user);
-    tern_synchronize("cuda:0");
+    tern_synchronize(device);
+}
+
+static void run_steps(void *user, long n)
+{
+    for (long i = 0; i < n; i++)
+        TERN_SCOPE
+            step_run(user);
+    tern_synchronize(device);
 }
 
 static int measure(step *s)
 {
     static count t;
-    if (!step_open(s, "cuda:0"))
+    warm = 3;
+    if (!step_open(s, device))
         return 1;
     tern_graph *graph = record(s, &t);
     if (!graph || !count_nodes(s, graph, &t))
         return 1;
-    double seconds = clock_turn(replay, graph, 2);
-    printf("%s on %s: %.3f ms measured", s->title, tern_device_name("cuda:0"), 1e3 * seconds);
-    for (int m = 0; m < MACHINES; m++)
+    double eager = clock_turn(run_steps, s, 2), seconds = clock_turn(replay, graph, 2);
+    printf("%s (%s, batch %lld) on %s, %s: %.3f ms measured, recorded %.3f ms", s->title,
+           tern_dtype_name(s->dtype), (long long)tern_size(s->x, 0), device,
+           tern_device_name(device), 1e3 * eager, 1e3 * seconds);
+    for (int m = 0; m < MACHINES && strncmp(device, "cuda", 4) == 0; m++)
         printf("; the model says %.3f of %s (%.2f times)", 1e3 * t.replays[m], machines[m].name,
                t.replays[m] / seconds);
     putchar('\n');
     tern_graph_free(graph);
     step_close(s);
-    return 0;
+    return tern_last_status() != TERN_OK;
+}
+
+static tern_dtype dtype_named(const char *name)
+{
+    return strcmp(name, "bf16") == 0 ? TERN_BF16 : strcmp(name, "f16") == 0 ? TERN_F16 : TERN_F32;
 }
 
 int main(int argc, char **argv)
@@ -252,27 +272,31 @@ int main(int argc, char **argv)
         warm = 0;
         argc -= 3;
         argv += 3;
-    } else if (!find_standin() && !measures) {
+    } else if (measures) {
+        device = argc > 4 ? argv[4] : device;
+        batch = argc > 5 ? atoll(argv[5]) : 0;
+        find_standin();
+    } else if (!find_standin()) {
         fputs("traffic: TERN_CUDA_PATH has to name the stand-in's folder\n", stderr);
         return 2;
     }
     if (argc == 1 || strcmp(argv[1], "check") == 0)
         return argc == 1 ? print_table() : check();
     const char *name = argv[1 + measures];
-    bool half = argc > 2 + measures && strcmp(argv[2 + measures], "bf16") == 0;
+    tern_dtype dtype = dtype_named(argc > 2 + measures ? argv[2 + measures] : "f32");
     for (int i = 0; i < STEPS; i++) {
         step s = step_at(i);
         static count t;
-        if (strcmp(s.name, name) != 0 || (s.dtype == TERN_BF16) != half)
+        if (strcmp(s.name, name) != 0 || s.dtype != dtype)
             continue;
+        s.batch = batch;
         if (measures)
             return measure(&s);
-        s.batch = batch;
         if (!count_step(&s, &t))
             return 1;
         print_step(&s, &t);
         return 0;
     }
-    fprintf(stderr, "traffic: there is no step %s%s\n", name, half ? " bf16" : "");
+    fprintf(stderr, "traffic: there is no step %s of %s\n", name, tern_dtype_name(dtype));
     return 2;
 }

@@ -62,6 +62,58 @@ static tern_module *attention(void)
     return tern_nn_module("Attention", attention_forward, NULL);
 }
 
+/* ---- a layer of Llama 3.2 1B: 32 heads and 8 of keys and values of width 64, 8192 inside ---- */
+
+enum { LLAMA_WIDTH = 2048, LLAMA_HEADS = 32, LLAMA_KV_HEADS = 8, LLAMA_INNER = 8192 };
+
+static tern_tensor *child(tern_module *self, const char *name, tern_tensor *x)
+{
+    return tern_nn_forward(tern_nn_child(self, name), x);
+}
+
+/* (N, T, heads 64) -> (N, heads, T, 64). */
+static tern_tensor *heads_of(tern_tensor *x, int64_t heads)
+{
+    x = tern_view(x,
+                  TERN_SHAPE(tern_size(x, 0), tern_size(x, 1), heads, LLAMA_WIDTH / LLAMA_HEADS));
+    return tern_transpose(x, 1, 2);
+}
+
+static tern_tensor *llama_forward(tern_module *self, tern_tensor *x)
+{
+    tern_tensor *h = child(self, "input_norm", x);
+    tern_tensor *q = child(self, "rotary", heads_of(child(self, "q", h), LLAMA_HEADS));
+    tern_tensor *k = child(self, "rotary", heads_of(child(self, "k", h), LLAMA_KV_HEADS));
+    tern_tensor *v = heads_of(child(self, "v", h), LLAMA_KV_HEADS);
+    tern_tensor *y = tern_scaled_dot_product_attention(
+        q, k, v,
+        &(tern_scaled_dot_product_attention_options){.is_causal = true, .enable_gqa = true});
+    x = tern_add(x, child(self, "o", tern_reshape(tern_transpose(y, 1, 2), tern_shape_of(x))));
+    h = child(self, "post_norm", x);
+    h = tern_mul(tern_silu(child(self, "gate", h)), child(self, "up", h));
+    return tern_add(x, child(self, "down", h));
+}
+
+static tern_module *llama(void)
+{
+    static const struct {
+        const char *name;
+        int64_t in, out;
+    } layers[] = {{"q", LLAMA_WIDTH, LLAMA_WIDTH},     {"k", LLAMA_WIDTH, LLAMA_WIDTH / 4},
+                  {"v", LLAMA_WIDTH, LLAMA_WIDTH / 4}, {"o", LLAMA_WIDTH, LLAMA_WIDTH},
+                  {"gate", LLAMA_WIDTH, LLAMA_INNER},  {"up", LLAMA_WIDTH, LLAMA_INNER},
+                  {"down", LLAMA_INNER, LLAMA_WIDTH}};
+    tern_module *self = tern_nn_module("LlamaLayer", llama_forward, NULL);
+    tern_nn_add(self, "input_norm", tern_nn_rms_norm(TERN_SHAPE(LLAMA_WIDTH), NULL));
+    tern_nn_add(self, "post_norm", tern_nn_rms_norm(TERN_SHAPE(LLAMA_WIDTH), NULL));
+    tern_nn_add(self, "rotary", tern_nn_rotary_embedding(LLAMA_WIDTH / LLAMA_HEADS, NULL));
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        tern_nn_add(
+            self, layers[i].name,
+            tern_nn_linear(layers[i].in, layers[i].out, &(tern_linear_options){.no_bias = true}));
+    return self;
+}
+
 static tern_module *linear(void)
 {
     return tern_nn_linear(10, 1, NULL);
@@ -70,6 +122,11 @@ static tern_module *linear(void)
 static tern_module *resnet50(void)
 {
     return bottlenecks(64, "3-4-6-3", 1000);
+}
+
+static tern_module *resnet50_last(void)
+{
+    return tern_nn_to_memory_format(resnet50(), TERN_CHANNELS_LAST);
 }
 
 static tern_tensor *squared_error(tern_tensor *output, tern_tensor *y)
@@ -110,7 +167,9 @@ static const struct {
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
     bool ids; /* x is whole numbers */
     tern_shape x;
-    int64_t size[4]; /* targets, their classes (0: real), layers with attention, their width */
+    /* Targets (without a loss: the width of the result), their classes (0: real), layers with
+     * attention, the mean width of their queries, keys, values and results. */
+    int64_t size[4];
 } kinds[] = {
     {"a", linear, sgd, squared_error, false, {2, {100, 10}}, {100, 0}},
     {"b", mlp, sgd, cross_entropy, false, {2, {64, 784}}, {64, 10}},
@@ -119,7 +178,15 @@ static const struct {
     {"e", small_gpt, adamw, cross_entropy, true, {2, {16, 64}}, {1024, 65, 4, 128}},
     {"f", char_lstm, adam, cross_entropy, true, {2, {32, 32}}, {1024, 65}},
     {"resnet50", resnet50, momentum, cross_entropy, false, {4, {128, 3, 224, 224}}, {128, 1000}},
-    {"attention", attention, NULL, NULL, false, {3, {16, 1024, 2304}}, {0, 0, 1, 768}},
+    {"resnet50_last",
+     resnet50_last,
+     momentum,
+     cross_entropy,
+     false,
+     {4, {128, 3, 224, 224}},
+     {128, 1000}},
+    {"attention", attention, NULL, NULL, false, {3, {16, 1024, 2304}}, {768, 0, 1, 768}},
+    {"llama", llama, NULL, NULL, false, {3, {4, 2048, 2048}}, {2048, 0, 1, 1280}},
     {"gpt2", gpt2, adamw, cross_entropy, true, {2, {16, 1024}}, {16384, 50257, 12, 768}},
 };
 
@@ -153,12 +220,15 @@ bool step_open(step *s, const char *device)
         if (s->batch)
             x.dims[0] = s->batch;
         s->x = tern_keep(tern_zeros(x, kinds[i].ids ? TERN_I64 : half, NULL));
-        if (kinds[i].size[1])
+        if (kinds[i].model == resnet50_last)
+            s->x = tern_keep(tern_to_memory_format(s->x, TERN_CHANNELS_LAST));
+        if (!kinds[i].loss)
+            s->y = tern_keep(
+                tern_zeros(TERN_SHAPE(x.dims[0], x.dims[1], kinds[i].size[0]), half, NULL));
+        else if (kinds[i].size[1])
             s->y = tern_keep(tern_zeros(TERN_SHAPE(each * x.dims[0]), TERN_I64, NULL));
-        else if (kinds[i].size[0])
-            s->y = tern_keep(tern_zeros(TERN_SHAPE(each * x.dims[0], 1), TERN_F32, NULL));
         else
-            s->y = tern_keep(tern_zeros(TERN_SHAPE(16, 1024, 768), half, NULL));
+            s->y = tern_keep(tern_zeros(TERN_SHAPE(each * x.dims[0], 1), TERN_F32, NULL));
         if (!kinds[i].loss)
             tern_requires_grad_(s->x, true);
         tern_nn_each_parameter(s->model, count_parameter, &s->parameters);
