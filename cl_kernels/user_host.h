@@ -134,12 +134,14 @@ TERN_FN bool tern_is_small(const tern_user_group *g)
         tern_run_item(tern_group, tern_i, [&] { CALL; }); \
     }
 #define TERN_ITEMS(N, CALL) \
-    static __attribute__((__cold__, __noinline__)) void tern_far(const tern_user_group *tern_group) \
+    static __attribute__((__cold__, __noinline__)) \
+    void tern_far(const tern_user_group *tern_group) \
     { \
         TERN_WORDS(N) \
         tern_run_items<long>(tern_group, [&] { CALL; }); \
     } \
-    TERN_SEEN __attribute__((__flatten__)) void tern_user_items(const tern_user_group *tern_group) \
+    TERN_SEEN __attribute__((__flatten__)) \
+    void tern_user_items(const tern_user_group *tern_group) \
     { \
         if (!tern_is_small(tern_group)) { \
             tern_far(tern_group); \

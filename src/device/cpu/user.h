@@ -9,7 +9,7 @@
 typedef struct tern_cpu_user {
     char name[128];
     tern_user_source source;
-    void *library; /* NULL: it runs elsewhere */
+    void *library;                                           /* NULL: it runs elsewhere */
     void (*item)(const tern_user_group *group, size_t item); /* where there are barriers */
     void (*items)(const tern_user_group *group);             /* all of a group, where not */
     tern_place *elsewhere; /* an OpenCL device of the processor, */
