@@ -1,7 +1,7 @@
 /* row_tiles.h -- what the rows of a .def file become on the host: functions over a stretch of dense
- * elements, for TERN_T f32, f64 and i64; or, where TERN_ROW_TABLE is 1, the table of those
- * functions. device/cpu/row_run.c brings every other type, stride and form to them, so that a row
- * costs one loop for its value and one for its gradient. */
+ * elements, a whole number of blocks, for TERN_T f32, f64 and i64; or, where TERN_ROW_TABLE is 1,
+ * the table of those functions. device/cpu/row_run.c brings every other type, stride and form to
+ * them, so that a row costs one loop for its value and one for its gradient. */
 #undef UNARY
 #undef UNARY_REAL1
 #undef UNARY_REAL2
@@ -49,6 +49,7 @@
         T *outs = out;                                                                             \
         const REAL *in0 = in[0], *in1 = in[1], *in2 = in[2];                                       \
         const REAL a = ((const REAL *)numbers)[0], b = ((const REAL *)numbers)[1];                 \
+        n &= -(idx)TERN_ROW_BLOCK; /* so that compilers write no loop for a rest */                \
         SIMD for (idx j = 0; j < n; j++)                                                           \
         {                                                                                          \
             LOAD                                                                                   \

@@ -26,7 +26,9 @@ typedef struct tern_host_entry {
 } tern_host_entry;
 
 /* out[0..n) from up to three inputs and two numbers, all of the tile's type; bytes 0 or 1 come out
- * of a logical row. out may be one of in. */
+ * of a logical row. out may be one of in. n is a multiple of TERN_ROW_BLOCK: the functions have no
+ * loop over a rest, which would be as much code again. */
+enum { TERN_ROW_BLOCK = 16 };
 typedef void tern_tile(void *out, const void *const *in, ptrdiff_t n, const void *numbers);
 typedef struct tern_host_row {
     const char *name;            /* "add" */

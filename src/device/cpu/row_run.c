@@ -1,6 +1,7 @@
 /* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form,
  * compiled once per instruction set like the tiles: what is not dense or not of the tile's type
  * goes through buffers of a few kilobytes, which stay in the first cache. */
+#include <string.h>
 #include "device/cpu/host_tables.h"
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
@@ -173,43 +174,83 @@ typedef struct range {
     idx n;
 } range;
 
+/* How many elements a tile function takes for n. */
+static idx whole_blocks(idx n)
+{
+    return (n + TERN_ROW_BLOCK - 1) / TERN_ROW_BLOCK * TERN_ROW_BLOCK;
+}
+
+/* Fills the block of the last of n elements with that element, so that no row meets a number (a
+ * divisor of 0, say) that the tensor does not have. */
+static void repeat_last(const converter *c, void *tile, idx n)
+{
+    if (c->tile_bytes == 4)
+        for (idx i = n, to = whole_blocks(n); i < to; i++)
+            ((f32 *)tile)[i] = ((f32 *)tile)[n - 1];
+    else
+        for (idx i = n, to = whole_blocks(n); i < to; i++)
+            ((i64 *)tile)[i] = ((i64 *)tile)[n - 1];
+}
+
+/* Sets *from and *n to the elements that go through the tile functions next, after *from. Where
+ * every operand lies as those functions want it, these are all whole blocks, then the last block
+ * once more with what is left (where no input is overwritten); else what fits into the buffers. */
+static void next_elements(const range *s, int direct, int overwrites, idx *from, idx *n)
+{
+    const idx left = s->n - *from;
+    if (!direct) {
+        *n = tern_smaller(left, TILE);
+    } else if (left >= TERN_ROW_BLOCK) {
+        *n = left / TERN_ROW_BLOCK * TERN_ROW_BLOCK;
+    } else if (*from > 0 && !overwrites) {
+        *from = s->n - TERN_ROW_BLOCK;
+        *n = TERN_ROW_BLOCK;
+    } else {
+        *n = left;
+    }
+}
+
 static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v)
 {
     _Alignas(64) u8 tile[INPUTS + 1][TILE * 8];
     const converter *c = &converters[k->stored];
     const void *in[INPUTS] = {0};
-    int direct = is_direct(c), tensors = k->inputs - k->constant;
-    idx scratch = s->n;
-    for (int i = 0; i <= tensors; i++) /* a logical result is bytes whatever the type */
-        if (!(i == 0 && k->logical) && (!direct || s->step[i] != 1))
-            scratch = TILE;
+    const int direct = is_direct(c), tensors = k->inputs - k->constant;
+    const idx out_bytes = k->logical ? 1 : c->bytes; /* a logical result is bytes */
+    int all_direct = direct && !k->constant, overwrites = 0;
+    for (int i = 0; i <= tensors; i++) {
+        all_direct = all_direct && (s->step[i] == 1 || (i == 0 && k->logical));
+        overwrites = overwrites || (i > 0 && s->at[i] == s->at[0]);
+    }
     if (k->constant) {
-        scratch = TILE;
-        idx n = tern_smaller(TILE, s->n);
+        u8 *x = tile[k->inputs];
+        in[tensors] = x;
+        const idx n = whole_blocks(tern_smaller(TILE, s->n));
         if (c->tile_bytes == 4)
             for (idx i = 0; i < n; i++)
-                ((f32 *)(void *)tile[k->inputs])[i] = v->f[0];
+                ((f32 *)(void *)x)[i] = v->f[0];
         else
             for (idx i = 0; i < n; i++)
-                ((i64 *)(void *)tile[k->inputs])[i] = v->i[0];
-        in[tensors] = tile[k->inputs];
+                ((i64 *)(void *)x)[i] = v->i[0];
     }
-    for (idx from = 0; from < s->n; from += scratch) {
-        idx n = tern_smaller(s->n - from, scratch);
+    for (idx from = 0, n; from < s->n; from += n) {
+        next_elements(s, all_direct, overwrites, &from, &n);
+        const int in_place = direct && n == whole_blocks(n);
         for (int i = 1; i <= tensors; i++) {
             const u8 *x = s->at[i] + from * s->step[i] * c->bytes;
-            in[i - 1] = direct && s->step[i] == 1 ? (const void *)x : tile[i];
-            if (in[i - 1] != x &&
-                (from == 0 || s->step[i] != 0)) /* what repeats is there already */
-                c->load(tile[i], x, s->step[i], n);
+            in[i - 1] = in_place && s->step[i] == 1 ? (const void *)x : tile[i];
+            if (in[i - 1] == x || (from > 0 && s->step[i] == 0)) /* what repeats is there already */
+                continue;
+            c->load(tile[i], x, s->step[i], n);
+            repeat_last(c, tile[i], n);
         }
-        u8 *out = s->at[0] + from * s->step[0] * (k->logical ? 1 : c->bytes);
-        if (k->logical || (direct && s->step[0] == 1)) {
-            k->tile(out, in, n, v);
-        } else {
-            k->tile(tile[0], in, n, v);
+        u8 *out = s->at[0] + from * s->step[0] * out_bytes;
+        const int out_in_place = n == whole_blocks(n) && (k->logical || (direct && s->step[0] == 1));
+        k->tile(out_in_place ? out : tile[0], in, whole_blocks(n), v);
+        if (!out_in_place && k->logical)
+            memcpy(out, tile[0], (size_t)n);
+        else if (!out_in_place)
             c->store(out, tile[0], s->step[0], n);
-        }
     }
 }
 
