@@ -5,6 +5,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <tern/dlpack.h>
+#ifdef TERN_TEST_MODELS
+#include <tern/models.h>
+#endif
+#include <tern/names.h>
+#include <tern/report.h>
 #include <unistd.h>
 
 /* ---- around a call ----------------------------------------------------------------------------- */

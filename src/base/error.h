@@ -51,9 +51,9 @@ TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const cha
 #define TERN_UNNAMED_IN_ERRORS                                                                     \
     const char *outer_name __attribute__((cleanup(tern_name_leave))) = tern_name_hide()
 /* Both return the name there was, for tern_name_leave. */
-const char *tern_name_enter(const char *function);
+TERN_PRIVATE const char *tern_name_enter(const char *function);
 const char *tern_name_hide(void);
-void tern_name_leave(const char *const *outer);
+TERN_PRIVATE void tern_name_leave(const char *const *outer);
 
 /* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart
  * from what was recorded before, and told to nobody: for code of the program's whose failure is

@@ -1,6 +1,7 @@
 /* adamw8bit.c -- AdamW whose moments take a byte each: codes of a map of 256 numbers, and a scale
  * for 256 neighbours (Dettmers et al. 2022, https://arxiv.org/abs/2110.02861; bitsandbytes'
  * AdamW8bit). */
+#include "base/error.h"
 #include "models/adamw8bit_kernels.h"
 #include "models/model.h"
 #include <stdio.h>
@@ -44,6 +45,7 @@ static void dynamic_map(bool is_signed, float map[256])
 
 tern_tensor *tern_dynamic_map(bool is_signed, const char *device)
 {
+    TERN_NAMED_IN_ERRORS;
     float map[256];
     dynamic_map(is_signed, map);
     return tern_from_data(map, TERN_SHAPE(256), TERN_F32, device);
@@ -385,6 +387,7 @@ static tern_status load_state(void *data, tern_optimizer *optimizer, const tern_
 tern_optimizer *tern_optim_adamw8bit_of(tern_tensor *const *parameters, int n, double lr,
                                         const tern_adamw_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const tern_optimizer_type type = {.name = "tern_optim_adamw8bit",
                                              .step = step,
                                              .each_state = each_state,
@@ -412,6 +415,7 @@ tern_optimizer *tern_optim_adamw8bit_of(tern_tensor *const *parameters, int n, d
 tern_optimizer *tern_optim_adamw8bit(tern_module *module, double lr,
                                      const tern_adamw_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const int64_t n = tern_nn_parameters(module, NULL, 0);
     tern_tensor **x = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof *x);
     if (!x)

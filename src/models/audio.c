@@ -1,4 +1,5 @@
 /* audio.c -- what a model hears: rates, and log-mel spectra by preprocessor_config.json. */
+#include "base/error.h"
 #include "models/model.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static tern_tensor *filters(int64_t from, int64_t to, int64_t width, const char 
 
 tern_tensor *tern_audio_resample(tern_tensor *x, int64_t from, int64_t to)
 {
+    TERN_NAMED_IN_ERRORS;
     if (!x)
         return NULL;
     if (from < 1 || to < 1 || from > 1 << 20 || to > 1 << 20 || tern_dim(x) < 1)

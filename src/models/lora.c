@@ -1,4 +1,5 @@
 /* lora.c -- adapters on all layers of a model: added, chosen, merged, taken away. */
+#include "base/error.h"
 #include "models/gguf/layer.h"
 #include "models/lora.h"
 #include <stdlib.h>
@@ -372,6 +373,7 @@ static tern_status take_whole(const char *path, tern_module *wrapper, void *user
 
 tern_module *tern_lora_merge(tern_module *model)
 {
+    TERN_NAMED_IN_ERRORS;
     if (tern_lora_merge_adapter(model) != TERN_OK ||
         lora_each(model, take_whole, NULL) != TERN_OK || unwrap_empty(model, true) != TERN_OK)
         return NULL;
@@ -380,6 +382,7 @@ tern_module *tern_lora_merge(tern_module *model)
 
 tern_module *tern_lora_unload(tern_module *model)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_lora_unmerge_adapter(model) == TERN_OK && unwrap_empty(model, true) == TERN_OK
                ? model
                : NULL;

@@ -1,5 +1,6 @@
 /* quantize_model.c -- the linear layers of a whole model in 8 or 4 bits, with its head or
  * without. */
+#include "base/error.h"
 #include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"
@@ -108,12 +109,14 @@ static tern_status look(plan *p, tern_module *model)
 
 tern_status tern_quantize_(tern_module *model, tern_quantization type)
 {
+    TERN_NAMED_IN_ERRORS;
     return tern_quantize_with_(model, type, NULL);
 }
 
 tern_status tern_quantize_with_(tern_module *model, tern_quantization type,
                                 const tern_quantize_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     const tern_quantize_options o = tern_read_quantize(options);
     plan p = {.type = type, .of_head = o.head};
     if (!model || !quantize_is_type(type) || (o.head && !quantize_is_type(o.head)))

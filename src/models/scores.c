@@ -1,5 +1,6 @@
 /* scores.c -- logits of the next token, as sampling changes them (transformers' logits
  * processors). */
+#include "base/error.h"
 #include "models/generate.h"
 
 /* Tokens that were there become less likely: x / p, of negative ones x p (Keskar et al. 2019). */
@@ -92,6 +93,7 @@ tern_status models_check_generate(const tern_generate_options *o, const char *fu
 tern_tensor *tern_models_process_logits(tern_tensor *ids, tern_tensor *logits,
                                         const tern_generate_options *options)
 {
+    TERN_NAMED_IN_ERRORS;
     static const char function[] = "tern_models_process_logits";
     tern_generate_options o = tern_read_generate(options);
     if (!ids || !logits)

@@ -2,7 +2,7 @@
 # function that fills its fields, for each prototype a function that makes the arguments, and a table of those.
 #   awk -f calls.awk HEADER... >calls.inc
 # What a call makes is freed. A parameter is made by make_TYPE(s, NAME) where test_wrong_calls.c has it; of an enum by make_enum; NULL stands for the
-# pointers of other types. A number that follows an array is its count.
+# pointers of other types; a function of the program's does nothing and fails. A number that follows an array is its count.
 function trim(text) { gsub(/[ \t]+/, " ", text); sub(/^ /, "", text); sub(/ $/, "", text); return text }
 function word(type) { gsub(/\*/, "_p", type); gsub(/\[[0-9]*\]/, "_p", type); gsub(/ /, "_", type); gsub(/__+/, "_", type); return type }
 function is_array(type) { return type ~ /\*const \*$/ || type ~ /^tern_tensor \*\*$/ || type ~ /^const (int64_t|double|tern_value|tern_shape|char|void) \*$/ && type !~ /char|void/ || type ~ /const char \*const \*$/ || type ~ /^tern_(parameter|profiler_row) \*$/ }
@@ -10,6 +10,7 @@ function is_array(type) { return type ~ /\*const \*$/ || type ~ /^tern_tensor \*
 function made(type, name, before) {
     if ((type == "int" || type == "int64_t") && is_array(before)) return (type == "int" ? "(int)" : "") "make_count(s)"
     if (type in known) return "make_" word(type) "(s, \"" name "\")"
+    if (type in callbacks) return "chance(s, 50) ? NULL : refuse_" type
     if (type ~ /\*(const)?$/ || type ~ /\(/ || type in function_types) return "NULL"
     if (type in structs) return ""
     return "(" type ")make_enum(s)"
@@ -22,7 +23,13 @@ BEGIN {
     for (i = 1; i <= n; i++) known[list[i]] = 1
 }
 { sub(/\/\*.*\*\//, ""); if (/\/\*/) { sub(/\/\*.*/, ""); held = $0; while ((getline) > 0 && !/\*\//); sub(/.*\*\//, ""); $0 = held $0 } }
-/^typedef .*\(\*tern_[a-z0-9_]+\)/ { match($0, /\(\*tern_[a-z0-9_]+/); function_types[substr($0, RSTART + 2, RLENGTH - 2)] = 1; next }
+/^typedef .*\(\*tern_[a-z0-9_]+\)/ {
+    while (!/;/ && (getline line) > 0) $0 = $0 " " line
+    match($0, /\(\*tern_[a-z0-9_]+/); name = substr($0, RSTART + 2, RLENGTH - 2); function_types[name] = 1
+    result = trim(substr($0, 9, RSTART - 9)); list_text = substr($0, RSTART + RLENGTH + 1); sub(/;.*/, "", list_text)
+    callbacks[name] = "static " result " refuse_" name trim(list_text) "\n{\n    " (result == "void" ? "" : result == "tern_status" ? "return TERN_ERR_ARGUMENT;" : "return 0;") "\n}\n"
+    next
+}
 /^typedef tern_[a-z_]+ \*?tern_[a-z0-9_]+\(/ { next }
 /^typedef struct tern_[a-z0-9_]+ \{/ { in_struct = $3; structs[in_struct] = 1; order[++n_structs] = in_struct; next }
 /^} tern_[a-z0-9_]+;/ { in_struct = ""; next }
@@ -31,7 +38,7 @@ in_struct != "" {
     if ($0 !~ /;/) next
     text = trim(field); field = ""
     sub(/;.*/, "", text)
-    if (text ~ /[()\[{]/ || text ~ /reserved/) next
+    if (text ~ /[()\[{]/ || text ~ /reserved|FILE/) next
     match(text, /^(const )?(struct )?[a-z0-9_]+ (\*(const )?)*/)
     type = trim(substr(text, 1, RLENGTH)); base = type; stars = ""
     if (match(base, / ?\*.*$/)) { stars = substr(base, RSTART); base = substr(base, 1, RSTART - 1) }
@@ -57,6 +64,9 @@ in_struct != "" {
     if (text !~ /\.\.\./) prototypes[++n_prototypes] = text
 }
 END {
+    print "#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Wunused-parameter\""
+    for (name in callbacks) if (name !~ /_$/) print callbacks[name]
+    print "#pragma GCC diagnostic pop"
     for (i = 1; i <= n_structs; i++) {
         name = order[i]
         if (name !~ /_options$/) continue
@@ -78,7 +88,8 @@ END {
         match(text, /tern_[a-z0-9_]+\(/)
         name = substr(text, RSTART, RLENGTH - 1); result = trim(substr(text, 1, RSTART - 1))
         list_text = substr(text, RSTART + RLENGTH); sub(/\)$/, "", list_text)
-        if (list_text ~ /\(/ || list_text == "void") continue
+        if (list_text ~ /\(/) { print "/* " name " takes a function without a name. */"; continue }
+        if (list_text == "void") continue
         k = split(list_text, parameters, ",")
         body = ""; arguments = ""; before = ""; possible = 1
         for (j = 1; j <= k; j++) {
