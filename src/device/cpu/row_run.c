@@ -245,7 +245,8 @@ static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v
             repeat_last(c, tile[i], n);
         }
         u8 *out = s->at[0] + from * s->step[0] * out_bytes;
-        const int out_in_place = n == whole_blocks(n) && (k->logical || (direct && s->step[0] == 1));
+        const int as_wanted = k->logical || (direct && s->step[0] == 1);
+        const int out_in_place = as_wanted && n == whole_blocks(n);
         k->tile(out_in_place ? out : tile[0], in, whole_blocks(n), v);
         if (!out_in_place && k->logical)
             memcpy(out, tile[0], (size_t)n);
