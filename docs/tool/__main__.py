@@ -59,6 +59,10 @@ def reference(out):
     for page in pages:
         write(os.path.join(out, "reference", page.slug + ".md"),
               markdown.header_page(page, described, links, tables))
+        for section in page.sections:
+            for items in headers.families(section):
+                write(os.path.join(out, "reference", items[0].names[0] + ".md"),
+                      markdown.function_page(items, page, section, described, links, tables))
     write(os.path.join(out, "reference", "index.md"), markdown.contents(pages))
     write(os.path.join(out, "reference", "functions.md"), markdown.by_name(pages, described, links))
     with open(os.path.join(ROOT, "include", "tern", "tern.hpp"), encoding="utf-8") as file:

@@ -42,6 +42,17 @@ def texts(pages):
             for name in item.names if len(item.text) < 2]
 
 
+def sentences(root, pages):
+    """The first function of each page says what it does: by the header's comment, else by a line of docs/tool/summaries.txt."""
+    heads = [items[0] for page in pages for section in page.sections for items in headers.families(section)]
+    known = {item.names[0] for page in pages for item in page.functions()}
+    out = [f"{h.names[0]}: {h.text!r} does not say what it does: it needs a line in docs/tool/summaries.txt" for h in heads
+           if headers.few_words(h) and not h.summary]
+    out += [f"{h.names[0]}: its text sends the reader elsewhere: {h.text!r}" for h in heads
+            if re.match(r"(?i)see (also )?(the |[\w./]+\.h)", h.text)]
+    return out + [f"docs/tool/summaries.txt: nothing is called {name}" for name in headers.summaries(root) if name not in known]
+
+
 def answers(text):
     """The index by PyTorch's names: each row has tern's name, or says why there is none or what to do instead."""
     out = []
@@ -129,7 +140,7 @@ def run(root):
     tables = slots.Tables(root, pages)
     described = {i.names[0]: slots.slots(i, s, p, tables) for p in pages for s in p.sections for i in s.items()
                  if i.kind == "function"}
-    found = texts(pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
+    found = texts(pages) + sentences(root, pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
     found += versions(tables.since, described) + environment.check(root)
     known, cache = known_names(root), {}
 
@@ -146,7 +157,7 @@ def run(root):
         found += links(root, path, text, anchors)
         if path not in HISTORY:
             found += paths(root, path, text) + names(path, text, known)
-    generated = {page.slug + ".md" for page in pages}
+    generated = {page.slug + ".md" for page in pages} | {i[0].names[0] + ".md" for p in pages for s in p.sections for i in headers.families(s)}
     for page in pages:
         text = markdown.header_page(page, described, markdown.Links(pages), tables)
         for target in LINK.findall("\n".join(l for _, l in documents.prose(text))):

@@ -15,6 +15,7 @@ class Item:
     def __init__(self, kind, names, code, text):
         self.kind, self.names, self.code, self.text = kind, names, code, text
         self.lead = ""  # the text that the group began with, where it is another
+        self.summary = ""  # what it does, in a sentence of docs/tool/summaries.txt
 
     def as_dict(self):
         d = {"kind": self.kind, "names": self.names, "code": self.code, "text": self.text}
@@ -26,6 +27,7 @@ class Item:
 class Section:
     def __init__(self, title="", text=""):
         self.title, self.text, self.groups = title, text, [[]]
+        self.families = None  # once asked for
 
     def items(self):
         return [item for group in self.groups for item in group]
@@ -199,14 +201,57 @@ class Reader:
         self.add("macro", [name.group(1)], code.rstrip(), own)
 
 
-LEANS = re.compile(r"(The same|Over|Along|Its?\b|Whether it|As |[Ii]nto x|a number|y a|Of (a|all|dims)|On|What it|The "
-                   r"(next|smallest|first)|To |With|By )|.*\\b(likewise|too|as above)\\b")
+LEANS = re.compile(r"(The same|Over|Along|Its?\b|Whether it|As |[Ii]nto x|a number|y a|Of |On|What it|The "
+                   r"(next|smallest|first|last)|To |With|By |And back|\\* is )|.*\\b(likewise|too|as above)\\b")
 
 
 def base_of(name, functions):
     """The function whose form this one is, by its name: tern_sum of tern_sum_dim, tern_add of tern_add_scalar_."""
     bases = [f for f in functions if re.match(re.escape(f.names[0].rstrip("_")) + r"(_|$)", name)]
     return max(bases, key=lambda f: len(f.names[0])) if bases else None
+
+
+def families(section):
+    """The functions of a section, each first of a family with its forms behind it: those of its name whose text adds to its text."""
+    if section.families is not None:
+        return section.families
+    functions = [item for item in section.items() if item.kind == "function"]
+    found = {}
+    for i, item in enumerate(functions):
+        base = base_of(item.names[0], functions[:i])
+        while base is not None and base.names[0] not in found:
+            base = base_of(base.names[0], functions[:functions.index(base)])
+        found.setdefault(base.names[0] if base else item.names[0], []).append(item)
+    return list(found.values())
+
+
+# What stands behind a prototype in few words, said whole where there is room: on a page of its own.
+WHOLE = {"into x": "The same, written into x, which is returned.", "y a number": "The same with a number for y.",
+         "a number, into x": "The same with a number for y, written into x, which is returned.",
+         "Of a list of leaves.": "The same for a list of leaves in place of a module.", "Over dims.": "The same over dims.",
+         "Along dim.": "The same along dim."}
+
+
+def say_whole(functions, known):
+    """Texts of few words as sentences: those of WHOLE, and a bare name, of which the function is another name or the module."""
+    for item in functions:
+        name, word = item.names[0], item.text.rstrip(".")
+        other = word if word in known else "tern_" + word
+        if item.text in WHOLE or item.text.replace("Into", "into").rstrip(".") in WHOLE:
+            item.text = WHOLE.get(item.text) or WHOLE[item.text.replace("Into", "into").rstrip(".")]
+        elif other in known and other != name:
+            item.text = f"A module that calls {other}." if name.startswith("tern_nn_") else f"Another name of {other}."
+
+
+def summaries(root):
+    """function -> sentence, by docs/tool/summaries.txt."""
+    with open(os.path.join(root, "docs", "tool", "summaries.txt"), encoding="utf-8") as file:
+        return dict(line.rstrip("\n").split(": ", 1) for line in file if not line.startswith("#"))
+
+
+def few_words(item):
+    """Whether the text of a function is a formula, a shape, or a name."""
+    return len(re.findall(r"\w{2,}", item.lead + " " + item.text)) < 4
 
 
 def give_context(functions):
@@ -236,7 +281,14 @@ def headers_of(root):
 
 
 def read_all(root):
-    return [read_header(root, path) for path in headers_of(root)]
+    pages = [read_header(root, path) for path in headers_of(root)]
+    known = {item.names[0] for page in pages for item in page.functions()}
+    short = summaries(root)
+    for page in pages:
+        say_whole(page.functions(), known)
+        for item in page.functions():
+            item.summary = short.get(item.names[0], "")
+    return pages
 
 
 def sentences(text):

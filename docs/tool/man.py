@@ -2,8 +2,8 @@
 macros, one in section 7 for each header."""
 import re
 
-from headers import base_of
-from markdown import blocks, excerpt, wrapped
+from headers import families
+from markdown import blocks, excerpt, neighbours, wrapped
 
 
 def roff(text):
@@ -59,7 +59,7 @@ def joined(out):
 def summary_of(item, described):
     """What stands behind the name: PyTorch's name for it, and how the text begins."""
     torch = [n.split("(")[0] for n in described[item.names[0]]["pytorch"]]
-    text = " ".join((item.lead or item.text).split("\n\n")[0].split())
+    text = " ".join((item.summary or item.lead or item.text).split("\n\n")[0].split())
     text = text if len(text) <= 70 else text[:70].rsplit(" ", 1)[0]
     return roff((torch[0] + ": " if torch else "") + text.rstrip(".,:;(")).replace("\\&", "")
 
@@ -89,8 +89,9 @@ def function_page(items, page, section, described, tables, date):
         out += [roff(line) for line in wrapped(item.code).split("\n")]
     out += [".fi", ".SH DESCRIPTION"]
     if len(items) == 1 and not head.lead:
-        out += body(head.text, first=True)
+        out += (fill([head.summary]) + [".PP"] if head.summary else []) + body(head.text, first=True)
     else:
+        out += fill([head.summary]) if head.summary else []
         for item in items:
             text = (item.lead + " " if item is head and item.lead else "") + item.text
             out += [".TP", f".B {item.names[0]}"] + [l for l in body(text, first=True) if l != ".PP"]
@@ -110,7 +111,8 @@ def function_page(items, page, section, described, tables, date):
     shown = [i.names[0] for i in items if i.names[0] in tables.examples][:1]
     if shown:
         out += [".SH EXAMPLES"] + example(excerpt(tables.examples[shown[0]][2], shown[0]))
-    out += [".SH SEE ALSO", f".BR tern_{page.slug} (7)"]
+    near = [f".BR {name} (3)," for name in neighbours(items, section, 6)]
+    out += [".SH SEE ALSO"] + near + [f".BR tern_{page.slug} (7)"]
     return joined(out)
 
 
@@ -145,14 +147,8 @@ def pages(all_pages, described, tables, date):
     for page in all_pages:
         out[f"man7/tern_{page.slug}.7"] = header_page(page, date)
         for section in page.sections:
-            functions = [i for i in section.items() if i.kind == "function"]
-            families = {}
-            for i, item in enumerate(functions):
-                base = base_of(item.names[0], functions[:i])
-                while base is not None and base.names[0] not in families:
-                    base = base_of(base.names[0], functions[:functions.index(base)])
-                families.setdefault(base.names[0] if base else item.names[0], []).append(item)
-            for name, items in families.items():
+            for items in families(section):
+                name = items[0].names[0]
                 out[f"man3/{name}.3"] = function_page(items, page, section, described, tables, date)
                 for item in items[1:]:
                     out[f"man3/{item.names[0]}.3"] = f".so man3/{name}.3\n"

@@ -1,7 +1,7 @@
 """markdown.py -- a page of Markdown for each header, and the pages that lead to them."""
 import re
 
-from headers import CODE
+from headers import CODE, families, sentences
 
 ESCAPED = re.compile(r"([\\`*_\[\]<>|#$~])")
 
@@ -11,7 +11,11 @@ class Links:
 
     def __init__(self, pages):
         self.where = {}
-        for kind in ("function", "type", "macro"):
+        for items in [items for page in pages for section in page.sections for items in families(section)]:
+            head = items[0].names[0]
+            for item in items:
+                self.where[item.names[0]] = head + ".md" + ("" if item is items[0] else "#" + anchor(item.names[0]))
+        for kind in ("type", "macro"):
             for page in pages:
                 for run in [run for section in page.sections for run in runs(section.items())]:
                     for name in [name for item in run for name in item.names if item.kind == kind]:
@@ -24,6 +28,11 @@ class Links:
 def anchor(name):
     """As Sphinx and GitHub make one of a heading."""
     return name.lower()
+
+
+def capital(text):
+    """The text as a heading: it begins with a capital, unless with a name."""
+    return text if CODE.match(text) or not text[:2].isalpha() else text[0].upper() + text[1:]
 
 
 def plain(text):
@@ -95,15 +104,12 @@ def index(names):
     return ["```{index} " + ", ".join(entries), "```", ""] if names else []
 
 
-def function(item, slots, links, tables):
-    name = item.names[0]
-    out = [f"### {name}", ""] + index(slots["pytorch"]) + ["```c", wrapped(item.code), "```", ""]
-    if item.lead:
-        out += body(item.lead, links)
-    out += body(item.text, links)
+def facts(item, slots, links):
+    """What is known of a function beside its text: arguments, result, types, errors, as the lines of a list."""
+    out = []
     rows = [f"`{a['name']}`: {inline(a['text'], links)}" for a in slots["arguments"] if a["text"]]
     if rows:
-        out += ["- **Arguments**:"] + ["  - " + row for row in rows]
+        out += ["- **Arguments**"] + ["  - " + row for row in rows]
     if slots["options"]:
         out += [f"- **Options**: {links.to(slots['options'])}; NULL for the defaults"]
     out += ["- **Result**: " + (slots["result"] if "`" in slots["result"] else inline(slots["result"], links))]
@@ -117,10 +123,53 @@ def function(item, slots, links, tables):
     out += ["- **Threads**: " + inline(slots["threads"], links), "- **Since**: " + slots["since"]]
     if slots["pytorch"]:
         out += ["- **PyTorch**: " + ", ".join(f"`{n}`" for n in slots["pytorch"])]
-    if name in tables.examples:
-        page, title, lines = tables.examples[name]
-        out += [f"- **Example**, of [{title}](../{page}):", "", "```c"] + excerpt(lines, name) + ["```"]
-    return out + [""]
+    return out
+
+
+def neighbours(items, section, most=8):
+    """The functions that stand around a family in its section, for "see also"."""
+    heads = [family[0].names[0] for family in families(section)]
+    at = heads.index(items[0].names[0])
+    return heads[max(0, at - most // 2):at] + heads[at + 1:at + 1 + most // 2]
+
+
+def function_page(items, page, section, described, links, tables):
+    """The page of a function and its forms: what is the same for a form as for the first is not repeated."""
+    head = items[0]
+    out = ["---", "orphan: true", "---", "", f"# {head.names[0]}", ""]
+    out += index([n for i in items for n in described[i.names[0]]["pytorch"]])
+    out += [f"`#include <{page.path}>` -- [{plain(capital(page.title.rstrip('.')))}]({page.slug}.md)", ""]
+    before = set()
+    for item in items:
+        slots = described[item.names[0]]
+        if item is not head:
+            out += [f"## {item.names[0]}", ""]
+        out += ["```c", wrapped(item.code), "```", ""]
+        if item.summary:
+            out += [inline(item.summary, links), ""]
+        if item.lead and item is head:
+            out += body(item.lead, links)
+        out += body(item.text, links)
+        known = facts(item, slots, links)
+        out += [line for line in known if line not in before or line.startswith("- **Arguments")] + [""]
+        before.update(known)
+    if described[head.names[0]]["options"]:
+        out += ["## Options", "", "```c"] + tables.structs[described[head.names[0]]["options"]].split("\n") + ["```", ""]
+    for item in items:
+        if item.names[0] in tables.examples:
+            path, title, lines = tables.examples[item.names[0]]
+            out += ["## Example", "", f"From [{title}](../{path}):", "", "```c"] + excerpt(lines, item.names[0]) + ["```", ""]
+            break
+    near = neighbours(items, section)
+    if near:
+        out += ["## See also", "", ", ".join(links.to(name) for name in near), ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+def first_sentence(item):
+    """How the text of a function begins."""
+    text = sentences((item.summary or item.lead or item.text).split("\n\n")[0])
+    return text[0] if text else ""
 
 
 def excerpt(lines, name, most=14):
@@ -151,23 +200,38 @@ def runs(items):
 
 def header_page(page, described, links, tables):
     """described: slots of each function by name."""
-    out = [f"# {page.path}", "", inline(page.title, links), "", f"`#include <{page.path}>`", ""]
+    out = [f"# {page.path}", "", inline(capital(page.title), links), "", f"`#include <{page.path}>`", ""]
     out += body(page.text, links)
     for section in page.sections:
         if section.title:
-            out += [f"## {inline(section.title, links)}", ""]
+            out += [f"## {inline(capital(section.title), links)}", ""]
             out += body(section.text, links)
         elif section.items():
             out += ["## Declarations", ""]
+        heads, table = {items[0].names[0]: items for items in families(section)}, False
         for run in runs(section.items()):
             first = run[0]
             if first.kind == "function":
-                out += function(first, described[first.names[0]], links, tables)
-            elif first.kind == "macro" and len(run) > 1:
+                if first.names[0] in heads:
+                    out += [] if table else ["| function | PyTorch | what it does |", "|---|---|---|"]
+                    out.append(function_row(heads[first.names[0]], described, links))
+                    table = True
+                continue
+            out += [""] if table else []
+            table = False
+            if first.kind == "macro" and len(run) > 1:
                 out += declaration(first, links)[:-3] + [item.code for item in run] + ["```", ""]
             else:
                 out += declaration(first, links)
+        out += [""] if table else []
     return "\n".join(out).rstrip() + "\n"
+
+
+def function_row(items, described, links):
+    head = items[0]
+    torch = [n.split("(")[0] for n in described[head.names[0]]["pytorch"]]
+    forms = f" ({len(items)} forms)" if len(items) > 1 else ""
+    return f"| {links.to(head.names[0])}{forms} | {'`' + torch[0] + '`' if torch else ''} | {inline(first_sentence(head), links)} |"
 
 
 def contents(pages):
@@ -186,7 +250,7 @@ def by_name(pages, described, links):
     out = ["# Functions by name", "", "| function | PyTorch | |", "|---|---|---|"]
     for item in sorted((i for page in pages for i in page.functions()), key=lambda i: i.names[0]):
         torch = [n.split("(")[0] for n in described[item.names[0]]["pytorch"]]
-        text = " ".join((item.lead or item.text).split("\n\n")[0].split())
+        text = " ".join((item.summary or item.lead or item.text).split("\n\n")[0].split())
         short = text if len(text) < 90 else text[:90].rsplit(" ", 1)[0] + " ..."
         out.append(f"| {links.to(item.names[0])} | {'`' + torch[0] + '`' if torch else ''} | {plain(short)} |")
     return "\n".join(out) + "\n"

@@ -29,7 +29,7 @@ typedef struct tern_report_options {
     bool svg; /* <name>.svg for each name, when the report is closed */
     bool tensorboard; /* events.out.tfevents... */
     bool quiet;       /* no lines of progress and no summary */
-    double interval;  /* seconds between lines; 0: 0.1 on a terminal, 10 elsewhere */
+    double interval;  /* seconds between lines; 0: 0.1 on a terminal, elsewhere none but the last */
     FILE *stream;     /* NULL: stdout */
     uint64_t reserved[4];
 } tern_report_options;

@@ -12,9 +12,9 @@ TERN_API tern_tensor *tern_relu(tern_tensor *x);         /* max(x, 0); NaN stays
 TERN_API tern_tensor *tern_relu_(tern_tensor *x);        /* into x */
 TERN_API tern_tensor *tern_relu6(tern_tensor *x);        /* min(max(x, 0), 6) */
 TERN_API tern_tensor *tern_relu6_(tern_tensor *x);       /* into x */
-TERN_API tern_tensor *tern_sigmoid(tern_tensor *x);      /* 1 / (1 + exp(-x)) [float] */
+TERN_API tern_tensor *tern_sigmoid(tern_tensor *x);      /* the sigmoid 1 / (1 + exp(-x)) [float] */
 TERN_API tern_tensor *tern_sigmoid_(tern_tensor *x);     /* into x */
-TERN_API tern_tensor *tern_logsigmoid(tern_tensor *x);   /* its logarithm [float] */
+TERN_API tern_tensor *tern_logsigmoid(tern_tensor *x);   /* the logarithm of it [float] */
 TERN_API tern_tensor *tern_logsigmoid_(tern_tensor *x);  /* into x */
 TERN_API tern_tensor *tern_hardsigmoid(tern_tensor *x);  /* relu6(x + 3) / 6 [float] */
 TERN_API tern_tensor *tern_hardsigmoid_(tern_tensor *x); /* into x */

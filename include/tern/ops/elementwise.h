@@ -24,14 +24,14 @@ TERN_API tern_tensor *tern_add_scalar(tern_tensor *x, tern_scalar y);  /* y a nu
 TERN_API tern_tensor *tern_add_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_add_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-TERN_API tern_tensor *tern_sub(tern_tensor *x, tern_tensor *y);        /* x - y; refuses bool */
+TERN_API tern_tensor *tern_sub(tern_tensor *x, tern_tensor *y);        /* x - y, not of bools */
 TERN_API tern_tensor *tern_sub_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
 TERN_API tern_tensor *tern_sub_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_sub_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-TERN_API tern_tensor *tern_mul(tern_tensor *x, tern_tensor *y);        /* x y; of bools: and */
-TERN_API tern_tensor *tern_mul_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
-TERN_API tern_tensor *tern_mul_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_mul(tern_tensor *x, tern_tensor *y);       /* x times y; of bools: and */
+TERN_API tern_tensor *tern_mul_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_mul_(tern_tensor *x, tern_tensor *y);      /* into x */
 TERN_API tern_tensor *tern_mul_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
 TERN_API tern_tensor *tern_div(tern_tensor *x, tern_tensor *y);        /* x / y [float] */
@@ -93,23 +93,23 @@ TERN_API tern_tensor *tern_rsub_scalar(tern_tensor *x, tern_scalar a);  /* a - x
 TERN_API tern_tensor *tern_rsub_scalar_(tern_tensor *x, tern_scalar a); /* into x */
 TERN_API tern_tensor *tern_rdiv_scalar(tern_tensor *x, tern_scalar a);  /* a / x [float] */
 TERN_API tern_tensor *tern_rdiv_scalar_(tern_tensor *x, tern_scalar a); /* into x */
-TERN_API tern_tensor *tern_rpow_scalar(tern_tensor *x, tern_scalar a);  /* a to the x */
+TERN_API tern_tensor *tern_rpow_scalar(tern_tensor *x, tern_scalar a);  /* a to the power of x */
 TERN_API tern_tensor *tern_rpow_scalar_(tern_tensor *x, tern_scalar a); /* into x */
-TERN_API tern_tensor *tern_neg(tern_tensor *x);                         /* -x; refuses bool */
+TERN_API tern_tensor *tern_neg(tern_tensor *x);                         /* -x, not of bools */
 TERN_API tern_tensor *tern_neg_(tern_tensor *x);                        /* into x */
-TERN_API tern_tensor *tern_abs(tern_tensor *x);                         /* |x| */
-TERN_API tern_tensor *tern_abs_(tern_tensor *x);                        /* into x */
-TERN_API tern_tensor *tern_sign(tern_tensor *x);                        /* -1, 0 or 1; 0 for NaN */
-TERN_API tern_tensor *tern_sign_(tern_tensor *x);                       /* into x */
+TERN_API tern_tensor *tern_abs(tern_tensor *x);         /* the absolute value of x */
+TERN_API tern_tensor *tern_abs_(tern_tensor *x);        /* into x */
+TERN_API tern_tensor *tern_sign(tern_tensor *x);        /* the sign of x: -1, 0 or 1; 0 for NaN */
+TERN_API tern_tensor *tern_sign_(tern_tensor *x);       /* into x */
 TERN_API tern_tensor *tern_sgn(tern_tensor *x);         /* the same: tern has no complex numbers */
-TERN_API tern_tensor *tern_positive(tern_tensor *x);    /* x itself; refuses bool */
-TERN_API tern_tensor *tern_square(tern_tensor *x);      /* x x */
+TERN_API tern_tensor *tern_positive(tern_tensor *x);    /* x itself, not of bools */
+TERN_API tern_tensor *tern_square(tern_tensor *x);      /* the square of x */
 TERN_API tern_tensor *tern_square_(tern_tensor *x);     /* into x */
-TERN_API tern_tensor *tern_reciprocal(tern_tensor *x);  /* 1 / x [float] */
+TERN_API tern_tensor *tern_reciprocal(tern_tensor *x);  /* the reciprocal 1 / x [float] */
 TERN_API tern_tensor *tern_reciprocal_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_deg2rad(tern_tensor *x);     /* degrees as radians [float] */
+TERN_API tern_tensor *tern_deg2rad(tern_tensor *x);     /* degrees converted to radians [float] */
 TERN_API tern_tensor *tern_deg2rad_(tern_tensor *x);    /* into x */
-TERN_API tern_tensor *tern_rad2deg(tern_tensor *x);     /* radians as degrees [float] */
+TERN_API tern_tensor *tern_rad2deg(tern_tensor *x);     /* radians converted to degrees [float] */
 TERN_API tern_tensor *tern_rad2deg_(tern_tensor *x);    /* into x */
 
 /* x + a y z. */
@@ -155,7 +155,7 @@ TERN_API tern_tensor *tern_fmax_scalar(tern_tensor *x, tern_scalar y);  /* y a n
 TERN_API tern_tensor *tern_fmax_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_fmax_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-TERN_API tern_tensor *tern_fmin(tern_tensor *x, tern_tensor *y);        /* the smaller, likewise */
+TERN_API tern_tensor *tern_fmin(tern_tensor *x, tern_tensor *y); /* the smaller one, likewise */
 TERN_API tern_tensor *tern_fmin_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
 TERN_API tern_tensor *tern_fmin_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_fmin_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
@@ -198,13 +198,13 @@ TERN_API tern_tensor *tern_heaviside_scalar_(tern_tensor *x, tern_scalar y); /* 
 
 /* ---- rounding: integers stay as they are; the gradient is 0 ---------------------------------- */
 
-TERN_API tern_tensor *tern_floor(tern_tensor *x);  /* down */
+TERN_API tern_tensor *tern_floor(tern_tensor *x);  /* x rounded down */
 TERN_API tern_tensor *tern_floor_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_ceil(tern_tensor *x);   /* up */
+TERN_API tern_tensor *tern_ceil(tern_tensor *x);   /* x rounded up */
 TERN_API tern_tensor *tern_ceil_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_round(tern_tensor *x);  /* half to even */
+TERN_API tern_tensor *tern_round(tern_tensor *x);  /* x rounded, halves to even */
 TERN_API tern_tensor *tern_round_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_trunc(tern_tensor *x);  /* towards zero */
+TERN_API tern_tensor *tern_trunc(tern_tensor *x);  /* x rounded towards zero */
 TERN_API tern_tensor *tern_trunc_(tern_tensor *x); /* into x */
 TERN_API tern_tensor *tern_frac(tern_tensor *x);   /* x - trunc(x); gradient 1 [float] */
 TERN_API tern_tensor *tern_frac_(tern_tensor *x);  /* into x */
@@ -213,23 +213,23 @@ TERN_API tern_tensor *tern_round_decimals(tern_tensor *x, int decimals);
 
 /* ---- exponentials, logarithms and roots [float] ---------------------------------------------- */
 
-TERN_API tern_tensor *tern_exp(tern_tensor *x);    /* e to the x */
+TERN_API tern_tensor *tern_exp(tern_tensor *x);    /* e to the power of x */
 TERN_API tern_tensor *tern_exp_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_exp2(tern_tensor *x);   /* 2 to the x */
+TERN_API tern_tensor *tern_exp2(tern_tensor *x);   /* 2 to the power of x */
 TERN_API tern_tensor *tern_exp2_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_expm1(tern_tensor *x);  /* exp(x) - 1, exact near 0 */
+TERN_API tern_tensor *tern_expm1(tern_tensor *x);  /* exp(x) - 1, precise near 0 */
 TERN_API tern_tensor *tern_expm1_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_log(tern_tensor *x);    /* natural logarithm */
+TERN_API tern_tensor *tern_log(tern_tensor *x);    /* the natural logarithm of x */
 TERN_API tern_tensor *tern_log_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_log2(tern_tensor *x);   /* of base 2 */
+TERN_API tern_tensor *tern_log2(tern_tensor *x);   /* the logarithm of x to base 2 */
 TERN_API tern_tensor *tern_log2_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_log10(tern_tensor *x);  /* of base 10 */
+TERN_API tern_tensor *tern_log10(tern_tensor *x);  /* the logarithm of x to base 10 */
 TERN_API tern_tensor *tern_log10_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_log1p(tern_tensor *x);  /* log(1 + x), exact near 0 */
+TERN_API tern_tensor *tern_log1p(tern_tensor *x);  /* log(1 + x), precise near 0 */
 TERN_API tern_tensor *tern_log1p_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_sqrt(tern_tensor *x);   /* square root; NaN below 0 */
+TERN_API tern_tensor *tern_sqrt(tern_tensor *x);   /* the square root of x; NaN below 0 */
 TERN_API tern_tensor *tern_sqrt_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_rsqrt(tern_tensor *x);  /* 1 / sqrt(x) */
+TERN_API tern_tensor *tern_rsqrt(tern_tensor *x);  /* the reciprocal square root 1 / sqrt(x) */
 TERN_API tern_tensor *tern_rsqrt_(tern_tensor *x); /* into x */
 
 /* log(exp(x) + exp(y)) */
@@ -250,29 +250,29 @@ TERN_API tern_tensor *tern_hypot_scalar_(tern_tensor *x, tern_scalar y); /* a nu
 
 /* ---- trigonometric and hyperbolic functions [float]: angles are in radians ------------------- */
 
-TERN_API tern_tensor *tern_sin(tern_tensor *x);    /* sine */
+TERN_API tern_tensor *tern_sin(tern_tensor *x);    /* the sine of x, in radians */
 TERN_API tern_tensor *tern_sin_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_cos(tern_tensor *x);    /* cosine */
+TERN_API tern_tensor *tern_cos(tern_tensor *x);    /* the cosine of x, in radians */
 TERN_API tern_tensor *tern_cos_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_tan(tern_tensor *x);    /* tangent */
+TERN_API tern_tensor *tern_tan(tern_tensor *x);    /* the tangent of x, in radians */
 TERN_API tern_tensor *tern_tan_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_asin(tern_tensor *x);   /* arc sine; NaN beyond -1..1 */
+TERN_API tern_tensor *tern_asin(tern_tensor *x);   /* the arc sine of x; NaN outside of -1..1 */
 TERN_API tern_tensor *tern_asin_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_acos(tern_tensor *x);   /* arc cosine */
+TERN_API tern_tensor *tern_acos(tern_tensor *x);   /* the arc cosine of x, likewise */
 TERN_API tern_tensor *tern_acos_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_atan(tern_tensor *x);   /* arc tangent */
+TERN_API tern_tensor *tern_atan(tern_tensor *x);   /* the arc tangent of x */
 TERN_API tern_tensor *tern_atan_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_sinh(tern_tensor *x);   /* hyperbolic sine */
+TERN_API tern_tensor *tern_sinh(tern_tensor *x);   /* the hyperbolic sine of x */
 TERN_API tern_tensor *tern_sinh_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_cosh(tern_tensor *x);   /* its cosine */
+TERN_API tern_tensor *tern_cosh(tern_tensor *x);   /* the hyperbolic cosine of x */
 TERN_API tern_tensor *tern_cosh_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_tanh(tern_tensor *x);   /* its tangent */
+TERN_API tern_tensor *tern_tanh(tern_tensor *x);   /* the hyperbolic tangent of x */
 TERN_API tern_tensor *tern_tanh_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_asinh(tern_tensor *x);  /* area sine */
+TERN_API tern_tensor *tern_asinh(tern_tensor *x);  /* the inverse hyperbolic sine of x */
 TERN_API tern_tensor *tern_asinh_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_acosh(tern_tensor *x);  /* area cosine; NaN below 1 */
+TERN_API tern_tensor *tern_acosh(tern_tensor *x);  /* inverse of cosh; NaN below 1 */
 TERN_API tern_tensor *tern_acosh_(tern_tensor *x); /* into x */
-TERN_API tern_tensor *tern_atanh(tern_tensor *x);  /* area tangent */
+TERN_API tern_tensor *tern_atanh(tern_tensor *x);  /* the inverse hyperbolic tangent of x */
 TERN_API tern_tensor *tern_atanh_(tern_tensor *x); /* into x */
 
 /* the angle of the point (y, x): x is its height */

@@ -11,37 +11,37 @@ TERN_BEGIN_DECLS
 
 /* ---- comparisons ----------------------------------------------------------------------------- */
 
-TERN_API tern_tensor *tern_eq(tern_tensor *x, tern_tensor *y);       /* x == y */
+TERN_API tern_tensor *tern_eq(tern_tensor *x, tern_tensor *y); /* whether x == y, elementwise */
 TERN_API tern_tensor *tern_eq_scalar(tern_tensor *x, tern_scalar y); /* y a number */
 TERN_API tern_tensor *tern_ne(tern_tensor *x, tern_tensor *y);       /* x != y; true for NaN */
 TERN_API tern_tensor *tern_ne_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_lt(tern_tensor *x, tern_tensor *y);       /* x < y */
+TERN_API tern_tensor *tern_lt(tern_tensor *x, tern_tensor *y); /* whether x < y, elementwise */
 TERN_API tern_tensor *tern_lt_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_le(tern_tensor *x, tern_tensor *y);       /* x <= y */
+TERN_API tern_tensor *tern_le(tern_tensor *x, tern_tensor *y); /* whether x <= y, elementwise */
 TERN_API tern_tensor *tern_le_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_gt(tern_tensor *x, tern_tensor *y);       /* x > y */
+TERN_API tern_tensor *tern_gt(tern_tensor *x, tern_tensor *y); /* whether x > y, elementwise */
 TERN_API tern_tensor *tern_gt_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_ge(tern_tensor *x, tern_tensor *y);       /* x >= y */
+TERN_API tern_tensor *tern_ge(tern_tensor *x, tern_tensor *y); /* whether x >= y, elementwise */
 TERN_API tern_tensor *tern_ge_scalar(tern_tensor *x, tern_scalar y); /* y a number */
 
 /* ---- what is not 0 is true ------------------------------------------------------------------- */
 
 TERN_API tern_tensor *tern_logical_and(tern_tensor *x, tern_tensor *y);       /* both */
 TERN_API tern_tensor *tern_logical_and_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_logical_or(tern_tensor *x, tern_tensor *y);        /* either */
+TERN_API tern_tensor *tern_logical_or(tern_tensor *x, tern_tensor *y); /* whether one is true */
 TERN_API tern_tensor *tern_logical_or_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
 TERN_API tern_tensor *tern_logical_xor(tern_tensor *x, tern_tensor *y);       /* one, not both */
 TERN_API tern_tensor *tern_logical_xor_scalar(tern_tensor *x, tern_scalar y); /* y a number */
-TERN_API tern_tensor *tern_logical_not(tern_tensor *x);                       /* x is 0 */
+TERN_API tern_tensor *tern_logical_not(tern_tensor *x);                       /* whether x is 0 */
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-TERN_API tern_tensor *tern_isnan(tern_tensor *x);    /* NaN */
-TERN_API tern_tensor *tern_isfinite(tern_tensor *x); /* neither infinite nor NaN */
-TERN_API tern_tensor *tern_isinf(tern_tensor *x);    /* infinite */
-TERN_API tern_tensor *tern_isposinf(tern_tensor *x); /* INFINITY */
-TERN_API tern_tensor *tern_isneginf(tern_tensor *x); /* -INFINITY */
-TERN_API tern_tensor *tern_signbit(tern_tensor *x);  /* below 0, or -0.0 */
+TERN_API tern_tensor *tern_isnan(tern_tensor *x);    /* whether x is NaN */
+TERN_API tern_tensor *tern_isfinite(tern_tensor *x); /* whether x is neither infinite nor NaN */
+TERN_API tern_tensor *tern_isinf(tern_tensor *x);    /* whether x is infinite */
+TERN_API tern_tensor *tern_isposinf(tern_tensor *x); /* whether x is INFINITY */
+TERN_API tern_tensor *tern_isneginf(tern_tensor *x); /* whether x is -INFINITY */
+TERN_API tern_tensor *tern_signbit(tern_tensor *x);  /* whether x is below 0, or -0.0 */
 
 /* ---- tensors as a whole ---------------------------------------------------------------------- */
 
@@ -68,7 +68,7 @@ TERN_API tern_tensor *tern_bitwise_and_(tern_tensor *x, tern_tensor *y);
 /* a number, into x */
 TERN_API tern_tensor *tern_bitwise_and_scalar_(tern_tensor *x, tern_scalar y);
 
-TERN_API tern_tensor *tern_bitwise_or(tern_tensor *x, tern_tensor *y);        /* either bit */
+TERN_API tern_tensor *tern_bitwise_or(tern_tensor *x, tern_tensor *y); /* the bits of either */
 TERN_API tern_tensor *tern_bitwise_or_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
 TERN_API tern_tensor *tern_bitwise_or_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_bitwise_or_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */

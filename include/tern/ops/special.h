@@ -7,17 +7,17 @@
 
 TERN_BEGIN_DECLS
 
-TERN_API tern_tensor *tern_erf(tern_tensor *x);       /* the error function */
+TERN_API tern_tensor *tern_erf(tern_tensor *x);       /* the error function of x */
 TERN_API tern_tensor *tern_erf_(tern_tensor *x);      /* into x */
-TERN_API tern_tensor *tern_erfc(tern_tensor *x);      /* 1 - erf(x), exact for large x */
+TERN_API tern_tensor *tern_erfc(tern_tensor *x);      /* 1 - erf(x), precise for large x */
 TERN_API tern_tensor *tern_erfc_(tern_tensor *x);     /* into x */
 TERN_API tern_tensor *tern_erfinv(tern_tensor *x);    /* what erf is x of; NaN beyond -1..1 */
 TERN_API tern_tensor *tern_erfinv_(tern_tensor *x);   /* into x */
 TERN_API tern_tensor *tern_lgamma(tern_tensor *x);    /* log |gamma(x)| (special.gammaln) */
 TERN_API tern_tensor *tern_lgamma_(tern_tensor *x);   /* into x */
-TERN_API tern_tensor *tern_digamma(tern_tensor *x);   /* its derivative */
+TERN_API tern_tensor *tern_digamma(tern_tensor *x);   /* the derivative of lgamma(x) */
 TERN_API tern_tensor *tern_digamma_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_trigamma(tern_tensor *x);  /* the next one */
+TERN_API tern_tensor *tern_trigamma(tern_tensor *x);  /* the derivative of digamma(x) */
 TERN_API tern_tensor *tern_trigamma_(tern_tensor *x); /* into x */
 
 /* The n-th derivative of digamma, n >= 0; from n = 2 on n! times a Hurwitz zeta function. Infinite
