@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Before main: on a terminal tern shows a line while it compiles kernels, which the first run waits
+ * for. A program of your own may set the variable at the beginning of main, or show such a line
+ * itself (tern_on_compile). */
+__attribute__((constructor)) static void show_compiling(void)
+{
+    if (isatty(STDERR_FILENO))
+        setenv("TERN_PROGRESS", "1", 0);
+}
+
 tern_report *progress_begin(const char *unit, int64_t steps)
 {
     tern_device_info d;

@@ -309,6 +309,31 @@ static void a_line_of_progress_fits_the_terminal(void **state)
     close(terminal);
 }
 
+/* In a file or a pipe there is no line of progress but the last step's, unless an interval asks for them. */
+static void a_file_gets_no_lines_of_progress(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        char *text = NULL;
+        size_t n = 0;
+        FILE *stream = fopen(at("lines"), "w+b");
+        tern_report *r = tern_report_new(
+            NULL, &(tern_report_options){.stream = stream, .steps = 5, .interval = asked * 1e-9});
+        for (int step = 1; step <= 5; step++)
+            tern_report_step(r, step, 1);
+        tern_report_close(r);
+        fclose(stream);
+        text = read_file(at("lines"), &n);
+        int lines = 0;
+        for (const char *p = text; (p = strstr(p, "step ")); p++)
+            lines += p == text || p[-1] == '\n';
+        assert_int_equal(lines, asked ? 5 : 1);
+        assert_non_null(strstr(text, "step 5/5"));
+        assert_non_null(strstr(text, "5 steps in "));
+        free(text);
+    }
+}
+
 static void what_cannot_be_written(void **state)
 {
     (void)state;
@@ -333,6 +358,7 @@ int main(void)
                                        TEST(rows_that_were_cut_are_left_out),
                                        TEST(a_file_of_others_is_left_alone),
                                        TEST(a_line_of_progress_fits_the_terminal),
+                                       TEST(a_file_gets_no_lines_of_progress),
                                        TEST(what_cannot_be_written)};
     if (folder_make() != 0)
         return 1;

@@ -100,7 +100,7 @@ tern_report *tern_report_new(const char *folder, const tern_report_options *opti
     r->options.stream = r->options.stream ? r->options.stream : stdout;
     r->terminal = isatty(fileno(r->options.stream));
     if (r->options.interval <= 0)
-        r->options.interval = r->terminal ? 0.1 : 10;
+        r->options.interval = r->terminal ? 0.1 : INFINITY;
     r->begin = r->shown = now();
     if (open_files(r) == TERN_OK)
         return r;
