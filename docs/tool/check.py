@@ -53,6 +53,13 @@ def sentences(root, pages):
     return out + [f"docs/tool/summaries.txt: nothing is called {name}" for name in headers.summaries(root) if name not in known]
 
 
+def examples(root, tables, functions):
+    """Each function of the cheatsheet, which lists those that programs use most, has an example that a test runs."""
+    listed = dict.fromkeys(NAME.findall(documents.read(root, "docs/guide/cheatsheet.md")))
+    return [f"docs/guide/cheatsheet.md: {name} has no example in the guides (docs/guide/by-example.md)" for name in listed
+            if name in functions and name not in tables.examples]
+
+
 def answers(text):
     """The index by PyTorch's names: each row has tern's name, or says why there is none or what to do instead."""
     out = []
@@ -141,7 +148,7 @@ def run(root):
     described = {i.names[0]: slots.slots(i, s, p, tables) for p in pages for s in p.sections for i in s.items()
                  if i.kind == "function"}
     found = texts(pages) + sentences(root, pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
-    found += versions(tables.since, described) + environment.check(root)
+    found += versions(tables.since, described) + environment.check(root) + examples(root, tables, described)
     known, cache = known_names(root), {}
 
     def anchors(path):
