@@ -149,7 +149,7 @@ def run(root):
                  if i.kind == "function"}
     found = texts(pages) + sentences(root, pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
     found += versions(tables.since, described) + environment.check(root) + examples(root, tables, described)
-    known, cache = known_names(root), {}
+    known, cache, every_link = known_names(root), {}, markdown.Links(pages)
 
     def anchors(path):
         if path not in cache:
@@ -166,7 +166,7 @@ def run(root):
             found += paths(root, path, text) + names(path, text, known)
     generated = {page.slug + ".md" for page in pages} | {i[0].names[0] + ".md" for p in pages for s in p.sections for i in headers.families(s)}
     for page in pages:
-        text = markdown.header_page(page, described, markdown.Links(pages), tables)
+        text = markdown.header_page(page, described, every_link, tables)
         for target in LINK.findall("\n".join(l for _, l in documents.prose(text))):
             if not target.startswith("../") and ":" not in target and target.partition("#")[0] not in generated:
                 found.append(f"{page.path}: a link to {target}")

@@ -207,7 +207,7 @@ LEANS = re.compile(r"(The same|Over|Along|Its?\b|Whether it|As |[Ii]nto x|a numb
 
 def base_of(name, functions):
     """The function whose form this one is, by its name: tern_sum of tern_sum_dim, tern_add of tern_add_scalar_."""
-    bases = [f for f in functions if re.match(re.escape(f.names[0].rstrip("_")) + r"(_|$)", name)]
+    bases = [f for f in functions if (name + "_").startswith(f.names[0].rstrip("_") + "_")]
     return max(bases, key=lambda f: len(f.names[0])) if bases else None
 
 
