@@ -15,9 +15,13 @@
  * optimizer's options (the learning rate of a scheduler) are looked up at each replay.
  *
  * Memory: what is made inside the block comes from the graph's own pool, and a tensor that is kept
- * beyond it has a new value after every replay. Tensors from outside that the block uses stay valid
- * for the graph even when the program lets go of them. Gradients: zero them (tern_optim_zero_grad)
- * before the backward pass inside the block, so that they are made there.
+ * beyond it has a new value after every replay. When the recording ends, all other results get
+ * places in one piece of memory by when they are needed, and what nobody reads is not computed: a
+ * TERN_SCOPE inside of the block, which gives them up before, is what makes a recording small.
+ * Where that piece does not fit, the error of the end names how large it is, and the limit. Tensors
+ * from outside that the block uses stay valid for the graph even when the program lets go of them.
+ * Gradients: zero them (tern_optim_zero_grad) before the backward pass inside the block, so that
+ * they are made there.
  *
  * Collectives between processes (tern/dist.h) are part of it: the replay stops there, and goes on
  * when all ranks have come.
@@ -36,6 +40,20 @@ typedef struct tern_graph tern_graph;
 
 /* An empty graph for a device (NULL: the default one); NULL after an error. The caller frees it. */
 TERN_API tern_graph *tern_graph_new(const char *device);
+
+/* How replays do what was recorded. The results are the same, bit for bit, whatever is chosen. */
+typedef struct tern_graph_options {
+    bool no_plan; /* each result stays where it was recorded; else those that nobody outside of the
+                     recording sees share memory by when they are needed */
+    bool check;   /* replay twice, as it was recorded and as it was planned, and fail with
+                     TERN_ERR_STATE where a bit of what outlives the replay differs: what the debug
+                     mode (tern/debug.h) does too */
+    uint64_t reserved[4];
+} tern_graph_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_graph_options tern_graph_defaults(void);
+/* The same with options (NULL: the defaults). */
+TERN_API tern_graph *tern_graph_new_with(const char *device, const tern_graph_options *options);
 /* Its tensors stay valid. NULL is fine. */
 TERN_API void tern_graph_free(tern_graph *graph);
 

@@ -270,6 +270,9 @@ typedef struct tern_found {
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
 
+/* No device needs memory to begin at multiples of more. */
+enum { TERN_PART_STEP = 512 };
+
 struct tern_backend {
     const char *kind; /* "cpu": the word before the colon */
 
@@ -349,9 +352,9 @@ struct tern_backend {
      * the device took, and its state. NULL: that stays. */
     void (*release)(tern_place *place);
     /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from
-     * `at` on, a multiple of 4096; and ends. Out of memory is TERN_ERR_MEMORY without a recorded
-     * error. part NULL: each block is allocated alone; unpart NULL: nothing is to be done. growth
-     * NULL: segments are allocated whole. */
+     * `at` on, a multiple of TERN_PART_STEP; and ends. Out of memory is TERN_ERR_MEMORY without a
+     * recorded error. part NULL: each block is allocated alone; unpart NULL: nothing is to be done.
+     * growth NULL: segments are allocated whole. */
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;

@@ -26,22 +26,10 @@ tern_status tern_capture_refuse(const tern_place *place, const char *what)
 
 /* ---- what nodes refer to ----------------------------------------------------------------- */
 
-/* Blocks begin with their buffer. */
-static tern_block *block_of(const tern_buffer *buffer)
-{
-    union {
-        const tern_buffer *buffer;
-        tern_block *block;
-    } at = {buffer};
-    return at.block;
-}
-
 /* A block from outside of the pool must outlive the graph. */
 static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
 {
-    tern_block *block = buffer ? block_of(buffer) : NULL;
-    if (block && block->pool == graph)
-        block->node = graph->n_nodes;
+    tern_block *block = buffer ? tern_block_of(buffer) : NULL;
     if (!block || block->pool == graph || block->holder == graph)
         return TERN_OK;
     if (graph->n_held == graph->held_capacity) {
@@ -65,16 +53,21 @@ tern_status tern_capture_addressed(tern_block *block)
     tern_graph *graph = tern_capture_of(block->place);
     if (!graph || graph->lists)
         return TERN_OK;
-    TERN_TRY(hold(graph, &block->buffer));
-    block->node = -1;
-    return TERN_OK;
+    block->is_addressed = true;
+    return hold(graph, &block->buffer);
 }
 
-static tern_status hold_all(tern_graph *graph, const tern_arg *args, int n)
+typedef struct holding {
+    tern_graph *graph;
+    tern_status status;
+} holding;
+
+static void hold_use(void *user, const tern_buffer *buffer, tern_role role)
 {
-    for (int i = 0; i < n; i++)
-        TERN_TRY(hold(graph, args[i].buffer));
-    return TERN_OK;
+    holding *h = user;
+    (void)role;
+    if (h->status == TERN_OK)
+        h->status = hold(h->graph, buffer);
 }
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -139,8 +132,6 @@ static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
     int n = work->what.launch.n;
     bool user = work->kind == TERN_WORK_USER;
     size_t grid_bytes = user ? sizeof(tern_kernel_grid) : sizeof(tern_grid);
-    if (hold_all(graph, args, n) != TERN_OK)
-        return NULL;
     tern_graph_node *node = add(graph, work, padded(grid_bytes) + bytes_of(args, n));
     if (!node)
         return NULL;
@@ -156,11 +147,6 @@ static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
 static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
 {
     const tern_gemm *g = work->what.gemm;
-    const tern_buffer *buffers[] = {g->a.buffer, g->b.buffer, g->c.buffer,
-                                    g->bias,     g->sums,     g->mask};
-    for (int i = 0; i < 6; i++)
-        if (hold(graph, buffers[i]) != TERN_OK)
-            return NULL;
     tern_graph_node *node = add(graph, work, sizeof *g);
     if (!node)
         return NULL;
@@ -171,9 +157,6 @@ static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
 static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work)
 {
     const tern_convolution *c = work->what.convolution;
-    const tern_arg args[] = {c->x, c->weight, c->y, c->bias};
-    if (hold_all(graph, args, 4) != TERN_OK || hold(graph, c->scratch) != TERN_OK)
-        return NULL;
     tern_graph_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
     if (!node)
         return NULL;
@@ -189,12 +172,6 @@ static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work
 static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
 {
     const tern_attention *a = work->what.attention;
-    const tern_buffer *buffers[] = {a->q.buffer,    a->k.buffer,    a->v.buffer, a->out.buffer,
-                                    a->sums.buffer, a->mask.buffer, a->scratch,  a->dout.buffer,
-                                    a->dq.buffer,   a->dk.buffer,   a->dv.buffer};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (hold(graph, buffers[i]) != TERN_OK)
-            return NULL;
     tern_graph_node *node = add(graph, work, padded(sizeof *a) + sizeof *a->block);
     if (!node)
         return NULL;
@@ -207,14 +184,7 @@ static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
     return node;
 }
 
-static tern_graph_node *add_copy(tern_graph *graph, const tern_work *work)
-{
-    if (hold(graph, work->what.copy.from) != TERN_OK || hold(graph, work->what.copy.to) != TERN_OK)
-        return NULL;
-    return add(graph, work, 0);
-}
-
-static tern_graph_node *add_call(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_plain(tern_graph *graph, const tern_work *work)
 {
     return add(graph, work, 0);
 }
@@ -224,11 +194,13 @@ tern_status tern_record_work(tern_graph *graph, const tern_work *work)
     static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
         [TERN_WORK_KERNEL] = add_launch,       [TERN_WORK_USER] = add_launch,
         [TERN_WORK_GEMM] = add_gemm,           [TERN_WORK_CONVOLUTION] = add_convolution,
-        [TERN_WORK_ATTENTION] = add_attention, [TERN_WORK_COPY] = add_copy,
-        [TERN_WORK_ZERO] = add_copy,           [TERN_WORK_CALL] = add_call};
+        [TERN_WORK_ATTENTION] = add_attention, [TERN_WORK_COPY] = add_plain,
+        [TERN_WORK_ZERO] = add_plain,          [TERN_WORK_CALL] = add_plain};
     if (graph->lists)
         return tern_list_work(graph, work);
-    if (!adders[work->kind](graph, work)) {
+    holding h = {graph, TERN_OK};
+    tern_work_uses(work, hold_use, &h);
+    if (h.status != TERN_OK || !adders[work->kind](graph, work)) {
         graph->failed = true;
         return tern_last_status();
     }
@@ -289,14 +261,24 @@ void tern_unrecorded_block_leave(tern_unrecorded_block *block)
 
 /* ---- the pool ---------------------------------------------------------------------------- */
 
+/* A block of its own for each that is asked for: nodes name their values by it, wherever these are
+ * in the end. */
 tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes)
 {
-    tern_block *block = graph->idle[size_class];
-    if (!block || block->buffer.bytes < bytes)
+    tern_block *before = graph->idle[size_class];
+    tern_block *block = before && before->buffer.bytes >= bytes ? tern_alloc(sizeof *block) : NULL;
+    if (!block)
         return NULL;
-    graph->idle[size_class] = block->next;
-    block->is_idle = false;
-    block->node = -1;
+    graph->idle[size_class] = before->next;
+    before->is_lent = true;
+    *block = (tern_block){.buffer = before->buffer,
+                          .place = before->place,
+                          .size_class = size_class,
+                          .pool = graph,
+                          .of_pool = graph->pool,
+                          .first = -1,
+                          .last = -1};
+    graph->pool = block;
     return block;
 }
 
@@ -304,21 +286,24 @@ void tern_pool_adopt(tern_graph *graph, tern_block *block)
 {
     block->pool = graph;
     block->is_idle = false;
-    block->node = -1;
+    block->first = block->last = -1;
     block->of_pool = graph->pool;
     graph->pool = block;
     if (!block->is_part)
         graph->place->stats.recorded += block->buffer.bytes;
 }
 
+/* What is recorded next may be where it was, unless another recording has it. A block that a kernel
+ * finds by its address stays there: no other has its memory, or where that is part of a segment,
+ * all others stay too. */
 void tern_pool_give(tern_graph *graph, tern_block *block)
 {
-    tern_record_end_of(graph, block);
     block->is_idle = true;
+    if (graph != tern_thread.graph || block->holds || (block->is_addressed && !block->is_part))
+        return;
     if (block->is_part) {
-        /* What is recorded next may be there. Another recording that has it keeps it as it is. */
-        if (graph == tern_thread.graph && !block->holds)
-            tern_segment_give_extent(block);
+        graph->stays |= block->is_addressed;
+        tern_segment_give_extent(block);
         return;
     }
     block->next = graph->idle[block->size_class];

@@ -46,9 +46,12 @@ typedef struct tern_block {
     struct tern_block *of_pool;
     int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
-    int64_t
-        node; /* of a pool: the last that was given it, by its number; -1: none, or others may read
-                 it */
+    /* Of a pool: a kernel finds it by its address; a later block of the recording's has its memory;
+     * its memory is in an arena (plan.c); and the first and the last command of the recording that
+     * have it, -1 for none (values.c). */
+    bool is_addressed, is_lent, is_planned;
+    int64_t first, last;
+    struct tern_slot *slot;
     tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
     struct tern_external
         *external;  /* of external memory; NULL: the memory is the allocator's (external.c) */

@@ -1,5 +1,7 @@
 /* graph.c -- graphs: their life, the ends of a capture, and replays. */
 #include "base/debug.h"
+#include "base/env.h"
+#include "base/option.h"
 #include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
@@ -11,18 +13,31 @@ static struct {
     tern_graph *first;
 } graphs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-tern_graph *tern_graph_new(const char *device)
+static tern_graph *new_graph(const char *device, const tern_graph_options *options,
+                             const char *function)
 {
-    tern_place *place = tern_place_find(device, "tern_graph_new");
+    tern_place *place = tern_place_find(device, function);
     tern_graph *graph = place ? tern_alloc(sizeof *graph) : NULL;
     if (!graph)
         return NULL;
     graph->place = place;
+    graph->options = tern_read_graph(options);
+    graph->options.check |= tern_debugging || tern_env_flag(TERN_ENV_GRAPH_CHECK, false);
     pthread_mutex_lock(&graphs.lock);
     graph->next = graphs.first;
     graphs.first = graph;
     pthread_mutex_unlock(&graphs.lock);
     return graph;
+}
+
+tern_graph *tern_graph_new(const char *device)
+{
+    return new_graph(device, NULL, "tern_graph_new");
+}
+
+tern_graph *tern_graph_new_with(const char *device, const tern_graph_options *options)
+{
+    return new_graph(device, options, "tern_graph_new_with");
 }
 
 static tern_status add_refresh(tern_graph *graph, tern_refresh refresh)
@@ -70,6 +85,10 @@ static void release_blocks(tern_graph *graph)
     while (graph->pool) {
         tern_block *block = graph->pool;
         graph->pool = block->of_pool;
+        if (block->is_planned || block->is_lent) { /* only commands had it */
+            tern_free(block);
+            continue;
+        }
         block->pool = NULL;
         block->of_pool = NULL;
         block->is_orphan = block->is_idle && block->holds;
@@ -100,6 +119,7 @@ static void empty(tern_graph *graph)
     tern_free(graph->pieces);
     graph->pieces = NULL;
     graph->n_pieces = 0;
+    tern_plan_end(graph);
     release_blocks(graph);
     for (int64_t i = 0; i < graph->n_nodes; i++) {
         const tern_work *work = &graph->nodes[i]->work;
@@ -119,8 +139,8 @@ static void empty(tern_graph *graph)
     graph->held = graph->constants = NULL;
     graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
     graph->n_constants = 0;
-    graph->recorded = graph->failed = graph->faults = graph->elsewhere = false;
-    graph->taken = graph->drawn = 0;
+    graph->recorded = graph->failed = graph->faults = graph->elsewhere = graph->stays = false;
+    graph->taken = graph->drawn = graph->n_unread = 0;
 }
 
 tern_status tern_graph_reset(tern_graph *graph)
@@ -236,6 +256,15 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
     return TERN_OK;
 }
 
+/* What was recorded, as replays do it. */
+static tern_status optimize(tern_graph *graph)
+{
+    if (graph->lists)
+        return TERN_OK;
+    tern_values_find(graph);
+    return graph->options.no_plan ? TERN_OK : tern_plan_make(graph);
+}
+
 tern_status tern_graph_capture_end(tern_graph *graph)
 {
     if (!graph)
@@ -250,6 +279,8 @@ tern_status tern_graph_capture_end(tern_graph *graph)
     if (status == TERN_OK)
         status = advance_random(graph);
     tern_thread.graph = NULL;
+    if (status == TERN_OK)
+        status = optimize(graph);
     if (status == TERN_OK && vendor && vendor->graph_make && graph->n_nodes)
         status = make_pieces(graph, vendor);
     if (status != TERN_OK)
@@ -316,7 +347,8 @@ tern_status tern_graph_replay(tern_graph *graph)
         TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));
     if (graph->taken)
         TERN_TRY(tern_rng_settle(place));
-    TERN_TRY(tern_profiling ? run_and_time(graph) : run(graph));
+    tern_status (*const once)(tern_graph *) = tern_profiling ? run_and_time : run;
+    TERN_TRY(graph->options.check && graph->plan ? tern_graph_check(graph, once) : once(graph));
     atomic_fetch_add_explicit(&place->launches, (unsigned long long)graph->n_nodes,
                               memory_order_relaxed);
     if (graph->taken)

@@ -1,7 +1,8 @@
 /* peephole.c -- peephole optimization of recordings, on devices with work-groups: two kernels
  * become one, and results that nobody reads are not written. */
-#include "device/recording.h"
+#include "device/plan.h"
 #include "types_host.h"
+#include <string.h>
 #include "shapes.h"
 
 const tern_kernel_ref tern_kernel_add = {"elementwise", "add"},
@@ -10,6 +11,12 @@ const tern_kernel_ref tern_kernel_add = {"elementwise", "add"},
                       tern_kernel_layer_norm_mixed = {"fused", "layer_norm_mixed"};
 static const tern_kernel_ref add_layer_norm = {"fused", "add_layer_norm"},
                              add_layer_norm_mixed = {"fused", "add_layer_norm_mixed"};
+
+bool tern_is_row(const tern_kernel_ref *kernel)
+{
+    return strcmp(kernel->file, "elementwise") == 0 || strcmp(kernel->file, "special") == 0 ||
+           strcmp(kernel->file, "logic") == 0;
+}
 
 static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
 {
@@ -41,11 +48,15 @@ static int64_t elements_of(const tern_arg *arg)
 /* Whether a row of the norm may be done before the next row's sums are made. Results may lie where
  * an operand of the sums did, which was given back in between, if each of their elements is where
  * one of that was; of weight and bias no sums are read. The program's own memory may be there under
- * another buffer. */
-static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
+ * another buffer, and what was given back too, unless a plan finds it another place. */
+static bool go_by_rows(const tern_graph *graph, const tern_arg *a, const tern_arg *b, int of)
 {
+    const bool moves = !graph->options.no_plan && !graph->options.check;
     if (((const tern_block *)(const void *)a[0].buffer)->external)
         return false;
+    for (int k = 1; k < 3 && !moves; k++)
+        if (tern_block_of(a[k].buffer)->is_idle)
+            return false;
     for (int i = 0; i < of; i++)
         for (int k = 1; k < 3; k++)
             if (b[i].buffer == a[k].buffer &&
@@ -71,7 +82,7 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
     if (last->work.what.launch.kernel->dtype != work->what.launch.kernel->dtype ||
         norm->buffer != a[0].buffer || norm->at != a[0].at ||
         elements_of(&a[3]) != norm[3].value.i64 * norm[4].value.i64 ||
-        !go_by_rows(a, b, pairs[p].of))
+        !go_by_rows(graph, a, b, pairs[p].of))
         return false;
     pair->kernel = pairs[p].fused;
     for (pair->n = 0; pair->n < 3; pair->n++)
@@ -94,20 +105,19 @@ static const struct {
     {&add_layer_norm_mixed, 3, 32},
 };
 
-void tern_record_end_of(tern_graph *graph, const tern_block *block)
+void tern_leave_unread(const tern_graph *graph, tern_work *work)
 {
-    if (graph != tern_thread.graph || block->node < 0 || block->node >= graph->n_nodes)
-        return;
-    const tern_work *work = &graph->nodes[block->node]->work;
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
         if (!runs(work, unread[i].kernel))
             continue;
         tern_arg *args = (void *)(uintptr_t)work->what.launch.args; /* the node's own copies */
-        tern_arg *what = &args[work->what.launch.n - 1];
-        if (args[unread[i].out].buffer != &block->buffer ||
-            args[unread[i].out].role != TERN_ROLE_OUT)
+        tern_arg *what = &args[work->what.launch.n - 1], *out = &args[unread[i].out];
+        if (out->role != TERN_ROLE_OUT || !tern_block_is_inner(graph, tern_block_of(out->buffer)) ||
+            tern_block_of(out->buffer)->last >= 0)
             continue;
-        args[unread[i].out].role = TERN_ROLE_UNUSED;
+        out->role = TERN_ROLE_UNUSED;
+        out->buffer = args[unread[i].out + 1].buffer; /* any */
+        out->at = 0;
         what->value.i32 |= unread[i].flag;
     }
 }

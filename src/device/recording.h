@@ -44,6 +44,10 @@ struct tern_graph {
     tern_block *idle[SIZE_CLASSES]; /* those that no tensor has */
     tern_graph_piece *pieces;       /* NULL: nodes are run one by one */
     int n_pieces;
+    tern_graph_options options;
+    struct tern_plan *plan; /* NULL: values are where they were when they were recorded */
+    bool stays;       /* blocks that kernels find by their addresses share memory with others */
+    int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };
 
 /* One launch in place of the last that was recorded and one that goes on from it. */
@@ -55,8 +59,43 @@ typedef struct tern_pair {
 /* Whether there is one for this launch of a kernel's (peephole.c); the last is recorded no more
  * then. */
 bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair);
-/* A block of the pool has no tensor any more: what was written to it, and not read since, need not
- * be. */
-void tern_record_end_of(tern_graph *graph, const tern_block *block);
+
+/* ---- values (values.c) ------------------------------------------------------------------- */
+
+/* Call use for each buffer that a work has. */
+void tern_work_uses(const tern_work *work,
+                    void (*use)(void *user, const tern_buffer *buffer, tern_role role), void *user);
+/* Blocks begin with their buffer. */
+static inline tern_block *tern_block_of(const tern_buffer *buffer)
+{
+    union {
+        const tern_buffer *buffer;
+        tern_block *block;
+    } at = {buffer};
+    return at.block;
+}
+/* Whether a block of the pool has values that only the recording's commands read. */
+static inline bool tern_block_is_inner(const tern_graph *graph, const tern_block *block)
+{
+    return block->pool == graph && block->is_idle && !block->is_addressed && !block->holds;
+}
+/* Have a kernel leave out results that no later command has (peephole.c). */
+void tern_leave_unread(const tern_graph *graph, tern_work *work);
+/* Leave out what nobody reads, and note the first and the last command that have each block. */
+void tern_values_find(tern_graph *graph);
+
+/* ---- the plan of memory (plan.c) --------------------------------------------------------- */
+
+typedef struct tern_plan tern_plan;
+/* Place the inner values in arenas. An error, which names the peak, leaves the recording to
+ * tern_plan_end. */
+tern_status tern_plan_make(tern_graph *graph);
+/* Before the recording is emptied. */
+void tern_plan_end(tern_graph *graph);
+/* Where keeps_apart: values are where they were before the plan, or where it put them. */
+void tern_plan_swap(tern_graph *graph);
+
+/* Replay it planned and as it was recorded; an error where a bit differs (graph_check.c). */
+tern_status tern_graph_check(tern_graph *graph, tern_status (*run)(tern_graph *graph));
 
 #endif

@@ -341,6 +341,15 @@ void tern_segments_disown(tern_place *place, struct tern_graph *graph)
             }
 }
 
+size_t tern_segments_recorded(const tern_place *place, const struct tern_graph *graph)
+{
+    size_t bytes = 0;
+    for (const tern_segment *segment = place->segments; segment; segment = segment->next)
+        for (const tern_extent *e = segment->first; e; e = e->after)
+            bytes += e->graph == graph ? e->bytes : 0;
+    return bytes;
+}
+
 /* ---- giving back ------------------------------------------------------------------------- */
 
 /* Whether nobody has anything of [at, at + bytes); *in is the free extent there. */

@@ -34,6 +34,8 @@ void tern_segment_give_extent(tern_block *block);
 /* The block is the recording's no more; nor are all free extents that were. */
 void tern_segment_disown(tern_block *block);
 void tern_segments_disown(tern_place *place, struct tern_graph *graph);
+/* The bytes that the recording has, free ones too. */
+size_t tern_segments_recorded(const tern_place *place, const struct tern_graph *graph);
 /* Whether so many bytes more than are reserved exceed the limit of the program's; note that they
  * are reserved. */
 bool tern_memory_exceeds(const tern_place *place, size_t bytes);

@@ -1,0 +1,381 @@
+/* plan.c -- where the inner values of a recording lie: the arenas that they share.
+ *
+ * Two values may have the same memory if no command is between the first and the last of both. The
+ * largest is placed first, each into the smallest gap between those that are alive with it (best
+ * fit). The result of an elementwise row takes the place of an operand that ends there. Commands
+ * name a block, whose buffer becomes a part of an arena: they stay as they were recorded. */
+#include "device/plan.h"
+#include "device/registry.h"
+#include "device/segments.h"
+#include "types_host.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "shapes.h"
+
+/* ---- slots --------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    const tern_slot *x = *(tern_slot *const *)a, *y = *(tern_slot *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const tern_slot *x = a, *y = b;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static size_t rounded(size_t bytes, size_t step)
+{
+    return (bytes + step - 1) / step * step;
+}
+
+/* A slot for each inner value that some command has. */
+static tern_status find_slots(tern_graph *graph, tern_plan *plan)
+{
+    const size_t step = graph->place->synchronous ? 64 : TERN_PART_STEP;
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        plan->n += block->last >= 0 && tern_block_is_inner(graph, block);
+    plan->slots = tern_alloc(sizeof *plan->slots * (size_t)(plan->n + 1));
+    if (!plan->slots)
+        return TERN_ERR_MEMORY;
+    tern_slot *slot = plan->slots;
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        if (block->last >= 0 && tern_block_is_inner(graph, block))
+            *slot++ = (tern_slot){.block = block,
+                                  .bytes = rounded(block->used, step),
+                                  .first = block->first,
+                                  .last = block->last};
+    qsort(plan->slots, (size_t)plan->n, sizeof *plan->slots, by_first);
+    for (int64_t i = 0; i < plan->n; i++)
+        plan->slots[i].block->slot = &plan->slots[i];
+    return TERN_OK;
+}
+
+/* ---- results over operands ----------------------------------------------------------------- */
+
+/* Whether an argument is all of its block, as the index of a dense row has it. */
+static bool is_whole(const tern_graph *graph, const tern_arg *arg)
+{
+    return arg->buffer && arg->at == 0 && tern_block_is_inner(graph, tern_block_of(arg->buffer)) &&
+           tern_block_of(arg->buffer)->slot;
+}
+
+/* Whether each element of the result is made of the operands' elements at the same place. */
+static bool is_dense_row(const tern_work *work)
+{
+    if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref))
+        return false;
+    for (int i = 0; i < work->what.launch.n; i++) {
+        const tern_arg *arg = &work->what.launch.args[i];
+        const tern_nd_index *w = arg->value.data;
+        if (arg->type == TERN_TYPE_tern_nd_index)
+            return w->rows == 1 && w->form == TERN_ND_UNIT;
+    }
+    return false;
+}
+
+/* The slot of an operand that ends at command i becomes that of the result, which begins there. */
+static void write_over(tern_graph *graph, int64_t i)
+{
+    const tern_work *work = &graph->nodes[i]->work;
+    const tern_arg *args = work->what.launch.args;
+    if (!is_dense_row(work) || !is_whole(graph, &args[0]))
+        return;
+    tern_slot *out = tern_block_of(args[0].buffer)->slot;
+    for (int k = 1; k < work->what.launch.n && out->first == i; k++) {
+        if (args[k].role != TERN_ROLE_IN || !is_whole(graph, &args[k]) ||
+            args[k].bytes != args[0].bytes)
+            continue;
+        tern_slot *in = tern_block_of(args[k].buffer)->slot;
+        if (in->end != i && in->last == i && in->first < i && in->bytes == out->bytes) {
+            out->over = in;
+            out->first = in->first;
+            in->end = i;
+        }
+    }
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* Best fit among those of arena a, in the order of places; false: it does not fit below `most`. */
+static bool fit(const tern_slot *const *placed, int64_t n, int a, tern_slot *slot, size_t most)
+{
+    size_t end = 0, best = SIZE_MAX, at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const tern_slot *p = placed[i];
+        if (p->arena != a || p->last < slot->first || p->first > slot->last)
+            continue;
+        const size_t gap = p->at > end ? p->at - end : 0;
+        if (gap >= slot->bytes && gap < best) {
+            best = gap;
+            at = end;
+        }
+        end = p->at + p->bytes > end ? p->at + p->bytes : end;
+    }
+    at = best == SIZE_MAX ? end : at;
+    if (at > 0 && at + slot->bytes > most)
+        return false;
+    slot->at = at;
+    slot->arena = a;
+    return true;
+}
+
+static void place(tern_plan *plan, tern_slot **placed, int64_t n, tern_slot *slot, size_t most)
+{
+    int a = 0;
+    while (!fit((const tern_slot *const *)placed, n, a, slot, most))
+        a++;
+    plan->n_arenas = a >= plan->n_arenas ? a + 1 : plan->n_arenas;
+    while (n > 0 && placed[n - 1]->at > slot->at) {
+        placed[n] = placed[n - 1];
+        n--;
+    }
+    placed[n] = slot;
+}
+
+/* Slots that others go on from have their place. */
+static tern_status place_all(tern_graph *graph, tern_plan *plan)
+{
+    const uint64_t largest = graph->place->info.largest_allocation;
+    tern_slot **order = tern_alloc(sizeof *order * (size_t)(plan->n + 1));
+    tern_slot **placed = tern_alloc(sizeof *placed * (size_t)(plan->n + 1));
+    int64_t n = 0;
+    for (int64_t i = 0; order && i < plan->n; i++)
+        if (!plan->slots[i].end)
+            order[n++] = &plan->slots[i];
+    if (order && placed) {
+        qsort(order, (size_t)n, sizeof *order, by_size);
+        for (int64_t i = 0; i < n; i++)
+            place(plan, placed, i, order[i], largest ? (size_t)largest : SIZE_MAX);
+    }
+    tern_free(order);
+    tern_free(placed);
+    if (!order || !placed)
+        return TERN_ERR_MEMORY;
+    for (int64_t i = plan->n - 1; i >= 0; i--) /* in the order of their first commands */
+        for (tern_slot *s = &plan->slots[i]; s->over; s = s->over) {
+            s->over->at = s->at;
+            s->over->arena = s->arena;
+        }
+    return TERN_OK;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static tern_status arena_failed(tern_place *place, size_t bytes)
+{
+    uint64_t free_bytes = 0, total = 0;
+    if (place->memory_limit)
+        return tern_fail(TERN_ERR_MEMORY,
+                         "tern_graph_capture_end: %s out of memory: what is recorded has a peak of "
+                         "%zu bytes; %" PRIu64 " are reserved beside it of the %" PRIu64
+                         " that tern_set_memory_limit allows",
+                         place->text, bytes, place->stats.reserved, place->memory_limit);
+    place->backend->memory(place, &free_bytes, &total);
+    return tern_fail(TERN_ERR_MEMORY,
+                     "tern_graph_capture_end: %s out of memory: what is recorded has a peak of %zu "
+                     "bytes; %" PRIu64 " of %" PRIu64 " bytes are free",
+                     place->text, bytes, free_bytes, total);
+}
+
+/* A block of the pool's that no value has. No parts are made of parts. With memory_lock held. */
+static tern_status arena_take(tern_graph *graph, tern_block *arena)
+{
+    tern_place *place = graph->place;
+    const size_t bytes = arena->buffer.bytes;
+    *arena = (tern_block){.place = place, .buffer.bytes = bytes, .is_idle = true};
+    if (!place->backend->unpart && tern_segments_serve(place, bytes))
+        return tern_segment_take(place, graph, bytes, arena);
+    if (tern_memory_exceeds(place, bytes))
+        return TERN_ERR_MEMORY;
+    place->stats.driver_calls++;
+    TERN_TRY(place->backend->alloc(place, &arena->buffer));
+    tern_memory_reserve(place, bytes);
+    place->stats.recorded += bytes;
+    return TERN_OK;
+}
+
+static void arena_give(tern_graph *graph, tern_block *arena)
+{
+    tern_place *place = graph->place;
+    if (arena->is_part) {
+        tern_segment_give_extent(arena);
+        return;
+    }
+    place->backend->free(place, &arena->buffer);
+    place->stats.reserved -= arena->buffer.bytes;
+    place->stats.recorded -= arena->buffer.bytes;
+}
+
+static tern_status part_of(tern_place *place, const tern_block *arena, const tern_slot *slot,
+                           tern_buffer *part)
+{
+    const tern_buffer *whole = &arena->buffer;
+    *part = (tern_buffer){.bytes = slot->bytes};
+    if (place->backend->part)
+        return place->backend->part(place, whole, slot->at, part);
+    part->handle = (char *)whole->handle + slot->at;
+    part->host = whole->host ? (char *)whole->host + slot->at : NULL;
+    part->address = whole->address + slot->at;
+    return TERN_OK;
+}
+
+static void unpart(tern_place *place, tern_buffer *part)
+{
+    if (place->backend->unpart)
+        place->backend->unpart(place, part);
+}
+
+/* Where a block was when it was recorded; it remains as an address. */
+static void give_up(tern_place *place, tern_block *block, tern_buffer *buffer)
+{
+    if (block->is_part) {
+        if (block->extent)
+            tern_segment_give_extent(block);
+        unpart(place, buffer);
+    } else if (!block->is_lent) {
+        place->backend->free(place, buffer);
+        place->stats.reserved -= buffer->bytes;
+        place->stats.recorded -= buffer->bytes;
+    }
+}
+
+/* The bytes of each arena, and of all. */
+static tern_status measure(tern_plan *plan)
+{
+    plan->arenas = tern_alloc(sizeof *plan->arenas * (size_t)(plan->n_arenas + 1));
+    if (!plan->arenas)
+        return TERN_ERR_MEMORY;
+    for (int64_t i = 0; i < plan->n; i++) {
+        const tern_slot *s = &plan->slots[i];
+        size_t *most = &plan->arenas[s->arena].buffer.bytes;
+        *most = s->at + s->bytes > *most ? s->at + s->bytes : *most;
+    }
+    for (int a = 0; a < plan->n_arenas; a++)
+        plan->bytes += plan->arenas[a].buffer.bytes;
+    return TERN_OK;
+}
+
+/* Each slot's other buffer becomes that of the plan. */
+static tern_status take_arenas(tern_graph *graph, tern_plan *plan)
+{
+    tern_place *place = graph->place;
+    const uint64_t failures = tern_failures();
+    if (plan->bytes >= TERN_LARGE)
+        tern_cache_empty(place);
+    for (int a = 0; a < plan->n_arenas; a++) {
+        const tern_status status = arena_take(graph, &plan->arenas[a]);
+        if (status != TERN_OK)
+            return tern_failed_since(failures) == TERN_OK ? arena_failed(place, plan->bytes)
+                                                          : status;
+        plan->n_taken++;
+    }
+    for (int64_t i = 0; i < plan->n; i++) {
+        tern_slot *s = &plan->slots[i];
+        const tern_status status = part_of(place, &plan->arenas[s->arena], s, &s->other);
+        if (status != TERN_OK)
+            return tern_failed_since(failures) == TERN_OK ? arena_failed(place, plan->bytes)
+                                                          : status;
+        plan->n_parts++;
+    }
+    return TERN_OK;
+}
+
+static void swap(tern_plan *plan)
+{
+    for (int64_t i = 0; i < plan->n; i++) {
+        tern_slot *s = &plan->slots[i];
+        const tern_buffer buffer = s->block->buffer;
+        s->block->buffer = s->other;
+        s->other = buffer;
+    }
+    plan->is_planned = !plan->is_planned;
+}
+
+/* What the recording has reserved, and what it will have with the plan. */
+static void compare(tern_graph *graph, tern_plan *plan)
+{
+    plan->before = tern_segments_recorded(graph->place, graph);
+    plan->after = plan->bytes;
+    for (const tern_block *block = graph->pool; block; block = block->of_pool) {
+        const size_t bytes = block->is_lent || (block->is_part && !block->extent)
+                                 ? 0
+                                 : block->buffer.bytes;
+        plan->before += block->is_part ? 0 : bytes;
+        plan->after += tern_block_is_inner(graph, block) ? 0 : bytes;
+    }
+}
+
+/* What values were in goes back before the arenas are asked for. */
+static tern_status move(tern_graph *graph, tern_plan *plan)
+{
+    tern_place *place = graph->place;
+    for (int64_t i = 0; i < plan->n && !plan->keeps; i++) {
+        tern_block *block = plan->slots[i].block;
+        give_up(place, block, &block->buffer);
+        block->is_planned = true;
+    }
+    if (!plan->keeps)
+        tern_segments_disown(place, graph);
+    TERN_TRY(take_arenas(graph, plan));
+    swap(plan);
+    return TERN_OK;
+}
+
+/* Large blocks of devices that have segments lie well as they are recorded: for less than this part
+ * of it nothing moves, as the gaps between what stays would remain. */
+enum { WORTH = 16 };
+
+tern_status tern_plan_make(tern_graph *graph)
+{
+    tern_place *place = graph->place;
+    tern_plan *plan = graph->plan = tern_alloc(sizeof *plan);
+    if (!plan)
+        return TERN_ERR_MEMORY;
+    plan->keeps = graph->options.check;
+    TERN_TRY(find_slots(graph, plan));
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        write_over(graph, i);
+    TERN_TRY(place_all(graph, plan));
+    TERN_TRY(measure(plan));
+    tern_place_enter(place);
+    pthread_mutex_lock(&place->memory_lock);
+    compare(graph, plan);
+    const bool is_less = !graph->stays && plan->after < plan->before - plan->before / WORTH;
+    tern_status status = is_less || plan->keeps ? move(graph, plan) : TERN_OK;
+    pthread_mutex_unlock(&place->memory_lock);
+    tern_place_leave(place);
+    return status;
+}
+
+void tern_plan_swap(tern_graph *graph)
+{
+    swap(graph->plan);
+}
+
+void tern_plan_end(tern_graph *graph)
+{
+    tern_plan *plan = graph->plan;
+    tern_place *place = graph->place;
+    if (!plan)
+        return;
+    tern_place_enter(place);
+    pthread_mutex_lock(&place->memory_lock);
+    if (plan->is_planned)
+        swap(plan);
+    for (int64_t i = 0; i < plan->n_parts; i++)
+        unpart(place, &plan->slots[i].other);
+    for (int a = 0; a < plan->n_taken; a++)
+        arena_give(graph, &plan->arenas[a]);
+    pthread_mutex_unlock(&place->memory_lock);
+    tern_place_leave(place);
+    tern_free(plan->slots);
+    tern_free(plan->arenas);
+    tern_free(plan);
+    graph->plan = NULL;
+}

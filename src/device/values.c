@@ -1,0 +1,161 @@
+/* values.c -- what a recording computes: each block that was taken from its pool has one value, from
+ * the first command that has the block to the last. */
+#include "device/recording.h"
+
+/* ---- what commands have ------------------------------------------------------------------ */
+
+typedef void use_function(void *user, const tern_buffer *buffer, tern_role role);
+
+static void use_args(const tern_arg *args, int n, use_function *use, void *user)
+{
+    for (int i = 0; i < n; i++)
+        if (args[i].buffer)
+            use(user, args[i].buffer, args[i].role);
+}
+
+static void use_all(const tern_buffer *const *buffers, int n, tern_role role, use_function *use,
+                    void *user)
+{
+    for (int i = 0; i < n; i++)
+        if (buffers[i])
+            use(user, buffers[i], role);
+}
+
+static void use_attention(const tern_attention *a, use_function *use, void *user)
+{
+    const tern_role result = a->gradient ? TERN_ROLE_IN : TERN_ROLE_OUT;
+    const tern_buffer *in[] = {a->q.buffer, a->k.buffer, a->v.buffer, a->dout.buffer,
+                               a->mask.buffer};
+    const tern_buffer *results[] = {a->out.buffer, a->sums.buffer};
+    const tern_buffer *out[] = {a->dq.buffer, a->dk.buffer, a->dv.buffer, a->scratch};
+    use_all(in, 5, TERN_ROLE_IN, use, user);
+    use_all(results, 2, result, use, user);
+    use_all(out, 4, TERN_ROLE_OUT, use, user);
+}
+
+static void use_convolution(const tern_convolution *c, use_function *use, void *user)
+{
+    const tern_buffer *buffers[] = {c->y.buffer, c->x.buffer, c->weight.buffer};
+    for (int i = 0; i < 3; i++)
+        use_all(&buffers[i], 1, i == (int)c->pass ? TERN_ROLE_OUT : TERN_ROLE_IN, use, user);
+    use_all((const tern_buffer *[]){c->bias.buffer}, 1, TERN_ROLE_IN, use, user);
+    use_all(&c->scratch, 1, TERN_ROLE_OUT, use, user);
+}
+
+void tern_work_uses(const tern_work *work, use_function *use, void *user)
+{
+    const tern_gemm *g = work->what.gemm;
+    switch (work->kind) {
+    case TERN_WORK_KERNEL:
+    case TERN_WORK_USER:
+        use_args(work->what.launch.args, work->what.launch.n, use, user);
+        return;
+    case TERN_WORK_GEMM:
+        use_all((const tern_buffer *[]){g->a.buffer, g->b.buffer, g->bias}, 3, TERN_ROLE_IN, use,
+                user);
+        use_all((const tern_buffer *[]){g->c.buffer, g->sums, g->mask}, 3, TERN_ROLE_OUT, use,
+                user);
+        return;
+    case TERN_WORK_CONVOLUTION:
+        use_convolution(work->what.convolution, use, user);
+        return;
+    case TERN_WORK_ATTENTION:
+        use_attention(work->what.attention, use, user);
+        return;
+    case TERN_WORK_COPY:
+        use_all(&work->what.copy.from, 1, TERN_ROLE_IN, use, user);
+        use_all(&work->what.copy.to, 1, TERN_ROLE_OUT, use, user);
+        return;
+    case TERN_WORK_ZERO:
+        use_all(&work->what.copy.to, 1, TERN_ROLE_OUT, use, user);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- what nobody reads ------------------------------------------------------------------- */
+
+/* What a command writes, and whether anybody has it later. */
+typedef struct results {
+    const tern_graph *graph;
+    int written, wanted;
+} results;
+
+static void look(void *user, const tern_buffer *buffer, tern_role role)
+{
+    results *r = user;
+    if (role == TERN_ROLE_IN || role == TERN_ROLE_UNUSED)
+        return;
+    const tern_block *block = tern_block_of(buffer);
+    r->written++;
+    r->wanted += !tern_block_is_inner(r->graph, block) || block->last >= 0;
+}
+
+/* Kernels with a table of addresses write where no argument says. */
+static bool has_addresses(const tern_work *work)
+{
+    if (work->kind == TERN_WORK_USER || work->kind == TERN_WORK_CALL)
+        return true;
+    for (int i = 0; work->kind == TERN_WORK_KERNEL && i < work->what.launch.n; i++) {
+        const uint8_t type = work->what.launch.args[i].type;
+        if (type == TERN_TYPE_tern_foreach_row || type == TERN_TYPE_tern_foreach_chunk)
+            return true;
+    }
+    return false;
+}
+
+static bool is_dead(const tern_graph *graph, const tern_work *work)
+{
+    results r = {graph, 0, 0};
+    if (has_addresses(work))
+        return false;
+    tern_work_uses(work, look, &r);
+    return r.written > 0 && r.wanted == 0;
+}
+
+/* ---- from where to where ----------------------------------------------------------------- */
+
+typedef struct walk {
+    tern_graph *graph;
+    int64_t at;
+} walk;
+
+static void note(void *user, const tern_buffer *buffer, tern_role role)
+{
+    const walk *w = user;
+    tern_block *block = tern_block_of(buffer);
+    (void)role;
+    if (block->pool != w->graph)
+        return;
+    block->first = w->at;
+    block->last = block->last < 0 ? w->at : block->last;
+}
+
+/* From the last command back, so that what only dead ones read is dead too. */
+void tern_values_find(tern_graph *graph)
+{
+    int64_t kept = graph->n_nodes;
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        block->first = block->last = -1;
+    for (int64_t i = graph->n_nodes - 1; i >= 0; i--) {
+        tern_graph_node *node = graph->nodes[i];
+        if (is_dead(graph, &node->work)) {
+            tern_free(node);
+            continue;
+        }
+        if (node->work.kind == TERN_WORK_KERNEL)
+            tern_leave_unread(graph, &node->work);
+        tern_work_uses(&node->work, note, &(walk){graph, --kept});
+        graph->nodes[kept] = node;
+    }
+    graph->n_unread = kept;
+    graph->n_nodes -= kept;
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        graph->nodes[i] = graph->nodes[i + kept];
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        if (block->last >= 0) {
+            block->first -= kept;
+            block->last -= kept;
+        }
+}

@@ -1,0 +1,274 @@
+/* test_plan.c -- recordings whose values share memory: the same bits as without a plan, for steps of models and for random
+ * programs; what nobody reads is not computed; a plan that would be wrong is found. */
+#include "../bench/networks.h"
+#include "../examples/char_gpt/gpt.h"
+#include "device/plan.h"
+#include "recorded_programs.h"
+#include <stdlib.h>
+
+/* ---- steps of models ------------------------------------------------------------------------- */
+
+typedef struct model_row {
+    const char *name;
+    tern_module *(*make)(void);
+    tern_shape x, y;
+    double classes; /* of y */
+    bool ids, last; /* x: int64; channels last */
+    tern_dtype half;
+} model_row;
+
+static tern_module *small_gpt(void)
+{
+    return gpt_new(&(gpt_options){.vocabulary = 65, .layers = 2, .width = 32, .heads = 2, .context = 16});
+}
+
+static tern_module *small_resnet50(void)
+{
+    return bottlenecks(8, "1-1-1-1", 10);
+}
+
+static tern_module *gated(void)
+{
+    return tern_nn_sequential(tern_nn_linear(20, 64, NULL), tern_nn_glu(-1), tern_nn_silu(),
+                              tern_nn_dropout(&(tern_dropout_options){.p = 0.2}),
+                              tern_nn_linear(32, 10, NULL));
+}
+
+static const model_row models[] = {
+    {"mlp", mlp, {2, {8, 784}}, {1, {8}}, 10, .half = TERN_DTYPE_DEFAULT},
+    {"gated", gated, {2, {8, 20}}, {1, {8}}, 10, .half = TERN_BF16},
+    {"lenet", lenet, {4, {2, 1, 28, 28}}, {1, {2}}, 10, .half = TERN_DTYPE_DEFAULT},
+    {"resnet", resnet, {4, {2, 3, 32, 32}}, {1, {2}}, 10, .half = TERN_DTYPE_DEFAULT},
+    {"resnet50", small_resnet50, {4, {2, 3, 32, 32}}, {1, {2}}, 10, .last = true, .half = TERN_F16},
+    {"lstm", char_lstm, {2, {2, 8}}, {1, {16}}, 65, .ids = true, .half = TERN_DTYPE_DEFAULT},
+    {"gpt", small_gpt, {2, {2, 16}}, {1, {32}}, 65, .ids = true, .half = TERN_DTYPE_DEFAULT},
+    {"gpt", small_gpt, {2, {2, 16}}, {1, {32}}, 65, .ids = true, .half = TERN_BF16},
+};
+enum { MODELS = sizeof models / sizeof *models, STEPS = 3 };
+
+static tern_tensor *step(const model_row *row, tern_module *model, tern_optimizer *optimizer,
+                         tern_tensor *x, tern_tensor *y)
+{
+    tern_tensor *loss = NULL, *kept = NULL;
+    TERN_SCOPE {
+        tern_optim_zero_grad(optimizer);
+        if (row->half != TERN_DTYPE_DEFAULT)
+            TERN_AUTOCAST (tern_device(x), row->half)
+                loss = tern_cross_entropy(tern_nn_forward(model, x), y, NULL);
+        else
+            loss = tern_cross_entropy(tern_nn_forward(model, x), y, NULL);
+        tern_backward(loss);
+        tern_nn_clip_grad_norm_(model, 1);
+        tern_optim_step(optimizer);
+        kept = tern_keep(tern_detach(loss));
+    }
+    assert_no_error();
+    return kept;
+}
+
+static tern_tensor *data_of(const char *device, tern_shape shape, double classes)
+{
+    return tern_to_dtype(test_uniform(device, TERN_F32, shape, 0, classes - 0.01, 5), TERN_I64);
+}
+
+/* Losses of steps, the last ones replayed. */
+static void train(const model_row *row, const char *device, const tern_graph_options *options,
+                  double losses[1 + STEPS])
+{
+    TERN_SCOPE {
+        tern_manual_seed(1);
+        tern_module *model = row->make();
+        tern_nn_to(model, device);
+        tern_optimizer *optimizer = tern_optim_adamw(model, 1e-3, NULL);
+        tern_graph *graph = tern_graph_new_with(device, options);
+        tern_tensor *x = row->ids ? data_of(device, row->x, row->classes)
+                                  : test_uniform(device, TERN_F32, row->x, -1, 1, 7);
+        tern_tensor *y = data_of(device, row->y, row->classes), *loss = NULL;
+        if (row->last)
+            x = tern_to_memory_format(x, TERN_CHANNELS_LAST);
+        for (int i = 0; i < 1 + STEPS; i++) {
+            if (i == 0) {
+                loss = step(row, model, optimizer, x, y);
+            } else if (i == 1) {
+                tern_release(loss);
+                TERN_CAPTURE (graph)
+                    loss = step(row, model, optimizer, x, y);
+            }
+            if (i > 0)
+                assert_ok(tern_graph_replay(graph));
+            losses[i] = tern_item(loss);
+        }
+        tern_release(loss);
+        tern_graph_free(graph);
+        tern_optim_free(optimizer);
+        tern_nn_free(model);
+    }
+    assert_no_error();
+}
+
+static void steps_of_models_have_their_bits(void **state)
+{
+    (void)state;
+    tern_use_deterministic(true); /* a gradient of an embedding is a sum in any order else */
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < MODELS; i++) {
+        double recorded[1 + STEPS], planned[1 + STEPS];
+        if (!test_thorough(device) && (i == 4 || (test_gpu_form(device) && i % 3)))
+            continue; /* each kernel is compiled */
+        train(&models[i], device, &(tern_graph_options){.no_plan = true}, recorded);
+        train(&models[i], device, &(tern_graph_options){.check = true}, planned);
+        for (int k = 0; k < 1 + STEPS; k++)
+            if (recorded[k] != planned[k])
+                fail_msg("%s on %s, step %d: %.9g, expected %.9g", models[i].name, device, k,
+                         planned[k], recorded[k]);
+    }
+    tern_use_deterministic(false);
+}
+
+/* ---- random programs --------------------------------------------------------------------------- */
+
+static void random_programs_have_their_bits(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_F16, TERN_I32, TERN_F64};
+    const char *count = getenv("TERN_TEST_PROGRAMS");
+    FOR_EACH_DEVICE(device)
+    {
+        const int n = count ? atoi(count) : getenv("TERN_TEST_ALL") ? 20000 : test_thorough(device) ? 300 : 40;
+        for (int i = 0; i < n; i++) {
+            const tern_dtype dtype = dtypes[test_thorough(device) ? i % 5 : i % 8 == 7];
+            if (test_has(device, dtype))
+                check_program(device, dtype, (uint64_t)i, &(tern_graph_options){.check = i % 2});
+        }
+    }
+}
+
+/* ---- what a plan does ---------------------------------------------------------------------- */
+
+static uint64_t recorded(const char *device)
+{
+    tern_memory_stats stats;
+    assert_ok(tern_memory_get_stats(device, &stats));
+    return stats.recorded;
+}
+
+enum { LENGTH = 12, WIDE = 1 << 18 };
+
+/* A chain of rows, each of which ends with the next; products in between keep it from being one launch. */
+static tern_tensor *chain(tern_tensor *x, tern_tensor *w)
+{
+    for (int i = 0; i < LENGTH; i++)
+        x = tern_relu(tern_matmul(x, w));
+    return x;
+}
+
+static void values_share_memory(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE TERN_NO_GRAD {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
+        tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2), *y = NULL;
+        tern_tensor *expected = chain(x, w);
+        const uint64_t before = recorded(device);
+        tern_graph *graph = tern_graph_new(device);
+        TERN_CAPTURE (graph)
+            TERN_SCOPE
+                y = tern_keep(chain(x, w));
+        assert_no_error();
+        /* y, and two that are alive with each other; the result of a row is where its operand was */
+        assert_true(recorded(device) - before <= 3 * 4 * WIDE + 3 * 4096);
+        assert_ok(tern_graph_replay(graph));
+        assert_same(y, expected);
+        tern_graph_free(graph);
+        assert_int_equal(recorded(device), before);
+        tern_release(y);
+    }
+}
+
+static void what_nobody_reads_is_not_computed(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE TERN_NO_GRAD {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2), *y = NULL;
+        tern_graph *graph = tern_graph_new(device);
+        TERN_CAPTURE (graph)
+            TERN_SCOPE {
+                y = tern_keep(tern_matmul(x, x));
+                tern_sum(tern_softmax(tern_exp(x), 0)); /* for nobody */
+            }
+        assert_int_equal(tern_graph_size(graph), 1);
+        assert_ok(tern_graph_replay(graph));
+        assert_values(y, 5);
+        tern_graph_free(graph);
+        tern_release(y);
+    }
+}
+
+static void a_plan_that_does_not_fit_names_peak_and_limit(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE TERN_NO_GRAD {
+        if (strncmp(device, "cuda", 4) == 0) {
+            test_skipped("a plan on %s takes what is reserved already", device);
+            continue;
+        }
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
+        tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2);
+        tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
+        TERN_CAPTURE (graph) {
+            TERN_SCOPE
+                tern_escape(chain(x, w));
+            assert_ok(tern_set_memory_limit(device, 1 << 20)); /* no more than is there already */
+        }
+        assert_error(TERN_ERR_MEMORY, "has a peak of 2097152 bytes");
+        assert_int_equal(tern_graph_size(graph), 0);
+        assert_ok(tern_set_memory_limit(device, 0));
+        tern_graph_free(graph);
+    }
+}
+
+/* The check sees a value that lies where another one is alive. */
+static void a_wrong_plan_is_found(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE TERN_NO_GRAD {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(40, 40), -1, 1, 1), *y = NULL;
+        tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
+        TERN_CAPTURE (graph)
+            TERN_SCOPE {
+                tern_tensor *a = tern_matmul(x, x), *b = tern_softmax(x, 1);
+                y = tern_keep(tern_matmul(a, b));
+            }
+        assert_ok(tern_graph_replay(graph));
+        if (graph->pieces) {
+            test_skipped("the commands of a graph on %s have their addresses already", device);
+            tern_graph_free(graph);
+            tern_release(y);
+            continue;
+        }
+        tern_slot *slots = graph->plan->slots;
+        assert_int_equal(graph->plan->n, 2);
+        const tern_buffer other = slots[1].block->buffer;
+        slots[1].block->buffer = slots[0].block->buffer;
+        tern_graph_replay(graph);
+        assert_error(TERN_ERR_STATE, "differs from what was recorded");
+        slots[1].block->buffer = other;
+        assert_ok(tern_graph_replay(graph));
+        tern_graph_free(graph);
+        tern_release(y);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(steps_of_models_have_their_bits),
+    TEST(random_programs_have_their_bits),
+    TEST(values_share_memory),
+    TEST(what_nobody_reads_is_not_computed),
+    TEST(a_plan_that_does_not_fit_names_peak_and_limit),
+    TEST(a_wrong_plan_is_found),
+};
+TEST_MAIN(tests)
