@@ -18,37 +18,67 @@ static inline tern_tensor *random_operation(uint64_t *s, tern_tensor *x, tern_te
 {
     tern_tensor *row = tern_select(y, 0, 0), *column = tern_narrow(y, 1, 0, 1);
     switch (draw(s, real ? 30 : 12)) {
-    case 0: return tern_add(x, y);
-    case 1: return tern_sub(x, y);
-    case 2: return tern_mul(x, y);
-    case 3: return tern_maximum(x, y);
-    case 4: return tern_mul_scalar(x, TERN_SCALAR(3));
-    case 5: return tern_neg(x);
-    case 6: return tern_add(x, row);
-    case 7: return tern_sub(row, x);
-    case 8: return tern_mul(x, column);
-    case 9: return tern_addcmul(x, y, z, TERN_SCALAR(2));
-    case 10: return tern_where(tern_gt(x, y), x, z);
-    case 11: return tern_contiguous(tern_transpose(tern_contiguous(tern_transpose(x, 0, 1)), 0, 1));
-    case 12: return tern_relu(x);
-    case 13: return tern_gelu(x);
-    case 14: return tern_tanh(x);
-    case 15: return tern_sigmoid(x);
-    case 16: return tern_exp(tern_clamp(x, -3, 3));
-    case 17: return tern_div(x, tern_add_scalar(tern_abs(y), TERN_SCALAR(1)));
-    case 18: return tern_lerp(x, y, tern_sigmoid(z));
-    case 19: return tern_softmax(x, -1);
-    case 20: return tern_layer_norm(x, TERN_SHAPE(COLUMNS), NULL, NULL, 1e-5);
-    case 21: return tern_sub(x, tern_mean_dim(x, TERN_DIMS(1), true));
-    case 22: return tern_mul(x, tern_sum_dim(y, TERN_DIMS(0), true));
-    case 23: return tern_matmul(x, tern_matmul(tern_transpose(y, 0, 1), z));
-    case 24: return tern_silu(x);
-    case 25: return tern_square(x);
-    case 26: return tern_addcdiv(x, y, tern_add_scalar(tern_square(z), TERN_SCALAR(1)),
-                                 TERN_SCALAR(0.5));
-    case 27: return tern_rsqrt(tern_add_scalar(tern_square(x), TERN_SCALAR(0.25)));
-    case 28: return tern_add_(tern_clone(x), y);
-    default: return tern_dropout(x, 0.3, true);
+    case 0:
+        return tern_add(x, y);
+    case 1:
+        return tern_sub(x, y);
+    case 2:
+        return tern_mul(x, y);
+    case 3:
+        return tern_maximum(x, y);
+    case 4:
+        return tern_mul_scalar(x, TERN_SCALAR(3));
+    case 5:
+        return tern_neg(x);
+    case 6:
+        return tern_add(x, row);
+    case 7:
+        return tern_sub(row, x);
+    case 8:
+        return tern_mul(x, column);
+    case 9:
+        return tern_addcmul(x, y, z, TERN_SCALAR(2));
+    case 10:
+        return tern_where(tern_gt(x, y), x, z);
+    case 11:
+        return tern_contiguous(tern_transpose(tern_contiguous(tern_transpose(x, 0, 1)), 0, 1));
+    case 12:
+        return tern_relu(x);
+    case 13:
+        return tern_gelu(x);
+    case 14:
+        return tern_tanh(x);
+    case 15:
+        return tern_sigmoid(x);
+    case 16:
+        return tern_exp(tern_clamp(x, -3, 3));
+    case 17:
+        return tern_div(x, tern_add_scalar(tern_abs(y), TERN_SCALAR(1)));
+    case 18:
+        return tern_lerp(x, y, tern_sigmoid(z));
+    case 19:
+        return tern_softmax(x, -1);
+    case 20:
+        return tern_layer_norm(x, TERN_SHAPE(COLUMNS), NULL, NULL, 1e-5);
+    case 21:
+        return tern_sub(x, tern_mean_dim(x, TERN_DIMS(1), true));
+    case 22:
+        return tern_mul(x, tern_sum_dim(y, TERN_DIMS(0), true));
+    case 23:
+        return tern_matmul(x, tern_matmul(tern_transpose(y, 0, 1), z));
+    case 24:
+        return tern_silu(x);
+    case 25:
+        return tern_square(x);
+    case 26:
+        return tern_addcdiv(x, y, tern_add_scalar(tern_square(z), TERN_SCALAR(1)),
+                            TERN_SCALAR(0.5));
+    case 27:
+        return tern_rsqrt(tern_add_scalar(tern_square(x), TERN_SCALAR(0.25)));
+    case 28:
+        return tern_add_(tern_clone(x), y);
+    default:
+        return tern_dropout(x, 0.3, true);
     }
 }
 
@@ -85,31 +115,33 @@ static inline void random_program(uint64_t seed, tern_tensor *const *in, tern_te
 static inline void check_program(const char *device, tern_dtype dtype, uint64_t seed,
                                  const tern_graph_options *options)
 {
-    TERN_SCOPE TERN_NO_GRAD {
-        tern_tensor *in[INPUTS], *expected[2][RESULTS], *out[RESULTS];
-        tern_graph *graph = tern_graph_new_with(device, options);
-        for (int i = 0; i < INPUTS; i++)
-            in[i] = test_uniform(device, dtype, TERN_SHAPE(ROWS, COLUMNS), -4, 4, seed + (uint64_t)i);
-        tern_manual_seed(seed);
-        for (int i = 0; i < 2; i++)
-            random_program(seed, in, expected[i]);
-        tern_manual_seed(seed);
-        TERN_CAPTURE (graph)
-            random_program(seed, in, out);
-        assert_no_error();
-        for (int i = 0; i < 2; i++) {
-            assert_ok(tern_graph_replay(graph));
-            for (int k = 0; k < RESULTS; k++)
-                assert_same(out[k], expected[i][k]);
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *in[INPUTS], *expected[2][RESULTS], *out[RESULTS];
+            tern_graph *graph = tern_graph_new_with(device, options);
+            for (int i = 0; i < INPUTS; i++)
+                in[i] = test_uniform(device, dtype, TERN_SHAPE(ROWS, COLUMNS), -4, 4,
+                                     seed + (uint64_t)i);
+            tern_manual_seed(seed);
+            for (int i = 0; i < 2; i++)
+                random_program(seed, in, expected[i]);
+            tern_manual_seed(seed);
+            TERN_CAPTURE (graph)
+                random_program(seed, in, out);
+            assert_no_error();
+            for (int i = 0; i < 2; i++) {
+                assert_ok(tern_graph_replay(graph));
+                for (int k = 0; k < RESULTS; k++)
+                    assert_same(out[k], expected[i][k]);
+            }
+            tern_graph_free(graph);
+            for (int k = 0; k < RESULTS; k++) { /* what is kept outlives the recording */
+                assert_same(out[k], expected[1][k]);
+                tern_release(out[k]);
+                tern_release(expected[0][k]);
+                tern_release(expected[1][k]);
+            }
         }
-        tern_graph_free(graph);
-        for (int k = 0; k < RESULTS; k++) { /* what is kept outlives the recording */
-            assert_same(out[k], expected[1][k]);
-            tern_release(out[k]);
-            tern_release(expected[0][k]);
-            tern_release(expected[1][k]);
-        }
-    }
     assert_no_error();
 }
 

@@ -19,7 +19,8 @@ typedef struct model_row {
 
 static tern_module *small_gpt(void)
 {
-    return gpt_new(&(gpt_options){.vocabulary = 65, .layers = 2, .width = 32, .heads = 2, .context = 16});
+    return gpt_new(
+        &(gpt_options){.vocabulary = 65, .layers = 2, .width = 32, .heads = 2, .context = 16});
 }
 
 static tern_module *small_resnet50(void)
@@ -134,7 +135,10 @@ static void random_programs_have_their_bits(void **state)
     const char *count = getenv("TERN_TEST_PROGRAMS");
     FOR_EACH_DEVICE(device)
     {
-        const int n = count ? atoi(count) : getenv("TERN_TEST_ALL") ? 20000 : test_thorough(device) ? 300 : 40;
+        const int n = count                     ? atoi(count)
+                      : getenv("TERN_TEST_ALL") ? 20000
+                      : test_thorough(device)   ? 300
+                                                : 40;
         for (int i = 0; i < n; i++) {
             const tern_dtype dtype = dtypes[test_thorough(device) ? i % 5 : i % 8 == 7];
             if (test_has(device, dtype))
@@ -166,68 +170,73 @@ static void values_share_memory(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE TERN_NO_GRAD {
-        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
-        tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2), *y = NULL;
-        tern_tensor *expected = chain(x, w);
-        const uint64_t before = recorded(device);
-        tern_graph *graph = tern_graph_new(device);
-        TERN_CAPTURE (graph)
-            TERN_SCOPE
-                y = tern_keep(chain(x, w));
-        assert_no_error();
-        /* y, and two that are alive with each other; the result of a row is where its operand was */
-        assert_true(recorded(device) - before <= 3 * 4 * WIDE + 3 * 4096);
-        assert_ok(tern_graph_replay(graph));
-        assert_same(y, expected);
-        tern_graph_free(graph);
-        assert_int_equal(recorded(device), before);
-        tern_release(y);
-    }
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
+            tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2),
+                        *y = NULL;
+            tern_tensor *expected = chain(x, w);
+            const uint64_t before = recorded(device);
+            tern_graph *graph = tern_graph_new(device);
+            TERN_CAPTURE (graph)
+                TERN_SCOPE
+                    y = tern_keep(chain(x, w));
+            assert_no_error();
+            /* y, and two that are alive with each other; the result of a row is where its operand was */
+            assert_true(recorded(device) - before <= 3 * 4 * WIDE + 3 * 4096);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            assert_int_equal(recorded(device), before);
+            tern_release(y);
+        }
 }
 
 static void what_nobody_reads_is_not_computed(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE TERN_NO_GRAD {
-        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2), *y = NULL;
-        tern_graph *graph = tern_graph_new(device);
-        TERN_CAPTURE (graph)
-            TERN_SCOPE {
-                y = tern_keep(tern_matmul(x, x));
-                tern_sum(tern_softmax(tern_exp(x), 0)); /* for nobody */
-            }
-        assert_int_equal(tern_graph_size(graph), 1);
-        assert_ok(tern_graph_replay(graph));
-        assert_values(y, 5);
-        tern_graph_free(graph);
-        tern_release(y);
-    }
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2), *y = NULL;
+            tern_graph *graph = tern_graph_new(device);
+            TERN_CAPTURE (graph)
+                TERN_SCOPE {
+                    y = tern_keep(tern_matmul(x, x));
+                    tern_sum(tern_softmax(tern_exp(x), 0)); /* for nobody */
+                }
+            assert_int_equal(tern_graph_size(graph), 1);
+            assert_ok(tern_graph_replay(graph));
+            assert_values(y, 5);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
 }
 
 static void a_plan_that_does_not_fit_names_peak_and_limit(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE TERN_NO_GRAD {
-        if (strncmp(device, "cuda", 4) == 0) {
-            test_skipped("a plan on %s takes what is reserved already", device);
-            continue;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            if (strncmp(device, "cuda", 4) == 0) {
+                test_skipped("a plan on %s takes what is reserved already", device);
+                continue;
+            }
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
+            tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2);
+            tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
+            TERN_CAPTURE (graph) {
+                TERN_SCOPE
+                    tern_escape(chain(x, w));
+                assert_ok(
+                    tern_set_memory_limit(device, 1 << 20)); /* no more than is there already */
+            }
+            assert_error(TERN_ERR_MEMORY, "has a peak of 2097152 bytes");
+            assert_int_equal(tern_graph_size(graph), 0);
+            assert_ok(tern_set_memory_limit(device, 0));
+            tern_graph_free(graph);
         }
-        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1 << 14, 16), -1, 1, 1);
-        tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(16, 16), -1, 1, 2);
-        tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
-        TERN_CAPTURE (graph) {
-            TERN_SCOPE
-                tern_escape(chain(x, w));
-            assert_ok(tern_set_memory_limit(device, 1 << 20)); /* no more than is there already */
-        }
-        assert_error(TERN_ERR_MEMORY, "has a peak of 2097152 bytes");
-        assert_int_equal(tern_graph_size(graph), 0);
-        assert_ok(tern_set_memory_limit(device, 0));
-        tern_graph_free(graph);
-    }
 }
 
 /* The check sees a value that lies where another one is alive. */
@@ -235,32 +244,34 @@ static void a_wrong_plan_is_found(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE TERN_NO_GRAD {
-        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(40, 40), -1, 1, 1), *y = NULL;
-        tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
-        TERN_CAPTURE (graph)
-            TERN_SCOPE {
-                tern_tensor *a = tern_matmul(x, x), *b = tern_softmax(x, 1);
-                y = tern_keep(tern_matmul(a, b));
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(40, 40), -1, 1, 1),
+                        *y = NULL;
+            tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
+            TERN_CAPTURE (graph)
+                TERN_SCOPE {
+                    tern_tensor *a = tern_matmul(x, x), *b = tern_softmax(x, 1);
+                    y = tern_keep(tern_matmul(a, b));
+                }
+            assert_ok(tern_graph_replay(graph));
+            if (graph->pieces) {
+                test_skipped("the commands of a graph on %s have their addresses already", device);
+                tern_graph_free(graph);
+                tern_release(y);
+                continue;
             }
-        assert_ok(tern_graph_replay(graph));
-        if (graph->pieces) {
-            test_skipped("the commands of a graph on %s have their addresses already", device);
+            tern_slot *slots = graph->plan->slots;
+            assert_int_equal(graph->plan->n, 2);
+            const tern_buffer other = slots[1].block->buffer;
+            slots[1].block->buffer = slots[0].block->buffer;
+            tern_graph_replay(graph);
+            assert_error(TERN_ERR_STATE, "differs from what was recorded");
+            slots[1].block->buffer = other;
+            assert_ok(tern_graph_replay(graph));
             tern_graph_free(graph);
             tern_release(y);
-            continue;
         }
-        tern_slot *slots = graph->plan->slots;
-        assert_int_equal(graph->plan->n, 2);
-        const tern_buffer other = slots[1].block->buffer;
-        slots[1].block->buffer = slots[0].block->buffer;
-        tern_graph_replay(graph);
-        assert_error(TERN_ERR_STATE, "differs from what was recorded");
-        slots[1].block->buffer = other;
-        assert_ok(tern_graph_replay(graph));
-        tern_graph_free(graph);
-        tern_release(y);
-    }
 }
 
 static const struct CMUnitTest tests[] = {

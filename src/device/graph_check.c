@@ -71,8 +71,7 @@ static tern_status put_back(tern_place *place, const sight *s)
 {
     for (int64_t i = 0; i < s->n; i++) {
         const tern_buffer *b = &s->all[i].block->buffer;
-        TERN_TRY(place->backend->write(place, b, 0, s->all[i].before,
-                                       bytes_of(&s->all[i])));
+        TERN_TRY(place->backend->write(place, b, 0, s->all[i].before, bytes_of(&s->all[i])));
     }
     return TERN_OK;
 }

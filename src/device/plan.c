@@ -303,9 +303,8 @@ static void compare(tern_graph *graph, tern_plan *plan)
     plan->before = tern_segments_recorded(graph->place, graph);
     plan->after = plan->bytes;
     for (const tern_block *block = graph->pool; block; block = block->of_pool) {
-        const size_t bytes = block->is_lent || (block->is_part && !block->extent)
-                                 ? 0
-                                 : block->buffer.bytes;
+        const size_t bytes =
+            block->is_lent || (block->is_part && !block->extent) ? 0 : block->buffer.bytes;
         plan->before += block->is_part ? 0 : bytes;
         plan->after += tern_block_is_inner(graph, block) ? 0 : bytes;
     }

@@ -1,5 +1,5 @@
-/* values.c -- what a recording computes: each block that was taken from its pool has one value, from
- * the first command that has the block to the last. */
+/* values.c -- what a recording computes: each block that was taken from its pool has one value,
+ * from the first command that has the block to the last. */
 #include "device/recording.h"
 
 /* ---- what commands have ------------------------------------------------------------------ */
