@@ -1,0 +1,99 @@
+/* counters.cpp -- how often tern served an operation, and how often the cpu had to. */
+#include "torch_tern.h"
+#include <ATen/native/CPUFallback.h>
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+
+namespace torch_tern
+{
+
+/* ---- counters -------------------------------------------------------------------------------- */
+
+static std::mutex &lock_of_counters()
+{
+    static auto *lock = new std::mutex;
+    return *lock;
+}
+
+static std::vector<Counter *> &all_counters()
+{
+    static auto *list = new std::vector<Counter *>;
+    return *list;
+}
+
+Counter::Counter(std::string operation_) : operation(std::move(operation_))
+{
+    std::lock_guard<std::mutex> guard(lock_of_counters());
+    all_counters().push_back(this);
+}
+
+Counter::~Counter()
+{
+    std::lock_guard<std::mutex> guard(lock_of_counters());
+    auto &list = all_counters();
+    list.erase(std::remove(list.begin(), list.end(), this), list.end());
+}
+
+void each_counter(const std::function<void(Counter &)> &visit)
+{
+    std::lock_guard<std::mutex> guard(lock_of_counters());
+    for (Counter *counter : all_counters())
+        visit(*counter);
+}
+
+/* The counter of an operation that has no kernel of its own. */
+static Counter &counter_of(const std::string &operation)
+{
+    static std::mutex lock;
+    static std::unordered_map<std::string, std::unique_ptr<Counter>> counters;
+    std::lock_guard<std::mutex> guard(lock);
+    auto &counter = counters[operation];
+    if (!counter)
+        counter = std::make_unique<Counter>(operation);
+    return *counter;
+}
+
+/* ---- fallbacks ------------------------------------------------------------------------------- */
+
+static bool is_strict()
+{
+    const char *variable = getenv("TERN_TORCH_STRICT");
+    return variable && *variable && std::string(variable) != "0";
+}
+
+void note_fallback(const std::string &operation, const std::string &reason)
+{
+    TORCH_CHECK_NOT_IMPLEMENTED(!is_strict(), operation, " has no kernel on tern for this call (",
+                                reason, "), and TERN_TORCH_STRICT=1 lets nothing run on the cpu");
+    Counter &counter = counter_of(operation);
+    if (counter.fallbacks.fetch_add(1) == 0) {
+        if (counter.reason.empty())
+            TORCH_WARN("tern: ", operation,
+                       " runs on the cpu, which waits for the device and "
+                       "copies (",
+                       reason,
+                       "); torch.tern.fallbacks() counts such calls, and "
+                       "TERN_TORCH_STRICT=1 makes them errors");
+        counter.reason = reason;
+    }
+}
+
+void run_on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason)
+{
+    note_fallback(c10::toString(op.operator_name()), reason);
+    at::native::cpu_fallback(op, stack);
+}
+
+static void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    run_on_cpu(op, stack, "it is not there");
+}
+
+} // namespace torch_tern
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library)
+{
+    library.fallback(torch::CppFunction::makeFromBoxedFunction<&torch_tern::fallback>());
+}
