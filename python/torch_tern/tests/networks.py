@@ -1,0 +1,144 @@
+"""One training step of networks on a device beside the cpu: the loss, the gradients, and what ran
+on the cpu.
+
+    networks.py [--device tern:0] [--sets plain,torchvision,transformers] [--only NAME,...]
+                [--table FILE]
+
+Dropout is off, since two devices draw different numbers. Fails where a loss or the gradients
+differ, or where an operation runs on the cpu. A set whose package is not installed is skipped, and
+said so. The error of gradients is the norm of the difference of all of them over their norm; where
+it is above the limit, that of PyTorch's cpu from float64 is measured beside the device's, and the
+device may be twice as far."""
+import argparse
+import copy
+import pathlib
+import sys
+import warnings
+
+import networks_list
+
+LIMIT = 1e-4
+
+
+def without_dropout(model):
+    import torch
+    for module in model.modules():
+        name = type(module).__name__
+        if isinstance(module, torch.nn.Dropout) or hasattr(module, "p") and "Drop" in name or \
+                "Stoch" in name:
+            module.p = 0.0
+        for attribute in ("dropout", "attention_dropout", "activation_dropout", "layerdrop",
+                          "encoder_layerdrop", "dropout_rate"):
+            if isinstance(getattr(module, attribute, None), float):
+                setattr(module, attribute, 0.0)
+    return model
+
+
+def gradients(model):
+    return {name: p.grad.detach().cpu().double() for name, p in model.named_parameters()
+            if p.grad is not None}
+
+
+def distance(a, b):
+    if a.keys() != b.keys():
+        return float("inf")
+    return (sum((a[k] - b[k]).pow(2).sum() for k in a) /
+            max(sum(a[k].pow(2).sum() for k in a), 1e-300)) ** 0.5
+
+
+def step(model, loss_of, device):
+    import torch
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(3)
+    loss = loss_of(model, device)
+    loss.backward()
+    return loss.item(), gradients(model)
+
+
+def double(model, loss_of):
+    """The gradients in float64 on the cpu; None where the network does not take it."""
+    import torch
+    try:
+        return step(copy.deepcopy(model).double(), lambda m, d: loss_of(m, (d, torch.float64)),
+                    "cpu")[1]
+    except Exception:
+        return None
+
+
+def examine(name, make, loss_of, device):
+    import torch
+    torch.manual_seed(0)
+    model = without_dropout(make())
+    other = copy.deepcopy(model)
+    wide = copy.deepcopy(model)
+    want, want_grads = step(model, loss_of, "cpu")
+    other.to(device)
+    torch.tern.reset_counts()
+    got, got_grads = step(other, loss_of, device)
+    torch.optim.AdamW(other.parameters(), 1e-4).step()
+    torch.tern.synchronize()
+    row = {"name": name, "loss": want, "difference": abs(got - want) / max(abs(want), 1e-6),
+           "gradients": float(distance(want_grads, got_grads)), "why": "",
+           "calls": sum(served for served, _, _ in torch.tern.counts().values()),
+           "fallbacks": torch.tern.fallbacks()}
+    if row["gradients"] > LIMIT:
+        exact = double(wide, loss_of)
+        if exact:
+            of_cpu, of_device = distance(exact, want_grads), distance(exact, got_grads)
+            row["why"] = f"from float64: cpu {of_cpu:.1e}, device {of_device:.1e}"
+            if of_device < 2 * of_cpu + LIMIT:
+                row["is_close"] = True
+    row["is_close"] = row.get("is_close", row["gradients"] <= LIMIT) and row["difference"] <= 1e-4
+    return row
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="tern:0")
+    parser.add_argument("--sets", default="plain")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--table")
+    arguments = parser.parse_args()
+    import torch_tern  # noqa: F401
+    rows, wrong, skipped = [], 0, 0
+    for kind in arguments.sets.split(","):
+        try:
+            networks = getattr(networks_list, kind)()
+        except ImportError as error:
+            print(f"SKIPPED the networks of {kind}: {error}")
+            skipped += 1
+            continue
+        for name, (make, loss_of) in networks.items():
+            if arguments.only and name not in arguments.only.split(","):
+                continue
+            try:
+                row = examine(name, make, loss_of, arguments.device)
+            except Exception as error:
+                wrong += 1
+                print(f"{name:28s} FAILED {type(error).__name__}: {str(error)[:200]}", flush=True)
+                continue
+            row["set"] = kind
+            rows.append(row)
+            is_wrong = not row["is_close"] or bool(row["fallbacks"])
+            wrong += is_wrong
+            print(f"{name:28s} loss {row['loss']:.5f} differs by {row['difference']:.0e}, gradients "
+                  f"by {row['gradients']:.0e}, {row['calls']} calls"
+                  f"{'; ' + row['why'] if row['why'] else ''}"
+                  f"{'; on the cpu: ' + str(row['fallbacks']) if row['fallbacks'] else ''}"
+                  f"{' FAILED' if is_wrong else ''}", flush=True)
+    passed = sum(row["is_close"] and not row["fallbacks"] for row in rows)
+    print(f"networks on {arguments.device}: {passed} passed, {wrong} failed, "
+          f"{skipped} sets skipped")
+    if arguments.table:
+        lines = ["| network | loss differs by | gradients by | on the cpu |", "|---|---|---|---|"]
+        lines += [f"| {r['name']} | {r['difference']:.0e} | {r['gradients']:.0e}"
+                  f"{' (' + r['why'] + ')' if r['why'] else ''} | "
+                  f"{', '.join(k.replace('aten::', '') for k in r['fallbacks']) or 'nothing'} |"
+                  for r in rows]
+        pathlib.Path(arguments.table).write_text("\n".join(lines) + "\n")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
