@@ -86,6 +86,10 @@ def save(tensors, path):
 
 # ---- kernels of the program's own ----------------------------------------------------------------------
 
+def _not_copied(self, *_):
+    raise TypeError("a tern %s can't be copied or pickled" % type(self).__name__)
+
+
 class Kernel:
     """A kernel in OpenCL C, compiled for a device: k(items, *arguments, group=None).
 
@@ -166,3 +170,7 @@ class Module:
 
     def __repr__(self):
         return text(lib.tern_nn_to_text(self._pointer)).rstrip()
+
+
+for _class in (Kernel, Module):
+    _class.__copy__ = _class.__deepcopy__ = _class.__reduce_ex__ = _not_copied

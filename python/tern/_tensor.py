@@ -1,6 +1,7 @@
 """Tensors, and calls of operations by their names."""
 import ctypes
 import numbers
+import sys
 
 from ._c import (MAX_PARAMETERS, MOST_RESULTS, P, I64, D, Error, Parameter, Shape, Value, check, lib, names, scope, text)
 
@@ -12,11 +13,6 @@ _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_Is
 _pointer_of = ctypes.PYFUNCTYPE(P, P, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 _DELETER = ctypes.CFUNCTYPE(None, P)
-# The exception under way, if any: calls through ctypes would take it for their own.
-_fetch = ctypes.PYFUNCTYPE(None, ctypes.POINTER(P), ctypes.POINTER(P), ctypes.POINTER(P))(("PyErr_Fetch", _api))
-_restore = ctypes.PYFUNCTYPE(None, P, P, P)(("PyErr_Restore", _api))
-
-
 class _Managed(ctypes.Structure):  # DLManagedTensor; its deleter is behind the tensor and the context
     _fields_ = [("tensor", ctypes.c_char * 48), ("context", P), ("deleter", _DELETER)]
 
@@ -25,16 +21,26 @@ class _ManagedVersioned(ctypes.Structure):
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", P), ("deleter", _DELETER)]
 
 
-@ctypes.PYFUNCTYPE(None, P)
-def _end_of_capsule(capsule):
-    """Nobody took the tensor over: the consumer refused it, perhaps with an exception under way."""
-    kind, value, trace = P(), P(), P()
-    _fetch(kind, value, trace)
-    for name, managed in ((_VERSIONED, _ManagedVersioned), (_OLD, _Managed)):
-        if _is_capsule(capsule, name):
-            lent = _pointer_of(capsule, name)
-            ctypes.cast(lent, ctypes.POINTER(managed)).contents.deleter(lent)
-    _restore(kind, value, trace)
+_lent = []  # (capsule, whether it can be taken back): those that perhaps nobody has taken over
+
+
+def _take_back():
+    """Ends what was lent to a consumer that refused it: capsules that are here alone and have their first
+    name. (A capsule's own destructor would be called while the consumer's exception is under way, when no
+    code of Python's may run.) Some consumers call the deleter of an OpenCL tensor and then fail without
+    renaming the capsule: such a tensor is not taken back."""
+    kept = []
+    while _lent:
+        capsule, is_safe = _lent.pop()
+        if sys.getrefcount(capsule) > 2:
+            kept.append((capsule, is_safe))
+            continue
+        for name, managed in ((_VERSIONED, _ManagedVersioned), (_OLD, _Managed)):
+            if is_safe and _is_capsule(id(capsule), name):
+                lent = _pointer_of(id(capsule), name)
+                ctypes.cast(lent, ctypes.POINTER(managed)).contents.deleter(lent)
+                _rename(id(capsule), b"ended")
+    _lent.extend(kept)
 
 
 class _Memory:
@@ -61,6 +67,9 @@ class dtype:
 
     def __repr__(self):
         return "tern." + self.name
+
+    def __reduce__(self):
+        return dtype_of, (self.name,)
 
 
 DTYPES = {}
@@ -308,6 +317,28 @@ class Tensor:
         check()
         return bool(value) if self.dtype.name == "bool" else value
 
+    # ---- copies and files: a pointer is never copied, which two tensors would free
+    def __copy__(self):
+        return Tensor._of(self._pointer)
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("only leaves can be copied deeply: use .detach().clone()")
+        copy = call("clone", self.detach())
+        if self.requires_grad:
+            copy.requires_grad_()
+        memo[id(self)] = copy
+        return copy
+
+    def __reduce_ex__(self, protocol):
+        if not self.is_leaf:
+            raise RuntimeError("only leaves can be pickled: use .detach()")
+        x = self.detach().cpu()
+        if not lib.tern_is_contiguous(x._pointer):
+            x = call("contiguous", x)
+        data = ctypes.string_at(lib.tern_data(x._pointer), x.numel() * x.dtype.itemsize) if x.numel() else b""
+        return _unpickled, (data, self.shape, self.dtype.name, self.device, self.requires_grad)
+
     def __bool__(self):
         return bool(self.item())
 
@@ -328,13 +359,18 @@ class Tensor:
         return ({"cpu": 1, "cuda": 2, "opencl": 4}[kind], int(index or 0))
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if self.requires_grad:
+            raise BufferError("the tensor requires a gradient: use .detach()")
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError("the tensor is on %s: use .to() first" % self.device)
         x = call("clone", self) if copy else self
         versioned = max_version is not None and max_version[0] >= 1
         lent = lib.tern_to_dlpack(x._pointer) if versioned else lib.tern_to_dlpack_unversioned(x._pointer, None)
         check()
-        return _new_capsule(lent, _VERSIONED if versioned else _OLD, ctypes.cast(_end_of_capsule, P))
+        _take_back()
+        capsule = _new_capsule(lent, _VERSIONED if versioned else _OLD, None)
+        _lent.append((capsule, not self.device.startswith("opencl")))
+        return capsule
 
     def numpy(self):
         """A NumPy array on the same memory."""
@@ -380,6 +416,16 @@ class Tensor:
                 flat = call("index_select", x, dim, call("reshape", k, [-1]))
                 return call("reshape", flat, list(k.shape) + list(x.shape[1:]))
         return x
+
+
+def _unpickled(data, shape, dtype_name, device, requires_grad):
+    """A pickled tensor; on the cpu where its device is not there."""
+    with scope():
+        x = Tensor._of(lib.tern_from_data(data, Shape.of(shape), dtype_of(dtype_name).number, b"cpu"))
+    if device != "cpu" and lib.tern_device_is_available(device.encode()):
+        x = x.to(device)
+    lib.tern_clear_error()
+    return x.requires_grad_() if requires_grad else x
 
 
 def _operator(name, turned=False):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """test_tern.py -- the Python package against NumPy and, where it is installed, PyTorch. TERN_LIBRARY_DIR names the folder of
 the libraries. Skips (77) without NumPy."""
+import copy
 import gc
 import os
+import pickle
 import sys
 import tempfile
 import threading
@@ -50,6 +52,68 @@ class Names(unittest.TestCase):
         import tern.linalg
         self.assertEqual(softmax(tern.tensor([0.0, 0.0]), 0).tolist(), [0.5, 0.5])
         self.assertAlmostEqual(tern.linalg.det(tern.tensor([[2.0, 0], [0, 3]])).item(), 6, 5)
+
+
+class Copies(unittest.TestCase):
+    """A tensor is a pointer: whatever copies a Python object must not copy that, or two tensors free it."""
+
+    def test_pickled(self):
+        for device in DEVICES:
+            for x in (tern.tensor(normal(3, 4), device=device), tern.tensor([True, False], device=device),
+                      tern.tensor(normal(0, 3), device=device), tern.tensor(2.5, device=device)):
+                for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                    y = pickle.loads(pickle.dumps(x, protocol))
+                    self.assertEqual((y.shape, y.dtype, y.device), (x.shape, x.dtype, x.device))
+                    self.assertEqual(y.tolist(), x.tolist())
+        x = tern.tensor(normal(2)).requires_grad_()
+        self.assertTrue(pickle.loads(pickle.dumps(x)).requires_grad)
+        with self.assertRaises(RuntimeError):
+            pickle.dumps(x * 2)
+        view = tern.tensor(normal(3, 4)).transpose(0, 1)
+        self.assertEqual(pickle.loads(pickle.dumps(view)).tolist(), view.tolist())
+
+    def test_copied(self):
+        x = tern.tensor(normal(3))
+        before = _c.lib.tern_live_tensors()
+        shallow, (one, other) = copy.copy(x), copy.deepcopy([x, x])
+        self.assertIs(one, other)
+        one.copy_(x * 2)
+        self.assertEqual(shallow.tolist(), x.tolist())
+        self.assertNotEqual(one.tolist(), x.tolist())
+        del shallow, one, other
+        gc.collect()
+        self.assertEqual(_c.lib.tern_live_tensors(), before)
+        self.assertEqual(copy.deepcopy(x.dtype).name, "float32")
+
+    def test_what_cannot_be_copied_says_so(self):
+        module = tern.Module.__new__(tern.Module)
+        module._pointer, module._owned = None, False
+        for function in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaises(TypeError):
+                function(module)
+
+    def test_lent_and_refused(self):
+        x = tern.tensor(normal(4)).to("bfloat16")
+        for _ in range(3):
+            with self.assertRaises((BufferError, RuntimeError, TypeError)):
+                numpy.from_dlpack(x)
+        for version in (None, (1, 1)):
+            capsule = x.__dlpack__(max_version=version)
+            del capsule
+        before = _c.lib.tern_live_tensors()
+        for _ in range(3):
+            with self.assertRaises((BufferError, RuntimeError, TypeError)):
+                numpy.from_dlpack(x)
+        x.__dlpack__()
+        self.assertLessEqual(_c.lib.tern_live_tensors(), before + 1)
+        with self.assertRaises(BufferError):
+            tern.tensor(normal(2)).requires_grad_().__dlpack__()
+        for device in DEVICES:
+            if device != "cpu":
+                for consumer in filter(None, (numpy, torch)):
+                    with self.assertRaises((BufferError, RuntimeError, TypeError)):
+                        consumer.from_dlpack(tern.tensor(normal(2), device=device))
+        gc.collect()
 
 
 class Numbers(unittest.TestCase):
