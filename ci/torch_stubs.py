@@ -69,11 +69,10 @@ def main():
             if name not in defined and not version.startswith(SYSTEM):
                 wanted[version].add(name)
     loose = {name for name in wanted[""] if name.startswith(("cu", "nv", "nccl"))}
-    for i, soname in enumerate(sorted(missing)):
+    for soname in missing:
         groups = {version: wanted[version] for version in owners.get(soname, ())}
-        if i == 0:  # one of them has what no version tells apart
-            groups[""] = loose
-        compile_stub(folder, soname, groups)
+        # A symbol without a version may be any library's.
+        compile_stub(folder, soname, groups or {"": loose})
     print("stand-ins for", " ".join(sorted(missing)) or "nothing")
 
 

@@ -9,8 +9,8 @@ import headers
 import markdown
 
 GUIDES = ("install", "first-steps", "rules", "devices", "autograd", "modules", "data", "which-file", "saving", "mixed-precision",
-          "recorded-steps", "parallel", "fine-tuning", "kernels", "matrix-units", "embedding", "cpp", "from-pytorch", "idioms",
-          "by-example", "from-cuda", "troubleshooting", "drivers", "examples", "cheatsheet")
+          "recorded-steps", "parallel", "fine-tuning", "kernels", "matrix-units", "embedding", "cpp", "from-pytorch",
+          "pytorch-on-your-gpu", "idioms", "by-example", "from-cuda", "troubleshooting", "drivers", "examples", "cheatsheet")
 SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])")
 
 

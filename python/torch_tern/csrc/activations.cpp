@@ -161,6 +161,18 @@ static std::tuple<Tensor, Tensor> prelu_kernel_backward(const Tensor &grad, cons
     return {take(dx, device, "_prelu_kernel_backward"), take(dw, device, "_prelu_kernel_backward")};
 }
 
+static Tensor rrelu_with_noise(const Tensor &x, Tensor &noise, const Scalar &lower,
+                               const Scalar &upper, bool training,
+                               std::optional<at::Generator> generator)
+{
+    SERVED("rrelu_with_noise");
+    if (!training)
+        return at::leaky_relu(x, (lower.toDouble() + upper.toDouble()) / 2);
+    Tensor slopes = at::empty_like(x).uniform_(lower.toDouble(), upper.toDouble(), generator);
+    noise.copy_(at::where(x <= 0, slopes, at::ones_like(x)));
+    return x * noise;
+}
+
 } // namespace torch_tern
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
@@ -186,6 +198,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("tanh_backward", &torch_tern::tanh_backward);
     library.impl("_softmax_backward_data", &softmax_backward_data);
     library.impl("_log_softmax_backward_data", &log_softmax_backward_data);
+    library.impl("rrelu_with_noise", &torch_tern::rrelu_with_noise);
     library.impl("_prelu_kernel", &prelu_kernel);
     library.impl("_prelu_kernel_backward", &prelu_kernel_backward);
 }

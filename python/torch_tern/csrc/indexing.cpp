@@ -206,6 +206,40 @@ static std::tuple<Tensor, Tensor, Tensor> unique_consecutive(const Tensor &x, bo
             return_counts ? take(out[2], device, "unique_consecutive") : none()};
 }
 
+static std::tuple<Tensor, Tensor> unique(const Tensor &x, bool sorted, bool return_inverse)
+{
+    const auto results = unique2(x, sorted, return_inverse, false);
+    return {std::get<0>(results), std::get<1>(results)};
+}
+
+/* i, repeats[i] times, for each i. */
+static Tensor repeat_interleave(const Tensor &repeats, std::optional<c10::SymInt> output_size)
+{
+    SERVED("repeat_interleave.Tensor");
+    TORCH_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
+    const Tensor ends = repeats.cumsum(0);
+    const int64_t total = output_size    ? output_size->expect_int()
+                          : ends.numel() ? ends[-1].item<int64_t>()
+                                         : 0;
+    const Tensor places = at::arange(total, repeats.options().dtype(at::kLong));
+    return at::searchsorted(ends, places, false, true).to(repeats.scalar_type());
+}
+
+static Tensor unfold_backward(const Tensor &grad, c10::SymIntArrayRef sizes, int64_t dim,
+                              int64_t size, int64_t step)
+{
+    SERVED("unfold_backward");
+    Frame frame;
+    const int device = grad.device().index();
+    tern_tensor *zeros =
+        tern_zeros(shape(sizes), dtype_of(grad.scalar_type()), device_name(device));
+    Tensors grads =
+        gradients_of("unfold_backward",
+                     [&](Tensors &in) { return tern_unfold_dim(in[0], (int)dim, size, step); },
+                     {zeros}, lend(grad), {true});
+    return take(grads[0], device, "unfold_backward");
+}
+
 static Tensor histc(const Tensor &x, int64_t bins, const at::Scalar &low, const at::Scalar &high)
 {
     SERVED("histc");
@@ -230,5 +264,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("embedding_renorm_", &torch_tern::embedding_renorm_);
     library.impl("_unique2", &unique2);
     library.impl("unique_consecutive", &torch_tern::unique_consecutive);
+    library.impl("_unique", &torch_tern::unique);
+    library.impl("repeat_interleave.Tensor", &torch_tern::repeat_interleave);
+    library.impl("unfold_backward", &torch_tern::unfold_backward);
     library.impl("histc", &torch_tern::histc);
 }

@@ -224,6 +224,73 @@ static Tensor binary_cross_entropy_backward(const Tensor &grad, const Tensor &x,
         grad, x, target);
 }
 
+/* ---- margins ----------------------------------------------------------------------------------- */
+
+static tern_multi_margin_loss_options margin_options(const at::Scalar &p, const at::Scalar &margin,
+                                                     const OptionalTensor &weight,
+                                                     int64_t reduction)
+{
+    tern_multi_margin_loss_options options = tern_multi_margin_loss_defaults();
+    options.p = (int)p.toLong();
+    options.margin = margin.toDouble() == 0 ? TERN_ZERO : margin.toDouble();
+    options.weight = lend(weight);
+    options.reduction = reduction_of(reduction);
+    return options;
+}
+
+static Tensor multi_margin_loss(const Tensor &x, const Tensor &target, const at::Scalar &p,
+                                const at::Scalar &margin, const OptionalTensor &weight,
+                                int64_t reduction)
+{
+    SERVED("multi_margin_loss");
+    Frame frame;
+    const auto options = margin_options(p, margin, weight, reduction);
+    return take(tern_multi_margin_loss(lend(x), lend(target), &options), x.device().index(),
+                "multi_margin_loss");
+}
+
+static Tensor multi_margin_loss_backward(const Tensor &grad, const Tensor &x, const Tensor &target,
+                                         const at::Scalar &p, const at::Scalar &margin,
+                                         const OptionalTensor &weight, int64_t reduction)
+{
+    SERVED("multi_margin_loss_backward");
+    Frame frame;
+    const auto options = margin_options(p, margin, weight, reduction);
+    return loss_backward(
+        "multi_margin_loss_backward",
+        [&](tern_tensor *in, tern_tensor *to) { return tern_multi_margin_loss(in, to, &options); },
+        grad, x, target);
+}
+
+/* The second result, which elements are targets, is read by PyTorch's own backward operation. */
+static std::tuple<Tensor, Tensor> multilabel_margin_loss_forward(const Tensor &x,
+                                                                 const Tensor &target,
+                                                                 int64_t reduction)
+{
+    SERVED("multilabel_margin_loss_forward");
+    Frame frame;
+    tern_loss_options options = tern_loss_defaults();
+    options.reduction = reduction_of(reduction);
+    return {take(tern_multilabel_margin_loss(lend(x), lend(target), &options), x.device().index(),
+                 "multilabel_margin_loss"),
+            at::zeros_like(x)};
+}
+
+static Tensor multilabel_margin_loss_backward(const Tensor &grad, const Tensor &x,
+                                              const Tensor &target, int64_t reduction,
+                                              const Tensor &)
+{
+    SERVED("multilabel_margin_loss_backward");
+    tern_loss_options options = tern_loss_defaults();
+    options.reduction = reduction_of(reduction);
+    return loss_backward(
+        "multilabel_margin_loss_backward",
+        [&](tern_tensor *in, tern_tensor *to) {
+            return tern_multilabel_margin_loss(in, to, &options);
+        },
+        grad, x, target);
+}
+
 /* ---- CTC ------------------------------------------------------------------------------------- */
 
 /* PyTorch's loss of each sequence, and a table for its backward operation alone, on which the
@@ -325,6 +392,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("soft_margin_loss_backward.grad_input", &soft_margin_loss_backward_out);
     library.impl("binary_cross_entropy", &torch_tern::binary_cross_entropy);
     library.impl("binary_cross_entropy_backward", &torch_tern::binary_cross_entropy_backward);
+    library.impl("multi_margin_loss", &torch_tern::multi_margin_loss);
+    library.impl("multi_margin_loss_backward", &torch_tern::multi_margin_loss_backward);
+    library.impl("multilabel_margin_loss_forward", &torch_tern::multilabel_margin_loss_forward);
+    library.impl("multilabel_margin_loss_backward", &torch_tern::multilabel_margin_loss_backward);
     library.impl("_ctc_loss", &torch_tern::ctc_loss);
     library.impl("_ctc_loss.Tensor", &ctc_loss_tensor);
     library.impl("_ctc_loss_backward", &torch_tern::ctc_loss_backward);

@@ -173,6 +173,15 @@ static Three native_batch_norm(const Tensor &x, const OptionalTensor &w, const O
     return {y, save_mean, save_invstd};
 }
 
+static Three native_batch_norm_legit(const Tensor &x, const OptionalTensor &w,
+                                     const OptionalTensor &b, Tensor &running_mean,
+                                     Tensor &running_var, bool training, double momentum,
+                                     double eps)
+{
+    return torch_tern::native_batch_norm(x, w, b, running_mean, running_var, training, momentum,
+                                         eps);
+}
+
 static Three native_batch_norm_backward(const Tensor &grad, const Tensor &x,
                                         const OptionalTensor &w, const OptionalTensor &running_mean,
                                         const OptionalTensor &running_var,
@@ -329,6 +338,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("native_layer_norm", &torch_tern::native_layer_norm);
     library.impl("native_layer_norm_backward", &torch_tern::native_layer_norm_backward);
     library.impl("native_batch_norm", &torch_tern::native_batch_norm);
+    library.impl("_native_batch_norm_legit", &native_batch_norm_legit);
     library.impl("native_batch_norm_backward", &torch_tern::native_batch_norm_backward);
     library.impl("native_group_norm", &torch_tern::native_group_norm);
     library.impl("native_group_norm_backward", &torch_tern::native_group_norm_backward);

@@ -136,6 +136,56 @@ static Tensor adaptive_max_pool3d_backward(const Tensor &grad, const Tensor &x,
     return maxima_backward("adaptive_max_pool3d_backward", grad, x, indices, 3);
 }
 
+static tern_fractional_max_pool_options fractional_options(IntArrayRef size, const Tensor &samples)
+{
+    tern_fractional_max_pool_options options = tern_fractional_max_pool_defaults();
+    options.output_size = shape(size);
+    options.random_samples = lend(samples);
+    return options;
+}
+
+static Two fractional_max_pool2d(const Tensor &x, IntArrayRef kernel, IntArrayRef size,
+                                 const Tensor &samples)
+{
+    SERVED("fractional_max_pool2d");
+    Frame frame;
+    const auto options = fractional_options(size, samples);
+    return maxima(
+        "fractional_max_pool2d",
+        [&](tern_tensor *in, tern_values_indices *out) {
+            return tern_fractional_max_pool2d_with_indices(in, shape(kernel), &options, out);
+        },
+        x);
+}
+
+static Two fractional_max_pool3d(const Tensor &x, IntArrayRef kernel, IntArrayRef size,
+                                 const Tensor &samples)
+{
+    SERVED("fractional_max_pool3d");
+    Frame frame;
+    const auto options = fractional_options(size, samples);
+    return maxima(
+        "fractional_max_pool3d",
+        [&](tern_tensor *in, tern_values_indices *out) {
+            return tern_fractional_max_pool3d_with_indices(in, shape(kernel), &options, out);
+        },
+        x);
+}
+
+static Tensor fractional_max_pool2d_backward(const Tensor &grad, const Tensor &x, IntArrayRef,
+                                             IntArrayRef, const Tensor &indices)
+{
+    SERVED("fractional_max_pool2d_backward");
+    return maxima_backward("fractional_max_pool2d_backward", grad, x, indices, 2);
+}
+
+static Tensor fractional_max_pool3d_backward(const Tensor &grad, const Tensor &x, IntArrayRef,
+                                             IntArrayRef, const Tensor &indices)
+{
+    SERVED("fractional_max_pool3d_backward");
+    return maxima_backward("fractional_max_pool3d_backward", grad, x, indices, 3);
+}
+
 /* ---- means ----------------------------------------------------------------------------------- */
 
 static tern_avg_pool_options avg_pool_options(IntArrayRef stride, IntArrayRef padding,
@@ -253,6 +303,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("adaptive_max_pool3d", &torch_tern::adaptive_max_pool3d);
     library.impl("adaptive_max_pool2d_backward", &torch_tern::adaptive_max_pool2d_backward);
     library.impl("adaptive_max_pool3d_backward", &torch_tern::adaptive_max_pool3d_backward);
+    library.impl("fractional_max_pool2d", &torch_tern::fractional_max_pool2d);
+    library.impl("fractional_max_pool3d", &torch_tern::fractional_max_pool3d);
+    library.impl("fractional_max_pool2d_backward", &torch_tern::fractional_max_pool2d_backward);
+    library.impl("fractional_max_pool3d_backward", &torch_tern::fractional_max_pool3d_backward);
     library.impl("avg_pool2d", &torch_tern::avg_pool2d);
     library.impl("avg_pool3d", &torch_tern::avg_pool3d);
     library.impl("avg_pool2d_backward", &torch_tern::avg_pool2d_backward);

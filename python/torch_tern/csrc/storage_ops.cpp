@@ -83,6 +83,14 @@ static Tensor as_strided(const Tensor &x, c10::SymIntArrayRef size, c10::SymIntA
         offset ? std::optional<int64_t>(offset->expect_int()) : std::nullopt);
 }
 
+static const Tensor &as_strided_(const Tensor &x, c10::SymIntArrayRef size,
+                                 c10::SymIntArrayRef stride, std::optional<c10::SymInt> offset)
+{
+    at::native::setStrided(x, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride),
+                           offset ? offset->expect_int() : x.storage_offset());
+    return x;
+}
+
 static Tensor view(const Tensor &x, c10::SymIntArrayRef size)
 {
     return at::native::view(x, C10_AS_INTARRAYREF_SLOW(size));
@@ -309,6 +317,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("empty_strided", &torch_tern::empty_strided);
     library.impl("resize_", &torch_tern::resize_);
     library.impl("as_strided", &torch_tern::as_strided);
+    library.impl("as_strided_", &torch_tern::as_strided_);
     library.impl("view", &torch_tern::view);
     library.impl("_reshape_alias", &reshape_alias);
     library.impl("unfold", &at::native::unfold);

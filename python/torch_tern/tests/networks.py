@@ -28,7 +28,7 @@ def without_dropout(model):
                 "Stoch" in name:
             module.p = 0.0
         for attribute in ("dropout", "attention_dropout", "activation_dropout", "layerdrop",
-                          "encoder_layerdrop", "dropout_rate"):
+                          "encoder_layerdrop", "dropout_rate", "drop_prob"):
             if isinstance(getattr(module, attribute, None), float):
                 setattr(module, attribute, 0.0)
     return model

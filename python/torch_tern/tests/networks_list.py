@@ -166,7 +166,7 @@ CAUSAL = {  # class, options besides SMALL
     "Gemma": dict(head_dim=8, num_key_value_heads=2),
     "Gemma2": dict(head_dim=8, num_key_value_heads=2),
     "Gemma3Text": dict(head_dim=8, num_key_value_heads=2), "Phi": {},
-    "Phi3": {}, "GPTNeoX": {}, "StableLm": {}, "Olmo": {}, "Olmo2": {}, "Cohere": {},
+    "Phi3": {}, "GPTNeoX": {}, "StableLm": dict(num_key_value_heads=4), "Olmo": {}, "Olmo2": {}, "Cohere": {},
     "Granite": {}, "Starcoder2": dict(num_key_value_heads=2), "SmolLM3": {},
     "Mixtral": dict(num_key_value_heads=2, num_local_experts=4),
     "Qwen2Moe": dict(num_key_value_heads=2, num_experts=4, moe_intermediate_size=32,

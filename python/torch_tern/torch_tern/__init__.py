@@ -5,6 +5,8 @@ last one the cpu; TERN_TORCH_DEVICES=opencl:1,cpu or torch_tern.devices("opencl:
 others. torch.tern has the functions that torch.cuda has. Operations that tern does not have run on
 the cpu, with a warning at the first call of each; torch.tern.fallbacks() counts them, and
 TERN_TORCH_STRICT=1 makes them errors."""
+import os
+
 import torch
 
 if not hasattr(torch, "tern"):
@@ -21,6 +23,10 @@ if not hasattr(torch, "tern"):
     from . import _optim
 
     _optim.install()
+    # Accelerate, and with it transformers' Trainer, knows no devices of others, and would train on
+    # the cpu without a word.
+    if not torch.cuda.is_available() and not torch.backends.mps.is_available():
+        os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "tern:0")
 
 from ._module import devices  # noqa: E402
 
