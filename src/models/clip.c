@@ -183,7 +183,7 @@ static const models_field fields[] = {SIZE("projection_dim", labels, 512),
     SIZE("hidden_size", width, WIDTH), SIZE("intermediate_size", hidden, HIDDEN),                  \
         SIZE("num_hidden_layers", layers, 12), SIZE("num_attention_heads", heads, HEADS),          \
         REAL("layer_norm_eps", eps, 1e-5), REAL("attention_dropout", attention_dropout, 0),        \
-        ACTIVATION("hidden_act"), ONLY("dropout", "0"), LIST("projection_dim"),                    \
+        ACTIVATION("hidden_act", "quick_gelu"), ONLY("dropout", "0"), LIST("projection_dim"),      \
         LIST("initializer_factor")
 static const models_field text_fields[] = {
     COMMON_FIELDS(512, 2048, 8), SIZE("vocab_size", vocab, 49408),

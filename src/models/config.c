@@ -125,8 +125,10 @@ static tern_status take(const models_model *m, const json_t *json, const models_
         return value ? check_only(m, f, value) : TERN_OK;
     if (f->kind != FIELD_ACTIVATION)
         return take_number(m, f, value, to);
-    if (!value)
+    if (!value) {
+        c->activation = c->activation ? c->activation : models_activation_of(f->only);
         return TERN_OK;
+    }
     if (!json_is_string(value) || !(c->activation = models_activation_of(json_string_value(value))))
         return refuse(m, f->name, value, "an activation of this library");
     return TERN_OK;
@@ -280,9 +282,10 @@ static tern_status check_problem(const models_model *m)
 static tern_status read_fields(const models_model *m, json_t *json, const models_field *fields,
                                models_config *c)
 {
-    c->activation = tern_gelu;
+    c->activation = NULL;
     for (const models_field *f = fields; f->name; f++)
         TRY(take(m, json, f, c));
+    c->activation = c->activation ? c->activation : tern_gelu;
     return check_known(m, json, fields);
 }
 

@@ -62,7 +62,7 @@ static const models_field fields[] = {SIZE("vocab_size", vocab, 30522),
                                       FLAG("tie_word_embeddings", tied, 1),
                                       FLAG("sinusoidal_pos_embds", windowed, 0),
                                       REAL("qa_dropout", embedding_dropout, 0.1),
-                                      ACTIVATION("activation"),
+                                      ACTIVATION("activation", "gelu"),
                                       ONLY("chunk_size_feed_forward", "0"),
                                       FIELDS_END};
 

@@ -74,7 +74,8 @@ static tern_status call(models_model *m, const tern_model_inputs *in, tern_model
         SIZE("head_dim", head_dim, 256), SIZE("max_position_embeddings", places, 8192),            \
         REAL("rms_norm_eps", eps, 1e-6), REAL("attention_dropout", attention_dropout, 0),          \
         FLAG("tie_word_embeddings", tied, 1), FLAG("attention_bias", bias, 0),                     \
-        ACTIVATION("hidden_act"), ACTIVATION("hidden_activation")
+        ACTIVATION("hidden_act", "gelu_pytorch_tanh"),                                             \
+        ACTIVATION("hidden_activation", "gelu_pytorch_tanh")
 #define WINDOW_FIELDS                                                                              \
     SIZE("sliding_window", window, 4096), LIST("layer_types"), LIST("cache_implementation"),       \
         ONLY("use_bidirectional_attention", "false")

@@ -75,7 +75,7 @@ static tern_status call(models_model *m, const tern_model_inputs *in, tern_model
         SIZE("num_attention_heads", heads, NEEDED), SIZE("num_key_value_heads", kv_heads, 0),      \
         SIZE("head_dim", head_dim, 0), SIZE("max_position_embeddings", places, 2048),              \
         REAL("rms_norm_eps", eps, 1e-6), REAL("attention_dropout", attention_dropout, 0),          \
-        FLAG("tie_word_embeddings", tied, 0), ACTIVATION("hidden_act")
+        FLAG("tie_word_embeddings", tied, 0), ACTIVATION("hidden_act", "silu")
 #define WINDOW_FIELDS                                                                              \
     SIZE("sliding_window", window, 0), INT("max_window_layers", window_from, 28),                  \
         FLAG("use_sliding_window", windowed, 0), LIST("layer_types")

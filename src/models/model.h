@@ -84,7 +84,11 @@ typedef struct models_field {
 #define INT(name, to, absent)  FIELD_AT(INT, name, to, absent)
 #define REAL(name, to, absent) FIELD_AT(REAL, name, to, absent)
 #define FLAG(name, to, absent) FIELD_AT(BOOL, name, to, absent)
-#define ACTIVATION(name)       FIELD_AT(ACTIVATION, name, activation, 0)
+/* usual: of a config.json without the field. */
+#define ACTIVATION(name, usual)                                                                    \
+    {                                                                                              \
+        name, FIELD_ACTIVATION, offsetof(models_config, activation), 0, usual                      \
+    }
 #define ONLY(name, value)                                                                          \
     {                                                                                              \
         name, FIELD_ONLY, 0, 0, value                                                              \

@@ -107,7 +107,7 @@ static const models_field fields[] = {SIZE("hidden_size", width, 768),
                                       REAL("hidden_dropout_prob", dropout, 0),
                                       REAL("attention_probs_dropout_prob", attention_dropout, 0),
                                       FLAG("qkv_bias", bias, 1),
-                                      ACTIVATION("hidden_act"),
+                                      ACTIVATION("hidden_act", "gelu"),
                                       ONLY("pooler_act", "\"tanh\""),
                                       ONLY("chunk_size_feed_forward", "0"),
                                       FIELDS_END};

@@ -58,11 +58,13 @@ TERN_API tern_module *tern_models_from_config(const char *path,
                                               const tern_pretrained_options *options);
 /* config.json, the weights and the image processor's file into a directory, which is made where it
  * is not there, as transformers and timm read them; options as those of tern_save. Or, where it
- * ends in .gguf and the model was read from a GGUF, one such file: the keys and the tokenizer of
- * that are kept, in their order, blocks stay as they are, and other matrices are of options.type,
- * else of the type that they had where it keeps them, else of the parameter's own (merged adapters:
- * float32). Tables of places and vectors are float32; a matrix whose rows are no whole blocks is
- * f16. TERN_ERR_UNSUPPORTED for a model from elsewhere. */
+ * ends in .gguf, one such file, of the architectures that are read from these. Of a model that was
+ * read from a GGUF the keys and the tokenizer are kept, in their order, and blocks stay as they
+ * are; of others they are made of config.json and of a tokenizer.json beside it. Matrices are of
+ * options.type, else of the type that they had where it keeps them, else of the parameter's own
+ * (merged adapters: float32). Tables of places and vectors are float32; where a matrix's rows are
+ * no whole blocks, q2_k and q3_k become iq4_nl, q4_k q5_0, q5_k q5_1, q6_k q8_0, others f16.
+ * TERN_ERR_UNSUPPORTED for what no key of a GGUF says. */
 TERN_API tern_status tern_models_save_pretrained(tern_module *model, const char *directory,
                                                  const tern_save_options *options);
 /* How many architectures there are; *names (NULL: not wanted) becomes the list of them. */

@@ -68,6 +68,18 @@ static const family *family_of(const gguf_file *g)
         g->function, g->path, pre ? "" : "not there, which stands for ", pre ? pre : "default");
 }
 
+const char *gguf_pre_of(const char *pattern, bool digits, bool whole, bool nfc)
+{
+    static const char *const names[] = {"gpt-2",  "llama-bpe", "dbrx",   "qwen2",
+                                        "qwen35", "starcoder", "gpt-4o", "tekken"};
+    pattern = pattern ? pattern : gpt2_pattern;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        if (!strcmp(families[i].pattern, pattern) && families[i].digits == digits &&
+            families[i].whole == whole && families[i].nfc == nfc)
+            return names[i];
+    return NULL;
+}
+
 /* ---- gpt2: BPE on bytes ------------------------------------------------------------------ */
 
 tern_status gguf_make_gpt2(const gguf_file *g, tk_maker *m)

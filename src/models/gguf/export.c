@@ -1,5 +1,5 @@
-/* export.c -- a model that was read from a GGUF, written as one: the file's keys and tokenizer
- * stay, in their order. */
+/* export.c -- a model written as a GGUF: of one that was read from such a file its keys and its
+ * tokenizer stay, in their order. */
 #include "models/gguf/write.h"
 #include "models/quantize.h"
 #include <fnmatch.h>
@@ -54,9 +54,9 @@ typedef struct exporting {
     models_model *m;
     const char *function, *path;
     const gguf_encoder *type; /* of all matrices; NULL: each as it is */
-    const gguf_file *from;
-    tern_state_dict *dict;  /* of the model, by its own paths */
-    tern_state_dict *names; /* the file's name: path, as metadata */
+    const gguf_file *from;    /* that the model was read from; NULL: from a directory */
+    tern_state_dict *dict;    /* of the model, by its own paths */
+    tern_state_dict *names;   /* the file's name: path, as metadata */
     gguf_writer w;
     bool changed;             /* a matrix is of another type than in the file */
     const gguf_encoder *most; /* the type of a matrix that changed */
@@ -77,6 +77,8 @@ static tern_module *layer_of(const exporting *e, const char *path)
 static tern_tensor *values_of(void *user, const gguf_item *item)
 {
     const exporting *e = user;
+    if (!item->path && item->values) /* factors */
+        return item->values;
     if (!item->path) { /* no parameter: as in the file */
         return item->encoder ? tern_file_get(e->from->file, item->name, "cpu")
                              : io_gguf_blocks(e->from->file, item->name, "cpu");
@@ -150,7 +152,7 @@ static void choose_kept(exporting *e, gguf_item *item)
 {
     static const char *const own[] = {"F32", "F16", "BF16"};
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
-    const bool there = tern_file_has(e->from->file, item->name);
+    const bool there = e->from && tern_file_has(e->from->file, item->name);
     const char *name = there ? tern_file_dtype_name(e->from->file, item->name) : NULL;
     const gguf_encoder *encoder = name ? gguf_encoder_named(name) : NULL;
     if (item->layer) {
@@ -206,8 +208,8 @@ static tern_status add_other(exporting *e, const char *name)
 /* In the order of the file, what it has not behind. */
 static tern_status add_tensors(exporting *e)
 {
-    const tern_file *file = e->from->file;
-    for (int i = 0; i < tern_file_count(file); i++) {
+    const tern_file *file = e->from ? e->from->file : NULL;
+    for (int i = 0; file && i < tern_file_count(file); i++) {
         const char *name = tern_file_name_at(file, i);
         const char *path = tern_state_dict_metadata(e->names, name);
         if (path)
@@ -218,7 +220,7 @@ static tern_status add_tensors(exporting *e)
     for (int i = 0; i < tern_state_dict_count(e->dict); i++) {
         char name[512];
         const char *path = tern_state_dict_key_at(e->dict, i);
-        if (gguf_name(e->m, path, name, sizeof name) && !tern_file_has(file, name) &&
+        if (gguf_name(e->m, path, name, sizeof name) && !(file && tern_file_has(file, name)) &&
             tern_state_dict_metadata(e->names, name))
             TRY(add_parameter(e, name, path));
     }
@@ -295,11 +297,29 @@ static tern_status add_pairs(exporting *e)
     return TERN_OK;
 }
 
+/* Of a model without a file of its own. */
+static tern_status make_pairs(exporting *e)
+{
+    const char *arch = gguf_architecture(e->m, e->function), *name = e->m->directory;
+    const gguf_encoder *type = e->type ? e->type : e->most;
+    if (!arch)
+        return TERN_ERR_UNSUPPORTED;
+    gguf_write_text(&e->w, "general.architecture", arch);
+    gguf_write_text(&e->w, "general.type", "model");
+    if (name && strrchr(name, '/') && strrchr(name, '/')[1])
+        name = strrchr(name, '/') + 1;
+    if (name)
+        gguf_write_text(&e->w, "general.name", name);
+    gguf_write_u32(&e->w, "general.file_type", type ? type->file_type : 0);
+    TRY(gguf_write_config(&e->w, e->m, arch));
+    return gguf_write_tokenizer(&e->w, e->m);
+}
+
 static tern_status save(exporting *e)
 {
     TRY(map_names(e));
     TRY(add_tensors(e));
-    TRY(add_pairs(e));
+    TRY(e->from ? add_pairs(e) : make_pairs(e));
     return gguf_write_file(&e->w);
 }
 
@@ -317,18 +337,15 @@ tern_status gguf_save_model(models_model *m, const char *path, const char *type,
             function, type);
     if (!gguf_architecture(m, function))
         return TERN_ERR_UNSUPPORTED;
-    if (!m->directory || !gguf_is_file(m->directory))
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "%s: \"%s\": a model that was read from a GGUF, whose keys and tokenizer "
-                         "stay, is written as one; this one is from %s",
-                         function, path, m->directory ? m->directory : "no file");
     e.w = (gguf_writer){.function = function, .path = path, .get = values_of, .user = &e};
     e.dict = tern_nn_state_dict(m->module);
     e.names = tern_state_dict_new();
-    tern_file *file = tern_safe_open(m->directory);
-    tern_status status = file && e.dict && e.names ? gguf_begin(&g, file, function, m->directory)
-                                                   : tern_last_status();
-    e.from = &g;
+    const bool from_file = m->directory && gguf_is_file(m->directory);
+    tern_file *file = from_file ? tern_safe_open(m->directory) : NULL;
+    tern_status status = e.dict && e.names && (file || !from_file) ? TERN_OK : tern_last_status();
+    if (status == TERN_OK && file)
+        status = gguf_begin(&g, file, function, m->directory);
+    e.from = file ? &g : NULL;
     if (status == TERN_OK)
         status = save(&e);
     gguf_writer_free(&e.w);

@@ -14,6 +14,9 @@ tern_status gguf_token_id(const gguf_file *g, const tk_vocabulary *v, const char
  * whether they are added where no key says so. */
 tern_status gguf_read_ids(const gguf_file *g, tk_maker *m, const int64_t defaults[5], bool bos,
                           bool eos);
+/* The name of a pattern (NULL: ByteLevel's own) and of what is done beside it; NULL: there is
+ * none. */
+const char *gguf_pre_of(const char *pattern, bool digits, bool whole, bool nfc);
 tern_status gguf_make_gpt2(const gguf_file *g, tk_maker *m);
 
 #endif

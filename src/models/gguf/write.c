@@ -68,6 +68,11 @@ void gguf_write_element(gguf_writer *w, const char *text, size_t n)
     put_text(&w->pairs, text, n);
 }
 
+void gguf_write_bits(gguf_writer *w, const void *x, size_t n)
+{
+    tk_out_bytes(&w->pairs, x, n);
+}
+
 void gguf_write_value(gguf_writer *w, const char *key, const io_gguf_value *v)
 {
     const unsigned char *at = v->bytes;

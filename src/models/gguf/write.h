@@ -54,6 +54,8 @@ void gguf_write_value(gguf_writer *w, const char *key, const io_gguf_value *valu
 /* The head of an array, behind which are its elements. */
 void gguf_write_array(gguf_writer *w, const char *key, io_gguf_kind kind, uint64_t count);
 void gguf_write_element(gguf_writer *w, const char *text, size_t n);
+/* An element that is a number, as it lies in memory. */
+void gguf_write_bits(gguf_writer *w, const void *x, size_t n);
 /* A tensor that will be encoded, or bytes of blocks: of block->elements a block. TERN_ERR_ARGUMENT
  * where rows are not whole blocks. */
 tern_status gguf_write_tensor(gguf_writer *w, const gguf_item *item);
@@ -69,6 +71,11 @@ bool gguf_is_name(const char *path);
 tern_tensor *gguf_unvalues(const models_model *m, const char *path, tern_tensor *x);
 /* The name of a model's architecture there; NULL after an error that names function. */
 const char *gguf_architecture(const models_model *m, const char *function);
+/* The keys that the config.json and the tokenizer.json of a model's directory become, and tensors
+ * of factors; TERN_ERR_UNSUPPORTED for what no key says. Without a tokenizer.json there are none of
+ * a tokenizer. */
+tern_status gguf_write_config(gguf_writer *w, const models_model *m, const char *arch);
+tern_status gguf_write_tokenizer(gguf_writer *w, const models_model *m);
 tern_status gguf_save_model(models_model *m, const char *path, const char *type,
                             const char *function);
 /* Of the active adapter; dict: its tensors under PEFT's names. */
