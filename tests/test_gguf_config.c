@@ -41,9 +41,10 @@ static tern_tensor *result(tern_module *m)
 
 static void directories_become_files_with_the_same_logits(void **state)
 {
-    static const char *const names[] = {"gguf/llama", "gguf/llama_bias", "gguf/qwen2",  "gguf/qwen3",    "gguf/gemma",
-                                        "gguf/gemma2", "gguf/gemma3",    "gguf/phi3",   "gguf/gpt2",     "gguf/bert",
-                                        "models/gemma2", "models/gemma3", "models/phi3", "models/gemma"};
+    static const char *const names[] = {
+        "gguf/llama",    "gguf/llama_bias", "gguf/qwen2",  "gguf/qwen3",  "gguf/gemma",
+        "gguf/gemma2",   "gguf/gemma3",     "gguf/phi3",   "gguf/gpt2",   "gguf/bert",
+        "models/gemma2", "models/gemma3",   "models/phi3", "models/gemma"};
     (void)state;
     int written = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -54,7 +55,8 @@ static void directories_become_files_with_the_same_logits(void **state)
             continue;
         tern_module *m = load(from, "cpu", TERN_F32);
         const char *path = in_folder("made.gguf");
-        const tern_status status = tern_models_save_pretrained(m, path, &(tern_save_options){.type = "f32"});
+        const tern_status status =
+            tern_models_save_pretrained(m, path, &(tern_save_options){.type = "f32"});
         if (status != TERN_OK) {
             print_message("%s: %s\n", names[i], tern_last_error());
             assert_int_equal(status, TERN_ERR_UNSUPPORTED);
@@ -67,7 +69,8 @@ static void directories_become_files_with_the_same_logits(void **state)
         tern_module *again = load(path, "cpu", TERN_F32);
         TERN_SCOPE {
             tern_tensor *a = result(again), *b = result(m);
-            const double d = tern_item(tern_max(tern_abs(tern_sub(a, b)))) / tern_item(tern_max(tern_abs(b)));
+            const double d =
+                tern_item(tern_max(tern_abs(tern_sub(a, b)))) / tern_item(tern_max(tern_abs(b)));
             if (!(d < 1e-5))
                 print_error("%s: the logits differ by %g\n", names[i], d);
             assert_true(d < 1e-5);
@@ -84,12 +87,15 @@ static tern_module *model_of(const char *fields)
 {
     char text[2048];
     snprintf(text, sizeof text,
-             "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 512, \"hidden_size\": 32, "
-             "\"intermediate_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"max_position_embeddings\": 64, "
+             "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", "
+             "\"vocab_size\": 512, \"hidden_size\": 32, "
+             "\"intermediate_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+             "\"max_position_embeddings\": 64, "
              "\"rms_norm_eps\": 1e-5%s}",
              fields);
     write_text(in_folder("config.json"), text);
-    tern_module *m = tern_models_from_config(in_folder("config.json"), &(tern_pretrained_options){.device = "cpu"});
+    tern_module *m = tern_models_from_config(in_folder("config.json"),
+                                             &(tern_pretrained_options){.device = "cpu"});
     if (!m)
         print_error("%s\n", tern_last_error());
     assert_non_null(m);
@@ -100,12 +106,14 @@ static void what_no_key_says_is_refused_by_its_name(void **state)
 {
     static const char *const rows[][2] = {
         {", \"hidden_act\": \"gelu\"", "hidden_act is another than silu"},
-        {", \"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2.0}", "rope_scaling is dynamic"},
+        {", \"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2.0}",
+         "rope_scaling is dynamic"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tern_module *m = model_of(rows[i][0]);
-        assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL), TERN_ERR_UNSUPPORTED);
+        assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL),
+                         TERN_ERR_UNSUPPORTED);
         if (!strstr(tern_last_error(), rows[i][1]))
             print_error("%s\n", tern_last_error());
         assert_non_null(strstr(tern_last_error(), rows[i][1]));
@@ -125,10 +133,13 @@ static void frequencies_come_back(void **state)
         ", \"attention_bias\": true, \"mlp_bias\": true",
         ", \"num_key_value_heads\": 1",
         ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4.0}",
-        ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+        ", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": "
+        "1.0, \"high_freq_factor\": 4.0, "
         "\"original_max_position_embeddings\": 16}",
-        ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 16}",
-        ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 16, "
+        ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, "
+        "\"original_max_position_embeddings\": 16}",
+        ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, "
+        "\"original_max_position_embeddings\": 16, "
         "\"attention_factor\": 1.5, \"beta_fast\": 24}",
     };
     (void)state;
@@ -138,7 +149,8 @@ static void frequencies_come_back(void **state)
         tern_module *again = load(in_folder("rope.gguf"), "cpu", TERN_F32);
         TERN_SCOPE {
             tern_tensor *a = result(again), *b = result(m);
-            const double d = tern_item(tern_max(tern_abs(tern_sub(a, b)))) / tern_item(tern_max(tern_abs(b)));
+            const double d =
+                tern_item(tern_max(tern_abs(tern_sub(a, b)))) / tern_item(tern_max(tern_abs(b)));
             if (!(d < 1e-5))
                 print_error("%s: the logits differ by %g\n", fields[i], d);
             assert_true(d < 1e-5);
@@ -150,15 +162,18 @@ static void frequencies_come_back(void **state)
 
 /* ---- tokenizers -------------------------------------------------------------------------------- */
 
-static const char *const texts[] = {"",
-                                    "the king was there",
-                                    " two  spaces\tand\n\nlines \n",
-                                    "numbers 12345 and 3.14, it's I'll WE'VE",
-                                    "caf\xc3\xa9 na\xc3\xafve \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x98\x80",
-                                    "<s> </s> [MASK] <|endoftext|> [SEP]",
-                                    "unaffable, Hello! (yes) #1 @x"};
+static const char *const texts[] = {
+    "",
+    "the king was there",
+    " two  spaces\tand\n\nlines \n",
+    "numbers 12345 and 3.14, it's I'll WE'VE",
+    "caf\xc3\xa9 na\xc3\xafve \xe4\xb8\x96\xe7\x95\x8c \xf0\x9f\x98\x80",
+    "<s> </s> [MASK] <|endoftext|> [SEP]",
+    "unaffable, Hello! (yes) #1 @x"};
 
-enum { NAMES_OF_TOKENS = 5 }; /* the text which has some: in a GGUF of kind llama <s> and </s> in a text are text */
+enum {
+    NAMES_OF_TOKENS = 5
+}; /* the text which has some: in a GGUF of kind llama <s> and </s> in a text are text */
 
 static int other_ids(const char *name, tern_tokenizer *a, tern_tokenizer *b)
 {
@@ -170,9 +185,10 @@ static int other_ids(const char *name, tern_tokenizer *a, tern_tokenizer *b)
             tern_encoding e[2];
             tern_tokenizer *const both[] = {a, b};
             for (int k = 0; k < 2; k++)
-                assert_ok(tern_tokenizer_call(both[k], &texts[i], NULL, 1, &(tern_encode_options){.device = "cpu"}, &e[k]));
-            const bool same =
-                tern_same_shape(e[0].input_ids, e[1].input_ids) && tern_equal(e[0].input_ids, e[1].input_ids);
+                assert_ok(tern_tokenizer_call(both[k], &texts[i], NULL, 1,
+                                              &(tern_encode_options){.device = "cpu"}, &e[k]));
+            const bool same = tern_same_shape(e[0].input_ids, e[1].input_ids) &&
+                              tern_equal(e[0].input_ids, e[1].input_ids);
             if (!same)
                 print_error("%s: text %zu has other ids\n", name, i);
             other += !same;
@@ -201,7 +217,8 @@ static void tokenizers_go_along(void **state)
             write_text(to, text);
             free(text);
             tern_module *m = load(directory, "cpu", TERN_F32);
-            const tern_status status = tern_models_save_pretrained(m, in_folder("tokens.gguf"), NULL);
+            const tern_status status =
+                tern_models_save_pretrained(m, in_folder("tokens.gguf"), NULL);
             tern_nn_free(m);
             if (k) {
                 assert_int_equal(status, TERN_ERR_UNSUPPORTED);
@@ -210,7 +227,8 @@ static void tokenizers_go_along(void **state)
                 continue;
             }
             assert_ok(status);
-            tern_tokenizer *a = tern_tokenizer_from_file(to), *b = tern_tokenizer_from_file(in_folder("tokens.gguf"));
+            tern_tokenizer *a = tern_tokenizer_from_file(to),
+                           *b = tern_tokenizer_from_file(in_folder("tokens.gguf"));
             if (!b)
                 print_error("%s\n", tern_last_error());
             assert_non_null(a);
@@ -221,7 +239,8 @@ static void tokenizers_go_along(void **state)
         }
     write_text(to, "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 512}, \"merges\": []}}");
     tern_module *m = load(directory, "cpu", TERN_F32);
-    assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL), TERN_ERR_UNSUPPORTED);
+    assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL),
+                     TERN_ERR_UNSUPPORTED);
     assert_non_null(strstr(tern_last_error(), "none of the model's rows"));
     tern_clear_error();
     tern_nn_free(m);
@@ -241,14 +260,16 @@ static double peak_of_a_step(const char *path, const char *device, tern_dtype dt
     tern_module *m = load(path, device, dtype);
     assert_ok(tern_synchronize(device));
     assert_ok(tern_reset_peak_memory_stats(device));
-    assert_non_null(tern_lora_add(m, &(tern_lora_options){.r = 8, .alpha = 16, .target_modules = targets}));
+    assert_non_null(
+        tern_lora_add(m, &(tern_lora_options){.r = 8, .alpha = 16, .target_modules = targets}));
     tern_optimizer *o = tern_optim_adamw(m, 1e-3, NULL);
     for (int step = 0; step < 2; step++)
         TERN_SCOPE {
             tern_tensor *ids = tern_randint(1, 500, TERN_SHAPE(1, TOKENS), TERN_I64, device);
             tern_model_outputs out = {0};
             assert_ok(tern_optim_zero_grad(o));
-            assert_ok(tern_models_call(m, &(tern_model_inputs){.input_ids = ids, .labels = ids}, &out));
+            assert_ok(
+                tern_models_call(m, &(tern_model_inputs){.input_ids = ids, .labels = ids}, &out));
             assert_ok(tern_backward(out.loss));
             assert_ok(tern_optim_step(o));
         }
@@ -263,14 +284,18 @@ static double peak_of_a_step(const char *path, const char *device, tern_dtype dt
 static void a_step_over_blocks_has_a_third_of_the_memory(void **state)
 {
     (void)state;
-    write_text(in_folder("config.json"),
-               "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 2048, \"hidden_size\": 512, "
-               "\"intermediate_size\": 1536, \"num_hidden_layers\": 6, \"num_attention_heads\": 8, \"num_key_value_heads\": 4, "
-               "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": true}");
-    tern_module *made =
-        tern_models_from_config(in_folder("config.json"), &(tern_pretrained_options){.device = "cpu"});
+    write_text(
+        in_folder("config.json"),
+        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": "
+        "2048, \"hidden_size\": 512, "
+        "\"intermediate_size\": 1536, \"num_hidden_layers\": 6, \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": 4, "
+        "\"max_position_embeddings\": 64, \"rms_norm_eps\": 1e-5, \"tie_word_embeddings\": true}");
+    tern_module *made = tern_models_from_config(in_folder("config.json"),
+                                                &(tern_pretrained_options){.device = "cpu"});
     assert_non_null(made);
-    assert_ok(tern_models_save_pretrained(made, in_folder("large.gguf"), &(tern_save_options){.type = "q4_k"}));
+    assert_ok(tern_models_save_pretrained(made, in_folder("large.gguf"),
+                                          &(tern_save_options){.type = "q4_k"}));
     tern_nn_free(made);
     tern_file *file = tern_safe_open(in_folder("large.gguf"));
     assert_string_equal(tern_file_dtype_name(file, "blk.0.ffn_down.weight"), "Q4_K");
@@ -279,7 +304,8 @@ static void a_step_over_blocks_has_a_third_of_the_memory(void **state)
     {
         const double blocks = peak_of_a_step(in_folder("large.gguf"), device, TERN_DTYPE_DEFAULT);
         const double floats = peak_of_a_step(in_folder("large.gguf"), device, TERN_F32);
-        print_message("%s: %.1f and %.1f MiB, %.3f\n", device, blocks / 1048576, floats / 1048576, blocks / floats);
+        print_message("%s: %.1f and %.1f MiB, %.3f\n", device, blocks / 1048576, floats / 1048576,
+                      blocks / floats);
         assert_true(floats > 4.0 * 17e6);
         assert_true(blocks <= 0.35 * floats);
     }
@@ -287,9 +313,9 @@ static void a_step_over_blocks_has_a_third_of_the_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(directories_become_files_with_the_same_logits), TEST(what_no_key_says_is_refused_by_its_name),
-        TEST(frequencies_come_back),                         TEST(tokenizers_go_along),
-        TEST(a_step_over_blocks_has_a_third_of_the_memory)};
+    const struct CMUnitTest tests[] = {TEST(directories_become_files_with_the_same_logits),
+                                       TEST(what_no_key_says_is_refused_by_its_name),
+                                       TEST(frequencies_come_back), TEST(tokenizers_go_along),
+                                       TEST(a_step_over_blocks_has_a_third_of_the_memory)};
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

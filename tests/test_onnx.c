@@ -273,7 +273,7 @@ static void what_is_no_model_is_refused(void **state)
 {
     (void)state;
     message g;
-    refused(linear_graph(plain_weight(), plain_bias()), 6, TERN_ERR_UNSUPPORTED, "operator set 6");
+    refused(linear_graph(plain_weight(), plain_bias()), 0, TERN_ERR_UNSUPPORTED, "operator set 0");
     refused(linear_graph(plain_weight(), plain_bias()), 99, TERN_ERR_UNSUPPORTED,
             "operator set 99");
     refused(linear_graph(plain_weight(), plain_weight()), 17, TERN_ERR_IO, "defined twice");

@@ -19,7 +19,7 @@ TERN_API bool tern_onnx_is_available(void);
  * tern_nn_eval (exports are often of evaluation, in which other tools have folded batch norms into
  * convolutions). Sizes are computed by the host and wait for no device.
  *
- * Operator sets 7 to 28 of the default domain; weights in the file or in one beside it. What
+ * Operator sets 1 to 28 of the default domain; weights in the file or in one beside it. What
  * depends on constants alone is computed once. Conditions of If and Loop are read by the host,
  * which waits for the device if they are there; of an If whose condition is constant the other
  * branch is not read. The loops of one call make 1048576 turns at most, or as many as the variable

@@ -197,6 +197,10 @@ tern_tensor *onnx_in(const onnx_call *c, int i);
 tern_status onnx_give(onnx_call *c, tern_tensor *y);
 /* The convolution of a Conv or a ConvInteger, by the attributes of the node. */
 tern_tensor *onnx_convolve(onnx_call *c, tern_tensor *x, tern_tensor *weight, tern_tensor *bias);
+/* Up to operator set 6: the operands broadcast as numpy's do from now on; the data_type that an
+ * attribute names (old_sets.c). */
+tern_status onnx_align(onnx_call *c);
+int64_t onnx_type_in(const onnx_call *c, const char *name);
 /* axis with negative ones counted from the end; more than dims where it is beyond them. */
 int onnx_axis(int64_t axis, int dims);
 

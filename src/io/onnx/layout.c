@@ -44,8 +44,16 @@ tern_status onnx_reshape(onnx_call *c)
 {
     tern_shape shape;
     tern_tensor *x = onnx_in(c, 0);
-    if (!sizes(c, 1, &shape))
-        return TERN_OK;
+    if (onnx_in(c, 1) || c->opset > 4) {
+        if (!sizes(c, 1, &shape))
+            return TERN_OK;
+    } else {
+        int64_t list[ONNX_DIMS];
+        const int n = onnx_ints(c, "shape", list);
+        if (n < 0 || n > TERN_MAX_DIMS)
+            return onnx_fail(c, TERN_ERR_SHAPE, "has no shape of at most %d dims", TERN_MAX_DIMS);
+        shape = tern_shape_from(n, list);
+    }
     for (int d = 0; d < shape.ndim && !onnx_int(c, "allowzero", 0); d++)
         if (shape.dims[d] == 0 && d < tern_dim(x))
             shape.dims[d] = tern_size(x, d);
@@ -121,7 +129,17 @@ tern_status onnx_expand(onnx_call *c)
 
 tern_status onnx_tile(onnx_call *c)
 {
-    tern_shape repeats;
+    tern_shape repeats = {0};
+    if (c->opset < 6 && c->n_in > 2) { /* a number of copies along an axis */
+        int64_t times[ONNX_DIMS], axis[ONNX_DIMS];
+        tern_tensor *x = onnx_in(c, 0);
+        if (!x || onnx_input_ints(c, 1, times) != 1 || onnx_input_ints(c, 2, axis) != 1 ||
+            axis[0] < 0 || axis[0] >= tern_dim(x))
+            return onnx_fail(c, TERN_ERR_SHAPE, "its copies or its axis are no number");
+        for (repeats.ndim = 0; repeats.ndim < tern_dim(x); repeats.ndim++)
+            repeats.dims[repeats.ndim] = repeats.ndim == axis[0] ? times[0] : 1;
+        return onnx_give(c, tern_repeat(x, repeats));
+    }
     return sizes(c, 1, &repeats) ? onnx_give(c, tern_repeat(onnx_in(c, 0), repeats)) : TERN_OK;
 }
 

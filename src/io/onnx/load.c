@@ -55,9 +55,9 @@ static tern_status find_opset(onnx_graph *g)
         if (!set->domain || !*set->domain || !strcmp(set->domain, "ai.onnx"))
             g->opset = set->version;
     }
-    if (g->opset < 7 || g->opset > 28)
+    if (g->opset < 1 || g->opset > 28)
         return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "tern_onnx_load: %s is of operator set %lld, tern reads 7 to 28", g->path,
+                         "tern_onnx_load: %s is of operator set %lld, tern reads 1 to 28", g->path,
                          (long long)g->opset);
     return TERN_OK;
 }

@@ -5,11 +5,6 @@
 
 /* ---- one and two tensors --------------------------------------------------------------------- */
 
-static tern_tensor *same(tern_tensor *x)
-{
-    return x;
-}
-
 static tern_tensor *softplus(tern_tensor *x)
 {
     return tern_softplus(x, 1, 20);
@@ -215,7 +210,7 @@ tern_status onnx_is_infinite(onnx_call *c)
 
 tern_status onnx_cast(onnx_call *c)
 {
-    tern_dtype dtype = onnx_dtype(onnx_int(c, "to", 0), c->proto->name ? c->proto->name : "Cast");
+    tern_dtype dtype = onnx_dtype(onnx_type_in(c, "to"), c->proto->name ? c->proto->name : "Cast");
     return dtype ? onnx_give(c, tern_to_dtype(onnx_in(c, 0), dtype)) : TERN_ERR_DTYPE;
 }
 

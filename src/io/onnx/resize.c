@@ -55,7 +55,8 @@ tern_status onnx_pad(onnx_call *c)
     tern_tensor *x = onnx_in(c, 0);
     int64_t pads[ONNX_DIMS], axes[ONNX_DIMS];
     double value[ONNX_DIMS] = {onnx_real(c, "value", 0)};
-    int dims = tern_dim(x), n = onnx_axes(c, "pads", 1, pads), n_axes = onnx_input_ints(c, 3, axes);
+    int dims = tern_dim(x), n = onnx_axes(c, c->opset < 2 ? "paddings" : "pads", 1, pads),
+        n_axes = onnx_input_ints(c, 3, axes);
     if (n == -2 || n_axes == -2 || onnx_input_reals(c, 2, value) == -2)
         return TERN_OK;
     int count = n_axes >= 0 ? n_axes : dims;
@@ -216,6 +217,12 @@ static tern_status targets(const onnx_call *c, const tern_tensor *x, int64_t *ou
     for (size_t i = 0; a && i < a->n_floats && i < ONNX_DIMS; i++)
         scales[i] = (double)a->floats[i];
     n_scales = a && n_scales < 0 ? (int)a->n_floats : n_scales;
+    if (c->opset < 7 && n_scales == -1 && onnx_attribute(c, "height_scale")) { /* of set 1 */
+        const double both[] = {1, 1, onnx_real(c, "height_scale", 1),
+                               onnx_real(c, "width_scale", 1)};
+        memcpy(scales, both, sizeof both);
+        n_scales = 4;
+    }
     if (n_scales == -2 || n_sizes == -2)
         return TERN_ERR_ARGUMENT;
     int count = n_axes >= 0 ? n_axes : dims, given = n_sizes > 0 ? n_sizes : n_scales;

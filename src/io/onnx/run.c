@@ -91,6 +91,8 @@ static tern_status compute(onnx_call *c)
             return onnx_fail(c, TERN_ERR_ARGUMENT, "lacks input %d", i);
     if (c->n_out < 1)
         return onnx_fail(c, TERN_ERR_ARGUMENT, "has no output");
+    if (c->opset < 7 && (op->binary || !strcmp(op->name, "Pow")))
+        TERN_TRY(onnx_align(c));
     if (op->unary)
         c->out[0] = op->unary(c->in[0]);
     else if (op->binary)

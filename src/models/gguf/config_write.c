@@ -20,9 +20,8 @@ static const char *key(keys *k, const char *name)
 
 static tern_status no_key(const keys *k, const char *what)
 {
-    return tern_fail(TERN_ERR_UNSUPPORTED,
-                     "%s: \"%s\": a GGUF of %s has no key that says that %s", k->w->function,
-                     k->w->path, k->arch, what);
+    return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\": a GGUF of %s has no key that says that %s",
+                     k->w->function, k->w->path, k->arch, what);
 }
 
 static bool is(const keys *k, const char *arch)
@@ -169,8 +168,7 @@ static tern_status check_gemma(const keys *k)
     const models_config *c = &k->m->c;
     const json_t *scalar = json_object_get(k->m->json, "query_pre_attn_scalar");
     const bool of_27b = c->layers == (is(k, "gemma2") ? 46 : 62);
-    const double usual =
-        of_27b ? (double)c->width / (double)c->heads : (double)c->head_dim;
+    const double usual = of_27b ? (double)c->width / (double)c->heads : (double)c->head_dim;
     if (scalar && fabs(json_number_value(scalar) - usual) > 1e-6 * usual)
         return no_key(k, "query_pre_attn_scalar is another than the architecture's");
     if (is(k, "gemma3") && (c->local_rope.theta != 10000 || c->local_rope.type > ROPE_DEFAULT))

@@ -36,8 +36,8 @@ static const json_t *part_of(const json_t *part, const char *list, const char *t
     const json_t *one, *found = NULL;
     if (strcmp(text_at(part, "type"), type) == 0)
         return part;
-    json_array_foreach(json_object_get(part, list), i, one)
-        found = found ? found : part_of(one, list, type);
+    json_array_foreach(json_object_get(part, list), i, one) found =
+        found ? found : part_of(one, list, type);
     return found;
 }
 
@@ -73,9 +73,9 @@ static tern_status read_tokens(writing *t, int64_t rows, bool bytes)
     {
         const size_t n = strlen(text);
         TRY(set_token(t, json_is_integer(id) ? json_integer_value(id) : -1, text, n,
-                      strcmp(text, unknown) == 0    ? TK_UNKNOWN
-                      : bytes && is_byte(text, n)   ? TK_BYTE
-                                                    : TK_NORMAL));
+                      strcmp(text, unknown) == 0  ? TK_UNKNOWN
+                      : bytes && is_byte(text, n) ? TK_BYTE
+                                                  : TK_NORMAL));
     }
     json_array_foreach(added, i, one)
     {
@@ -178,8 +178,8 @@ static tern_status write_merges(writing *t)
         size_t n[2];
         if (!halves_of(merge, half, n) || n[0] + n[1] + 2 >= sizeof text)
             return unsupported(t, "a merge that is none of two tokens");
-        const int all = snprintf(text, sizeof text, "%.*s %.*s", (int)n[0], half[0], (int)n[1],
-                                 half[1]);
+        const int all =
+            snprintf(text, sizeof text, "%.*s %.*s", (int)n[0], half[0], (int)n[1], half[1]);
         gguf_write_element(t->w, text, (size_t)all);
     }
     return TERN_OK;
@@ -197,8 +197,8 @@ static tern_status write_byte_pairs(writing *t)
     const char *name = NULL;
     if (level && !json_is_true(json_object_get(level, "add_prefix_space")))
         name = gguf_pre_of(split ? text_at(json_object_get(split, "pattern"), "Regex") : NULL,
-                           digits != NULL,
-                           json_is_true(json_object_get(t->model, "ignore_merges")), nfc);
+                           digits != NULL, json_is_true(json_object_get(t->model, "ignore_merges")),
+                           nfc);
     if (!name)
         return unsupported(t, "a pre_tokenizer");
     gguf_write_text(t->w, KEY("model"), "gpt2");
@@ -210,8 +210,8 @@ static tern_status write_byte_pairs(writing *t)
 static tern_status write_sentence_pieces(writing *t)
 {
     const json_t *normalizer = json_object_get(t->json, "normalizer");
-    const json_t *spaces = part_of(json_object_get(t->json, "pre_tokenizer"), "pretokenizers",
-                                   "Metaspace");
+    const json_t *spaces =
+        part_of(json_object_get(t->json, "pre_tokenizer"), "pretokenizers", "Metaspace");
     const bool prefix = part_of(normalizer, "normalizers", "Prepend") ||
                         (spaces && strcmp(text_at(spaces, "prepend_scheme"), "never"));
     TRY(score_by_merges(t));

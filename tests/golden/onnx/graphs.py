@@ -183,12 +183,49 @@ def quantized():
                "sr": np.full(directions, 0.01, "float32"), "zr": np.full(directions, 127, "uint8")}, microsoft=True)
 
 
+def sequences():
+    x, y, z = reals(6, 3), reals(2, 3), reals(4, 3)
+    node, i64 = h.make_node, lambda *n: np.array(n, "int64")
+    one = lambda n: np.array(n, "int64")
+    write("sequence_split", [node("SplitToSequence", ["x", "parts"], ["s"], axis=0), node("SequenceAt", ["s", "one"], ["a"]),
+                             node("SequenceLength", ["s"], ["n"]), node("ConcatFromSequence", ["s"], ["c"], axis=0)],
+          {"x": x}, {"a": T.FLOAT, "n": T.INT64, "c": T.FLOAT}, {"parts": i64(1, 3, 2), "one": one(-2)})
+    write("sequence_split_each", [node("SplitToSequence", ["x", "four"], ["s"], axis=0), node("SequenceAt", ["s", "one"], ["a"])],
+          {"x": x}, {"a": T.FLOAT}, {"four": one(4), "one": one(1)})
+    write("sequence_split_ones", [node("SplitToSequence", ["x"], ["s"], axis=1, keepdims=0),
+                                  node("ConcatFromSequence", ["s"], ["c"], axis=-1, new_axis=1),
+                                  node("SplitToSequence", ["x"], ["k"], axis=1), node("SequenceAt", ["k", "two"], ["a"])],
+          {"x": x}, {"c": T.FLOAT, "a": T.FLOAT}, {"two": one(2)})
+    write("sequence_changed", [node("SequenceConstruct", ["x", "y"], ["s"]), node("SequenceInsert", ["s", "z", "at"], ["s2"]),
+                               node("SequenceInsert", ["s2", "y"], ["s3"]), node("SequenceErase", ["s3", "minus"], ["s4"]),
+                               node("SequenceErase", ["s4"], ["s5"]), node("Identity", ["s5"], ["s6"]),
+                               node("ConcatFromSequence", ["s6"], ["c"], axis=0), node("SequenceLength", ["s3"], ["n"])],
+          {"x": x, "y": y, "z": z}, {"c": T.FLOAT, "n": T.INT64}, {"at": one(1), "minus": one(-4)})
+    write("sequence_empty", [node("SequenceEmpty", [], ["s"]), node("SequenceLength", ["s"], ["n"]),
+                             node("SequenceInsert", ["s", "x"], ["s1"]), node("SequenceAt", ["s1", "zero"], ["a"])],
+          {"x": x}, {"n": T.INT64, "a": T.FLOAT}, {"zero": one(0)})
+    step = graph("collect", [node("Mul", ["x", "two"], ["t"]), node("SequenceInsert", ["s", "t"], ["s2"]),
+                             node("Identity", ["go"], ["go2"])], {"i": T.INT64, "go": T.BOOL}, {"go2": T.BOOL}, {"two": np.float32(2)})
+    step.input.append(h.make_tensor_sequence_value_info("s", T.FLOAT, None))
+    step.output.append(h.make_tensor_sequence_value_info("s2", T.FLOAT, None))
+    write("sequence_loop", [node("SequenceEmpty", [], ["e"]), node("Loop", ["turns", "", "e"], ["s"], body=step),
+                            node("ConcatFromSequence", ["s"], ["c"], axis=0, new_axis=1)],
+          {"x": x}, {"c": T.FLOAT}, {"turns": one(3)})
+    each = h.make_graph([node("Add", ["item", "other"], ["sum"]), node("ReduceSum", ["sum"], ["total"], keepdims=1)], "each",
+                        [h.make_tensor_value_info(k, T.FLOAT, None) for k in ("item", "other")],
+                        [h.make_tensor_value_info(k, T.FLOAT, None) for k in ("sum", "total")])
+    write("sequence_map", [node("SplitToSequence", ["x", "two"], ["s"], axis=0), node("SequenceMap", ["s", "y"], ["a", "b"], body=each),
+                           node("ConcatFromSequence", ["a"], ["c"], axis=0), node("ConcatFromSequence", ["b"], ["d"], axis=0)],
+          {"x": x, "y": y}, {"c": T.FLOAT, "d": T.FLOAT}, {"two": one(2)})
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     os.chdir(folder)
     control_flow()
     spectra()
     quantized()
+    sequences()
 
 
 SEEDS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
