@@ -1,5 +1,4 @@
-/* tokenizer_write.c -- the tokenizer.json of a model's directory as the keys of a GGUF: tokenizer.c,
- * undone. */
+/* tokenizer_write.c -- the tokenizer.json of a model as the keys of a GGUF: tokenizer.c, undone. */
 #include "models/gguf/vocabulary.h"
 #include "models/gguf/write.h"
 #include <stdio.h>
