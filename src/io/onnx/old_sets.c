@@ -2,8 +2,8 @@
 #include "io/onnx/graph.h"
 #include <string.h>
 
-/* Up to set 6 the second operand does not broadcast from the last dim on where the node has an axis:
- * it begins there. The slopes of a PRelu are those of dim 1. */
+/* Up to set 6 the second operand does not broadcast from the last dim on where the node has an
+ * axis: it begins there. The slopes of a PRelu are those of dim 1. */
 tern_status onnx_align(onnx_call *c)
 {
     const bool slopes = !strcmp(c->proto->op_type, "PRelu");
@@ -23,8 +23,8 @@ tern_status onnx_align(onnx_call *c)
 
 int64_t onnx_type_in(const onnx_call *c, const char *name)
 {
-    static const char *const types[] = {"",       "FLOAT", "UINT8",   "INT8",   "UINT16",
-                                        "INT16",  "INT32", "INT64",   "STRING", "BOOL",
+    static const char *const types[] = {"",        "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                        "INT16",   "INT32",  "INT64",  "STRING", "BOOL",
                                         "FLOAT16", "DOUBLE", "UINT32", "UINT64"};
     const Onnx__AttributeProto *a = onnx_attribute(c, name);
     for (size_t i = 1; a && a->s.len && i < sizeof types / sizeof *types; i++)
