@@ -200,6 +200,15 @@ target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::
 
 set_source_files_properties(src/device/opencl/doctor.c src/device/opencl/tuning.c PROPERTIES COMPILE_DEFINITIONS TERN_VERSION_TEXT="${PROJECT_VERSION}")
 
+# The operating system, for whatever is a library or program of its own: what it shows is hidden. The sources choose by system.
+file(GLOB TERN_OS_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/base/os_*.c)
+list(REMOVE_ITEM TERN_OS_SOURCES src/base/os_fiber.c) # the cpu device's alone
+add_library(tern_os_objects OBJECT ${TERN_OS_SOURCES})
+target_include_directories(tern_os_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(tern_os_objects PRIVATE TERN_PLAIN_NAMES)
+set_target_properties(tern_os_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+target_link_libraries(tern_os_objects PRIVATE tern_flags)
+
 # Companions, written against the public headers alone: operations by name, reports, and pretrained models.
 function(tern_companion_objects name)
   add_library(${name}_objects OBJECT ${ARGN})
@@ -285,15 +294,15 @@ add_custom_command(OUTPUT ${from_ops}
   DEPENDS "$<FILTER:$<TARGET_OBJECTS:tern_objects>,INCLUDE,${registered}>" COMMAND_EXPAND_LISTS VERBATIM)
 set_source_files_properties(${from_ops} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 tern_library(tern tern "$<FILTER:$<TARGET_OBJECTS:tern_objects>,EXCLUDE,${registered}>" ${from_ops} ${TERN_HOST_OBJECTS})
-tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects>)
-tern_library(tern_report report $<TARGET_OBJECTS:tern_report_objects>)
+tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects> $<TARGET_OBJECTS:tern_os_objects>)
+tern_library(tern_report report $<TARGET_OBJECTS:tern_report_objects> $<TARGET_OBJECTS:tern_os_objects>)
 foreach(suffix IN ITEMS shared static)
   target_link_libraries(tern_${suffix} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} jansson::jansson)
   target_link_libraries(tern_names_${suffix} PUBLIC tern_${suffix})
   target_link_libraries(tern_report_${suffix} PUBLIC tern_${suffix} PRIVATE m)
 endforeach()
 if(TERN_MODELS)
-  tern_library(tern_models models $<TARGET_OBJECTS:tern_models_objects>)
+  tern_library(tern_models models $<TARGET_OBJECTS:tern_models_objects> $<TARGET_OBJECTS:tern_os_objects>)
   foreach(suffix IN ITEMS shared static)
     target_link_libraries(tern_models_${suffix} PUBLIC tern_${suffix}
                           PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc m
@@ -302,7 +311,7 @@ if(TERN_MODELS)
   add_library(tern::models ALIAS tern_models_shared)
 endif()
 if(TERN_ONNX)
-  add_library(tern_onnx MODULE $<TARGET_OBJECTS:tern_onnx_objects>)
+  add_library(tern_onnx MODULE $<TARGET_OBJECTS:tern_onnx_objects> $<TARGET_OBJECTS:tern_os_objects>)
   set_target_properties(tern_onnx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tern INSTALL_RPATH $ORIGIN/..)
   target_link_options(tern_onnx PRIVATE LINKER:-Bsymbolic-functions
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")

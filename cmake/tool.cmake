@@ -6,7 +6,7 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/project_files.c
   COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/src/tool/project -DOUTPUT=${PROJECT_BINARY_DIR}/project_files.c
           -P ${PROJECT_SOURCE_DIR}/cmake/project_files.cmake
   DEPENDS ${TERN_PROJECT_FILES} cmake/project_files.cmake VERBATIM)
-add_executable(tern_tool ${TERN_TOOL_SOURCES} ${PROJECT_BINARY_DIR}/project_files.c)
+add_executable(tern_tool ${TERN_TOOL_SOURCES} ${PROJECT_BINARY_DIR}/project_files.c $<TARGET_OBJECTS:tern_os_objects>)
 target_include_directories(tern_tool PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(tern_tool PRIVATE TERN_VERSION_TEXT="${PROJECT_VERSION}")
 target_link_libraries(tern_tool PRIVATE tern_names_shared tern_report_shared tern_shared tern_flags jansson::jansson Threads::Threads m)

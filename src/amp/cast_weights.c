@@ -5,18 +5,18 @@
  * open. Which weights a module asks for is seen at the end of its first run; from the next run on
  * all are cast before it begins. */
 #include "amp/casts.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "nn/module.h"
 #include "ops/foreach/foreach.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/tensor.h"
-#include <pthread.h>
 #include <string.h>
 #include <tern/autograd.h>
 
 typedef struct tern_cast_list {
-    atomic_int refs;      /* the module's and those of nodes of the graph */
-    pthread_mutex_t lock; /* of the table */
+    atomic_int refs; /* the module's and those of nodes of the graph */
+    tern_mutex lock; /* of the table */
     tern_place *place;
     tern_dtype to;
     int n;
@@ -32,30 +32,30 @@ static void free_list(cast_list *list)
     for (int i = 0; i < list->n; i++)
         tern_release(list->leaf[i]);
     tern_foreach_free(list->table);
-    pthread_mutex_destroy(&list->lock);
+    tern_mutex_destroy(&list->lock);
     tern_free(list->leaf);
     tern_free(list->numel);
     tern_free(list);
 }
 
 /* A module's list, held: others may put another one in its place. */
-static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lists = TERN_MUTEX_INIT;
 static cast_list *list_of_module(tern_module *m)
 {
-    pthread_mutex_lock(&lists);
+    tern_mutex_lock(&lists);
     cast_list *list = m->casts;
     if (list)
         atomic_fetch_add(&list->refs, 1);
-    pthread_mutex_unlock(&lists);
+    tern_mutex_unlock(&lists);
     return list;
 }
 
 static void set_list(tern_module *m, cast_list *list)
 {
-    pthread_mutex_lock(&lists);
+    tern_mutex_lock(&lists);
     cast_list *old = m->casts;
     m->casts = list;
-    pthread_mutex_unlock(&lists);
+    tern_mutex_unlock(&lists);
     free_list(old);
 }
 
@@ -74,9 +74,9 @@ static tern_status convert(cast_list *list, const tern_foreach_kernel *kernel, t
         all[i] = half[i] ? half[i] : any;
     const tern_foreach_call call = {
         .kernel = kernel, .function = "tern_autocast", .column = {all, half, wide}};
-    pthread_mutex_lock(&list->lock);
+    tern_mutex_lock(&list->lock);
     tern_status status = any ? tern_foreach_launch(list->table, &call) : TERN_OK;
-    pthread_mutex_unlock(&list->lock);
+    tern_mutex_unlock(&list->lock);
     tern_free(all);
     return status;
 }
@@ -256,7 +256,7 @@ static cast_list *new_list(const found *f)
     if (!list)
         return NULL;
     atomic_init(&list->refs, 1);
-    pthread_mutex_init(&list->lock, NULL);
+    tern_mutex_init(&list->lock);
     list->place = f->place;
     list->to = f->to;
     list->leaf = tern_alloc(sizeof *list->leaf * (size_t)f->n);

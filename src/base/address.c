@@ -1,10 +1,10 @@
 /* address.c -- texts that are given as paths and are addresses of a network, or names of a hub. */
 #include "base/address.h"
+#include "base/os.h"
 #include "base/text.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* "https://" and the like. */
 static bool is_url(const char *path)
@@ -23,7 +23,7 @@ static bool is_hub_name(const char *path)
                                           ".bin",         ".ckpt", ".npz",   ".npy",
                                           ".json",        ".onnx", ".model", ".txt"};
     char owner[200];
-    struct stat about;
+    struct tern_os_stat about;
     const char *slash = strchr(path, '/');
     const size_t first = slash ? (size_t)(slash - path) : 0;
     if (!first || first >= sizeof owner || !slash[1] || strchr(slash + 1, '/') || *path == '.' ||
@@ -36,7 +36,7 @@ static bool is_hub_name(const char *path)
         if (tern_ends_with(path, endings[i]))
             return false;
     snprintf(owner, sizeof owner, "%.*s", (int)first, path);
-    return stat(owner, &about) != 0;
+    return tern_os_stat(owner, &about) != 0;
 }
 
 tern_status tern_refuse_address(const char *function, const char *path)

@@ -4,14 +4,6 @@
 #define TERN_BASE_COLUMNS_H
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-
-/* Of the window of a terminal; 80 where it does not say. */
-static inline int tern_columns(FILE *terminal)
-{
-    struct winsize size = {0};
-    return ioctl(fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
 
 /* How many bytes of a text of UTF-8 stand in so many columns. */
 static inline int tern_columns_cut(const char *text, int columns)

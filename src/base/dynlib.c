@@ -1,69 +1,80 @@
 /* dynlib.c -- libraries opened at run time. */
-#define _GNU_SOURCE /* dladdr */
 #include "base/dynlib.h"
-#include <dlfcn.h>
+#include "base/os.h"
 #include <stdio.h>
 #include <string.h>
 
-static void *open_first(const char *const names[], int flags, char *reason, size_t bytes)
+enum { NAME_BYTES = 160 };
+
+static void *open_first(const char *names, tern_os_binding how, char *reason, size_t bytes)
 {
+    char name[NAME_BYTES], why[512];
     if (bytes)
         reason[0] = '\0';
-    for (int i = 0; names[i]; i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | flags);
+    for (size_t n; *names; names += n + (names[n] == ' ')) {
+        n = strcspn(names, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, names);
+        void *library = tern_os_library_open(name, how, why, sizeof why);
         if (library)
             return library;
-        const char *why = dlerror();
-        if (!bytes || !reason[0] || strstr(reason, "No such file")) /* what is broken tells more */
-            snprintf(reason, bytes, "%s", why ? why : "unknown reason");
+        if (!bytes || !reason[0] || tern_dynlib_is_absent(reason)) /* what is broken tells more */
+            snprintf(reason, bytes, "%s", why);
     }
     return NULL;
 }
 
-void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
+void *tern_dynlib_open(const char *names, char *reason, size_t bytes)
 {
-    return open_first(names, 0, reason, bytes);
+    return open_first(names, TERN_OS_NOW, reason, bytes);
 }
 
-void *tern_dynlib_open_apart(const char *const names[], char *reason, size_t bytes)
+void *tern_dynlib_open_apart(const char *names, char *reason, size_t bytes)
 {
-    int apart = 0;
-#ifdef RTLD_DEEPBIND
-    /* Sanitizers end a process that does that. */
-    if (!dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace"))
-        apart = RTLD_DEEPBIND;
-#endif
-    return open_first(names, apart, reason, bytes);
+    return open_first(names, TERN_OS_APART, reason, bytes);
+}
+
+void *tern_dynlib_open_path(const char *path, char *reason, size_t bytes)
+{
+    return tern_os_library_open(path, TERN_OS_NOW, reason, bytes);
+}
+
+/* glibc and musl write it so, macOS in small letters; os_windows.c writes it itself. */
+bool tern_dynlib_is_absent(const char *reason)
+{
+    return strstr(reason, "o such file") != NULL;
 }
 
 bool tern_dynlib_beside(const char *name, char *path, size_t bytes)
 {
     static const char here = 0; /* somewhere in the library */
-    static const char *const ways[] = {"%.*s/tern/libtern_%s.so", "%.*s/../lib/tern/libtern_%s.so"};
-    Dl_info info;
-    if (!dladdr(&here, &info) || !info.dli_fname)
-        info.dli_fname = "";
-    const char *slash = strrchr(info.dli_fname, '/'), *folder = slash ? info.dli_fname : ".";
-    const int length = slash ? (int)(slash - folder) : 1;
+#ifdef _WIN32
+    static const char *const ways[] = {"%s/libtern_%s.dll", "%s/tern/libtern_%s.dll"};
+#else
+    static const char *const ways[] = {"%s/tern/libtern_%s" TERN_LIBRARY_ENDING,
+                                       "%s/../lib/tern/libtern_%s" TERN_LIBRARY_ENDING};
+#endif
+    char folder[1024];
+    tern_os_library_folder(&here, folder, sizeof folder);
     for (int k = 0; k < 2; k++) {
-        snprintf(path, bytes, ways[k], length, folder, name);
-        FILE *file = fopen(path, "r");
+        snprintf(path, bytes, ways[k], folder, name);
+        FILE *file = tern_os_fopen(path, "r");
         if (!file)
             continue;
         fclose(file);
         return true;
     }
-    snprintf(path, bytes, "there is no libtern_%s.so in %.*s/tern", name, length, folder);
+    snprintf(path, bytes, "there is no libtern_%s" TERN_LIBRARY_ENDING " in %.*s/tern", name,
+             (int)(bytes > 100 ? bytes - 100 : 0), folder);
     return false;
 }
 
 void tern_dynlib_close(void *library)
 {
     if (library)
-        dlclose(library);
+        tern_os_library_close(library);
 }
 
 void *tern_dynlib_symbol(void *library, const char *name)
 {
-    return dlsym(library, name);
+    return tern_os_library_symbol(library, name);
 }

@@ -2,15 +2,22 @@
 #ifndef TERN_BASE_DYNLIB_H
 #define TERN_BASE_DYNLIB_H
 #include "base/error.h"
+#include "base/libraries.h"
 
-/* Open the first of names (NULL-ended) that loads; NULL if none does, with the loader's words
- * in reason, those on a file that is there before those on one that is not. Records no error: an
- * absent library is an ordinary state. */
-TERN_PRIVATE void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes);
+/* Open the first of names that loads (TERN_LIBRARY_..., apart by spaces); NULL if none does, with
+ * the loader's words in reason, those on a file that is there before those on one that is not.
+ * Records no error: an absent library is an ordinary state. */
+TERN_PRIVATE void *tern_dynlib_open(const char *names, char *reason, size_t bytes);
 
 /* The same for a library whose symbols the process may have from elsewhere: it calls its own, and
  * nobody else sees them. */
-void *tern_dynlib_open_apart(const char *const names[], char *reason, size_t bytes);
+void *tern_dynlib_open_apart(const char *names, char *reason, size_t bytes);
+
+/* The same for one, by its path. */
+void *tern_dynlib_open_path(const char *path, char *reason, size_t bytes);
+
+/* Whether a reason says that there is no such file. */
+bool tern_dynlib_is_absent(const char *reason);
 
 /* Where libtern_<name>.so is: in tern/ beside the library, or in ../lib/tern beside a program that
  * it is linked into. False, with a sentence of it in path, where it is in neither. */

@@ -1,7 +1,7 @@
 /* env.c -- reads each variable of env.def once, and finds what is wrong in the environment. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/near.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,23 +33,21 @@ static const char *const others[] = {
 };
 enum { OTHERS = sizeof others / sizeof *others };
 
-extern char **environ;
-
 /* ---- values ------------------------------------------------------------------------------ */
 
 /* A program may change its environment while others read it: values are copied, once. The copies
  * lie here and not on the heap, since nobody knows when the last reader is done. */
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     atomic_bool is_read[TERN_ENV_VARIABLES];
     const char *value[TERN_ENV_VARIABLES];
     char copies[COPIES_BYTES];
     size_t used;
-} store = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} store = {.lock = TERN_MUTEX_INIT};
 
 static const char *from_environment(tern_env_variable i)
 {
-    const char *value = getenv(variables[i].name);
+    const char *value = tern_os_getenv(variables[i].name);
     return value && (*value || variables[i].kind == LIST) ? value : NULL;
 }
 
@@ -66,13 +64,13 @@ static const char *copy(const char *value)
 
 static void read_value(tern_env_variable i)
 {
-    pthread_mutex_lock(&store.lock);
+    tern_mutex_lock(&store.lock);
     if (!atomic_load_explicit(&store.is_read[i], memory_order_relaxed)) {
         const char *value = from_environment(i);
         store.value[i] = value ? copy(value) : NULL;
         atomic_store_explicit(&store.is_read[i], true, memory_order_release);
     }
-    pthread_mutex_unlock(&store.lock);
+    tern_mutex_unlock(&store.lock);
 }
 
 const char *tern_env(tern_env_variable i)
@@ -197,7 +195,7 @@ static void guess_name(const char *name, char *text, size_t bytes)
  * false beyond the last one. */
 static bool unknown_at(int i, char name[64], const char **value)
 {
-    for (char **e = environ; e && *e; e++) {
+    for (char **e = tern_os_environment(); e && *e; e++) {
         size_t n = strcspn(*e, "=");
         if (strncmp(*e, "TERN_", PREFIX_BYTES) != 0 || n >= 64 || !(*e)[n])
             continue;

@@ -1,17 +1,17 @@
 /* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/env.h"
 #include "base/from_nn.h"
 #include "base/text.h"
 #include "base/thread_end.h"
 #include <ctype.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t policy_lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex policy_lock = TERN_MUTEX_INIT;
 typedef struct policy {
     tern_error_policy kind;
     tern_error_handler call;
@@ -195,9 +195,9 @@ tern_status tern_get_error(tern_error_info *error)
 
 static policy policy_now(void)
 {
-    pthread_mutex_lock(&policy_lock);
+    tern_mutex_lock(&policy_lock);
     policy p = current;
-    pthread_mutex_unlock(&policy_lock);
+    tern_mutex_unlock(&policy_lock);
     return p;
 }
 
@@ -207,9 +207,9 @@ tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler han
                              "tern_error_policy"));
     if (kind == TERN_ERRORS_CALL && !handler)
         return tern_fail_argument_null("tern_set_error_policy", "handler");
-    pthread_mutex_lock(&policy_lock);
+    tern_mutex_lock(&policy_lock);
     current = (policy){kind, handler, user};
-    pthread_mutex_unlock(&policy_lock);
+    tern_mutex_unlock(&policy_lock);
     return TERN_OK;
 }
 

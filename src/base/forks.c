@@ -1,6 +1,6 @@
 /* forks.c -- children of the process that loaded the library. */
 #include "base/forks.h"
-#include <pthread.h>
+#include "base/os.h"
 #include <stdatomic.h>
 
 static atomic_int forks;
@@ -12,7 +12,7 @@ static void in_child(void)
 
 __attribute__((constructor)) static void start(void)
 {
-    pthread_atfork(NULL, NULL, in_child);
+    tern_os_at_fork(in_child);
 }
 
 int tern_forks(void)

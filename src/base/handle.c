@@ -1,5 +1,6 @@
 /* handle.c -- the end of objects that a program frees, and errors about using them after it. */
 #include "base/handle.h"
+#include "base/lock.h"
 #include "base/ending.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,17 +19,17 @@ void tern_handle_forget(tern_handle *handle)
 
 /* All that keep some, of each kind one: for the end of the library. */
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     tern_handles *of[MOST_KINDS];
     int n;
-} kinds = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} kinds = {.lock = TERN_MUTEX_INIT};
 
 static void note_kind(tern_handles *all)
 {
-    pthread_mutex_lock(&kinds.lock);
+    tern_mutex_lock(&kinds.lock);
     if (kinds.n < MOST_KINDS)
         kinds.of[kinds.n++] = all;
-    pthread_mutex_unlock(&kinds.lock);
+    tern_mutex_unlock(&kinds.lock);
 }
 
 static void free_kept(tern_handles *all)
@@ -54,7 +55,7 @@ __attribute__((destructor(1000))) static void free_all(void)
 void tern_handles_put(tern_handles *all, tern_handle *batch)
 {
     batch->next_batch = NULL;
-    pthread_mutex_lock(&all->lock);
+    tern_mutex_lock(&all->lock);
     if (!all->last)
         note_kind(all);
     if (all->last)
@@ -63,7 +64,7 @@ void tern_handles_put(tern_handles *all, tern_handle *batch)
         all->first = batch;
     all->last = batch;
     all->count++;
-    pthread_mutex_unlock(&all->lock);
+    tern_mutex_unlock(&all->lock);
 }
 
 tern_handle *tern_handles_take(tern_handles *all)
@@ -71,13 +72,13 @@ tern_handle *tern_handles_take(tern_handles *all)
     tern_handle *batch = NULL;
     if (tern_debugging)
         return NULL;
-    pthread_mutex_lock(&all->lock);
+    tern_mutex_lock(&all->lock);
     if (all->count > all->keeps) {
         batch = all->first;
         all->first = batch->next_batch;
         all->count--;
     }
-    pthread_mutex_unlock(&all->lock);
+    tern_mutex_unlock(&all->lock);
     return batch;
 }
 

@@ -3,8 +3,8 @@
 #ifndef TERN_BASE_HANDLE_H
 #define TERN_BASE_HANDLE_H
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/memory.h"
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* What such an object begins with. */
@@ -23,14 +23,14 @@ typedef struct tern_handles {
     const char *kind; /* "module" */
     size_t bytes;     /* of an object */
     int keeps;        /* the queue's length before the first is used again */
-    pthread_mutex_t lock;
+    tern_mutex lock;
     tern_handle *first, *last; /* batches */
     int count;
 } tern_handles;
 
 #define TERN_HANDLES(KIND, TYPE)                                                                   \
     {                                                                                              \
-        .kind = KIND, .bytes = sizeof(TYPE), .keeps = 256, .lock = PTHREAD_MUTEX_INITIALIZER       \
+        .kind = KIND, .bytes = sizeof(TYPE), .keeps = 256, .lock = TERN_MUTEX_INIT                 \
     }
 
 /* For kinds of which there are many: append a batch, which are linked by next; the batch that has

@@ -1,8 +1,8 @@
 /* keys.c -- a hash table of texts, by open addressing. */
 #include "base/keys.h"
+#include "base/os.h"
 #include "base/text.h"
 #include <string.h>
-#include <time.h>
 
 static uint64_t hash_of(const tern_keys *keys, const char *text)
 {
@@ -31,8 +31,7 @@ int tern_keys_find(const tern_keys *keys, const char *text)
 static tern_status grow(tern_keys *keys)
 {
     tern_keys old = *keys;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    const uint64_t now = (uint64_t)tern_os_now();
     keys->capacity = old.capacity ? 2 * old.capacity : 32;
     keys->slot = tern_alloc(sizeof *keys->slot * keys->capacity);
     if (!keys->slot) {
@@ -40,7 +39,7 @@ static tern_status grow(tern_keys *keys)
         return TERN_ERR_MEMORY;
     }
     if (!old.slot)
-        keys->seed = TERN_HASH_SEED ^ (uint64_t)now.tv_nsec << 32 ^ (uintptr_t)keys->slot;
+        keys->seed = TERN_HASH_SEED ^ now << 32 ^ (uintptr_t)keys->slot;
     for (size_t i = 0; i < old.capacity; i++)
         if (old.slot[i].text)
             *slot_of(keys, old.slot[i].text, old.slot[i].hash) = old.slot[i];

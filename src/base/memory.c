@@ -1,5 +1,6 @@
 /* memory.c -- host memory with a hook that fails the n-th call. */
 #include "base/memory.h"
+#include "base/os.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,12 +51,15 @@ uint64_t tern_memory_fail_from(uint64_t n)
     return arm(n, true);
 }
 
-/* glibc's calloc passes by the thread's cache of small blocks, its malloc does not. */
+/* glibc's calloc passes by the thread's cache of small blocks, its malloc does not. Windows has
+ * none of blocks that may be aligned. */
 static void *zeroed(size_t bytes)
 {
+#ifndef _WIN32
     if (bytes > SMALL)
         return calloc(1, bytes);
-    void *block = malloc(bytes ? bytes : 1);
+#endif
+    void *block = tern_os_alloc(bytes ? bytes : 1);
     return block ? memset(block, 0, bytes) : NULL;
 }
 
@@ -69,7 +73,7 @@ void *tern_alloc(size_t bytes)
 
 void *tern_grow(void *block, size_t bytes)
 {
-    void *grown = must_fail() ? NULL : realloc(block, bytes ? bytes : 1);
+    void *grown = must_fail() ? NULL : tern_os_realloc(block, bytes ? bytes : 1);
     if (!grown)
         fail(bytes);
     return grown;
@@ -79,12 +83,12 @@ void *tern_alloc_aligned(size_t bytes)
 {
     if (must_fail() || bytes > SIZE_MAX - 63)
         return NULL;
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    return tern_os_alloc_aligned((bytes + 63) / 64 * 64);
 }
 
 void tern_free(void *block)
 {
-    free(block);
+    tern_os_free(block);
 }
 
 char *tern_copy_text(const char *text)

@@ -8,36 +8,29 @@
  * wants it (sched_yield), and then sleeps: waking one takes longer than many operations of a small
  * model do. (libgomp spins for milliseconds and offers nothing: with other programs on the same
  * cores a training step took up to 20 times as long.) */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
+#include "base/os.h"
 #include "base/ending.h"
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { WORK_PER_PART = 16384, MOST = 256, SPINS = 1000, PATIENCE = 250000 /* nanoseconds */ };
 
 static struct {
-    pthread_mutex_t job; /* held by the caller whose job is run */
+    tern_mutex job; /* held by the caller whose job is run */
     void (*body)(void *user, int part, int parts);
     void *user;
     atomic_ullong state;       /* turn << 32 | parts << 16 | threads */
     atomic_uint claimed[MOST]; /* the turn in which a part was claimed last */
     atomic_int unfinished;     /* parts */
 
-    pthread_mutex_t sleep;
-    pthread_cond_t wake;
+    tern_mutex sleep;
+    tern_cond wake;
     atomic_int sleepers;
     atomic_bool closing;
-    pthread_t worker[MOST];
+    tern_os_thread worker[MOST];
     int workers;
-} pool = {.job = PTHREAD_MUTEX_INITIALIZER,
-          .sleep = PTHREAD_MUTEX_INITIALIZER,
-          .wake = PTHREAD_COND_INITIALIZER};
+} pool = {.job = TERN_MUTEX_INIT, .sleep = TERN_MUTEX_INIT, .wake = TERN_COND_INIT};
 
 static atomic_int limit; /* 0: as many as the machine has */
 
@@ -45,13 +38,13 @@ static atomic_int limit; /* 0: as many as the machine has */
 
 static int machine_threads(void)
 {
-    const char *text = getenv("OMP_NUM_THREADS");
+    const char *text = tern_os_getenv("OMP_NUM_THREADS");
     int n = text ? atoi(text) : 0;
-    cpu_set_t set;
-    if (n <= 0 && sched_getaffinity(0, sizeof set, &set) == 0)
-        n = CPU_COUNT(&set);
+    uint64_t which;
     if (n <= 0)
-        n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+        n = tern_os_own_cores(&which);
+    if (n <= 0)
+        n = tern_os_cores();
     return n < 1 ? 1 : n > MOST ? MOST : n;
 }
 
@@ -137,13 +130,6 @@ static unsigned work(int self)
     return turn;
 }
 
-static int64_t nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static bool came(unsigned turn)
 {
     return turn_of(atomic_load_explicit(&pool.state, memory_order_relaxed)) != turn;
@@ -158,19 +144,19 @@ static void wait_for_job(unsigned turn, bool *patient)
             return;
         pause_briefly();
     }
-    int64_t begun = nanoseconds();
-    while (*patient && nanoseconds() - begun < PATIENCE) {
+    int64_t begun = tern_os_now();
+    while (*patient && tern_os_now() - begun < PATIENCE) {
         if (came(turn))
             return;
-        sched_yield();
+        tern_os_sched_yield();
     }
-    pthread_mutex_lock(&pool.sleep);
+    tern_mutex_lock(&pool.sleep);
     atomic_fetch_add(&pool.sleepers, 1);
     while (turn_of(atomic_load(&pool.state)) == turn && !atomic_load(&pool.closing))
-        pthread_cond_wait(&pool.wake, &pool.sleep);
+        tern_cond_wait(&pool.wake, &pool.sleep);
     atomic_fetch_sub(&pool.sleepers, 1);
-    pthread_mutex_unlock(&pool.sleep);
-    *patient = nanoseconds() - begun < PATIENCE;
+    tern_mutex_unlock(&pool.sleep);
+    *patient = tern_os_now() - begun < PATIENCE;
 }
 
 static void *run_worker(void *number)
@@ -182,25 +168,21 @@ static void *run_worker(void *number)
     return NULL;
 }
 
-/* With pool.job held: as many as wanted, or as the system gives. They take no signals. */
+/* With pool.job held: as many as wanted, or as the system gives. */
 static void hire(int wanted)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.workers < wanted && pthread_create(&pool.worker[pool.workers], NULL, run_worker,
-                                                   (void *)(intptr_t)(pool.workers + 1)) == 0)
+    while (pool.workers < wanted && tern_os_thread_start(&pool.worker[pool.workers], run_worker,
+                                                         (void *)(intptr_t)(pool.workers + 1)))
         pool.workers++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void wake_all(void)
 {
     if (atomic_load(&pool.sleepers) == 0)
         return;
-    pthread_mutex_lock(&pool.sleep);
-    pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.sleep);
+    tern_mutex_lock(&pool.sleep);
+    tern_cond_broadcast(&pool.wake);
+    tern_mutex_unlock(&pool.sleep);
 }
 
 /* The library may be unloaded: its threads must be gone by then. Where the process ends they may
@@ -212,7 +194,7 @@ __attribute__((destructor)) static void close_pool(void)
         return;
     wake_all();
     for (int i = 0; i < pool.workers; i++)
-        pthread_join(pool.worker[i], NULL);
+        tern_os_thread_join(pool.worker[i]);
     pool.workers = 0;
 }
 
@@ -240,7 +222,7 @@ static void share(int parts, void (*body)(void *user, int part, int parts), void
         if (i < SPINS)
             pause_briefly();
         else
-            sched_yield();
+            tern_os_sched_yield();
     }
 }
 
@@ -248,22 +230,11 @@ void tern_parallel(int parts, void (*body)(void *user, int part, int parts), voi
 {
     bool alone =
         parts <= 1 || tern_thread.in_parallel || tern_is_forked_child() || tern_is_ending();
-    if (!alone && pthread_mutex_trylock(&pool.job) == 0) {
+    if (!alone && tern_mutex_trylock(&pool.job)) {
         share(parts < MOST ? parts : MOST, body, user);
-        pthread_mutex_unlock(&pool.job);
+        tern_mutex_unlock(&pool.job);
         return;
     }
     for (int part = 0; part < parts; part++)
         body(user, part, parts);
-}
-
-void tern_mutex_init_short(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t kind;
-    pthread_mutexattr_init(&kind);
-#ifdef __GLIBC__
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
-#endif
-    pthread_mutex_init(mutex, &kind);
-    pthread_mutexattr_destroy(&kind);
 }

@@ -2,8 +2,8 @@
 #ifndef TERN_BASE_PARALLEL_H
 #define TERN_BASE_PARALLEL_H
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/forks.h"
-#include <pthread.h>
 
 /* Run body(user, part, parts) for part 0..parts-1 on the threads of the pool and the caller's, and
  * wait. The parts run one after the other on the caller's thread when nested in another call, while
@@ -20,9 +20,5 @@ int tern_parallel_limit_get(void);
 
 /* Whether this thread runs all parts itself from now on; returns how it was. */
 bool tern_parallel_alone(bool alone);
-
-/* A mutex that is held for some hundred instructions at most, as that of the caching allocator: who
- * finds it taken looks again for a while before it sleeps, which costs far more. */
-void tern_mutex_init_short(pthread_mutex_t *mutex);
 
 #endif

@@ -1,5 +1,6 @@
 /* text.c -- growing text and small formatters for messages. */
 #include "base/text.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -97,9 +98,10 @@ tern_number_text tern_number_to_text(double value)
 {
     tern_number_text out;
     value = isnan(value) ? fabs(value) : value;
+    const tern_os_locale before = tern_os_locale_enter();
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out.text, sizeof out.text - 2, "%.*g", digits, value);
-        if (strtod(out.text, NULL) == value)
+        if (tern_os_strtod(out.text, NULL) == value)
             break;
     }
     /* %g writes 1e+02 where Python writes 100.0. */
@@ -107,6 +109,7 @@ tern_number_text tern_number_to_text(double value)
         snprintf(out.text, sizeof out.text, "%.1f", value);
     else if (strspn(out.text, "-0123456789") == strlen(out.text))
         strcat(out.text, ".0");
+    tern_os_locale_leave(before);
     return out;
 }
 

@@ -1,10 +1,10 @@
 /* warning.c -- what is odd but right is told once for each place. */
 #include "base/warning.h"
+#include "base/lock.h"
 #include "base/env.h"
 #include "base/strict.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { TEXT_BYTES = 1024, PLACES = 1024, MOST_PLACES = PLACES * 3 / 4 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 static struct {
     tern_warning_handler call;
     void *user;
@@ -21,7 +21,7 @@ static struct {
     int count;
 } warnings;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_once once = TERN_ONCE_INIT;
 static tern_warning_handler standard; /* what there is without a handler */
 static atomic_bool listens;
 
@@ -41,19 +41,19 @@ static void read_environment(void)
 
 void tern_on_warning(tern_warning_handler handler, void *user)
 {
-    pthread_once(&once, read_environment);
-    pthread_mutex_lock(&lock);
+    tern_call_once(&once, read_environment);
+    tern_mutex_lock(&lock);
     warnings.call = handler ? handler : standard;
     warnings.user = user;
     memset(warnings.seen, 0, sizeof warnings.seen);
     warnings.count = 0;
     atomic_store(&listens, warnings.call != NULL);
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 bool tern_warns(void)
 {
-    pthread_once(&once, read_environment);
+    tern_call_once(&once, read_environment);
     return atomic_load_explicit(&listens, memory_order_relaxed) && !tern_thread.in_warning;
 }
 
@@ -88,11 +88,11 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
         tern_count_fallback(operation);
     if (!tern_warns())
         return;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool wanted = is_new(place_of(kind, operation, format));
     tern_warning_handler call = warnings.call;
     void *user = warnings.user;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (!wanted || !call)
         return;
     char reason[TEXT_BYTES], text[TEXT_BYTES + 256];

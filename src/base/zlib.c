@@ -1,20 +1,19 @@
 /* zlib.c -- zlib, opened at run time. */
 #include "base/zlib.h"
+#include "base/lock.h"
 #ifdef TERN_WITH_ZLIB
 #include "base/dynlib.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 static tern_zlib zlib;
 static char reason[256];
 static bool there;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_once once = TERN_ONCE_INIT;
 
 static void load(void)
 {
-    static const char *const names[] = {"libz.so.1", "libz.so", NULL};
-    void *library = tern_dynlib_open(names, reason, sizeof reason);
+    void *library = tern_dynlib_open(TERN_LIBRARY_ZLIB, reason, sizeof reason);
     void *address = library;
 #define TAKE(NAME)                                                                                 \
     if (address) {                                                                                 \
@@ -40,7 +39,7 @@ static void load(void)
 
 const tern_zlib *tern_zlib_open(const char *function)
 {
-    pthread_once(&once, load);
+    tern_call_once(&once, load);
     if (there)
         return &zlib;
     return tern_fail_null(TERN_ERR_UNSUPPORTED, "%s: zlib can't be opened (Debian: zlib1g): %s",

@@ -1,24 +1,23 @@
 /* zstd.c -- libzstd, opened at run time. */
 #include "base/zstd.h"
+#include "base/lock.h"
 #include "base/dynlib.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 static tern_zstd zstd;
 static char reason[256];
 static bool there;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_once once = TERN_ONCE_INIT;
 
 static void load(void)
 {
-    static const char *const names[] = {"libzstd.so.1", "libzstd.so", NULL};
     static const char *const symbols[] = {"ZSTD_createDStream", "ZSTD_freeDStream",
                                           "ZSTD_decompressStream", "ZSTD_isError",
                                           "ZSTD_getErrorName"};
     void *const to[] = {&zstd.create, &zstd.free, &zstd.decompress, &zstd.is_error,
                         &zstd.error_name};
-    void *library = tern_dynlib_open(names, reason, sizeof reason), *address = library;
+    void *library = tern_dynlib_open(TERN_LIBRARY_ZSTD, reason, sizeof reason), *address = library;
     for (int i = 0; i < 5 && address; i++) {
         address = tern_dynlib_symbol(library, symbols[i]);
         memcpy(to[i], &address, sizeof address);
@@ -30,7 +29,7 @@ static void load(void)
 
 const tern_zstd *tern_zstd_open(const char *function)
 {
-    pthread_once(&once, load);
+    tern_call_once(&once, load);
     if (there)
         return &zstd;
     return tern_fail_null(TERN_ERR_UNSUPPORTED,

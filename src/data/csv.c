@@ -1,10 +1,9 @@
 /* csv.c -- tables of numbers and names. One pass counts rows and fields, one reads them. */
-#define _GNU_SOURCE /* strtod_l */
 #include "base/magic.h"
+#include "base/os.h"
 #include "base/option.h"
 #include "data/file.h"
 #include "data/name_lists.h"
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,13 +211,6 @@ static tern_status choose(const reader *r, table *t, const tern_csv_options *o)
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-static locale_t c_locale;
-static pthread_once_t c_once = PTHREAD_ONCE_INIT;
-static void make_locale(void)
-{
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
 /* Digits, sign, point, exponent, nan, inf, blanks around; nothing else that strtod takes. */
 static bool to_number(const char *text, double *x)
 {
@@ -228,8 +220,7 @@ static bool to_number(const char *text, double *x)
     const char *digits = text + (*text == '-' || *text == '+');
     if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
         return false;
-    pthread_once(&c_once, make_locale);
-    *x = c_locale ? strtod_l(text, &end, c_locale) : strtod(text, &end);
+    *x = tern_os_strtod(text, &end);
     if (end == text || strchr(text, '('))
         return false;
     while (*end == ' ' || *end == '\t')

@@ -1,31 +1,27 @@
 /* file.c -- files read whole or in parts, out of gzip by zlib and out of zstd by libzstd. */
-#define _GNU_SOURCE /* memfd_create */
 #include "data/file.h"
+#include "base/os.h"
 #include "base/zlib.h"
 #include "base/zstd.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 tern_status tern_data_file_open(tern_data_file *f, const char *path, const char *function)
 {
-    struct stat about;
+    struct tern_os_stat about;
     *f = (tern_data_file){.fd = -1};
     if (!path)
         return tern_fail_argument_null(function, "path");
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, path, strerror(errno));
-    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
-        close(fd);
+    if (tern_os_fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+        tern_os_close(fd);
         return tern_fail(TERN_ERR_IO, "%s: %s is not a regular file", function, path);
     }
     f->path = tern_copy_text(path);
     if (!f->path) {
-        close(fd);
+        tern_os_close(fd);
         return TERN_ERR_MEMORY;
     }
     f->fd = fd;
@@ -36,7 +32,7 @@ tern_status tern_data_file_open(tern_data_file *f, const char *path, const char 
 void tern_data_file_close(tern_data_file *f)
 {
     if (f->fd >= 0)
-        close(f->fd);
+        tern_os_close(f->fd);
     tern_free(f->path);
     *f = (tern_data_file){.fd = -1};
 }
@@ -46,7 +42,7 @@ tern_status tern_data_file_read(const tern_data_file *f, int64_t at, void *to, i
 {
     char *next = to;
     while (n > 0) {
-        ssize_t got = pread(f->fd, next, (size_t)n, at);
+        ssize_t got = tern_os_pread(f->fd, next, (size_t)n, at);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -80,7 +76,7 @@ enum { PIECE_OF_FRAMES = 1 << 17 };
 static bool begins_with(const tern_data_file *f, const char *bytes, size_t n)
 {
     char first[4];
-    return f->size >= (int64_t)n && pread(f->fd, first, n, 0) == (ssize_t)n &&
+    return f->size >= (int64_t)n && tern_os_pread(f->fd, first, n, 0) == (ssize_t)n &&
            memcmp(first, bytes, n) == 0;
 }
 
@@ -118,13 +114,13 @@ tern_status tern_data_stream_open(tern_data_stream *s, const tern_data_file *f,
         return open_zstd(s, function);
     if (!(s->zlib = tern_zlib_open(function)))
         return TERN_ERR_UNSUPPORTED;
-    int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0)
+    int fd = tern_os_dup_private(f->fd);
+    if (fd >= 0 && tern_os_lseek(fd, 0, SEEK_SET) == 0)
         s->gz = s->zlib->gzdopen(fd, "rb");
     if (s->gz)
         return TERN_OK;
     if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
     return tern_fail(TERN_ERR_MEMORY, "%s: %s: no memory to inflate it", function, f->path);
 }
 
@@ -235,7 +231,7 @@ static tern_status write_all(const tern_data_file *f, int fd, const char *bytes,
                              const char *function)
 {
     while (n > 0) {
-        ssize_t wrote = write(fd, bytes, (size_t)n);
+        ssize_t wrote = tern_os_write(fd, bytes, (size_t)n);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
@@ -253,7 +249,7 @@ tern_status tern_data_file_inflate(tern_data_file *f, const char *function)
     tern_data_stream s;
     int64_t size = 0, got = PIECE;
     char *piece = tern_alloc(PIECE);
-    int fd = piece ? memfd_create("tern", MFD_CLOEXEC) : -1;
+    int fd = piece ? tern_os_open_memory() : -1;
     tern_status status = fd >= 0 ? tern_data_stream_open(&s, f, function) : TERN_ERR_MEMORY;
     if (piece && fd < 0)
         status = tern_fail(TERN_ERR_MEMORY, "%s: %s: no memory to inflate it: %s", function,
@@ -269,10 +265,10 @@ tern_status tern_data_file_inflate(tern_data_file *f, const char *function)
     tern_free(piece);
     if (status != TERN_OK) {
         if (fd >= 0)
-            close(fd);
+            tern_os_close(fd);
         return status;
     }
-    close(f->fd);
+    tern_os_close(f->fd);
     f->fd = fd;
     f->size = size;
     return TERN_OK;

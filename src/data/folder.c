@@ -1,15 +1,13 @@
 /* folder.c -- images in folders that are their classes. */
 #define _GNU_SOURCE /* strcasecmp */
 #include "base/option.h"
+#include "base/os.h"
 #include "data/file.h"
 #include "data/name_lists.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 static const char function[] = "tern_datasets_image_folder";
 enum { DEEPEST = 32 };
@@ -42,31 +40,31 @@ static tern_status folder_item(tern_dataset *self, int64_t i, tern_tensor **item
 static bool is_image(const char *name)
 {
     const char *end = strrchr(name, '.');
-    return end &&
-           (!strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg") || !strcasecmp(end, ".png") ||
-            !strcasecmp(end, ".webp") || !strcasecmp(end, ".bmp"));
+    return end && (!tern_os_strcasecmp(end, ".jpg") || !tern_os_strcasecmp(end, ".jpeg") ||
+                   !tern_os_strcasecmp(end, ".png") || !tern_os_strcasecmp(end, ".webp") ||
+                   !tern_os_strcasecmp(end, ".bmp"));
 }
 
 /* The entries of path that are folders (or are not), sorted. Links are followed. */
 static tern_status list(const char *path, tern_names *folders, tern_names *files)
 {
-    DIR *dir = opendir(path);
+    tern_os_dir *dir = tern_os_opendir(path);
     tern_status status = TERN_OK;
     if (!dir)
         return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, path, strerror(errno));
-    for (struct dirent *e; status == TERN_OK && (e = readdir(dir));) {
+    for (struct tern_os_dirent *e; status == TERN_OK && (e = tern_os_readdir(dir));) {
         char full[4096];
-        struct stat about;
+        struct tern_os_stat about;
         int n = snprintf(full, sizeof full, "%s/%s", path, e->d_name);
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || n < 0 ||
-            (size_t)n >= sizeof full || stat(full, &about) != 0)
+            (size_t)n >= sizeof full || tern_os_stat(full, &about) != 0)
             continue;
         if (S_ISDIR(about.st_mode))
             status = tern_names_add(folders, e->d_name);
         else if (files && S_ISREG(about.st_mode) && is_image(e->d_name))
             status = tern_names_add(files, e->d_name);
     }
-    closedir(dir);
+    tern_os_closedir(dir);
     tern_names_sort(folders);
     if (files)
         tern_names_sort(files);

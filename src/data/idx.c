@@ -1,5 +1,6 @@
 /* idx.c -- IDX files (MNIST's), and CIFAR's batches. */
 #include "base/magic.h"
+#include "base/os.h"
 #include "data/file.h"
 #include <stdio.h>
 #include <string.h>
@@ -155,7 +156,7 @@ static bool find(const char *root, const char *folder, const char *file, char *p
     for (int i = 0; i < 4; i++) {
         int n = snprintf(path, bytes, "%s/%s%s%s%s", root, i < 2 ? "" : folder, i < 2 ? "" : "/",
                          file, i % 2 ? ".gz" : "");
-        FILE *f = n > 0 && (size_t)n < bytes ? fopen(path, "re") : NULL;
+        FILE *f = n > 0 && (size_t)n < bytes ? tern_os_fopen(path, "re") : NULL;
         if (f) {
             fclose(f);
             return true;

@@ -1,6 +1,8 @@
 /* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run
  * time. */
 #include "base/dynlib.h"
+#include "base/os_cpu.h"
+#include "base/lock.h"
 #include "data/image_file.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +51,7 @@ tern_tensor *tern_image_planes(const unsigned char *pixels, int64_t w, int64_t h
     const int64_t n = w * h;
     int64_t i = 0;
 #if defined(__x86_64__)
-    if (to && channels == 3 && __builtin_cpu_supports("ssse3"))
+    if (to && channels == 3 && tern_cpu_has(TERN_CPU_SSSE3))
         i = planes_of_16(pixels, n, to);
 #endif
     pixels += i * channels;
@@ -86,7 +88,7 @@ typedef struct factor {
 } factor;
 
 static struct {
-    pthread_once_t once;
+    tern_once once;
     char reason[256];
     void *(*init)(void);
     int (*header)(void *handle, const unsigned char *jpeg, unsigned long n, int *w, int *h,
@@ -96,19 +98,19 @@ static struct {
     char *(*error)(void *handle);
     int (*destroy)(void *handle);
     int (*error_code)(void *handle);
-} jpeg = {.once = PTHREAD_ONCE_INIT};
+} jpeg = {.once = TERN_ONCE_INIT};
 
 enum { TJ_RGB = 0, TJ_PIXELS_CMYK = 11, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
 
 #ifdef TERN_WITH_IMAGES
-static void find_all(const char *const names[], const char *const symbols[], void *const to[],
-                     char *reason, size_t bytes)
+static void find_all(const char *names, const char *const symbols[], void *const to[], char *reason,
+                     size_t bytes)
 {
     void *library = tern_dynlib_open(names, reason, bytes), *found[8];
     int n = 0;
     for (; library && symbols[n]; n++)
         if (!(found[n] = tern_dynlib_symbol(library, symbols[n]))) {
-            snprintf(reason, bytes, "%s has no %s", names[0], symbols[n]);
+            snprintf(reason, bytes, "it has no %s", symbols[n]);
             return;
         }
     for (int i = 0; i < n; i++)
@@ -117,15 +119,14 @@ static void find_all(const char *const names[], const char *const symbols[], voi
 
 static void find_jpeg(void)
 {
-    static const char *const names[] = {"libturbojpeg.so.0", "libturbojpeg.so", NULL},
-                             *const symbols[] = {"tjDecompressHeader3",
-                                                 "tjDecompress2",
-                                                 "tjGetErrorStr2",
-                                                 "tjDestroy",
-                                                 "tjGetErrorCode",
-                                                 "tjInitDecompress",
-                                                 NULL};
-    find_all(names, symbols,
+    static const char *const symbols[] = {"tjDecompressHeader3",
+                                          "tjDecompress2",
+                                          "tjGetErrorStr2",
+                                          "tjDestroy",
+                                          "tjGetErrorCode",
+                                          "tjInitDecompress",
+                                          NULL};
+    find_all(TERN_LIBRARY_JPEG, symbols,
              (void *const[]){&jpeg.header, &jpeg.decode, &jpeg.error, &jpeg.destroy,
                              &jpeg.error_code, &jpeg.init},
              jpeg.reason, sizeof jpeg.reason);
@@ -196,7 +197,7 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
 tern_tensor *tern_image_decode_jpeg(const unsigned char *bytes, size_t n,
                                     const tern_image_options *o)
 {
-    pthread_once(&jpeg.once, find_jpeg);
+    tern_call_once(&jpeg.once, find_jpeg);
     if (!jpeg.init)
         return tern_image_absent("JPEG", "libturbojpeg0", jpeg.reason);
     void *handle = jpeg.init();
@@ -216,23 +217,22 @@ typedef struct png_image {
 } png_image;
 
 static struct {
-    pthread_once_t once;
+    tern_once once;
     char reason[256];
     int (*begin)(png_image *image, const void *memory, size_t size);
     int (*finish)(png_image *image, const void *background, void *buffer, int32_t row, void *map);
     void (*free)(png_image *image);
-} png = {.once = PTHREAD_ONCE_INIT};
+} png = {.once = TERN_ONCE_INIT};
 
 enum { PNG_RGBA = 3, PNG_16BIT_SRGB = 4, PNG_IS_ERROR = 2 };
 
 #ifdef TERN_WITH_IMAGES
 static void find_png(void)
 {
-    static const char *const names[] = {"libpng16.so.16", "libpng16.so", NULL},
-                             *const symbols[] = {"png_image_finish_read", "png_image_free",
-                                                 "png_image_begin_read_from_memory", NULL};
-    find_all(names, symbols, (void *const[]){&png.finish, &png.free, &png.begin}, png.reason,
-             sizeof png.reason);
+    static const char *const symbols[] = {"png_image_finish_read", "png_image_free",
+                                          "png_image_begin_read_from_memory", NULL};
+    find_all(TERN_LIBRARY_PNG, symbols, (void *const[]){&png.finish, &png.free, &png.begin},
+             png.reason, sizeof png.reason);
 }
 #else
 static void find_png(void)
@@ -263,7 +263,7 @@ static tern_tensor *read_png(png_image *image, const tern_image_options *o)
 tern_tensor *tern_image_decode_png(const unsigned char *bytes, size_t n,
                                    const tern_image_options *o)
 {
-    pthread_once(&png.once, find_png);
+    tern_call_once(&png.once, find_png);
     if (!png.begin)
         return tern_image_absent("PNG", "libpng16-16", png.reason);
     png_image image = {.version = 1};

@@ -1,29 +1,28 @@
 /* image_more.c -- images in files beside PNG and JPEG: WebP by libwebp, opened at run time, and
  * BMP. */
 #include "base/dynlib.h"
+#include "base/lock.h"
 #include "data/image_file.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- WebP ------------------------------------------------------------------------------------ */
 
 static struct {
-    pthread_once_t once;
+    tern_once once;
     char reason[256];
     int (*info)(const uint8_t *bytes, size_t n, int *w, int *h);
     uint8_t *(*decode)(const uint8_t *bytes, size_t n, uint8_t *to, size_t size, int pitch);
-} webp = {.once = PTHREAD_ONCE_INIT};
+} webp = {.once = TERN_ONCE_INIT};
 
 static void find_webp(void)
 {
 #ifdef TERN_WITH_IMAGES
-    static const char *const names[] = {"libwebp.so.7", "libwebp.so.6", "libwebp.so", NULL};
-    void *library = tern_dynlib_open(names, webp.reason, sizeof webp.reason);
+    void *library = tern_dynlib_open(TERN_LIBRARY_WEBP, webp.reason, sizeof webp.reason);
     void *decode = library ? tern_dynlib_symbol(library, "WebPDecodeRGBAInto") : NULL;
     void *info = library ? tern_dynlib_symbol(library, "WebPGetInfo") : NULL;
     if (library && (!decode || !info))
-        snprintf(webp.reason, sizeof webp.reason, "%s has no WebPDecodeRGBAInto", names[0]);
+        snprintf(webp.reason, sizeof webp.reason, "it has no WebPDecodeRGBAInto");
     if (!decode || !info)
         return;
     memcpy(&webp.info, &info, sizeof info);
@@ -36,7 +35,7 @@ tern_tensor *tern_image_decode_webp(const unsigned char *bytes, size_t n,
                                     const tern_image_options *o)
 {
     int w = 0, h = 0;
-    pthread_once(&webp.once, find_webp);
+    tern_call_once(&webp.once, find_webp);
     if (!webp.decode)
         return tern_image_absent("WebP", "libwebp7", webp.reason);
     if (!webp.info(bytes, n, &w, &h))

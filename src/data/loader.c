@@ -1,5 +1,6 @@
 /* loader.c -- loaders: made, freed, and where they stand. */
 #include "data/loader.h"
+#include "base/lock.h"
 #include "base/option.h"
 #include "base/parallel.h"
 #include <inttypes.h>
@@ -105,19 +106,13 @@ static tern_status draw_seed(tern_loader *l)
     return TERN_OK;
 }
 
-static tern_status prepare(tern_loader *l)
+static void prepare(tern_loader *l)
 {
-    pthread_condattr_t by;
-    if (pthread_condattr_init(&by) != 0)
-        return tern_fail(TERN_ERR_MEMORY, "tern_data_loader: no memory for its lock");
-    pthread_condattr_setclock(&by, CLOCK_MONOTONIC);
     tern_mutex_init_short(&l->lock);
-    pthread_cond_init(&l->work, &by);
-    pthread_cond_init(&l->done, &by);
-    pthread_cond_init(&l->move, &by);
-    pthread_condattr_destroy(&by);
+    tern_cond_init(&l->work);
+    tern_cond_init(&l->done);
+    tern_cond_init(&l->move);
     l->prepared = true;
-    return TERN_OK;
 }
 
 static tern_status set_device(tern_loader *l)
@@ -160,8 +155,7 @@ tern_loader *tern_data_loader(tern_dataset *dataset, const tern_loader_options *
     l->sampler = sampler_of(&o);
     l->o = o;
     l->ahead = o.prefetch_factor ? o.prefetch_factor : LEAST_AHEAD;
-    if (l->sampler && prepare(l) == TERN_OK && set_device(l) == TERN_OK &&
-        draw_seed(l) == TERN_OK) {
+    if (l->sampler && (prepare(l), true) && set_device(l) == TERN_OK && draw_seed(l) == TERN_OK) {
         l->fingerprint = fingerprint(l);
         return l;
     }

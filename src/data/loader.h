@@ -6,7 +6,7 @@
 #ifndef TERN_SRC_DATA_LOADER_H
 #define TERN_SRC_DATA_LOADER_H
 #include "data/data.h"
-#include <pthread.h>
+#include "base/os.h"
 
 enum { MESSAGE_BYTES = 1024, LEAST_AHEAD = 2, MOST_AHEAD = 32, AHEAD_BYTES = 2 << 20 };
 
@@ -40,7 +40,7 @@ typedef struct tern_job {
 typedef struct tern_data_worker {
     tern_loader *loader;
     int number;
-    pthread_t thread;
+    tern_os_thread thread;
     atomic_llong item; /* that it makes; -1: none */
     bool runs;
     bool hangs;         /* a loop waited for it in vain: it is not waited for again */
@@ -81,11 +81,11 @@ struct tern_loader {
     int64_t positions;      /* given */
     tern_job *hand;         /* the batch that the body has */
     tern_rest rest;         /* of batches that were filled up */
-    struct timespec began;
+    int64_t began;          /* tern_os_now() */
     double waited;
 
-    pthread_mutex_t lock; /* guards what follows, and the jobs in the list */
-    pthread_cond_t work, done, move;
+    tern_mutex lock; /* guards what follows, and the jobs in the list */
+    tern_cond work, done, move;
     bool prepared; /* lock and conditions are there */
     tern_job *first, *last;
     int queued, moved; /* jobs in the list; those that are on the device */

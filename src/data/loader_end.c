@@ -1,5 +1,6 @@
 /* loader_end.c -- the memory of loaders; the last thread that has one ends it. */
 #include "data/loader.h"
+#include "base/lock.h"
 
 static tern_handles handles = TERN_HANDLES("loader", tern_loader);
 
@@ -21,10 +22,10 @@ void tern_loader_end(tern_loader *l)
     tern_free(l->device);
     tern_free(l->workers);
     if (l->prepared) {
-        pthread_mutex_destroy(&l->lock);
-        pthread_cond_destroy(&l->work);
-        pthread_cond_destroy(&l->done);
-        pthread_cond_destroy(&l->move);
+        tern_mutex_destroy(&l->lock);
+        tern_cond_destroy(&l->work);
+        tern_cond_destroy(&l->done);
+        tern_cond_destroy(&l->move);
     }
     tern_object_end(&handles, &l->handle);
 }

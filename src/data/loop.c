@@ -1,5 +1,6 @@
 /* loop.c -- an epoch: jobs are planned ahead, batches are given in order. */
 #include "base/parallel.h"
+#include "base/os.h"
 #include "base/resumed.h"
 #include "base/warning.h"
 #include "data/loader.h"
@@ -7,13 +8,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-static double since(const struct timespec *then)
+static double since(int64_t then)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - then->tv_sec) + 1e-9 * (double)(now.tv_nsec - then->tv_nsec);
+    return 1e-9 * (double)(tern_os_now() - then);
 }
 
 /* ---- planning ---------------------------------------------------------------------------- */
@@ -125,7 +123,7 @@ static int ahead_of(const tern_loader *l, const tern_job *job)
 static void call_workers(tern_loader *l)
 {
     for (; l->fresh > 0; l->fresh--)
-        pthread_cond_signal(&l->work);
+        tern_cond_signal(&l->work);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
@@ -153,26 +151,24 @@ static tern_status timed_out(tern_loader *l)
 /* With the lock held: the first job is done. */
 static tern_status wait_for_first(tern_loader *l)
 {
-    struct timespec began, until;
     if (l->first->state == JOB_DONE)
         return TERN_OK;
-    clock_gettime(CLOCK_MONOTONIC, &began);
-    until = began;
-    until.tv_sec += (time_t)l->o.timeout;
-    until.tv_nsec += (long)(1e9 * (l->o.timeout - (double)(time_t)l->o.timeout));
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int result = 0;
-    while (l->first->state != JOB_DONE && result != ETIMEDOUT)
-        result = l->o.timeout > 0 ? pthread_cond_timedwait(&l->done, &l->lock, &until)
-                                  : pthread_cond_wait(&l->done, &l->lock);
-    l->waited += since(&began);
+    const int64_t began = tern_os_now();
+    const double patience = l->o.timeout < 1e9 ? l->o.timeout : 1e9;
+    bool waits = true;
+    while (l->first->state != JOB_DONE && waits) {
+        if (l->o.timeout > 0)
+            waits = tern_cond_wait_until(&l->done, &l->lock, began + (int64_t)(1e9 * patience));
+        else
+            tern_cond_wait(&l->done, &l->lock);
+    }
+    l->waited += since(began);
     return l->first->state == JOB_DONE ? TERN_OK : timed_out(l);
 }
 
 static tern_status take_first(tern_loader *l, tern_job **job)
 {
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     tern_status status = plan_ahead(l);
     call_workers(l);
     if (status == TERN_OK && l->first)
@@ -184,13 +180,13 @@ static tern_status take_first(tern_loader *l, tern_job **job)
         l->queued--;
         l->moved -= l->moves;
         if (l->moves)
-            pthread_cond_signal(&l->move);
+            tern_cond_signal(&l->move);
         if (!l->o.prefetch_factor && l->given == 0 && (*job)->status == TERN_OK && (*job)->size)
             l->ahead = ahead_of(l, *job);
         if (!(*job)->last)
             status = plan_ahead(l);
     }
-    pthread_mutex_unlock(&l->lock);
+    tern_mutex_unlock(&l->lock);
     call_workers(l); /* who wakes finds the lock free */
     if (status != TERN_OK) {
         tern_job_free(*job, l->dataset->count);
@@ -288,7 +284,7 @@ static tern_status begin(tern_loader *l)
     l->planned = l->jobs = l->given = l->positions = l->taken = 0;
     l->waited = 0;
     l->ended = false;
-    clock_gettime(CLOCK_MONOTONIC, &l->began);
+    l->began = tern_os_now();
     TERN_TRY(begin_order(l));
     TERN_TRY(tern_workers_start(l));
     l->looping = true;
@@ -305,7 +301,7 @@ static void report(const tern_loader *l, int64_t batches)
                                     .samples = l->positions,
                                     .total = l->total,
                                     .skipped = l->skipped,
-                                    .seconds = since(&l->began),
+                                    .seconds = since(l->began),
                                     .waited = l->waited};
     l->o.progress(&p, l->o.progress_user);
 }
@@ -331,17 +327,17 @@ static void end(tern_loader *l, bool whole)
     tern_job_free(l->hand, l->dataset->count);
     l->hand = NULL;
     if (l->looping && tern_dataset_iterates(l->dataset)) {
-        pthread_mutex_lock(&l->lock); /* nobody reads when the next one begins */
+        tern_mutex_lock(&l->lock); /* nobody reads when the next one begins */
         tern_jobs_drop(l);
         while (l->reading && !some_worker_hangs(l))
-            pthread_cond_wait(&l->work, &l->lock);
+            tern_cond_wait(&l->work, &l->lock);
         bool free = !l->reading;
-        pthread_mutex_unlock(&l->lock);
+        tern_mutex_unlock(&l->lock);
         atomic_store(&tern_dataset_root(l->dataset)->iterated, !free);
     }
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     tern_jobs_drop(l);
-    pthread_mutex_unlock(&l->lock);
+    tern_mutex_unlock(&l->lock);
     tern_rest_drop(l);
     l->looping = false;
     l->over = !whole;

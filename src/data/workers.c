@@ -1,13 +1,11 @@
 /* workers.c -- the threads of a loader: those that make batches, and one that copies them to the
  * device, so that a copy that waits for the device holds up nobody. */
-#define _GNU_SOURCE /* pthread_clockjoin_np */
 #include "base/ending.h"
+#include "base/os.h"
 #include "base/parallel.h"
 #include "data/loader.h"
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* ---- what they do, with the lock held but for the work itself ------------------------------ */
 
@@ -23,9 +21,9 @@ static tern_job *first_in(tern_loader *l, job_state state)
 static bool worked(tern_loader *l, tern_job *job, job_state after)
 {
     if (job->abandoned) {
-        pthread_mutex_unlock(&l->lock);
+        tern_mutex_unlock(&l->lock);
         tern_job_free(job, l->dataset->count);
-        pthread_mutex_lock(&l->lock);
+        tern_mutex_lock(&l->lock);
         return false;
     }
     job->state = after;
@@ -37,9 +35,9 @@ static bool worked(tern_loader *l, tern_job *job, job_state after)
 static void signal_done(tern_loader *l, const tern_job *job)
 {
     if (job->state == JOB_MADE)
-        pthread_cond_signal(&l->move);
+        tern_cond_signal(&l->move);
     else if (job == l->first)
-        pthread_cond_signal(&l->done);
+        tern_cond_signal(&l->done);
 }
 
 static void make(tern_data_worker *w, tern_job *job)
@@ -52,18 +50,18 @@ static void make(tern_data_worker *w, tern_job *job)
                  "tern_data_loader: worker_init of worker %d: %s", w->number,
                  *w->message ? w->message : tern_status_name(w->status));
     l->reading = reads;
-    pthread_mutex_unlock(&l->lock);
+    tern_mutex_unlock(&l->lock);
     if (reads) {
         atomic_store_explicit(&w->item, job->indices[0], memory_order_relaxed);
         tern_job_read(l, job);
-        pthread_mutex_lock(&l->lock);
+        tern_mutex_lock(&l->lock);
         l->reading = false;
         l->ended |= job->last && !job->abandoned;
-        pthread_cond_broadcast(&l->work);
-        pthread_mutex_unlock(&l->lock);
+        tern_cond_broadcast(&l->work);
+        tern_mutex_unlock(&l->lock);
     }
     tern_job_make(l, job, &w->item, w->number);
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     if (worked(l, job, l->moves ? JOB_MADE : JOB_DONE))
         signal_done(l, job);
 }
@@ -77,7 +75,7 @@ static void run_worker(tern_data_worker *w)
         if (job)
             make(w, job);
         else
-            pthread_cond_wait(&l->work, &l->lock);
+            tern_cond_wait(&l->work, &l->lock);
     }
 }
 
@@ -95,14 +93,14 @@ static void run_mover(tern_loader *l)
     tern_job *job;
     while (!l->stop) {
         if (!(job = to_move(l))) {
-            pthread_cond_wait(&l->move, &l->lock);
+            tern_cond_wait(&l->move, &l->lock);
             continue;
         }
         job->state = JOB_MOVING;
         l->moved++;
-        pthread_mutex_unlock(&l->lock);
+        tern_mutex_unlock(&l->lock);
         tern_job_move(l, job);
-        pthread_mutex_lock(&l->lock);
+        tern_mutex_lock(&l->lock);
         if (worked(l, job, JOB_DONE))
             signal_done(l, job);
     }
@@ -129,14 +127,14 @@ static void *run(void *user)
         tern_thread.mode = (tern_thread_mode){.no_grad = true};
     else
         start_item_thread(w);
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     if (mover)
         run_mover(l);
     else
         run_worker(w);
     w->runs = false;
     bool ends = --l->working == 0 && l->orphan;
-    pthread_mutex_unlock(&l->lock);
+    tern_mutex_unlock(&l->lock);
     if (ends)
         tern_loader_end(l);
     return NULL;
@@ -145,29 +143,29 @@ static void *run(void *user)
 /* ---- all loaders whose workers run: the process's end waits for them ------------------------ */
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     tern_loader *first;
-} running = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} running = {.lock = TERN_MUTEX_INIT};
 
 static void unlist(tern_loader *l)
 {
-    pthread_mutex_lock(&running.lock);
+    tern_mutex_lock(&running.lock);
     if (l->listed_at) {
         *l->listed_at = l->listed;
         if (l->listed)
             l->listed->listed_at = l->listed_at;
     }
     l->listed_at = NULL;
-    pthread_mutex_unlock(&running.lock);
+    tern_mutex_unlock(&running.lock);
 }
 
 static void request_stop(tern_loader *l)
 {
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     l->stop = true;
-    pthread_cond_broadcast(&l->work);
-    pthread_cond_broadcast(&l->move);
-    pthread_mutex_unlock(&l->lock);
+    tern_cond_broadcast(&l->work);
+    tern_cond_broadcast(&l->move);
+    tern_mutex_unlock(&l->lock);
 }
 
 /* What a program that never frees its loaders leaves: items in hand have a second. It is called
@@ -176,15 +174,13 @@ static void close_loaders(void)
 {
     if (tern_is_forked_child())
         return;
-    struct timespec until;
+    const int64_t until = tern_os_now() + 1000000000;
     for (tern_loader *l = running.first; l; l = l->listed)
         request_stop(l);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec++;
     for (tern_loader *l = running.first; l; l = l->listed)
         for (int i = 0; i < l->n_workers; i++)
             if (!l->workers[i].hangs)
-                pthread_clockjoin_np(l->workers[i].thread, NULL, CLOCK_MONOTONIC, &until);
+                tern_os_thread_join_until(l->workers[i].thread, until);
 }
 
 static void at_exit(void)
@@ -195,39 +191,35 @@ static void at_exit(void)
 
 static void list(tern_loader *l)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, at_exit);
-    pthread_mutex_lock(&running.lock);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, at_exit);
+    tern_mutex_lock(&running.lock);
     l->listed = running.first;
     l->listed_at = &running.first;
     if (l->listed)
         l->listed->listed_at = &l->listed;
     running.first = l;
-    pthread_mutex_unlock(&running.lock);
+    tern_mutex_unlock(&running.lock);
 }
 
 /* ---- from the loop's thread ---------------------------------------------------------------- */
 
 static tern_status hire(tern_loader *l, int wanted)
 {
-    sigset_t all, before;
-    int failed = 0;
-    sigfillset(&all); /* signals are the program's threads' */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool failed = false;
     while (l->n_workers < wanted && !failed) {
         tern_data_worker *w = &l->workers[l->n_workers];
         *w = (tern_data_worker){.loader = l, .number = l->n_workers, .runs = true};
         atomic_init(&w->item, -1);
-        pthread_mutex_lock(&l->lock);
+        tern_mutex_lock(&l->lock);
         l->working++;
-        pthread_mutex_unlock(&l->lock);
-        failed = pthread_create(&w->thread, NULL, run, w);
+        tern_mutex_unlock(&l->lock);
+        failed = !tern_os_thread_start(&w->thread, run, w);
         l->n_workers += !failed;
-        pthread_mutex_lock(&l->lock);
-        l->working -= failed != 0;
-        pthread_mutex_unlock(&l->lock);
+        tern_mutex_lock(&l->lock);
+        l->working -= failed;
+        tern_mutex_unlock(&l->lock);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed)
         return tern_fail(TERN_ERR_MEMORY, "tern_data_loader: %d of %d workers could be started",
                          l->n_workers, wanted);
@@ -258,20 +250,20 @@ bool tern_workers_stop(tern_loader *l)
     request_stop(l);
     bool hang = false;
     for (int i = 0; i < l->n_workers; i++) {
-        pthread_mutex_lock(&l->lock);
+        tern_mutex_lock(&l->lock);
         bool hangs = l->workers[i].hangs && l->workers[i].runs;
-        pthread_mutex_unlock(&l->lock);
+        tern_mutex_unlock(&l->lock);
         hang |= hangs;
         if (hangs)
-            pthread_detach(l->workers[i].thread);
+            tern_os_thread_detach(l->workers[i].thread);
         else
-            pthread_join(l->workers[i].thread, NULL);
+            tern_os_thread_join(l->workers[i].thread);
     }
     if (!hang)
         return false;
-    pthread_mutex_lock(&l->lock);
+    tern_mutex_lock(&l->lock);
     bool left = l->working > 0;
     l->orphan = left;
-    pthread_mutex_unlock(&l->lock);
+    tern_mutex_unlock(&l->lock);
     return left;
 }

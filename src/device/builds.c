@@ -3,13 +3,13 @@
  * of the others, and other threads compile them meanwhile. They put them where the cache is; the
  * thread that launches finds them there, so that results and errors are what they are without. */
 #include "base/env.h"
+#include "base/os.h"
 #include "device/builds.h"
 #include "base/ending.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "device/program_groups.h"
 #include "device/place.h"
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,19 @@ typedef struct job {
 } job;
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t change; /* a job came, one is done, or the process ends */
-    job jobs[MOST_JOBS];   /* all that there ever were, so that none is made twice */
-    int count, next;       /* of those, the first that nobody has begun */
+    tern_mutex lock;
+    tern_cond change;    /* a job came, one is done, or the process ends */
+    job jobs[MOST_JOBS]; /* all that there ever were, so that none is made twice */
+    int count, next;     /* of those, the first that nobody has begun */
     int running;
     tern_cache_key at_work[MOST_AT_WORK]; /* programs that a thread has */
     int n_at_work;
     tern_cache_key done[MOST_JOBS]; /* those that were built ahead */
     int n_done;
-    pthread_t threads[MOST_THREADS];
+    tern_os_thread threads[MOST_THREADS];
     int n_threads, forks;
     bool closing;
-} builds = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+} builds = {.lock = TERN_MUTEX_INIT, .change = TERN_COND_INIT};
 
 /* In a child of the process that hired threads the lock may be held for ever, and nobody works. */
 static bool is_of_parent(void)
@@ -75,11 +75,11 @@ bool tern_build_try(const tern_cache_key *key)
 {
     if (is_of_parent())
         return false;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     bool mine = !is_done(key) && claim(key);
     if (mine && builds.n_done < MOST_JOBS)
         builds.done[builds.n_done++] = *key;
-    pthread_mutex_unlock(&builds.lock);
+    tern_mutex_unlock(&builds.lock);
     return mine;
 }
 
@@ -87,12 +87,12 @@ void tern_build_end(const tern_cache_key *key)
 {
     if (is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     int i = find(key);
     if (i >= 0)
         builds.at_work[i] = builds.at_work[--builds.n_at_work];
-    pthread_cond_broadcast(&builds.change);
-    pthread_mutex_unlock(&builds.lock);
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
 }
 
 /* ---- stopping -------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static bool work(void)
         return false;
     job j = builds.jobs[builds.next++];
     builds.running++;
-    pthread_mutex_unlock(&builds.lock);
+    tern_mutex_unlock(&builds.lock);
     tern_error_hold hold;
     bool before = tern_thread.works_ahead;
     tern_thread.works_ahead = true;
@@ -133,9 +133,9 @@ static bool work(void)
     }
     tern_foreign_leave();
     tern_thread.works_ahead = before;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     builds.running--;
-    pthread_cond_broadcast(&builds.change);
+    tern_cond_broadcast(&builds.change);
     return true;
 }
 
@@ -143,20 +143,20 @@ void tern_build_begin(const tern_cache_key *key)
 {
     if (is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     while (!claim(key))
         if (!work())
-            pthread_cond_wait(&builds.change, &builds.lock);
-    pthread_mutex_unlock(&builds.lock);
+            tern_cond_wait(&builds.change, &builds.lock);
+    tern_mutex_unlock(&builds.lock);
 }
 
 static void *run(void *unused)
 {
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     while (!builds.closing)
         if (!work())
-            pthread_cond_wait(&builds.change, &builds.lock);
-    pthread_mutex_unlock(&builds.lock);
+            tern_cond_wait(&builds.change, &builds.lock);
+    tern_mutex_unlock(&builds.lock);
     return unused;
 }
 
@@ -169,19 +169,15 @@ static int threads_wanted(void)
     return n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-/* With the lock held. They take no signals. */
+/* With the lock held. */
 static void hire(void)
 {
-    sigset_t all, before;
     int wanted = threads_wanted();
     if (builds.n_threads >= wanted || builds.next == builds.count || builds.closing)
         return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (builds.n_threads < wanted &&
-           pthread_create(&builds.threads[builds.n_threads], NULL, run, NULL) == 0)
+           tern_os_thread_start(&builds.threads[builds.n_threads], run, NULL))
         builds.n_threads++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     builds.forks = tern_forks();
 }
 
@@ -202,11 +198,11 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
 {
     if (!place->backend->prebuild || is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     add(place, file, name, dtype);
     hire();
-    pthread_cond_broadcast(&builds.change);
-    pthread_mutex_unlock(&builds.lock);
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
 }
 
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype)
@@ -215,31 +211,31 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
     if (!row || !row->opens || place->lazy || !place->backend->prebuild || threads_wanted() == 0 ||
         is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
         if (strcmp(other->group, row->group) == 0 && strcmp(other->kernel, name) != 0 &&
             tern_host_parameters(other->kernel, dtype))
             add(place, other->file, other->kernel, dtype);
-    pthread_mutex_unlock(&builds.lock);
+    tern_mutex_unlock(&builds.lock);
 }
 
 void tern_build_is_cold(void)
 {
     if (is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     hire();
-    pthread_cond_broadcast(&builds.change);
-    pthread_mutex_unlock(&builds.lock);
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
 }
 
 int tern_builds_waiting(void)
 {
     if (is_of_parent())
         return 0;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     int n = builds.closing ? 0 : builds.count - builds.next;
-    pthread_mutex_unlock(&builds.lock);
+    tern_mutex_unlock(&builds.lock);
     return n;
 }
 
@@ -247,11 +243,11 @@ void tern_builds_finish(void)
 {
     if (is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     while ((builds.next < builds.count && !tern_builds_are_stopped()) || builds.running)
         if (!work())
-            pthread_cond_wait(&builds.change, &builds.lock);
-    pthread_mutex_unlock(&builds.lock);
+            tern_cond_wait(&builds.change, &builds.lock);
+    tern_mutex_unlock(&builds.lock);
 }
 
 void tern_compile_stop(bool stop)
@@ -259,19 +255,19 @@ void tern_compile_stop(bool stop)
     atomic_store(&stopped, stop);
     if (is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
-    pthread_cond_broadcast(&builds.change);
-    pthread_mutex_unlock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
 }
 
 void tern_builds_stop(void)
 {
     if (builds.n_threads == 0 || is_of_parent())
         return;
-    pthread_mutex_lock(&builds.lock);
+    tern_mutex_lock(&builds.lock);
     builds.closing = true;
-    pthread_cond_broadcast(&builds.change);
-    pthread_mutex_unlock(&builds.lock);
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
 }
 
 /* The library may be unloaded: its threads must be gone by then. Where the process ends they may
@@ -280,5 +276,5 @@ __attribute__((destructor)) static void close_at_end(void)
 {
     tern_builds_stop();
     for (int i = 0; i < builds.n_threads && !is_of_parent() && !tern_is_ending(); i++)
-        pthread_join(builds.threads[i], NULL);
+        tern_os_thread_join(builds.threads[i]);
 }

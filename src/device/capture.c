@@ -1,5 +1,6 @@
 /* capture.c -- recording: what dispatch.c would have run becomes a list of nodes. */
 #include "device/recording.h"
+#include "base/lock.h"
 #include "device/segments.h"
 #include "types_host.h"
 #include <string.h>
@@ -40,10 +41,10 @@ static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
         graph->held = grown;
         graph->held_capacity = capacity;
     }
-    pthread_mutex_lock(&graph->place->memory_lock);
+    tern_mutex_lock(&graph->place->memory_lock);
     block->holder = graph;
     block->holds++;
-    pthread_mutex_unlock(&graph->place->memory_lock);
+    tern_mutex_unlock(&graph->place->memory_lock);
     graph->held[graph->n_held++] = block;
     return TERN_OK;
 }

@@ -1,6 +1,7 @@
 /* faults.c -- mistakes that only a kernel can see: three words of each device, and the errors they
  * become. */
 #include "device/capture.h"
+#include "base/lock.h"
 #include "device/registry.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +11,13 @@ static tern_status make_words(tern_place *place)
 {
     const uint64_t none[3] = {0};
     tern_status status = TERN_OK;
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     tern_block *block = atomic_load(&place->fault.block);
     if (!block) {
         status = tern_block_set_words(place, &block, none);
         atomic_store(&place->fault.block, block);
     }
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     return status;
 }
 

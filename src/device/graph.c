@@ -1,5 +1,6 @@
 /* graph.c -- graphs: their life, the ends of a capture, and replays. */
 #include "base/debug.h"
+#include "base/lock.h"
 #include "base/env.h"
 #include "base/option.h"
 #include "base/profile.h"
@@ -9,9 +10,9 @@
 #include "device/work.h"
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     tern_graph *first;
-} graphs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} graphs = {.lock = TERN_MUTEX_INIT};
 
 static tern_graph *new_graph(const char *device, const tern_graph_options *options,
                              const char *function)
@@ -23,10 +24,10 @@ static tern_graph *new_graph(const char *device, const tern_graph_options *optio
     graph->place = place;
     graph->options = tern_read_graph(options);
     graph->options.check |= tern_debugging || tern_env_flag(TERN_ENV_GRAPH_CHECK, false);
-    pthread_mutex_lock(&graphs.lock);
+    tern_mutex_lock(&graphs.lock);
     graph->next = graphs.first;
     graphs.first = graph;
-    pthread_mutex_unlock(&graphs.lock);
+    tern_mutex_unlock(&graphs.lock);
     return graph;
 }
 
@@ -58,20 +59,20 @@ tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user)
 {
     if (!tern_thread.graph)
         return TERN_OK;
-    pthread_mutex_lock(&graphs.lock);
+    tern_mutex_lock(&graphs.lock);
     tern_status status = add_refresh(tern_thread.graph, (tern_refresh){refresh, user});
-    pthread_mutex_unlock(&graphs.lock);
+    tern_mutex_unlock(&graphs.lock);
     return status;
 }
 
 void tern_graph_forget(const void *user)
 {
-    pthread_mutex_lock(&graphs.lock);
+    tern_mutex_lock(&graphs.lock);
     for (tern_graph *graph = graphs.first; graph; graph = graph->next)
         for (int i = 0; i < graph->n_refreshes; i++)
             if (graph->refreshes[i].user == user)
                 graph->refreshes[i--] = graph->refreshes[--graph->n_refreshes];
-    pthread_mutex_unlock(&graphs.lock);
+    tern_mutex_unlock(&graphs.lock);
 }
 
 /* ---- letting go -------------------------------------------------------------------------- */
@@ -81,7 +82,7 @@ void tern_graph_forget(const void *user)
 static void release_blocks(tern_graph *graph)
 {
     tern_place *place = graph->place;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     while (graph->pool) {
         tern_block *block = graph->pool;
         graph->pool = block->of_pool;
@@ -104,7 +105,7 @@ static void release_blocks(tern_graph *graph)
         graph->idle[c] = NULL;
     for (int64_t i = 0; i < graph->n_held; i++)
         graph->held[i]->holder = NULL;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     for (int64_t i = 0; i < graph->n_held; i++)
         tern_block_drop_hold(graph->held[i]);
     for (int i = 0; i < graph->n_constants; i++)
@@ -130,11 +131,11 @@ static void empty(tern_graph *graph)
     tern_free(graph->nodes);
     tern_free(graph->held);
     tern_free(graph->constants);
-    pthread_mutex_lock(&graphs.lock);
+    tern_mutex_lock(&graphs.lock);
     tern_free(graph->refreshes);
     graph->refreshes = NULL;
     graph->n_refreshes = 0;
-    pthread_mutex_unlock(&graphs.lock);
+    tern_mutex_unlock(&graphs.lock);
     graph->nodes = NULL;
     graph->held = graph->constants = NULL;
     graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
@@ -160,12 +161,12 @@ void tern_graph_free(tern_graph *graph)
     if (graph == tern_thread.graph)
         tern_thread.graph = NULL;
     empty(graph);
-    pthread_mutex_lock(&graphs.lock);
+    tern_mutex_lock(&graphs.lock);
     tern_graph **at = &graphs.first;
     while (*at != graph)
         at = &(*at)->next;
     *at = graph->next;
-    pthread_mutex_unlock(&graphs.lock);
+    tern_mutex_unlock(&graphs.lock);
     tern_free(graph);
 }
 

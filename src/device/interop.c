@@ -1,6 +1,7 @@
 /* interop.c -- the driver's objects of a device, shown and handed in. */
 #include <tern/interop.h>
 #include "device/capture.h"
+#include "base/lock.h"
 #include "device/registry.h"
 #include <string.h>
 
@@ -24,9 +25,9 @@ tern_status tern_device_set_handles(const char *device, const tern_device_handle
         return tern_last_status();
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "another queue");
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     tern_status status = place->backend->use_handles(place, handles);
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* launch.c -- from a kernel's name to a launch. */
 #include "device/builds.h"
+#include "base/lock.h"
 #include "device/index32.h"
 #include "device/recording.h"
 #include "device/registry.h"
@@ -65,13 +66,13 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     if (tern_registry_open(place) != TERN_OK)
         return NULL;
     tern_place_enter(place);
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
     if (r)
         r = make(place, r, narrow) ? r : NULL;
     else if ((r = make_resolved(place, ref, dtype, narrow)))
         atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     tern_place_leave(place);
     return r;
 }

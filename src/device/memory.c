@@ -1,6 +1,7 @@
 /* memory.c -- the caching allocator: small blocks by size class, kept for the next request; large
  * ones are parts of segments. */
 #include "base/profile.h"
+#include "base/lock.h"
 #include "base/strict.h"
 #include "device/capture.h"
 #include "device/item.h"
@@ -178,7 +179,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     if (block)
         return block;
     tern_place_enter(place);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     if (graph)
         block = tern_pool_take(graph, class, bytes);
     if (!block) {
@@ -194,7 +195,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
         count(place, block, bytes);
     else
         fail(place, bytes, function);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     return block;
 }
@@ -224,7 +225,7 @@ tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes
     if (bytes > (size_t)1 << 56)
         return fail(cpu, bytes, function);
     int class = size_class(bytes, &rounded);
-    pthread_mutex_lock(&cpu->memory_lock);
+    tern_mutex_lock(&cpu->memory_lock);
     tern_block **at = &cpu->pinned;
     while (*at && ((*at)->size_class != class || (*at)->pinned != by))
         at = &(*at)->next;
@@ -235,7 +236,7 @@ tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes
         block = pinned_from_driver(cpu, by, rounded, class);
     if (block)
         count(cpu, block, bytes);
-    pthread_mutex_unlock(&cpu->memory_lock);
+    tern_mutex_unlock(&cpu->memory_lock);
     return block;
 }
 
@@ -255,14 +256,14 @@ void tern_cache_put(tern_place *place, tern_block *block)
 void tern_block_drop_hold(tern_block *block)
 {
     tern_place *place = block->place;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     bool unused = --block->holds == 0 && block->is_orphan;
     const bool ends = unused && block->external;
     if (unused)
         block->is_orphan = false;
     if (unused && !ends)
         tern_cache_put(place, block);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     if (ends)
         tern_block_end(block);
 }
@@ -276,7 +277,7 @@ void tern_block_free(tern_block *block)
     tern_place *place = block->place;
     if (block->is_ahead && !block->holds && !block->pool)
         tern_ahead_mark(block);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     uncount(place, block);
     bool ends = block->external && !block->holds;
     if (block->pool)
@@ -285,7 +286,7 @@ void tern_block_free(tern_block *block)
         block->is_orphan = true;
     else if (!ends)
         tern_cache_put(place, block);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     if (ends)
         tern_block_end(block);
 }
@@ -310,38 +311,38 @@ void tern_kept_blocks_end(tern_kept_blocks *kept)
             continue;
         if (!place) {
             place = first->place;
-            pthread_mutex_lock(&place->memory_lock);
+            tern_mutex_lock(&place->memory_lock);
             place->stats.allocations += kept->taken;
         }
         give_kept(place, first);
     }
     if (place)
-        pthread_mutex_unlock(&place->memory_lock);
+        tern_mutex_unlock(&place->memory_lock);
     *kept = (tern_kept_blocks){.taken = 0};
 }
 
 void tern_block_keep_content(tern_block *block, int key)
 {
     tern_place *place = block->place;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
     if (!place->content[key] && !block->pool && !block->external && !block->is_ahead) {
         uncount(place, block);
         place->content[key] = block;
         spare = NULL;
     }
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     tern_block_free(spare);
 }
 
 tern_block *tern_block_take_content(tern_place *place, int key)
 {
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_block *block = place->content[key];
     place->content[key] = NULL;
     if (block)
         count(place, block, block->used);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     return block;
 }
 
@@ -367,9 +368,9 @@ tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)
     tern_place *place = tern_place_name(device, "tern_memory_get_stats");
     if (!place)
         return tern_last_status();
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     *stats = place->stats;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     stats->launches = atomic_load(&place->launches);
     stats->to_host_bytes = atomic_load(&place->to_host);
     stats->to_device_bytes = atomic_load(&place->to_device);
@@ -383,9 +384,9 @@ tern_status tern_set_memory_limit(const char *device, uint64_t bytes)
     tern_place *place = tern_place_name(device, "tern_set_memory_limit");
     if (!place)
         return tern_last_status();
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     place->memory_limit = bytes;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     return TERN_OK;
 }
 
@@ -410,9 +411,9 @@ double tern_get_per_process_memory_fraction(const char *device)
     tern_place *place = tern_place_name(device, "tern_get_per_process_memory_fraction");
     if (!place)
         return NAN;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     const uint64_t limit = place->memory_limit, total = place->info.memory_total;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     return limit && limit < total ? (double)limit / (double)total : 1;
 }
 
@@ -421,10 +422,10 @@ tern_status tern_reset_peak_memory_stats(const char *device)
     tern_place *place = tern_place_name(device, "tern_reset_peak_memory_stats");
     if (!place)
         return tern_last_status();
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     place->stats.allocated_peak = place->stats.allocated;
     place->stats.reserved_peak = place->stats.reserved;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     return TERN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* pinned.c -- memory of the host that a device's driver has pinned, and copies from it that do not
  * wait: what they read stays until the device has passed them. */
 #include "device/capture.h"
+#include "base/lock.h"
 #include "device/registry.h"
 
 tern_status tern_pinning_place(tern_place **place)
@@ -18,13 +19,13 @@ typedef struct copy {
 } copy;
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     copy *first;
-} copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} copies = {.lock = TERN_MUTEX_INIT};
 
 void tern_pinned_collect(void)
 {
-    pthread_mutex_lock(&copies.lock);
+    tern_mutex_lock(&copies.lock);
     for (copy **at = &copies.first; *at;) {
         copy *c = *at;
         if (!c->to->backend->vendor->has_passed(c->to, c->event)) {
@@ -36,7 +37,7 @@ void tern_pinned_collect(void)
         tern_block_drop_hold(c->from);
         tern_free(c);
     }
-    pthread_mutex_unlock(&copies.lock);
+    tern_mutex_unlock(&copies.lock);
 }
 
 tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
@@ -48,9 +49,9 @@ tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t byte
 
 static void hold(tern_block *from)
 {
-    pthread_mutex_lock(&from->place->memory_lock);
+    tern_mutex_lock(&from->place->memory_lock);
     from->holds++;
-    pthread_mutex_unlock(&from->place->memory_lock);
+    tern_mutex_unlock(&from->place->memory_lock);
 }
 
 static tern_status write_later(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
@@ -72,10 +73,10 @@ static tern_status write_later(tern_block *from, size_t from_at, tern_block *to,
     }
     hold(from);
     atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
-    pthread_mutex_lock(&copies.lock);
+    tern_mutex_lock(&copies.lock);
     c->next = copies.first;
     copies.first = c;
-    pthread_mutex_unlock(&copies.lock);
+    tern_mutex_unlock(&copies.lock);
     return TERN_OK;
 }
 

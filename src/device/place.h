@@ -2,8 +2,8 @@
 #ifndef TERN_DEVICE_PLACE_H
 #define TERN_DEVICE_PLACE_H
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "device/signature.h"
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { SIZE_CLASSES = 512, KERNEL_SLOTS = 8192 };
@@ -30,10 +30,10 @@ struct tern_place {
     bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
     bool has_index32; /* kernels come with indices of 32 bits too */
 
-    pthread_mutex_t lock; /* guards open, resolve, rng and fault */
+    tern_mutex lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;
 
-    pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
+    tern_mutex memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
     tern_block *content[TERN_CONTENT_KEYS]; /* likewise, but with what was written into them */
     tern_block *pinned;                     /* likewise, of any size */

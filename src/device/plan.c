@@ -5,6 +5,7 @@
  * fit). The result of an elementwise row takes the place of an operand that ends there. Commands
  * name a block, whose buffer becomes a part of an arena: they stay as they were recorded. */
 #include "device/plan.h"
+#include "base/lock.h"
 #include "device/registry.h"
 #include "device/segments.h"
 #include "types_host.h"
@@ -343,11 +344,11 @@ tern_status tern_plan_make(tern_graph *graph)
     TERN_TRY(place_all(graph, plan));
     TERN_TRY(measure(plan));
     tern_place_enter(place);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     compare(graph, plan);
     const bool is_less = !graph->stays && plan->after < plan->before - plan->before / WORTH;
     tern_status status = is_less || plan->keeps ? move(graph, plan) : TERN_OK;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     return status;
 }
@@ -364,14 +365,14 @@ void tern_plan_end(tern_graph *graph)
     if (!plan)
         return;
     tern_place_enter(place);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     if (plan->is_planned)
         swap(plan);
     for (int64_t i = 0; i < plan->n_parts; i++)
         unpart(place, &plan->slots[i].other);
     for (int a = 0; a < plan->n_taken; a++)
         arena_give(graph, &plan->arenas[a]);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     tern_free(plan->slots);
     tern_free(plan->arenas);

@@ -2,6 +2,7 @@
  * the entries of the cache, each its key, its size and its bytes. All is looked at before anything
  * is taken. */
 #include "device/program_archive.h"
+#include "base/os.h"
 #include "base/error.h"
 #include "base/warning.h"
 #include "device/place.h"
@@ -10,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <tern/compile.h>
-#include <unistd.h>
 
 enum { FORMAT = 1, PATH_BYTES = 4096 };
 static const char magic[8] = "ternpack";
@@ -31,13 +30,13 @@ typedef struct entry {
 /* ---- what was used ------------------------------------------------------------------------- */
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     struct used {
         const tern_place *place;
         tern_cache_key key;
     } * list;
     size_t count, capacity;
-} used = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} used = {.lock = TERN_MUTEX_INIT};
 
 static bool is_noted(const tern_place *place, const tern_cache_key *key)
 {
@@ -50,7 +49,7 @@ static bool is_noted(const tern_place *place, const tern_cache_key *key)
 /* Without memory it is left out. */
 void tern_program_archive_note(const tern_place *place, const tern_cache_key *key)
 {
-    pthread_mutex_lock(&used.lock);
+    tern_mutex_lock(&used.lock);
     if (!is_noted(place, key)) {
         if (used.count == used.capacity) {
             size_t capacity = used.capacity ? 2 * used.capacity : 64;
@@ -61,7 +60,7 @@ void tern_program_archive_note(const tern_place *place, const tern_cache_key *ke
         if (used.count < used.capacity)
             used.list[used.count++] = (struct used){place, *key};
     }
-    pthread_mutex_unlock(&used.lock);
+    tern_mutex_unlock(&used.lock);
 }
 
 /* ---- what they are made for ---------------------------------------------------------------- */
@@ -95,7 +94,7 @@ static void put(writer *w, const void *data, size_t bytes)
 
 static void put_programs(writer *w, const tern_place *place)
 {
-    pthread_mutex_lock(&used.lock);
+    tern_mutex_lock(&used.lock);
     for (size_t i = 0; i < used.count && !w->failed; i++) {
         size_t bytes;
         void *data =
@@ -109,7 +108,7 @@ static void put_programs(writer *w, const tern_place *place)
         w->h.bytes += sizeof e + bytes;
         tern_free(data);
     }
-    pthread_mutex_unlock(&used.lock);
+    tern_mutex_unlock(&used.lock);
 }
 
 static bool write_pack(FILE *f, const tern_place *place, const char *text)
@@ -145,18 +144,18 @@ tern_status tern_programs_save(const char *device, const char *path)
     char *text = made_for(place);
     if (!text)
         return TERN_ERR_MEMORY;
-    int file = mkstemp(temporary);
-    FILE *f = file < 0 ? NULL : fdopen(file, "wb");
+    int file = tern_os_mkstemp(temporary);
+    FILE *f = file < 0 ? NULL : tern_os_fdopen(file, "wb");
     bool whole = f && write_pack(f, place, text);
     if (f)
         whole = fclose(f) == 0 && whole;
     tern_free(text);
-    if (whole && rename(temporary, path) == 0)
+    if (whole && tern_os_rename(temporary, path) == 0)
         return TERN_OK;
     tern_status status =
         tern_fail(TERN_ERR_IO, "%s: %s can't be written: %s", function, path, strerror(errno));
     if (file >= 0)
-        unlink(temporary);
+        tern_os_unlink(temporary);
     return status;
 }
 
@@ -165,10 +164,10 @@ tern_status tern_programs_save(const char *device, const char *path)
 /* The whole file; NULL after an error. */
 static unsigned char *read_file(const char *function, const char *path, size_t *bytes)
 {
-    struct stat status;
-    FILE *f = fopen(path, "rb");
+    struct tern_os_stat status;
+    FILE *f = tern_os_fopen(path, "rb");
     unsigned char *data = NULL;
-    if (f && fstat(fileno(f), &status) == 0 && S_ISREG(status.st_mode)) {
+    if (f && tern_os_fstat(fileno(f), &status) == 0 && S_ISREG(status.st_mode)) {
         *bytes = (size_t)status.st_size;
         data = tern_alloc_aligned(*bytes ? *bytes : 1);
         if (data && fread(data, 1, *bytes, f) != *bytes) {

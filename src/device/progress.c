@@ -1,25 +1,23 @@
 /* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS
  * the terminal. */
 #include "base/columns.h"
+#include "base/os.h"
 #include "base/ending.h"
 #include "base/env.h"
 #include "device/builds.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tern/compile.h>
-#include <time.h>
-#include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 static struct {
     tern_compile_handler call;
     void *user;
     int64_t begun, done;
 } progress;
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_once once = TERN_ONCE_INIT;
 static tern_compile_handler standard; /* what there is without a handler */
 
 static int64_t printed; /* of those that began, how many were */
@@ -34,12 +32,12 @@ static void print(const tern_compile_progress *p, void *unused)
     printed = progress.begun;
     snprintf(line, sizeof line, "tern: %s compiles %s (%lld of %lld)", p->device, p->kernel,
              (long long)p->done + 1, (long long)p->total);
-    if (!isatty(STDERR_FILENO) && begins)
+    if (!tern_os_isatty(STDERR_FILENO) && begins)
         fprintf(stderr, "%s\n", line);
-    else if (isatty(STDERR_FILENO) && p->done == p->total)
+    else if (tern_os_isatty(STDERR_FILENO) && p->done == p->total)
         fputs("\r\033[K", stderr);
-    else if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r%.*s\033[K", tern_columns_cut(line, tern_columns(stderr) - 1), line);
+    else if (tern_os_isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%.*s\033[K", tern_columns_cut(line, tern_os_columns(stderr) - 1), line);
 }
 
 static void read_environment(void)
@@ -50,21 +48,21 @@ static void read_environment(void)
 
 void tern_on_compile(tern_compile_handler handler, void *user)
 {
-    pthread_once(&once, read_environment);
-    pthread_mutex_lock(&lock);
+    tern_call_once(&once, read_environment);
+    tern_mutex_lock(&lock);
     progress.call = handler ? handler : standard;
     progress.user = user;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 static void report(const tern_place *place, const char *title, int64_t begun, int64_t done)
 {
     int64_t waiting = tern_builds_waiting();
-    pthread_once(&once, read_environment);
-    while (pthread_mutex_trylock(&lock) != 0) { /* its holder may have called exit() */
+    tern_call_once(&once, read_environment);
+    while (!tern_mutex_trylock(&lock)) { /* its holder may have called exit() */
         if (tern_is_ending())
             return;
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        tern_os_sleep(100000);
     }
     progress.begun += begun;
     progress.done += done;
@@ -74,7 +72,7 @@ static void report(const tern_place *place, const char *title, int64_t begun, in
                                .total = progress.begun + waiting};
     if (progress.call)
         progress.call(&p, progress.user);
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 void tern_build_compiles(const tern_place *place, const char *title)

@@ -1,20 +1,21 @@
 /* random.c -- the generators: a seed and a count for each device, which kernels share. */
 #include "device/capture.h"
+#include "base/lock.h"
 #include "device/item.h"
 #include "device/registry.h"
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     uint64_t seed, generation;
-} seeds = {.lock = PTHREAD_MUTEX_INITIALIZER, .seed = 5489};
+} seeds = {.lock = TERN_MUTEX_INIT, .seed = 5489};
 
 static void seed_once(tern_place *place)
 {
     if (place->rng.seeded)
         return;
-    pthread_mutex_lock(&seeds.lock);
+    tern_mutex_lock(&seeds.lock);
     place->rng.seed = seeds.seed;
-    pthread_mutex_unlock(&seeds.lock);
+    tern_mutex_unlock(&seeds.lock);
     place->rng.base = place->rng.taken = 0;
     place->rng.written = false;
     place->rng.seeded = true;
@@ -78,7 +79,7 @@ tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t
     TERN_TRY(tern_registry_open(place));
     if (tern_thread.random)
         return take_from_stream(tern_thread.random, place, n, state, at);
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     seed_once(place);
     tern_status status = write_state(place);
     if (status == TERN_OK) {
@@ -88,35 +89,35 @@ tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t
         *at = graph ? tern_record_random(graph, n) : (int64_t)place->rng.taken;
         place->rng.taken += graph ? 0 : (uint64_t)n;
     }
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     return status;
 }
 
 tern_status tern_rng_settle(tern_place *place)
 {
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     seed_once(place);
     if (place->rng.taken)
         place->rng.written = false;
     tern_status status = write_state(place);
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     return status;
 }
 
 void tern_rng_advance(tern_place *place, int64_t n)
 {
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     place->rng.base += (uint64_t)n;
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
 }
 
 uint64_t tern_initial_seed(void)
 {
     if (tern_thread.random)
         return tern_thread.random->seed;
-    pthread_mutex_lock(&seeds.lock);
+    tern_mutex_lock(&seeds.lock);
     uint64_t seed = seeds.seed;
-    pthread_mutex_unlock(&seeds.lock);
+    tern_mutex_unlock(&seeds.lock);
     return seed;
 }
 
@@ -126,14 +127,14 @@ void tern_manual_seed(uint64_t seed)
         set_stream(tern_thread.random, seed, 0);
         return;
     }
-    pthread_mutex_lock(&seeds.lock);
+    tern_mutex_lock(&seeds.lock);
     seeds.seed = seed;
-    pthread_mutex_unlock(&seeds.lock);
+    tern_mutex_unlock(&seeds.lock);
     tern_place *place;
     for (int i = 0; (place = tern_place_at(i)); i++) {
-        pthread_mutex_lock(&place->lock);
+        tern_mutex_lock(&place->lock);
         place->rng.seeded = false;
-        pthread_mutex_unlock(&place->lock);
+        tern_mutex_unlock(&place->lock);
     }
 }
 
@@ -141,10 +142,10 @@ static tern_rng_state rng_state_of(tern_place *place)
 {
     if (tern_thread.random)
         return (tern_rng_state){tern_thread.random->seed, tern_thread.random->taken};
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     seed_once(place);
     tern_rng_state state = {place->rng.seed, place->rng.base + place->rng.taken};
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     return state;
 }
 
@@ -154,7 +155,7 @@ static void set_rng_state_of(tern_place *place, const tern_rng_state *state)
         set_stream(tern_thread.random, state->seed, state->offset);
         return;
     }
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     bool same = place->rng.seeded && place->rng.seed == state->seed &&
                 place->rng.base + place->rng.taken == state->offset;
     if (!same) {
@@ -164,7 +165,7 @@ static void set_rng_state_of(tern_place *place, const tern_rng_state *state)
         place->rng.seeded = true;
         place->rng.written = false;
     }
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
 }
 
 tern_status tern_get_rng_state(const char *device, tern_rng_state *state)

@@ -1,5 +1,6 @@
 /* registry.c -- the list of places: found once per backend, opened at first use. */
 #include "device/registry.h"
+#include "base/lock.h"
 #include "base/ending.h"
 #include "base/parallel.h"
 #include "device/builds.h"
@@ -19,13 +20,13 @@ static const tern_backend *const backends[] = {
 enum { BACKENDS = sizeof backends / sizeof *backends };
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     bool found[BACKENDS];
     int forks[BACKENDS]; /* when it was found: what drivers started is not there after a fork */
     tern_place **places[BACKENDS];
     int count[BACKENDS];
     char *notes[BACKENDS];
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} registry = {.lock = TERN_MUTEX_INIT};
 
 static void check_slots(const tern_backend *backend)
 {
@@ -65,7 +66,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     else
         snprintf(place->text, sizeof place->text, "%s:%d", backend->kind, index);
     place->info.device = place->text;
-    pthread_mutex_init(&place->lock, NULL);
+    tern_mutex_init(&place->lock);
     tern_mutex_init_short(&place->memory_lock);
     return place;
 }
@@ -173,18 +174,18 @@ const char *tern_registry_kind_name(int kind)
 int tern_registry_count(int kind)
 {
     enter(!is_cpu(kind));
-    pthread_mutex_lock(&registry.lock);
+    tern_mutex_lock(&registry.lock);
     int n = find(kind) == TERN_OK ? registry.count[kind] : 0;
-    pthread_mutex_unlock(&registry.lock);
+    tern_mutex_unlock(&registry.lock);
     leave(!is_cpu(kind));
     return n;
 }
 
 int tern_registry_found(int kind)
 {
-    pthread_mutex_lock(&registry.lock);
+    tern_mutex_lock(&registry.lock);
     int n = registry.found[kind] ? registry.count[kind] : 0;
-    pthread_mutex_unlock(&registry.lock);
+    tern_mutex_unlock(&registry.lock);
     return n;
 }
 
@@ -199,14 +200,14 @@ tern_status tern_registry_pinning(tern_place **place)
     tern_status status = TERN_OK;
     *place = NULL;
     enter(true);
-    pthread_mutex_lock(&registry.lock);
+    tern_mutex_lock(&registry.lock);
     for (int b = 0; b < BACKENDS && status == TERN_OK && !*place; b++) {
         if (!backends[b]->vendor || !backends[b]->vendor->host_alloc)
             continue;
         status = find(b);
         *place = status == TERN_OK && registry.count[b] > 0 ? registry.places[b][0] : NULL;
     }
-    pthread_mutex_unlock(&registry.lock);
+    tern_mutex_unlock(&registry.lock);
     leave(true);
     return status;
 }
@@ -240,14 +241,14 @@ tern_status tern_registry_open(tern_place *place)
     if (atomic_load_explicit(&place->is_open, memory_order_acquire))
         return TERN_OK;
     tern_place_enter(place);
-    pthread_mutex_lock(&place->lock);
+    tern_mutex_lock(&place->lock);
     tern_status status = TERN_OK;
     if (!atomic_load(&place->is_open)) {
         status = place->backend->open(place);
         if (status == TERN_OK)
             atomic_store_explicit(&place->is_open, true, memory_order_release);
     }
-    pthread_mutex_unlock(&place->lock);
+    tern_mutex_unlock(&place->lock);
     tern_place_leave(place);
     return status;
 }

@@ -1,16 +1,16 @@
 /* sources.c -- from embedded files to one text: #include is resolved here, as not every device's
  * compiler can. */
 #include "device/sources.h"
+#include "base/lock.h"
 #include "base/ending.h"
 #include "base/zlib.h"
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* All texts; unpacked when a device first wants one, and again after memory was short. */
 static const char *whole;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 
 static const char missing[] = "#error zlib (Debian: zlib1g) can't be opened to unpack kernels\n";
 
@@ -122,9 +122,9 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
 
 void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name)
 {
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     whole = whole ? whole : unpack();
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (!whole)
         text->failed = true;
     else if (whole == missing)

@@ -1,6 +1,7 @@
 /* sync.c -- waiting for a device, what is done then, and what is left when the library is
  * unloaded. */
 #include "base/parallel.h"
+#include "base/lock.h"
 #include "base/profile.h"
 #include "device/capture.h"
 #include "device/registry.h"
@@ -51,9 +52,9 @@ tern_status tern_empty_cache(const char *device)
         return tern_last_status();
     TERN_TRY(tern_place_sync(place));
     tern_place_enter(place);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_cache_empty(place);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     tern_staging_empty(place);
     return TERN_OK;
@@ -72,9 +73,9 @@ static void release_memory(tern_place *place)
         tern_block_free(atomic_load(&place->fault.block));
     tern_pinned_collect();
     tern_staging_empty(place);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_cache_empty(place);
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
 }
 
 static void release(tern_place *place)

@@ -1,6 +1,7 @@
 /* transfers.c -- copies beside the launches: their memory, what they wait for, and what waits for
  * them. */
 #include "device/transfers.h"
+#include "base/lock.h"
 #include "base/error.h"
 #include "device/capture.h"
 #include "device/registry.h"
@@ -24,9 +25,9 @@ typedef struct waiting {
 } waiting;
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     waiting *first;
-} copies = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} copies = {.lock = TERN_MUTEX_INIT};
 
 static void let_go(tern_place *place, void *event, tern_staging *staging, tern_block *held)
 {
@@ -40,7 +41,7 @@ static void let_go(tern_place *place, void *event, tern_staging *staging, tern_b
 static void collect(void)
 {
     waiting *done = NULL;
-    pthread_mutex_lock(&copies.lock);
+    tern_mutex_lock(&copies.lock);
     for (waiting **at = &copies.first; *at;) {
         waiting *w = *at;
         if (!tern_event_has_passed(w->place, w->event)) {
@@ -51,7 +52,7 @@ static void collect(void)
         w->next = done;
         done = w;
     }
-    pthread_mutex_unlock(&copies.lock);
+    tern_mutex_unlock(&copies.lock);
     while (done) {
         waiting *next = done->next;
         let_go(done->place, done->event, done->staging, done->held);
@@ -75,17 +76,17 @@ void tern_event_then(tern_place *place, void *event, tern_staging *staging, tern
         return;
     }
     *w = (waiting){.place = place, .event = event, .staging = staging, .held = held};
-    pthread_mutex_lock(&copies.lock);
+    tern_mutex_lock(&copies.lock);
     w->next = copies.first;
     copies.first = w;
-    pthread_mutex_unlock(&copies.lock);
+    tern_mutex_unlock(&copies.lock);
 }
 
 void tern_block_hold(tern_block *block)
 {
-    pthread_mutex_lock(&block->place->memory_lock);
+    tern_mutex_lock(&block->place->memory_lock);
     block->holds++;
-    pthread_mutex_unlock(&block->place->memory_lock);
+    tern_mutex_unlock(&block->place->memory_lock);
 }
 
 /* ---- pinned memory ----------------------------------------------------------------------- */
@@ -108,14 +109,14 @@ tern_staging *tern_staging_take(tern_place *place, size_t bytes, const char *fun
     if (tern_registry_open(place) != TERN_OK)
         return NULL;
     collect();
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_staging **at = &place->staging;
     while (*at && (*at)->buffer.bytes != wanted)
         at = &(*at)->next;
     tern_staging *staging = *at;
     if (staging)
         *at = staging->next;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     if (staging || !(staging = tern_alloc(sizeof *staging)))
         return staging;
     *staging = (tern_staging){.place = place, .buffer.bytes = wanted};
@@ -134,19 +135,19 @@ tern_staging *tern_staging_take(tern_place *place, size_t bytes, const char *fun
 void tern_staging_give(tern_staging *staging)
 {
     tern_place *place = staging->place;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     staging->next = place->staging;
     place->staging = staging;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
 }
 
 void tern_staging_empty(tern_place *place)
 {
     collect();
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_staging *staging = place->staging;
     place->staging = NULL;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     while (staging) {
         tern_staging *next = staging->next;
         if (slots(place))
@@ -164,7 +165,7 @@ tern_block *tern_block_alloc_ahead(tern_place *place, size_t bytes, const char *
 {
     size_t most = bytes + bytes / 8 + 64; /* as the allocator rounds */
     int waiting_blocks = 0;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     tern_block **at = &place->ahead, *block;
     for (; (block = *at); at = &block->next, waiting_blocks++)
         if (block->buffer.bytes >= bytes && block->buffer.bytes <= most)
@@ -173,7 +174,7 @@ tern_block *tern_block_alloc_ahead(tern_place *place, size_t bytes, const char *
         *at = block->next;
         tern_block_count(block, bytes);
     }
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     if (block)
         return block;
     block = tern_block_alloc(place, bytes, function);

@@ -7,6 +7,7 @@
  * other which device they have, and the first one makes the id of the link: without one where two
  * share a device, or have other versions of the library. */
 #include "base/dtype.h"
+#include "base/os.h"
 #include "dist/dist.h"
 #include <string.h>
 #include <tern/autograd.h>
@@ -220,7 +221,7 @@ static void *drop(void *link)
 
 static void drop_link(tern_dist_job *job, tern_dist_group *g)
 {
-    pthread_t thread;
+    tern_os_thread thread;
     tern_transport *link = g->link;
     atomic_store(&g->linked, false);
     g->link = NULL;
@@ -229,8 +230,8 @@ static void drop_link(tern_dist_job *job, tern_dist_group *g)
     atomic_fetch_add(&job->drops, 1);
     if (job->status == TERN_OK)
         drop(link);
-    else if (pthread_create(&thread, NULL, drop, link) == 0)
-        pthread_detach(thread);
+    else if (tern_os_thread_start(&thread, drop, link))
+        tern_os_thread_detach(thread);
 }
 
 void tern_dist_drop_transports(tern_dist_job *job)

@@ -9,10 +9,10 @@
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
+#include "base/os.h"
 #include "dist/mpi.h"
 #include "tensor/ranks.h"
 #include "tensor/storage.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <tern/dist.h>
 #include <tern/nn.h>
@@ -165,8 +165,8 @@ typedef struct tern_dist_line {
 typedef struct tern_dist_negotiation tern_dist_negotiation; /* negotiation.c */
 
 typedef struct tern_dist_job {
-    pthread_mutex_t lock;
-    pthread_cond_t wake; /* the thread */
+    tern_mutex lock;
+    tern_cond wake;      /* the thread */
     tern_dist_group all; /* size 0: there is no job */
     const tern_mpi *mpi; /* NULL: one process, nothing to negotiation to */
     tern_mpi_level level;
@@ -178,7 +178,7 @@ typedef struct tern_dist_job {
     int forks;
     atomic_int drops; /* links that threads of their own end */
     int local_rank;
-    pthread_t thread;
+    tern_os_thread thread;
     int helpers;
     tern_mpi_comm negotiation_comm;
     tern_dist_negotiation *negotiation;

@@ -1,15 +1,11 @@
 /* engine.c -- the job's thread, which goes on with all works, and whoever waits and helps it. */
-#define _GNU_SOURCE /* pthread_mutex_timedlock */
 #include "base/ending.h"
+#include "base/os.h"
 #include "base/parallel.h"
 #include "dist/dist.h"
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 
 /* Microseconds, and how often it is looked without one: the thread has somebody's core, who waits
  * has its own. */
@@ -17,18 +13,12 @@ enum { NAP = 30, SPINS = 100, THREAD_SPINS = 8, LONG_NAP = 1000, IDLE_NAP = 2000
 
 static void nap(long microseconds)
 {
-    const struct timespec t = {microseconds / 1000000, microseconds % 1000000 * 1000};
-    nanosleep(&t, NULL);
+    tern_os_sleep(microseconds * INT64_C(1000));
 }
 
-static struct timespec after(double seconds)
+static int64_t after(double seconds)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    const double whole = (double)t.tv_nsec * 1e-9 + (seconds > 1e8 ? 1e8 : seconds);
-    t.tv_sec += (time_t)whole;
-    t.tv_nsec = (long)((whole - (double)(time_t)whole) * 1e9);
-    return t;
+    return tern_os_now() + (int64_t)((seconds > 1e8 ? 1e8 : seconds) * 1e9);
 }
 
 /* Works of one channel go one after the other: a group's collectives, what is sent to a rank or
@@ -94,7 +84,7 @@ static void begin_mpi(tern_dist_job *job)
     const bool mine = ours || level >= TERN_MPI_SERIALIZED; /* to call, on this thread */
     if (!error && mine)
         error = job->mpi->world(&rank, &size, comms, 3);
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     job->ours = ours;
     job->level = level;
     job->helps = level >= TERN_MPI_SERIALIZED;
@@ -106,7 +96,7 @@ static void begin_mpi(tern_dist_job *job)
     job->failed = error != 0;
     job->foreign = !error && !mine;
     job->began = true;
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
 }
 
 static void end_mpi(tern_dist_job *job)
@@ -129,13 +119,12 @@ static void *run(void *user)
 {
     tern_dist_job *job = user;
     int quiet = 0;
-    prctl(PR_SET_TIMERSLACK, 1000UL);
+    tern_os_nap_exactly();
     begin_mpi(job);
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     while (!job->stops) {
         if (!job->negotiation || (!job->first && !poll_all(job))) {
-            const struct timespec until = after(IDLE_NAP * 1e-6);
-            pthread_cond_timedwait(&job->wake, &job->lock, &until);
+            tern_cond_wait_until(&job->wake, &job->lock, after(IDLE_NAP * 1e-6));
             quiet = 0;
             continue;
         }
@@ -143,17 +132,17 @@ static void *run(void *user)
         if (job->status != TERN_OK)
             tern_dist_drop_transports(job);
         const bool helped = job->helpers > 0, slow = job->status != TERN_OK || quiet > 20000;
-        pthread_mutex_unlock(&job->lock);
+        tern_mutex_unlock(&job->lock);
         if (slow)
             nap(LONG_NAP);
         else if (quiet > THREAD_SPINS || helped)
             nap(helped || quiet > 8 * THREAD_SPINS ? 10 * NAP : NAP * (1 + quiet / THREAD_SPINS));
         else
-            sched_yield();
-        pthread_mutex_lock(&job->lock);
+            tern_os_sched_yield();
+        tern_mutex_lock(&job->lock);
     }
     end_mpi(job);
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     return NULL;
 }
 
@@ -173,13 +162,9 @@ static void once_at_exit(void)
 
 static bool start_thread(tern_dist_job *job)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    sigset_t all, before;
-    pthread_once(&once, once_at_exit);
-    sigfillset(&all); /* signals are the program's threads' */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    job->threads = pthread_create(&job->thread, NULL, run, job) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, once_at_exit);
+    job->threads = tern_os_thread_start(&job->thread, run, job);
     return job->threads;
 }
 
@@ -191,9 +176,9 @@ tern_status tern_dist_start(tern_dist_job *job, double timeout)
         return tern_fail(TERN_ERR_MEMORY, "%s: no thread could be started", function);
     for (double until = tern_dist_now() + timeout; !began && tern_dist_now() < until;) {
         nap(NAP);
-        pthread_mutex_lock(&job->lock);
+        tern_mutex_lock(&job->lock);
         began = job->began;
-        pthread_mutex_unlock(&job->lock);
+        tern_mutex_unlock(&job->lock);
     }
     if (!began) { /* nobody can take MPI_Init back */
         job->status = TERN_ERR_PEER;
@@ -217,18 +202,17 @@ void tern_dist_stop(tern_dist_job *job)
 {
     if (!job->threads)
         return;
-    struct timespec until = after(1);
     bool hangs = true; /* in MPI_Init */
-    if (pthread_mutex_timedlock(&job->lock, &until) == 0) {
+    if (tern_mutex_lock_until(&job->lock, after(1))) {
         hangs = !job->began;
         job->stops = true;
-        pthread_cond_signal(&job->wake);
-        pthread_mutex_unlock(&job->lock);
+        tern_cond_signal(&job->wake);
+        tern_mutex_unlock(&job->lock);
     }
     if (hangs)
-        pthread_detach(job->thread);
+        tern_os_thread_detach(job->thread);
     else
-        pthread_join(job->thread, NULL);
+        tern_os_thread_join(job->thread);
     job->threads = false;
     for (int i = 0; i < 100 && atomic_load(&job->drops); i++)
         nap(IDLE_NAP / 2);
@@ -238,11 +222,11 @@ void tern_dist_stop(tern_dist_job *job)
 
 tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
 {
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     if (job->status != TERN_OK) {
         const tern_status status =
             tern_fail(job->status, "tern_dist_%s: %s", tern_dist_kind_name(w->kind), job->message);
-        pthread_mutex_unlock(&job->lock);
+        tern_mutex_unlock(&job->lock);
         return status;
     }
     tern_dist_work **last = &job->first;
@@ -257,16 +241,16 @@ tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
     if (job->helps)
         poll_all(job);
     if (!w->awaited || !job->helps)
-        pthread_cond_signal(&job->wake);
-    pthread_mutex_unlock(&job->lock);
+        tern_cond_signal(&job->wake);
+    tern_mutex_unlock(&job->lock);
     return TERN_OK;
 }
 
 bool tern_dist_has_ended(tern_dist_job *job)
 {
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     const bool ended = job->status != TERN_OK;
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     return ended;
 }
 
@@ -274,27 +258,26 @@ tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *w)
 {
     bool counted = false;
     for (int quiet = 0; !atomic_load(&w->done);) {
-        struct timespec until = after(w->timeout + 5);
-        if (pthread_mutex_timedlock(&job->lock, &until) != 0)
+        if (!tern_mutex_lock_until(&job->lock, after(w->timeout + 5)))
             return tern_fail(TERN_ERR_PEER, "tern_dist_%s: a call of MPI does not return",
                              tern_dist_kind_name(w->kind));
         job->helpers += !counted;
         counted = true;
         if (job->helps && !atomic_load(&w->done))
             poll_all(job);
-        pthread_mutex_unlock(&job->lock);
+        tern_mutex_unlock(&job->lock);
         if (++quiet > SPINS)
             nap(quiet > 20000 ? LONG_NAP : NAP);
         else
-            sched_yield();
+            tern_os_sched_yield();
     }
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     job->helpers -= counted;
     const tern_status status =
         w->status == TERN_OK
             ? TERN_OK
             : tern_fail(w->status, "tern_dist_%s: %s", tern_dist_kind_name(w->kind), job->message);
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     return status;
 }
 

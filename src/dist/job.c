@@ -1,15 +1,13 @@
 /* job.c -- joining a job and leaving it; who is in it, and in its groups. */
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "base/option.h"
+#include "base/os.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dist/dist.h"
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static char notes[1024];
 static const char function[] = "tern_dist_init_process_group";
@@ -62,11 +60,9 @@ bool tern_dist_is_available(void)
 
 static tern_dist_card own_card(void)
 {
-    tern_dist_card card = {.pid = (int64_t)getpid(), .version = TERN_MPI_VERSION};
-    cpu_set_t cores;
-    gethostname(card.host, sizeof card.host - 1);
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0)
-        card.cores = tern_hash(TERN_HASH_SEED, &cores, sizeof cores);
+    tern_dist_card card = {.pid = (int64_t)tern_os_getpid(), .version = TERN_MPI_VERSION};
+    tern_os_gethostname(card.host, sizeof card.host - 1);
+    tern_os_own_cores(&card.cores);
     return card;
 }
 
@@ -79,14 +75,15 @@ static bool same_host(const tern_dist_card *a, const tern_dist_card *b)
 static void share_cores(const tern_dist_job *job)
 {
     const tern_dist_card *own = &job->cards[job->all.rank];
-    const char *chosen = getenv("OMP_NUM_THREADS");
-    cpu_set_t cores;
+    const char *chosen = tern_os_getenv("OMP_NUM_THREADS");
+    uint64_t which;
     int sharers = 0;
-    if ((chosen && *chosen) || sched_getaffinity(0, sizeof cores, &cores) != 0)
+    const int cores = tern_os_own_cores(&which);
+    if ((chosen && *chosen) || cores == 0)
         return;
     for (int r = 0; r < job->all.size; r++)
         sharers += same_host(own, &job->cards[r]) && own->cores == job->cards[r].cores;
-    const int n = CPU_COUNT(&cores) / sharers;
+    const int n = cores / sharers;
     tern_set_num_threads(n > 0 ? n : 1);
 }
 
@@ -101,9 +98,9 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
         return TERN_ERR_MEMORY;
     for (int r = 0; r < size; r++)
         job->all.members[r] = r;
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     tern_status status = tern_dist_negotiation_begin(job);
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     snprintf(label, sizeof label, "init, version %d", TERN_MPI_VERSION);
     if (status == TERN_OK)
         status = tern_dist_run(&(tern_dist_work){.kind = DIST_ALL_GATHER,
@@ -118,9 +115,9 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
         tern_free(cards);
         return status;
     }
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     job->cards = cards;
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     job->local_rank = l->local_rank;
     if (l->local_rank < 0) {
         job->local_rank = 0;
@@ -136,7 +133,7 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
 static tern_status compare(const tern_dist_job *job, const tern_dist_launcher *l,
                            const char *library)
 {
-    const char *local = getenv("MPI_LOCALNRANKS");
+    const char *local = tern_os_getenv("MPI_LOCALNRANKS");
     const int least = l->size ? l->size : local ? atoi(local) : l->rank + 1, size = job->all.size;
     if (!l->there || (l->size ? size == l->size : size >= least))
         return TERN_OK;
@@ -166,7 +163,7 @@ static tern_status join(tern_dist_job *job, const tern_dist_launcher *l, const c
 static void forget(tern_dist_job *job)
 {
     tern_dist_stop(job);
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     tern_dist_drop_transports(job);
     const bool whole = job->status == TERN_OK;
     for (tern_dist_work *w; (w = job->first);) { /* nobody waits for them any more */
@@ -193,7 +190,7 @@ static void forget(tern_dist_job *job)
     job->local_rank = 0;
     job->n_groups = 0;
     job->stops = job->began = job->foreign = false;
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
 }
 
 static tern_status choose_device(const tern_dist_job *job, const char *device)
@@ -322,10 +319,10 @@ tern_dist_group *tern_dist_new_group(const int *ranks, int n, double timeout)
                                                     .to = g},
                                   label) != TERN_OK)
         return free_group(g), NULL;
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     job->n_groups++;
     g->next = job->groups;
     job->groups = g;
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     return g;
 }

@@ -1,5 +1,6 @@
 /* launcher.c -- what started this process, by the environment, and the plugin for its MPI. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/dynlib.h"
 #include "dist/dist.h"
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 static int number(const char *variable, int otherwise)
 {
-    const char *text = variable ? getenv(variable) : NULL;
+    const char *text = variable ? tern_os_getenv(variable) : NULL;
     char *end;
     if (!text || !*text)
         return otherwise;
@@ -51,10 +52,9 @@ tern_dist_launcher tern_dist_find_launcher(void)
 
 static const tern_mpi *open_one(const char *path, char *where, size_t bytes)
 {
-    const char *const names[] = {path, NULL};
     tern_mpi_plugin_function plugin = NULL;
     char reason[256];
-    void *library = tern_dynlib_open(names, reason, sizeof reason);
+    void *library = tern_dynlib_open_path(path, reason, sizeof reason);
     void *symbol = library ? tern_dynlib_symbol(library, "tern_mpi_plugin") : NULL;
     memcpy(&plugin, &symbol, sizeof plugin);
     const tern_mpi *mpi = plugin ? plugin() : NULL;

@@ -5,10 +5,10 @@
  * in a round before: so devices that do not wait have work of several micro-batches at once. Graphs
  * end between stages. */
 #include "base/option.h"
+#include "base/os.h"
 #include "dist/dist.h"
 #include "dist/pipeline.h"
 #include "nn/module.h"
-#include <time.h>
 
 static const char function[] = "tern_dist_pipeline";
 
@@ -264,7 +264,7 @@ static bool is_ready(const step *t, int s)
 
 static tern_status run_rounds(step *t)
 {
-    const struct timespec nap = {0, 30000};
+    enum { NAP = 30000 };
     const int n = t->p->n;
     for (;; t->round++) {
         int ran = 0, left = 0;
@@ -278,7 +278,7 @@ static tern_status run_rounds(step *t)
         if (!left)
             return TERN_OK;
         if (!ran)
-            nanosleep(&nap, NULL); /* for messages */
+            tern_os_sleep(NAP); /* for messages */
     }
 }
 

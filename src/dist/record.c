@@ -1,21 +1,19 @@
 /* record.c -- what collectives are called, and which were the last: the flight record. */
 #include "base/text.h"
+#include "base/os.h"
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-/* All zeros, as PTHREAD_MUTEX_INITIALIZER and PTHREAD_COND_INITIALIZER are here: nothing of it is
+/* All zeros, as TERN_MUTEX_INIT and TERN_COND_INIT are here: nothing of it is
  * in the file. */
 tern_dist_job tern_dist_the_job;
 
 double tern_dist_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)tern_os_now();
 }
 
 void tern_dist_add(char *text, size_t bytes, const char *format, ...)
@@ -127,7 +125,7 @@ char *tern_dist_flight_record(void)
 {
     tern_dist_job *job = &tern_dist_the_job;
     tern_text text = {0};
-    pthread_mutex_lock(&job->lock);
+    tern_mutex_lock(&job->lock);
     const double now = tern_dist_now();
     uint64_t i = job->recorded > DIST_RECORD ? job->recorded - DIST_RECORD : 0;
     tern_text_add(&text, "%s", "");
@@ -140,7 +138,7 @@ char *tern_dist_flight_record(void)
         else
             tern_text_add(&text, "not done\n");
     }
-    pthread_mutex_unlock(&job->lock);
+    tern_mutex_unlock(&job->lock);
     if (!text.failed)
         return text.data;
     tern_text_free(&text);

@@ -1,6 +1,7 @@
 /* shard_mesh.c -- the ranks that share parameters out, for norms, steps that are skipped, and
  * snapshots. */
 #include "dist/shard.h"
+#include "base/lock.h"
 #include <string.h>
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
@@ -31,9 +32,9 @@ static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN
 tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
                                     tern_ranks *cut)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static tern_mutex lock = TERN_MUTEX_INIT;
     static tern_shard_mesh *meshes;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     tern_shard_mesh *mesh = meshes;
     while (mesh && (mesh->group != group || mesh->replicate != replicate || mesh->cut != cut))
         mesh = mesh->next;
@@ -61,7 +62,7 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
     }
     if (mesh)
         mesh->of.ranks.rank = tern_dist_get_rank(NULL);
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return mesh;
 }
 

@@ -1,25 +1,25 @@
 /* shard_unit.c -- units while they are there: found by their parameters, held by graphs, whole
  * parameters in members' places. */
 #include "dist/shard.h"
-#include <pthread.h>
+#include "base/lock.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 static tern_shard_unit *units;
 static int numbers;
 
 void tern_shard_list(tern_shard_unit *u)
 {
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     u->number = numbers++;
     u->next = units;
     units = u;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit)
 {
     const tern_shard_slot *found = NULL;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     for (tern_shard_unit *u = tern_ranks_of(x) ? units : NULL; u && !found; u = u->next)
         for (int i = 0; i < u->n && !found; i++)
             if (u->slots[i].x == x) {
@@ -27,7 +27,7 @@ const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **u
                 if (unit)
                     *unit = u;
             }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return found;
 }
 
@@ -46,7 +46,7 @@ bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any)
 {
     bool changed = false;
     *any = false;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     for (const tern_shard_unit *u = units; u; u = u->next) {
         const bool counts = u->stays && u->mesh == mesh && u->module && u->n;
         *any = *any || counts;
@@ -55,7 +55,7 @@ bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any)
             changed = now < 0 || now != u->seen;
         }
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return changed;
 }
 
@@ -75,13 +75,13 @@ void tern_shard_drop(tern_shard_unit *u)
 {
     if (atomic_fetch_sub(&u->refs, 1) > 1)
         return;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     for (tern_shard_unit **link = &units; *link; link = &(*link)->next)
         if (*link == u) {
             *link = u->next;
             break;
         }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     for (int i = 0; i < u->n; i++) {
         if (u->slots[i].shared)
             tern_set_ranks(u->slots[i].x, u->slots[i].cut);

@@ -1,6 +1,7 @@
 /* stages.c -- tensors of a pipeline's stages, each of which one rank has and others stand-ins of:
  * who has it, for norms, steps that are skipped, state dicts and snapshots. */
 #include "base/memory.h"
+#include "base/lock.h"
 #include "dist/dist.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -24,7 +25,7 @@ typedef struct stage {
     struct stage *next;
 } stage;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 
 /* ---- numbers of all -------------------------------------------------------------------------- */
 
@@ -176,9 +177,9 @@ static tern_status visit(const char *path, tern_tensor *x, void *user)
                                "tern_dist_pipeline: '%s' of a stage of rank %d is in one of rank "
                                "%d too, and would become two",
                                path, t->crew->rank[t->owner], s ? t->crew->rank[s->owner] : -1);
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     stage *made = stage_of(t->crew, t->owner, s ? s->inner : tern_ranks_of(x));
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return made ? tern_set_ranks(x, &made->of.ranks) : TERN_ERR_MEMORY;
 }
 
@@ -203,9 +204,9 @@ tern_status tern_dist_set_stages(tern_module *sequential, const int *begin, cons
     TERN_TRY(tern_nn_each_state(sequential, forget, NULL));
     if (count == 1)
         return TERN_OK;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     setting t = {.crew = crew_of(ranks, count, owner[n - 1])};
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     tern_status status = t.crew ? TERN_OK : TERN_ERR_MEMORY;
     for (int pass = 0; pass < 2; pass++)
         for (int s = 0; s < n; s++)

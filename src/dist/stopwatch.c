@@ -1,18 +1,16 @@
 /* stopwatch.c -- how long devices take for what they were given. */
 #include "dist/stopwatch.h"
+#include "base/os.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include <string.h>
 #include <tern/device.h>
-#include <time.h>
 
 enum { NAP = 100000 }; /* nanoseconds */
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return 1e-9 * (double)tern_os_now();
 }
 
 static uint64_t launches(const tern_stopwatch *s)
@@ -35,7 +33,7 @@ static void *wait_for_device(void *of)
             s->status = tern_synchronize(s->device);
             s->ended = now();
         } else if (!last) {
-            nanosleep(&(struct timespec){0, NAP}, NULL);
+            tern_os_sleep(NAP);
         }
     } while (!last && s->status == TERN_OK);
     if (s->status != TERN_OK)
@@ -48,8 +46,7 @@ void tern_stopwatch_begin(tern_stopwatch *s, const char *device)
     s->device = device;
     s->launches = launches(s);
     s->began = now();
-    s->waits =
-        strcmp(device, "cpu") != 0 && pthread_create(&s->thread, NULL, wait_for_device, s) == 0;
+    s->waits = strcmp(device, "cpu") != 0 && tern_os_thread_start(&s->thread, wait_for_device, s);
 }
 
 void tern_stopwatch_given(tern_stopwatch *s)
@@ -63,7 +60,7 @@ static void join(tern_stopwatch *s)
 {
     atomic_store(&s->given, true); /* whether or not the step came so far */
     if (s->waits)
-        pthread_join(s->thread, NULL);
+        tern_os_thread_join(s->thread);
     s->waits = false;
 }
 

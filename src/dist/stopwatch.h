@@ -2,7 +2,7 @@
 #ifndef TERN_DIST_STOPWATCH_H
 #define TERN_DIST_STOPWATCH_H
 #include "ops/collective/comm_watch.h"
-#include <pthread.h>
+#include "base/os.h"
 #include <stdint.h>
 #include <tern/error.h>
 
@@ -10,7 +10,7 @@
 typedef struct tern_stopwatch {
     const char *device;  /* NULL: it was given nothing */
     double began, ended; /* seconds */
-    pthread_t thread;
+    tern_os_thread thread;
     bool waits;
     atomic_bool given;
     uint64_t launches;

@@ -2,6 +2,7 @@
  * its name and place, its parameters become this rank's parts, and it runs between two ways of
  * activations. */
 #include "base/memory.h"
+#include "base/lock.h"
 #include "base/option.h"
 #include "base/text.h"
 #include "dist/dist.h"
@@ -39,9 +40,9 @@ static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN
 
 static tern_dist_cut *parts_of(tern_dist_group *group, int dim, int64_t size)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static tern_mutex lock = TERN_MUTEX_INIT;
     static tern_dist_cut *all;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     tern_dist_cut *p = all;
     while (p && (p->group != group || p->dim != dim || p->size != size))
         p = p->next;
@@ -64,7 +65,7 @@ static tern_dist_cut *parts_of(tern_dist_group *group, int dim, int64_t size)
     }
     if (p)
         p->of.ranks.rank = tern_dist_get_rank(NULL);
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return p;
 }
 

@@ -1,13 +1,13 @@
 /* file.c -- files that are open for reading: their entries, and what a program asks of them. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "base/os.h"
 #include "io/gguf.h"
 #include "io/out.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
@@ -51,7 +51,8 @@ tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, s
     enum { PIECE = 1 << 30 };
     char *next = to;
     while (bytes) {
-        ssize_t n = pread(file->parts[part].fd, next, bytes < PIECE ? bytes : PIECE, (off_t)at);
+        ssize_t n =
+            tern_os_pread(file->parts[part].fd, next, bytes < PIECE ? bytes : PIECE, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -135,7 +136,7 @@ void tern_file_free(tern_file *file)
     tern_free(file->shards);
     for (int i = 0; i < file->n_parts; i++) {
         if (file->parts[i].fd >= 0)
-            close(file->parts[i].fd);
+            tern_os_close(file->parts[i].fd);
         io_map_release(file->parts[i].map);
         tern_free(file->parts[i].path);
     }

@@ -1,5 +1,6 @@
 /* gguf_values.c -- the values of a GGUF's metadata. */
 #include "base/text.h"
+#include "base/os.h"
 #include "io/file.h"
 #include "io/gguf_inside.h"
 #include <math.h>
@@ -107,8 +108,12 @@ static void add_number(tern_text *text, io_gguf_kind kind, const unsigned char *
         tern_text_add(text, *at ? "true" : "false");
     else if (io_gguf_integer(kind, at, &x))
         tern_text_add(text, "%lld", (long long)x);
-    else
-        tern_text_add(text, kind == IO_GGUF_F32 ? "%.9g" : "%.17g", io_gguf_real(kind, at));
+    else {
+        char real[40];
+        tern_os_print_real(real, sizeof real, kind == IO_GGUF_F32 ? "%.9g" : "%.17g",
+                           io_gguf_real(kind, at));
+        tern_text_add(text, "%s", real);
+    }
 }
 
 /* Bytes as they are where they are UTF-8 without a zero, else each that is no ASCII as \xHH. */

@@ -1,12 +1,10 @@
 /* libzip.c -- archives, read by libzip, which is opened at run time. */
 #include "io/libzip.h"
+#include "base/os.h"
 #ifdef TERN_WITH_ZIP
 #include "base/dynlib.h"
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include <zip.h>
 
 #define FUNCTIONS(X)                                                                               \
@@ -32,12 +30,11 @@ static struct {
 } zip;
 static char reason[256];
 static bool there;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_once once = TERN_ONCE_INIT;
 
 static void load(void)
 {
-    static const char *const names[] = {"libzip.so.5", "libzip.so.4", "libzip.so", NULL};
-    void *library = tern_dynlib_open(names, reason, sizeof reason), *address = library;
+    void *library = tern_dynlib_open(TERN_LIBRARY_ZIP, reason, sizeof reason), *address = library;
 #define X(NAME)                                                                                    \
     if (address) {                                                                                 \
         address = tern_dynlib_symbol(library, #NAME);                                              \
@@ -53,7 +50,7 @@ static void load(void)
 /* One archive, which does one thing at a time. */
 typedef struct archive {
     zip_t *zip;
-    pthread_mutex_t lock;
+    tern_mutex lock;
 } archive;
 
 static archive *archive_of(const tern_file *file)
@@ -141,7 +138,7 @@ tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to,
 {
     archive *a = archive_of(file);
     *n = facts->size < most ? (size_t)facts->size : most;
-    pthread_mutex_lock(&a->lock);
+    tern_mutex_lock(&a->lock);
     zip_file_t *member = zip.zip_fopen_index(a->zip, facts->index, 0);
     tern_status status =
         member ? read_bytes(file, member, facts->name, 0, to, *n)
@@ -150,7 +147,7 @@ tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to,
         status = read_end(file, member, facts->name, facts->is_zero_crc);
     if (member)
         zip.zip_fclose(member);
-    pthread_mutex_unlock(&a->lock);
+    tern_mutex_unlock(&a->lock);
     return status;
 }
 
@@ -183,14 +180,14 @@ static tern_status finish_zip(io_stream *s, bool whole)
             status = read_end(s->file, s->handle, s->entry->name, facts.is_zero_crc);
     }
     zip.zip_fclose(s->handle);
-    pthread_mutex_unlock(&archive_of(s->file)->lock);
+    tern_mutex_unlock(&archive_of(s->file)->lock);
     return status;
 }
 
 static tern_status start_zip(io_stream *s, uint64_t skip)
 {
     archive *a = archive_of(s->file);
-    pthread_mutex_lock(&a->lock);
+    tern_mutex_lock(&a->lock);
     s->handle = zip.zip_fopen_index(a->zip, (zip_uint64_t)s->entry->part, 0);
     tern_status status = s->handle ? pass_zip(s, s->entry->at + skip)
                                    : io_bad(s->file, 0, "`%s`: %s", IO_SHOW(s->entry->name),
@@ -199,7 +196,7 @@ static tern_status start_zip(io_stream *s, uint64_t skip)
         return TERN_OK;
     if (s->handle)
         zip.zip_fclose(s->handle);
-    pthread_mutex_unlock(&a->lock);
+    tern_mutex_unlock(&a->lock);
     return status;
 }
 
@@ -208,7 +205,7 @@ static void close_zip(tern_file *file)
     archive *a = archive_of(file);
     if (a) {
         zip.zip_discard(a->zip);
-        pthread_mutex_destroy(&a->lock);
+        tern_mutex_destroy(&a->lock);
         tern_free(a);
     }
 }
@@ -219,7 +216,7 @@ static const io_reader zip_reader = {start_zip, next_zip, finish_zip, close_zip}
 
 tern_status io_zip_open(tern_file *file)
 {
-    pthread_once(&once, load);
+    tern_call_once(&once, load);
     if (!there)
         return tern_fail(
             TERN_ERR_UNSUPPORTED,
@@ -228,7 +225,7 @@ tern_status io_zip_open(tern_file *file)
     archive *a = tern_alloc(sizeof *a);
     if (!a)
         return TERN_ERR_MEMORY;
-    int code = 0, fd = fcntl(file->parts[0].fd, F_DUPFD_CLOEXEC, 0);
+    int code = 0, fd = tern_os_dup_private(file->parts[0].fd);
     a->zip = fd < 0 ? NULL : zip.zip_fdopen(fd, ZIP_RDONLY | ZIP_CHECKCONS, &code);
     if (!a->zip) {
         zip_error_t error;
@@ -236,11 +233,11 @@ tern_status io_zip_open(tern_file *file)
         tern_status status = io_bad(file, 0, "the archive: %s", zip.zip_error_strerror(&error));
         zip.zip_error_fini(&error);
         if (fd >= 0)
-            close(fd);
+            tern_os_close(fd);
         tern_free(a);
         return status;
     }
-    pthread_mutex_init(&a->lock, NULL);
+    tern_mutex_init(&a->lock);
     file->parts[0].zip = a;
     file->reader = &zip_reader;
     return TERN_OK;

@@ -2,10 +2,10 @@
  * which ends with the last tensor on it. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "base/os.h"
 #include "io/out.h"
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <tern/interop.h>
 
 struct io_map {
@@ -19,7 +19,7 @@ void io_map_release(void *map)
     io_map *m = map;
     if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
         return;
-    munmap(m->bytes, m->size);
+    tern_os_unmap(m->bytes, m->size);
     tern_free(m);
 }
 
@@ -32,9 +32,8 @@ static io_map *map_of(tern_file *file, int n)
     io_map *m = tern_alloc(sizeof *m);
     if (!m)
         return NULL;
-    void *bytes = mmap(NULL, (size_t)part->size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_NORESERVE, part->fd, 0);
-    if (bytes == MAP_FAILED) {
+    void *bytes = tern_os_map(part->fd, (size_t)part->size);
+    if (!bytes) {
         tern_free(m);
         io_fail_system(file->function, part->path, "mmap");
         return NULL;

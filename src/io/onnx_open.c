@@ -1,7 +1,7 @@
 /* onnx_open.c -- io/onnx.h of a library that does not hold it: libtern.so, which opens
  * libtern_onnx.so (made of onnx/), and a build without ONNX. */
 #include "base/dynlib.h"
-#include <pthread.h>
+#include "base/lock.h"
 #include <stdio.h>
 #include <string.h>
 #include <tern/io/onnx.h>
@@ -13,26 +13,26 @@ static struct {
                           const tern_onnx_export_options *options);
     char reason[1400];
 } onnx;
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static tern_once opened = TERN_ONCE_INIT;
 
 #ifdef TERN_WITH_ONNX
 static void *symbol(void *library, const char *name)
 {
     void *found = tern_dynlib_symbol(library, name);
     if (!found)
-        snprintf(onnx.reason, sizeof onnx.reason, "libtern_onnx.so has no %s", name);
+        snprintf(onnx.reason, sizeof onnx.reason, "libtern_onnx" TERN_LIBRARY_ENDING " has no %s",
+                 name);
     return found;
 }
 
 static void open_once(void)
 {
     char path[1024];
-    const char *const names[] = {path, NULL};
     if (!tern_dynlib_beside("onnx", path, sizeof path)) {
         memcpy(onnx.reason, path, sizeof path);
         return;
     }
-    void *library = tern_dynlib_open(names, onnx.reason, sizeof onnx.reason);
+    void *library = tern_dynlib_open_path(path, onnx.reason, sizeof onnx.reason);
     void *all[3];
     if (!library || !(all[0] = symbol(library, "tern_onnx_is_available")) ||
         !(all[1] = symbol(library, "tern_onnx_load")) ||
@@ -51,7 +51,7 @@ static void open_once(void)
 
 static bool is_open(void)
 {
-    pthread_once(&opened, open_once);
+    tern_call_once(&opened, open_once);
     return onnx.export != NULL;
 }
 

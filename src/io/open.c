@@ -1,6 +1,7 @@
 /* open.c -- files are opened for reading: by their first bytes, or in a folder by their names. */
 #define _GNU_SOURCE
 #include "base/address.h"
+#include "base/os.h"
 #include "base/magic.h"
 #include "io/file.h"
 #include "io/gguf.h"
@@ -8,10 +9,7 @@
 #include "io/out.h"
 #include "io/torch.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The file itself, as its first part. */
 static tern_status open_part(tern_file *file)
@@ -24,11 +22,11 @@ static tern_status open_part(tern_file *file)
     }
     file->parts[file->n_parts++] = (io_part){.path = path, .fd = -1};
     io_part *part = &file->parts[0];
-    struct stat facts;
+    struct tern_os_stat facts;
     do { /* nothing waits for whoever may write into a pipe */
-        part->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        part->fd = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (part->fd < 0 && errno == EINTR);
-    if (part->fd < 0 || fstat(part->fd, &facts) != 0)
+    if (part->fd < 0 || tern_os_fstat(part->fd, &facts) != 0)
         return io_fail_system(file->function, path, "");
     if (!S_ISREG(facts.st_mode))
         return io_bad(file, 0, "no regular file");
@@ -149,7 +147,7 @@ static char *inside(const char *function, const char *folder)
     for (int i = 0; i < IN_FOLDERS; i++) {
         tern_text_free(&path);
         tern_text_add(&path, "%s/%s", folder, in_folders[i]);
-        if (path.failed || access(path.data, F_OK) == 0)
+        if (path.failed || tern_os_access(path.data, F_OK) == 0)
             break;
         tern_text_add(&names, "%s%s", i ? ", " : "", in_folders[i]);
         if (i == IN_FOLDERS - 1 && !names.failed) {
@@ -172,12 +170,12 @@ tern_file *io_open_path(const char *function, const char *path)
 
 tern_file *io_open(const char *function, const char *path)
 {
-    struct stat facts;
+    struct tern_os_stat facts;
     if (!path) {
         tern_fail_argument_null(function, "path");
         return NULL;
     }
-    const bool is_there = stat(path, &facts) == 0;
+    const bool is_there = tern_os_stat(path, &facts) == 0;
     if (!is_there && tern_refuse_address(function, path) != TERN_OK)
         return NULL;
     if (!is_there || !S_ISDIR(facts.st_mode))

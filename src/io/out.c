@@ -1,18 +1,12 @@
 /* out.c -- files that are there as a whole or not at all. */
-#define _GNU_SOURCE
 #include "io/out.h"
-#include <dirent.h>
+#include "base/os.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 enum { PIECE = 8 << 20, MOST_LINKS = 40, MOST_OF_NAME = 200 };
 
@@ -35,7 +29,7 @@ static char *resolve(const io_out *out)
     char *path = tern_copy_text(out->path);
     for (int links = 0; path; links++) {
         char to[PATH_MAX];
-        ssize_t n = readlink(path, to, sizeof to - 1);
+        ssize_t n = tern_os_readlink(path, to, sizeof to - 1);
         if (n < 0 && (errno == EINVAL || errno == ENOENT))
             return path;
         errno = n < 0 ? errno : links < MOST_LINKS ? 0 : ELOOP;
@@ -74,7 +68,7 @@ static tern_status find(io_out *out)
     if (slash && slash != path)
         *slash = '\0';
     if (status == TERN_OK) {
-        out->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        out->folder = tern_os_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (out->folder < 0)
             status = fail(out, "the folder");
     }
@@ -85,9 +79,9 @@ static tern_status find(io_out *out)
 /* What is there must be a regular file that may be written; *mode is its mode, -1 without one. */
 static tern_status look_at_old(const io_out *out, int *mode)
 {
-    struct stat old;
+    struct tern_os_stat old;
     *mode = -1;
-    if (fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) != 0)
+    if (tern_os_fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? TERN_OK : fail(out, "");
     if (!S_ISREG(old.st_mode))
         return tern_fail(TERN_ERR_IO, "%s: \"%s\" is %s and is not replaced", out->function,
@@ -96,7 +90,7 @@ static tern_status look_at_old(const io_out *out, int *mode)
         errno = EEXIST;
         return fail(out, "");
     }
-    if (faccessat(out->folder, out->name, W_OK, AT_EACCESS) != 0)
+    if (tern_os_faccessat(out->folder, out->name, W_OK, AT_EACCESS) != 0)
         return fail(out, "");
     *mode = (int)(old.st_mode & 07777);
     return TERN_OK;
@@ -109,7 +103,7 @@ static tern_status name_temporary(io_out *out)
 {
     static atomic_ulong calls;
     tern_text text = {0};
-    tern_text_add(&text, ".%.*s.%ld.%lu.tmp", MOST_OF_NAME, out->name, (long)getpid(),
+    tern_text_add(&text, ".%.*s.%ld.%lu.tmp", MOST_OF_NAME, out->name, (long)tern_os_getpid(),
                   atomic_fetch_add(&calls, 1));
     if (text.failed) {
         tern_text_free(&text);
@@ -132,35 +126,35 @@ static bool is_left(const io_out *out, const char *name)
     if (pid <= 0 || *end != '.')
         return false;
     n = strtol(end + 1, &end, 10);
-    return n >= 0 && strcmp(end, ".tmp") == 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+    return n >= 0 && strcmp(end, ".tmp") == 0 && tern_os_process_is_gone(pid);
 }
 
 static void remove_left(const io_out *out)
 {
-    int fd = openat(out->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *open = fd < 0 ? NULL : fdopendir(fd);
-    for (struct dirent *e; open && (e = readdir(open));)
+    int fd = tern_os_openat(out->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tern_os_dir *open = fd < 0 ? NULL : tern_os_fdopendir(fd);
+    for (struct tern_os_dirent *e; open && (e = tern_os_readdir(open));)
         if (e->d_name[0] == '.' && is_left(out, e->d_name))
-            unlinkat(out->folder, e->d_name, 0);
+            tern_os_unlinkat(out->folder, e->d_name, 0);
     if (open)
-        closedir(open);
+        tern_os_closedir(open);
     else if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
 }
 
 /* What another process with this number left behind. */
 static void remove_stale(const io_out *out)
 {
     if (errno == EEXIST)
-        unlinkat(out->folder, out->temporary, 0);
+        tern_os_unlinkat(out->folder, out->temporary, 0);
 }
 
 static tern_status open_named(io_out *out)
 {
     TERN_TRY(name_temporary(out));
     for (int i = 0; i < 2; i++) {
-        out->fd = openat(out->folder, out->temporary,
-                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        out->fd = tern_os_openat(out->folder, out->temporary,
+                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (out->fd >= 0)
             return TERN_OK;
         remove_stale(out);
@@ -173,10 +167,7 @@ static tern_status open_named(io_out *out)
 
 static tern_status open_file(io_out *out)
 {
-    /* Without /proc it could not be given a name. */
-    if (access("/proc/self/fd", X_OK) != 0)
-        return open_named(out);
-    out->fd = openat(out->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    out->fd = tern_os_open_nameless(out->folder);
     if (out->fd >= 0)
         return TERN_OK;
     if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
@@ -187,11 +178,9 @@ static tern_status open_file(io_out *out)
 /* Gives an open file without a name one. */
 static tern_status link_file(io_out *out)
 {
-    char self[64];
-    snprintf(self, sizeof self, "/proc/self/fd/%d", out->fd);
     TERN_TRY(name_temporary(out));
     for (int i = 0; i < 2; i++) {
-        if (linkat(AT_FDCWD, self, out->folder, out->temporary, AT_SYMLINK_FOLLOW) == 0)
+        if (tern_os_link_nameless(out->fd, out->folder, out->temporary) == 0)
             return TERN_OK;
         remove_stale(out);
     }
@@ -205,15 +194,12 @@ static tern_status link_file(io_out *out)
 
 static tern_status fail_write(const io_out *out, uint64_t bytes)
 {
-    int code = errno;
-    struct statvfs disk;
-    if ((code != ENOSPC && code != EDQUOT) || fstatvfs(out->fd, &disk) != 0) {
-        errno = code;
+    uint64_t left;
+    if (!tern_os_disk_is_full(out->fd, &left))
         return fail(out, "");
-    }
     return tern_fail(TERN_ERR_IO, "%s: \"%s\": %s: %llu bytes are needed, %llu are free",
-                     out->function, out->path, strerror(code), (unsigned long long)bytes,
-                     (unsigned long long)disk.f_bavail * disk.f_frsize);
+                     out->function, out->path, strerror(errno), (unsigned long long)bytes,
+                     (unsigned long long)left);
 }
 
 /* The whole size, so that a full disk says so before anything is written. */
@@ -225,7 +211,7 @@ static tern_status reserve(io_out *out, uint64_t bytes)
     }
     int code;
     do {
-        code = bytes && fallocate(out->fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
+        code = bytes && tern_os_reserve(out->fd, (int64_t)bytes) != 0 ? errno : 0;
     } while (code == EINTR);
     if (!code || code == EOPNOTSUPP || code == ENOSYS)
         return TERN_OK;
@@ -242,7 +228,7 @@ tern_status io_out_open(io_out *out, uint64_t bytes)
     TERN_TRY(look_at_old(out, &mode));
     remove_left(out);
     TERN_TRY(open_file(out));
-    if (mode >= 0 && fchmod(out->fd, (mode_t)mode) != 0)
+    if (mode >= 0 && tern_os_fchmod(out->fd, (mode_t)mode) != 0)
         return fail(out, "its mode");
     return reserve(out, bytes);
 }
@@ -253,8 +239,7 @@ static void start_writing(io_out *out)
 {
     if (out->at - out->started < PIECE)
         return;
-    sync_file_range(out->fd, (off_t)out->started, (off_t)(out->at - out->started),
-                    SYNC_FILE_RANGE_WRITE);
+    tern_os_start_writing(out->fd, (int64_t)out->started, (int64_t)(out->at - out->started));
     out->started = out->at;
 }
 
@@ -262,7 +247,7 @@ tern_status io_out_write(io_out *out, const void *data, size_t bytes)
 {
     const char *from = data;
     while (bytes) {
-        ssize_t n = write(out->fd, from, bytes < PIECE ? bytes : PIECE);
+        ssize_t n = tern_os_write(out->fd, from, bytes < PIECE ? bytes : PIECE);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
@@ -281,7 +266,7 @@ tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t b
 {
     ssize_t n;
     do {
-        n = pwrite(out->fd, data, bytes, (off_t)at);
+        n = tern_os_pwrite(out->fd, data, bytes, (off_t)at);
     } while (n < 0 && errno == EINTR);
     if (n == (ssize_t)bytes)
         return TERN_OK;
@@ -293,14 +278,14 @@ tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t b
 
 tern_status io_out_sync(io_out *out)
 {
-    return fsync(out->fd) == 0 ? TERN_OK : fail(out, "fsync");
+    return tern_os_fsync(out->fd) == 0 ? TERN_OK : fail(out, "fsync");
 }
 
 tern_status io_out_rename(io_out *out)
 {
     if (!out->temporary)
         TERN_TRY(link_file(out));
-    if (renameat(out->folder, out->temporary, out->folder, out->name) != 0)
+    if (tern_os_renameat(out->folder, out->temporary, out->folder, out->name) != 0)
         return fail(out, "");
     out->is_renamed = true;
     return TERN_OK;
@@ -308,10 +293,7 @@ tern_status io_out_rename(io_out *out)
 
 tern_status io_out_sync_folder(io_out *out)
 {
-    /* Some file systems have nothing to sync there. */
-    if (fsync(out->folder) == 0 || errno == EINVAL || errno == EROFS)
-        return TERN_OK;
-    return fail(out, "fsync of the folder");
+    return tern_os_sync_folder(out->folder) == 0 ? TERN_OK : fail(out, "fsync of the folder");
 }
 
 tern_status io_out_commit(io_out *out)
@@ -324,7 +306,7 @@ tern_status io_out_commit(io_out *out)
 void io_out_undo(io_out *out)
 {
     if (out->is_renamed && out->fresh)
-        unlinkat(out->folder, out->name, 0);
+        tern_os_unlinkat(out->folder, out->name, 0);
 }
 
 void io_out_close(io_out *out)
@@ -332,11 +314,11 @@ void io_out_close(io_out *out)
     if (!out->is_open)
         return;
     if (out->temporary && !out->is_renamed)
-        unlinkat(out->folder, out->temporary, 0);
+        tern_os_unlinkat(out->folder, out->temporary, 0);
     if (out->fd >= 0)
-        close(out->fd);
+        tern_os_close(out->fd);
     if (out->folder >= 0)
-        close(out->folder);
+        tern_os_close(out->folder);
     tern_free(out->name);
     tern_free(out->temporary);
     out->is_open = false;

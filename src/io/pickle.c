@@ -4,6 +4,7 @@
  * opcode that adds to them), so that there are never more than bytes; operands are looked at before
  * they are used. */
 #include "io/pickle.h"
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +84,7 @@ static tern_status read_number_line(io_pickle *p, int real)
         return read_constant(p, text[1] - '0' + 1);
     io_value v = {.kind = real ? IO_REAL : n > 19 ? IO_OPAQUE : IO_INT};
     if (real)
-        v.is.real = strtod(text, &end);
+        v.is.real = tern_os_strtod(text, &end);
     else
         v.is.integer = strtoll(text, &end, 10);
     end += !real && *end == 'L';

@@ -4,10 +4,10 @@
  * pinned memory, one of which is filled while the other one is on its way. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "base/os.h"
 #include "io/out.h"
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <tern/autograd.h>
 
 enum { PIECE = 8 << 20, HUGE_PAGE = 2 << 20 };
@@ -91,7 +91,7 @@ static void prefer_huge_pages(void *data, size_t bytes)
     uintptr_t begin = ((uintptr_t)data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)data + bytes) & ~(uintptr_t)(HUGE_PAGE - 1);
     if (end > begin)
-        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+        tern_os_wish_large_pages((void *)begin, end - begin);
 }
 
 static tern_status fill_host(io_stream *s, void *data, size_t bytes)

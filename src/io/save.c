@@ -1,8 +1,8 @@
 /* save.c -- tern_save: one file, or several with their index. */
 #include "io/save.h"
+#include "base/os.h"
 #include "base/option.h"
 #include <string.h>
-#include <strings.h>
 
 static tern_status save_one(const io_list *list, const char *path, const char *function)
 {
@@ -24,7 +24,7 @@ static tern_status check_name(const char *path, const char *function)
                                      "bin", "gguf", "h5",   "hdf5", "pkl"};
     const char *end = strrchr(path, '.');
     for (size_t i = 0; end && i < sizeof others / sizeof *others; i++)
-        if (strcasecmp(end + 1, others[i]) == 0)
+        if (tern_os_strcasecmp(end + 1, others[i]) == 0)
             return tern_fail(TERN_ERR_UNSUPPORTED,
                              "%s: \"%s\": .%s files are not written%s, safetensors are, which "
                              "PyTorch loads too: call it .safetensors",

@@ -7,13 +7,12 @@
  * go. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "base/os.h"
 #include "io/json.h"
 #include "io/save.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct shards {
     const char *function;
@@ -44,7 +43,7 @@ static tern_status find_folder(shards *s, const char *path)
         tern_text_add(&s->folder, "%.*s", (int)folder, path);
         tern_text_add(&s->name, "%.*s", (int)(n - k - folder), path + folder);
     } else {
-        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        if (tern_os_mkdir(path, 0777) != 0 && errno != EEXIST)
             return io_fail_system(s->function, path, "the folder can't be made");
         tern_text_add(&s->folder, "%s%s", path, n && path[n - 1] == '/' ? "" : "/");
         tern_text_add(&s->name, "model");
@@ -98,7 +97,7 @@ static tern_status name_files(shards *s)
             TERN_TRY(text_is(&s->names[i]));
             tern_text_add(&s->paths[i], "%s%s", s->folder.data, s->names[i].data);
             TERN_TRY(text_is(&s->paths[i]));
-            taken = access(s->paths[i].data, F_OK) == 0;
+            taken = tern_os_access(s->paths[i].data, F_OK) == 0;
         }
     }
     return TERN_OK;
@@ -140,11 +139,12 @@ static tern_status note_old(void *user, const io_member *m)
 
 static void read_old(shards *s, const char *index)
 {
-    FILE *file = fopen(index, "re");
-    struct stat facts;
+    FILE *file = tern_os_fopen(index, "re");
+    struct tern_os_stat facts;
     if (!file)
         return;
-    if (fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size < 100000000) {
+    if (tern_os_fstat(fileno(file), &facts) == 0 && S_ISREG(facts.st_mode) &&
+        facts.st_size < 100000000) {
         size_t n = (size_t)facts.st_size;
         char *text = tern_grow(NULL, n + 1);
         if (text && fread(text, 1, n, file) == n) {
@@ -220,12 +220,12 @@ static void remove_old(shards *s)
         tern_state_dict_set_metadata(s->old, s->names[i].data, NULL);
     tern_text_add(&path, "%s%s.safetensors", s->folder.data, s->name.data);
     if (!path.failed)
-        unlink(path.data);
+        tern_os_unlink(path.data);
     for (int i = 0; i < tern_state_dict_metadata_count(s->old); i++) {
         tern_text_free(&path);
         tern_text_add(&path, "%s%s", s->folder.data, tern_state_dict_metadata_key_at(s->old, i));
         if (!path.failed)
-            unlink(path.data);
+            tern_os_unlink(path.data);
     }
     tern_text_free(&path);
 }

@@ -1,22 +1,21 @@
 /* snapshot.c -- a whole training in a file. */
 #include "io/snapshot.h"
+#include "base/os.h"
 #include "base/option.h"
 #include "base/resumed.h"
 #include "io/file.h"
 #include "io/out.h"
 #include "io/save.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct tern_snapshot {
     io_snapshot_part *parts;
     int count, capacity;
     /* A save in the background. */
     bool runs;
-    pthread_t thread;
+    tern_os_thread thread;
     tern_state_dict *dict;
     io_shards shards;
     char *folder;
@@ -158,7 +157,7 @@ static tern_status finish(tern_snapshot *s)
 {
     if (!s->runs)
         return TERN_OK;
-    pthread_join(s->thread, NULL);
+    tern_os_thread_join(s->thread);
     s->runs = false;
     return settle(s, s->status == TERN_OK ? TERN_OK : tern_fail(s->status, "%s", s->message));
 }
@@ -174,13 +173,10 @@ static tern_status start(tern_snapshot *s)
     TERN_TRY(to_host(s->dict));
     if (s->shards.own)
         TERN_TRY(to_host(s->shards.own));
-    int code = pthread_create(&s->thread, NULL, write_later, s);
-    if (code == 0) {
-        s->runs = true;
-        return TERN_OK;
-    }
-    return tern_fail(TERN_ERR_MEMORY, "tern_snapshot_save: no thread for the background: %s",
-                     strerror(code));
+    s->runs = tern_os_thread_start(&s->thread, write_later, s);
+    return s->runs ? TERN_OK
+                   : tern_fail(TERN_ERR_MEMORY,
+                               "tern_snapshot_save: no thread for the background could be started");
 }
 
 /* The folders of a path that are not there. */
@@ -195,7 +191,7 @@ static tern_status make_folder(const char *folder)
         if (*c && *c != '/')
             continue;
         *c = '\0';
-        code = mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR ? errno : 0;
+        code = tern_os_mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR ? errno : 0;
         if (last)
             break;
         *c = '/';
@@ -307,8 +303,8 @@ static tern_status load(tern_snapshot *s, const tern_state_dict *dict, bool appl
 /* A folder's newest. */
 static const char *find_file(const char *path)
 {
-    struct stat facts;
-    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+    struct tern_os_stat facts;
+    if (tern_os_stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
         return path;
     const char *file = tern_snapshot_latest(path);
     if (!file)

@@ -2,16 +2,13 @@
  * snapshots do. Whatever else lies there is left alone. */
 #define _GNU_SOURCE
 #include "io/snapshot.h"
+#include "base/os.h"
 #include "io/out.h"
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
@@ -34,12 +31,14 @@ static bool is_snapshot(int folder, const char *name)
 {
     static const char begins[] = "{\"__metadata__\":{\"format\":\"" IO_SNAPSHOT_FORMAT "\"";
     char head[8 + sizeof begins];
-    struct stat facts;
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct tern_os_stat facts;
+    int fd = tern_os_openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
-    ssize_t n = fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode) ? read(fd, head, sizeof head) : -1;
-    close(fd);
+    ssize_t n = tern_os_fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)
+                    ? tern_os_read(fd, head, sizeof head)
+                    : -1;
+    tern_os_close(fd);
     return n >= (ssize_t)(8 + sizeof begins - 1) &&
            memcmp(head + 8, begins, sizeof begins - 1) == 0;
 }
@@ -75,14 +74,14 @@ static void add(list *all, int64_t number)
 static list list_of(const char *folder)
 {
     list all = {0};
-    DIR *open = opendir(folder);
-    for (struct dirent *e; open && (e = readdir(open));) {
+    tern_os_dir *open = tern_os_opendir(folder);
+    for (struct tern_os_dirent *e; open && (e = tern_os_readdir(open));) {
         int64_t number = number_of(e->d_name);
-        if (number >= 0 && is_snapshot(dirfd(open), e->d_name))
+        if (number >= 0 && is_snapshot(tern_os_dirfd(open), e->d_name))
             add(&all, number);
     }
     if (open)
-        closedir(open);
+        tern_os_closedir(open);
     if (all.count)
         qsort(all.number, (size_t)all.count, sizeof *all.number, by_number);
     return all;
@@ -113,7 +112,7 @@ tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved)
         if (all.number[i] == saved)
             continue;
         status = io_snapshot_path(&path, folder, all.number[i]);
-        if (status == TERN_OK && unlink(path.data) != 0 && errno != ENOENT)
+        if (status == TERN_OK && tern_os_unlink(path.data) != 0 && errno != ENOENT)
             status = io_fail_system("tern_snapshot_save", path.data, "it can't be removed");
         tern_text_free(&path);
         left--;
@@ -130,12 +129,12 @@ static tern_status copy(const char *path, const char *best)
     enum { PIECE = 1 << 20 };
     io_out out = {.function = "tern_snapshot_save", .path = best};
     char *memory = tern_grow(NULL, PIECE);
-    int fd = memory ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = memory ? tern_os_open(path, O_RDONLY | O_CLOEXEC) : -1;
     tern_status status = !memory  ? TERN_ERR_MEMORY
                          : fd < 0 ? io_fail_system(out.function, path, "")
                                   : io_out_open(&out, 0);
     for (ssize_t n = 1; status == TERN_OK && n > 0;) {
-        n = read(fd, memory, PIECE);
+        n = tern_os_read(fd, memory, PIECE);
         status =
             n < 0 ? io_fail_system(out.function, path, "") : io_out_write(&out, memory, (size_t)n);
     }
@@ -143,7 +142,7 @@ static tern_status copy(const char *path, const char *best)
         status = io_out_commit(&out);
     io_out_close(&out);
     if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
     tern_free(memory);
     return status;
 }
@@ -152,17 +151,17 @@ tern_status io_snapshot_make_best(const char *folder, const char *path)
 {
     tern_text best = {0}, temporary = {0};
     tern_text_add(&best, "%s/best.safetensors", folder);
-    tern_text_add(&temporary, "%s/.best.safetensors.%ld.tmp", folder, (long)getpid());
+    tern_text_add(&temporary, "%s/.best.safetensors.%ld.tmp", folder, (long)tern_os_getpid());
     tern_status status = best.failed || temporary.failed ? TERN_ERR_MEMORY : TERN_OK;
     if (status == TERN_OK) {
-        unlink(temporary.data);
-        if (link(path, temporary.data) != 0)
+        tern_os_unlink(temporary.data);
+        if (tern_os_link(path, temporary.data) != 0)
             status = copy(path, best.data);
-        else if (rename(temporary.data, best.data) != 0) {
+        else if (tern_os_rename(temporary.data, best.data) != 0) {
             status = io_fail_system("tern_snapshot_save", best.data, "");
-            unlink(temporary.data);
+            tern_os_unlink(temporary.data);
         } else
-            unlink(temporary.data); /* two names of one file: rename does nothing */
+            tern_os_unlink(temporary.data); /* two names of one file: rename does nothing */
     }
     tern_text_free(&best);
     tern_text_free(&temporary);

@@ -1,5 +1,6 @@
 /* snapshot_numbers.c -- numbers as texts of metadata, and what is made of numbers alone. */
 #include "io/snapshot.h"
+#include "base/os.h"
 #include "io/file.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -38,10 +39,7 @@ static tern_status note_unsigned(tern_state_dict *to, const char *name, const ch
 tern_status io_note_real(tern_state_dict *to, const char *name, const char *field, double value)
 {
     char key[KEY], text[40];
-    snprintf(text, sizeof text, "%.17g", isnan(value) ? fabs(value) : value);
-    for (char *c = text; *c; c++)
-        if (*c == ',') /* of the program's locale */
-            *c = '.';
+    tern_os_print_real(text, sizeof text, "%.17g", isnan(value) ? fabs(value) : value);
     return tern_state_dict_set_metadata(to, key_of(key, name, field), text);
 }
 
@@ -91,15 +89,9 @@ tern_status io_read_real(const tern_state_dict *from, const char *name, const ch
     const char *text = text_of(from, name, field);
     if (!text)
         return tern_last_status();
-    /* strtod goes by the program's locale: by the point that it prints. */
-    char local[64], point[8], *end;
-    snprintf(point, sizeof point, "%.1f", 0.5);
-    snprintf(local, sizeof local, "%s", text);
-    char *dot = strchr(local, '.');
-    if (dot)
-        *dot = point[1];
-    *value = strtod(local, &end);
-    return end == local || *end ? bad_number(name, field, text) : TERN_OK;
+    char *end;
+    *value = tern_os_strtod(text, &end);
+    return end == text || *end ? bad_number(name, field, text) : TERN_OK;
 }
 
 /* ---- the program's numbers ------------------------------------------------------------------- */

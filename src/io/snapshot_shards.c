@@ -22,15 +22,13 @@
  * What has no note is whole. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "base/os.h"
 #include "io/save.h"
 #include "io/snapshot.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char function[] = "tern_snapshot_save";
 
@@ -114,7 +112,7 @@ static tern_status make_folder(const char *folder, int64_t step, char name[IO_SH
         tern_text_add(&path, "%s/%s", folder, name);
         if (path.failed)
             status = TERN_ERR_MEMORY;
-        else if (mkdir(path.data, 0777) == 0)
+        else if (tern_os_mkdir(path.data, 0777) == 0)
             break;
         else if (errno != EEXIST)
             status = io_fail_system(function, path.data, "the folder can't be made");
@@ -229,7 +227,7 @@ static bool is_named_by(const char *folder, const char *file, const char *name)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s/%s", folder, file);
-    const bool there = !path.failed && access(path.data, F_OK) == 0;
+    const bool there = !path.failed && tern_os_access(path.data, F_OK) == 0;
     bool named = path.failed;
     tern_error_hold hold;
     if (there && tern_error_hold_begin(&hold) == TERN_OK) {
@@ -257,22 +255,22 @@ static void remove_folder(const char *folder, const char *name)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s/%s", folder, name);
-    DIR *open = path.failed ? NULL : opendir(path.data);
-    for (struct dirent *e; open && (e = readdir(open));)
+    tern_os_dir *open = path.failed ? NULL : tern_os_opendir(path.data);
+    for (struct tern_os_dirent *e; open && (e = tern_os_readdir(open));)
         if (strstr(e->d_name, ".safetensors"))
-            unlinkat(dirfd(open), e->d_name, 0);
+            tern_os_unlinkat(tern_os_dirfd(open), e->d_name, 0);
     if (open)
-        closedir(open);
+        tern_os_closedir(open);
     if (!path.failed)
-        rmdir(path.data);
+        tern_os_rmdir(path.data);
     tern_text_free(&path);
 }
 
 /* Of snapshots that were removed, or never came to their end. */
 static void clean(const char *folder)
 {
-    DIR *open = opendir(folder);
-    for (struct dirent *e; open && (e = readdir(open));) {
+    tern_os_dir *open = tern_os_opendir(folder);
+    for (struct tern_os_dirent *e; open && (e = tern_os_readdir(open));) {
         const int64_t step = io_shards_step(e->d_name);
         char file[64];
         snprintf(file, sizeof file, "step-%lld.safetensors", (long long)step);
@@ -281,7 +279,7 @@ static void clean(const char *folder)
             remove_folder(folder, e->d_name);
     }
     if (open)
-        closedir(open);
+        tern_os_closedir(open);
 }
 
 tern_status io_shards_commit(io_shards *s, const char *folder, tern_status status,

@@ -4,6 +4,7 @@
  * that was pickled has the names of its state_dict. What is shared is visited under each of its
  * names, what holds itself once. */
 #include "io/save.h"
+#include "base/os.h"
 #include "io/torch.h"
 #include <math.h>
 #include <stdio.h>
@@ -390,7 +391,8 @@ static tern_status add_value(io_checkpoint *c, int value, int depth)
         snprintf(text, sizeof text, "%lld", (long long)v->is.integer);
         break;
     case IO_REAL:
-        snprintf(text, sizeof text, "%.17g", isnan(v->is.real) ? fabs(v->is.real) : v->is.real);
+        tern_os_print_real(text, sizeof text, "%.17g",
+                           isnan(v->is.real) ? fabs(v->is.real) : v->is.real);
         break;
     default:
         return TERN_OK; /* bytes, storages without a tensor */

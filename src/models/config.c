@@ -1,25 +1,24 @@
 /* config.c -- config.json: read by the table of its architecture; what is not in it is refused. */
 #include "base/address.h"
+#include "base/os.h"
 #include "models/quantize.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST_BYTES = 64 << 20 };
 
 json_t *models_read_json(const char *function, const char *directory, const char *file)
 {
     char path[4096];
-    struct stat about;
+    struct tern_os_stat about;
     json_error_t error;
     int n = file ? snprintf(path, sizeof path, "%s/%s", directory, file)
                  : snprintf(path, sizeof path, "%s", directory);
     if (n < 0 || (size_t)n >= sizeof path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: a path of %d bytes", function, n);
-    if (stat(path, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
+    if (tern_os_stat(path, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
         return NULL;
-    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > MOST_BYTES)
+    if (tern_os_stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > MOST_BYTES)
         return tern_fail_null(TERN_ERR_IO, "%s: \"%s\" is not there, no file or too large",
                               function, path);
     json_t *json = json_load_file(path, JSON_REJECT_DUPLICATES, &error);

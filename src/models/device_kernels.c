@@ -1,5 +1,6 @@
 /* device_kernels.c -- kernels of this library's own, compiled once for each device and kept. */
 #include "models/device_kernels.h"
+#include "base/lock.h"
 #include "models/model.h"
 #include <stdbool.h>
 
@@ -17,7 +18,7 @@ static bool compile(models_kernels *all, int i, const char *device)
 
 tern_kernel *const *models_kernels_on(models_kernels *all, const char *device)
 {
-    pthread_mutex_lock(&all->lock);
+    tern_mutex_lock(&all->lock);
     int i = 0;
     while (i < all->n && all->on[i].device != device)
         i++;
@@ -27,6 +28,6 @@ tern_kernel *const *models_kernels_on(models_kernels *all, const char *device)
     else if (i == all->n && compile(all, i, device))
         all->n++;
     const bool is_there = i < all->n;
-    pthread_mutex_unlock(&all->lock);
+    tern_mutex_unlock(&all->lock);
     return is_there ? all->on[i].kernel : NULL;
 }

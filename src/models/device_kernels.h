@@ -1,7 +1,7 @@
 /* device_kernels.h -- kernels of this library's own, compiled once for each device and kept. */
 #ifndef TERN_SRC_MODELS_DEVICE_KERNELS_H
 #define TERN_SRC_MODELS_DEVICE_KERNELS_H
-#include <pthread.h>
+#include "base/lock.h"
 #include <tern/kernel.h>
 
 enum { MODELS_KERNELS = 2, MODELS_DEVICES = 64 };
@@ -9,7 +9,7 @@ enum { MODELS_KERNELS = 2, MODELS_DEVICES = 64 };
 /* Kernels of one source; a static variable with the source, the names and the lock set. */
 typedef struct models_kernels {
     const char *source, *names[MODELS_KERNELS]; /* NULL: there is no second one */
-    pthread_mutex_t lock;
+    tern_mutex lock;
     struct {
         const char *device; /* a canonical string, of which there is one */
         tern_kernel *kernel[MODELS_KERNELS];

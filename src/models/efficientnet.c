@@ -2,6 +2,7 @@
  * (Tan, Le 2019) by timm's names, and files by torchvision's: stages of blocks that widen, look at
  * each channel by itself, and narrow again. */
 #include "models/model.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static word parse(const char *text)
 {
     word w = {.kind = text[0], .repeats = 1, .kernel = 3, .stride = 1, .expand = 1};
     for (const char *at = strchr(text, '_'); at && *at == '_'; at += strcspn(at + 1, "_ |") + 1) {
-        double x = strtod(at + 2, NULL);
+        double x = tern_os_strtod(at + 2, NULL);
         switch (at[1]) {
         case 'r':
             w.repeats = (int)x;
@@ -134,7 +135,7 @@ static word parse(const char *text)
             break;
         default:
             if (at[2] == 'e')
-                w.squeeze = strtod(at + 3, NULL);
+                w.squeeze = tern_os_strtod(at + 3, NULL);
             else
                 w.stride = (int)x;
         }

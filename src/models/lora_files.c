@@ -1,12 +1,12 @@
 /* lora_files.c -- adapters as PEFT keeps them: adapter_config.json and adapter_model.safetensors,
  * or .bin in older ones. */
 #include "models/gguf/write.h"
+#include "base/os.h"
 #include "models/lora.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -111,7 +111,7 @@ static tern_status save_config(const char *function, const char *directory, json
     snprintf(path, sizeof path, "%s/adapter_config.json", directory);
     char *text = json_dumps(config, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_ENSURE_ASCII |
                                         JSON_REAL_PRECISION(15));
-    FILE *to = text ? fopen(path, "we") : NULL;
+    FILE *to = text ? tern_os_fopen(path, "we") : NULL;
     bool good = to && fputs(text, to) >= 0;
     good = to && fclose(to) == 0 && good;
     free(text);
@@ -129,7 +129,7 @@ tern_status tern_lora_save(tern_module *model, const char *directory)
                   : tern_fail(directory ? TERN_ERR_STATE : TERN_ERR_ARGUMENT, "%s: %s", function,
                               directory ? "the model has no adapter" : "directory is NULL");
     const bool gguf = gguf_is_name(directory);
-    if (!gguf && mkdir(directory, 0777) != 0 && errno != EEXIST)
+    if (!gguf && tern_os_mkdir(directory, 0777) != 0 && errno != EEXIST)
         return tern_fail(TERN_ERR_IO, "%s: can't make the directory \"%s\"", function, directory);
     tern_state_dict *dict = tern_state_dict_new();
     tern_status status = dict ? each_entry(m, put, dict) : tern_last_status();
@@ -178,11 +178,11 @@ static tern_state_dict *open_weights(const char *function, const char *directory
 {
     static const char *const files[] = {"adapter_model.safetensors", "adapter_model.bin"};
     char path[4096];
-    struct stat about;
+    struct tern_os_stat about;
     snprintf(path, sizeof path, "%s/%s", directory, files[0]);
-    if (stat(path, &about) != 0)
+    if (tern_os_stat(path, &about) != 0)
         snprintf(path, sizeof path, "%s/%s", directory, files[1]);
-    if (stat(path, &about) != 0)
+    if (tern_os_stat(path, &about) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: \"%s\": the directory has neither %s nor %s",
                               function, directory, files[0], files[1]);
     return tern_load(path, &(tern_load_options){.map_location = "cpu"});

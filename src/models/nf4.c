@@ -1,6 +1,7 @@
 /* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as
  * numbers, in one pass. */
 #include "models/device_kernels.h"
+#include "base/lock.h"
 #include "models/nf4.h"
 #include "models/host_and_device.h"
 #include "models/wide.h"
@@ -195,7 +196,7 @@ static void decode_here(float *w, tern_tensor *const parts[3], int64_t from, int
 /* ---- other devices --------------------------------------------------------------------------- */
 
 static models_kernels kernels = {
-    .source = source, .names = {"nf4_unpack", "nf4_product"}, .lock = PTHREAD_MUTEX_INITIALIZER};
+    .source = source, .names = {"nf4_unpack", "nf4_product"}, .lock = TERN_MUTEX_INIT};
 
 static bool on_cpu(tern_tensor *const parts[3])
 {

@@ -1,13 +1,12 @@
 /* pretrained.c -- models of directories: made by config.json, filled from files. */
 #include "models/gguf/gguf.h"
+#include "base/os.h"
 #include "models/gguf/layer.h"
 #include "models/option.h"
 #include "models/quantize.h"
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MARK = 0x6d6f646c };
 static const char from_pretrained[] = "tern_models_from_pretrained";
@@ -194,7 +193,7 @@ static bool in_file(const filling *f, const char *path, char *name, size_t bytes
 static bool is_left_out(const models_model *m, const char *name)
 {
     for (int i = 0; m->kind->left_out && m->kind->left_out[i]; i++)
-        if (fnmatch(m->kind->left_out[i], name, 0) == 0)
+        if (tern_os_matches(m->kind->left_out[i], name))
             return true;
     return false;
 }
@@ -375,9 +374,9 @@ static tern_status fill_from(models_model *m, tern_file *file, const tern_pretra
 static bool there(const char *directory, const char *file)
 {
     char path[4096];
-    struct stat about;
+    struct tern_os_stat about;
     int n = snprintf(path, sizeof path, "%s/%s", directory, file);
-    return n > 0 && (size_t)n < sizeof path && stat(path, &about) == 0;
+    return n > 0 && (size_t)n < sizeof path && tern_os_stat(path, &about) == 0;
 }
 
 /* What else there is in a directory. */
@@ -460,11 +459,11 @@ tern_module *tern_models_from_config(const char *path, const tern_pretrained_opt
 {
     static const char function[] = "tern_models_from_config";
     tern_pretrained_options o = tern_read_pretrained(options);
-    struct stat about;
+    struct tern_os_stat about;
     models_model *m = NULL;
     if (!path)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
-    bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    bool folder = tern_os_stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     json_t *json = models_read_json(function, path, folder ? "config.json" : NULL);
     if (json)
         TERN_SCOPE {

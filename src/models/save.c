@@ -1,5 +1,6 @@
 /* save.c -- a model's directory, written as transformers and timm read it. */
 #include "models/gguf/gguf.h"
+#include "base/os.h"
 #include "models/gguf/write.h"
 #include "models/lora.h"
 #include "models/quantize.h"
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char function[] = "tern_models_save_pretrained";
 
@@ -20,19 +20,19 @@ static tern_status write_json(const json_t *json, const char *directory, const c
     snprintf(path, sizeof path, "%s/%s", directory, file);
     snprintf(part, sizeof part, "%s/%s.part", directory, file);
     char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    FILE *to = text ? fopen(part, "we") : NULL;
+    FILE *to = text ? tern_os_fopen(part, "we") : NULL;
     bool good = to && fputs(text, to) >= 0 && fputc('\n', to) != EOF;
     good = to && fclose(to) == 0 && good;
-    good = good && rename(part, path) == 0;
+    good = good && tern_os_rename(part, path) == 0;
     free(text);
     return good ? TERN_OK : tern_fail(TERN_ERR_IO, "%s: can't write \"%s\"", function, path);
 }
 
 static tern_status make_directory(const char *directory)
 {
-    struct stat about;
-    if (mkdir(directory, 0777) == 0 ||
-        (errno == EEXIST && stat(directory, &about) == 0 && S_ISDIR(about.st_mode)))
+    struct tern_os_stat about;
+    if (tern_os_mkdir(directory, 0777) == 0 ||
+        (errno == EEXIST && tern_os_stat(directory, &about) == 0 && S_ISDIR(about.st_mode)))
         return TERN_OK;
     return tern_fail(TERN_ERR_IO, "%s: can't make the directory \"%s\"", function, directory);
 }

@@ -1,4 +1,5 @@
 /* wav.c -- WAV files: chunks of which "fmt " says how samples lie in "data". */
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ tern_tensor *tern_audio_load(const char *path, int64_t *rate)
 {
     wav w = {0};
     float *x = NULL;
-    FILE *file = path ? fopen(path, "rbe") : NULL;
+    FILE *file = path ? tern_os_fopen(path, "rbe") : NULL;
     if (!file)
         return tern_fail_null(path ? TERN_ERR_IO : TERN_ERR_ARGUMENT, "%s: can't read \"%s\"",
                               function, path ? path : "NULL");

@@ -2,12 +2,12 @@
  * are made together. */
 #ifndef TERN_SRC_MODELS_WIDE_H
 #define TERN_SRC_MODELS_WIDE_H
-#include <stdbool.h>
+#include "base/os_cpu.h"
 /* Whether this processor multiplies bfloat16. */
 static inline bool wide_has_bf16(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
-    return __builtin_cpu_supports("avx512bf16");
+    return tern_cpu_has(TERN_CPU_AVX512BF16);
 #else
     return false;
 #endif
@@ -21,7 +21,7 @@ static inline bool wide_has_bf16(void)
 /* Whether this processor has what WIDE functions are made of. */
 static inline bool wide_is_here(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return tern_cpu_has(TERN_CPU_AVX2 | TERN_CPU_FMA);
 }
 
 WIDE static inline float wide_sum(__m256 x)

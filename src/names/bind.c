@@ -1,5 +1,6 @@
 /* bind.c -- brings the values of a call to what its operation takes. */
 #include "names/rows.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +142,7 @@ static void bind_default(const tern_parameter *p, names_argument *a)
     else if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
         value = tern_value_bool(NULL, *text == 'T');
     else if (*end != '\0')
-        value = tern_value_real(NULL, strtod(text, NULL));
+        value = tern_value_real(NULL, tern_os_strtod(text, NULL));
     if (p->kind == TERN_PARAMETER_TEXT)
         value = tern_value_text(NULL, "");
     bind_value(p, &value, a);

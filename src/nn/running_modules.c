@@ -1,10 +1,10 @@
 /* running_modules.c -- which modules run, and their paths for errors to tell. */
 #include "nn/running_modules.h"
+#include "base/lock.h"
 #include "base/from_nn.h"
-#include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 static tern_module *modules;
 static uint64_t count;
 
@@ -51,13 +51,13 @@ static void write_path(const tern_module *m, const tern_module *outermost, char 
 
 static bool path_of(const tern_modules_running *running, char *path, char *type, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     const tern_module *m = find(running->innermost);
     if (m) {
         write_path(m, find(running->outermost), path, bytes);
         strncat(type, m->name, bytes - 1);
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     return m;
 }
 
@@ -67,21 +67,21 @@ void tern_nn_list(tern_module *m)
 {
     static const tern_nn_functions functions = {path_of};
     tern_from_nn = &functions; /* before a module can run */
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     m->number = ++count;
     m->listed = modules;
     m->listed_at = &modules;
     if (modules)
         modules->listed_at = &m->listed;
     modules = m;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 void tern_nn_unlist(tern_module *m)
 {
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     *m->listed_at = m->listed;
     if (m->listed)
         m->listed->listed_at = m->listed_at;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }

@@ -6,8 +6,9 @@
  * function pointers, and puts its own there. https://github.com/NVIDIA/NVTX; only RangePushA and
  * RangePop are called here. */
 #include "profile/nvtx.h"
+#include "base/os.h"
+#include "base/lock.h"
 #include "base/dynlib.h"
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,12 +51,10 @@ static const void *table_of(uint32_t id)
 
 static void open_tool(void)
 {
-    const char *path = getenv("NVTX_INJECTION64_PATH");
+    const char *path = tern_os_getenv("NVTX_INJECTION64_PATH");
     char reason[256];
     int (*begin)(const void *(*)(uint32_t));
-    void *library = path && *path
-                        ? tern_dynlib_open((const char *const[]){path, NULL}, reason, sizeof reason)
-                        : NULL;
+    void *library = path && *path ? tern_dynlib_open_path(path, reason, sizeof reason) : NULL;
     void *symbol = library ? tern_dynlib_symbol(library, "InitializeInjectionNvtx2") : NULL;
     if (!symbol)
         return;
@@ -69,8 +68,8 @@ static void open_tool(void)
 
 void tern_nvtx_open(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_tool);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, open_tool);
 }
 
 void tern_nvtx_push(const char *name)

@@ -2,6 +2,7 @@
 #ifndef TERN_PROFILE_PROFILE_H
 #define TERN_PROFILE_PROFILE_H
 #include "base/profile.h"
+#include "base/os.h"
 #include "device/place.h"
 
 typedef struct tern_event {
@@ -41,7 +42,7 @@ struct tern_profiler {
     size_t n_texts, text_capacity; /* a table by hash */
     tern_event_clock clocks[TERN_MOST_CLOCKS];
     int n_clocks;
-    struct timespec zero;
+    int64_t zero; /* tern_os_now() */
 };
 
 /* A copy of the text that lives as long as the profiler; "" when memory is out. With the lock

@@ -1,5 +1,6 @@
 /* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
 #include "base/from_nn.h"
+#include "base/os.h"
 #include "base/option.h"
 #include "profile/nvtx.h"
 #include "profile/profile.h"
@@ -7,18 +8,15 @@
 #include "device/work.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex lock = TERN_MUTEX_INIT;
 static tern_profiler *running; /* NULL: none */
 static int64_t runs;
 static atomic_int threads;
 
 static int64_t now(const tern_profiler *p)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)(t.tv_sec - p->zero.tv_sec) * 1000000000 + (t.tv_nsec - p->zero.tv_nsec);
+    return tern_os_now() - p->zero;
 }
 
 /* ---- what is seen ------------------------------------------------------------------------ */
@@ -103,7 +101,7 @@ static int64_t begin_range(tern_range_kind kind, const char *name, int64_t bytes
     }
     tern_module_path(&tern_thread.running.modules, path, type, sizeof path);
     int64_t number = 0;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     tern_event *e = running ? add(running, kind, name) : NULL;
     if (e) {
         e->path = tern_profile_text(running, path);
@@ -111,7 +109,7 @@ static int64_t begin_range(tern_range_kind kind, const char *name, int64_t bytes
         number = tern_thread.span = running->n;
         tern_thread.profile_run = running->run;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (number)
         tern_nvtx_push(name);
     return number;
@@ -121,21 +119,21 @@ static void end_range(int64_t span)
 {
     if (span)
         tern_nvtx_pop();
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     if (running && tern_thread.profile_run == running->run && span <= running->n) {
         tern_event *e = &running->events[span - 1];
         e->end = now(running);
         e->done = true;
         tern_thread.span = e->outer;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 static void note_call(int64_t span, const tern_call *call)
 {
     tern_text shapes = {0};
     double flops = tern_profile_flops(call);
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool there = span && running && tern_thread.profile_run == running->run && span <= running->n;
     if (there)
         running->events[span - 1].flops = flops;
@@ -144,7 +142,7 @@ static void note_call(int64_t span, const tern_call *call)
                       call->in[i] ? TERN_TENSOR_TEXT(call->in[i]) : "[]");
     if (shapes.data)
         running->events[span - 1].shapes = tern_profile_text(running, shapes.data);
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     tern_text_free(&shapes);
 }
 
@@ -155,7 +153,7 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
     char path[256] = "", type[256];
     if (bytes > 0)
         tern_module_path(&tern_thread.running.modules, path, type, sizeof path);
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     tern_event *e =
         running && running->options.memory ? add(running, TERN_EVENT_MEMORY, device) : NULL;
     const int64_t before = *maker;
@@ -170,7 +168,7 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
             e->path = running->events[before - run - 1].path;
         *maker = bytes > 0 ? run + running->n : 0;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 /* ---- work of devices --------------------------------------------------------------------- */
@@ -195,20 +193,20 @@ static void begin_work(tern_work_range *span, tern_place *place, const char *nam
 {
     *span = (tern_work_range){.place = place, .from = mark(place)};
     span->span = begin_range(TERN_RANGE_WORK, name, 0);
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     if (span->span && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
         tern_event_clock *c = &running->clocks[running->n_clocks++];
         *c = (tern_event_clock){.place = place, .at = now(running)};
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
 }
 
 static void end_work(tern_work_range *span, bool done)
 {
     void *to = done && span->span ? mark(span->place) : NULL;
     end_range(span->span);
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool there = span->span && running && tern_thread.profile_run == running->run;
     if (there) {
         tern_event *e = &running->events[span->span - 1];
@@ -218,7 +216,7 @@ static void end_work(tern_work_range *span, bool done)
         e->to = to;
         span->from = to = NULL;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (span->from)
         span->place->backend->event_free(span->place, span->from);
     if (to)
@@ -293,7 +291,7 @@ tern_profiler *tern_profiler_new(const tern_profiler_options *options)
         return NULL;
     tern_from_profiler = &functions;
     p->options = tern_read_profiler(options);
-    clock_gettime(CLOCK_MONOTONIC, &p->zero);
+    p->zero = tern_os_now();
     return p;
 }
 
@@ -316,13 +314,13 @@ tern_status tern_profiler_start(tern_profiler *p)
     if (!p)
         return tern_fail_argument_null("tern_profiler_start", "profiler");
     tern_nvtx_open();
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool other = running;
     if (!other) {
         running = p;
         p->run = ++runs;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (other)
         return tern_fail(TERN_ERR_STATE, "tern_profiler_start: a profiler runs already");
     tern_status status = each_device(true);
@@ -334,13 +332,13 @@ tern_status tern_profiler_stop(tern_profiler *p)
 {
     if (!p)
         return tern_fail_argument_null("tern_profiler_stop", "profiler");
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool mine = running == p;
     if (mine) {
         tern_profiling = false;
         running = NULL;
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (!mine)
         return tern_fail(TERN_ERR_STATE, "tern_profiler_stop: the profiler does not run");
     int64_t open = now(p);
@@ -361,9 +359,9 @@ void tern_profiler_free(tern_profiler *p)
 {
     if (!p)
         return;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     bool mine = running == p;
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     if (mine)
         tern_profiler_stop(p);
     for (size_t i = 0; i < p->text_capacity; i++)

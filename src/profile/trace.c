@@ -1,6 +1,7 @@
 /* trace.c -- what was seen as a Chrome trace, with the fields that readers of PyTorch's traces look
  * for. */
 #include "profile/profile.h"
+#include "base/os.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,7 +185,7 @@ tern_status tern_profiler_write_trace(tern_profiler *p, const char *path)
 {
     if (!p || !path)
         return tern_fail_argument_null("tern_profiler_write_trace", p ? "path" : "profiler");
-    FILE *file = fopen(path, "wb");
+    FILE *file = tern_os_fopen(path, "wb");
     if (!file)
         return tern_fail(TERN_ERR_IO, "tern_profiler_write_trace: %s: %s", path, strerror(errno));
     fprintf(file, "{\"displayTimeUnit\":\"ns\",\"schemaVersion\":1,\"traceEvents\":[\n");

@@ -1,6 +1,7 @@
 /* csv.c -- a row for each step, behind those of the training that goes on. A new name is a new
  * column, for which the file is written again. */
 #include "report/report.h"
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static bool next_step(const tern_report *r, int64_t limit, int64_t *step, double
 /* Of several values of a step the last counts. */
 static void put_row(tern_report *r, int64_t step, double time)
 {
+    const tern_os_locale before = tern_os_locale_enter();
     fprintf(r->csv, "%lld,%.3f", (long long)step, time);
     for (int i = 0; i < r->n_series; i++) {
         tern_report_series *s = &r->series[i];
@@ -35,6 +37,7 @@ static void put_row(tern_report *r, int64_t step, double time)
             fprintf(r->csv, "%.9g", last->value);
     }
     putc('\n', r->csv);
+    tern_os_locale_leave(before);
 }
 
 /* The file from its first line on, in place of the one that is there once this is whole. */
@@ -42,7 +45,7 @@ static tern_status write_again(tern_report *r, int64_t limit, const char *path)
 {
     int64_t step = 0;
     double time = 0;
-    FILE *file = fopen(path, "wb");
+    FILE *file = tern_os_fopen(path, "wb");
     if (!file)
         return tern_report_io("tern_report_step", path);
     fclose(r->csv);
@@ -58,8 +61,8 @@ static tern_status write_again(tern_report *r, int64_t limit, const char *path)
         put_row(r, step, time);
     if (fflush(r->csv) != 0)
         return tern_report_io("tern_report_step", path);
-    return rename(path, r->csv_path) == 0 ? TERN_OK
-                                          : tern_report_io("tern_report_step", r->csv_path);
+    return tern_os_rename(path, r->csv_path) == 0 ? TERN_OK
+                                                  : tern_report_io("tern_report_step", r->csv_path);
 }
 
 tern_status tern_report_write_rows(tern_report *r, int64_t limit)

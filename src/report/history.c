@@ -1,6 +1,7 @@
 /* history.c -- what metrics.csv has of the training before it went on: its rows are points of the
  * report until the first step is known, those from there on are then done again. */
 #include "report/report.h"
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +48,14 @@ static tern_status read_row(tern_report *r, char *line, int number)
     tern_report_point point = {.step = strtoll(cell, &end, 10)};
     if (!time || !*cell || *end)
         return not_ours(r, number);
-    point.time = strtod(time, &end);
+    point.time = tern_os_strtod(time, &end);
     if (!*time || *end)
         return not_ours(r, number);
     for (int i = 0; i < r->n_series; i++) {
         tern_report_series *s = &r->series[i];
         if (!(cell = take_cell(&line)))
             return not_ours(r, number);
-        point.value = strtod(cell, &end);
+        point.value = tern_os_strtod(cell, &end);
         if (*end || (*cell && s->n && s->points[s->n - 1].step > point.step))
             return not_ours(r, number);
         if (*cell && !tern_report_add_point(s, point))
@@ -66,14 +67,14 @@ static tern_status read_row(tern_report *r, char *line, int number)
 /* A line without an end is one that a killed program had begun. */
 tern_status tern_report_read_rows(tern_report *r)
 {
-    FILE *file = fopen(r->csv_path, "rb");
+    FILE *file = tern_os_fopen(r->csv_path, "rb");
     if (!file)
         return errno == ENOENT ? TERN_OK : tern_report_io(function, r->csv_path);
     char *line = NULL;
     size_t capacity = 0;
     tern_status status = TERN_OK;
     int number = 0;
-    for (ssize_t n; status == TERN_OK && (n = getline(&line, &capacity, file)) > 0;) {
+    for (ssize_t n; status == TERN_OK && (n = tern_os_getline(&line, &capacity, file)) > 0;) {
         bool whole = line[n - 1] == '\n';
         line[n - whole] = '\0';
         number++;

@@ -1,13 +1,11 @@
 /* report.c -- reports: values, steps, lines of progress, the summary. */
 #include "report/report.h"
+#include "base/os.h"
 #include "base/columns.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 tern_report_options tern_report_defaults(void)
 {
@@ -16,9 +14,7 @@ tern_report_options tern_report_defaults(void)
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return 1e-9 * (double)tern_os_now();
 }
 
 static tern_status no_memory(const char *function)
@@ -69,7 +65,7 @@ static tern_status open_files(tern_report *r)
     if (!*r->folder)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_report_new: files are wanted, and no folder is given");
-    if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
+    if (tern_os_mkdir(r->folder, 0777) != 0 && errno != EEXIST)
         return tern_report_io("tern_report_new", r->folder);
     if (o->csv) {
         if (!(r->csv_path = join(r->folder, "metrics.csv")))
@@ -77,7 +73,8 @@ static tern_status open_files(tern_report *r)
         tern_status status = tern_report_read_rows(r);
         if (status != TERN_OK)
             return status;
-        if (!(r->csv = fopen(r->csv_path, "ab"))) /* nothing of it goes before there is a step */
+        if (!(r->csv =
+                  tern_os_fopen(r->csv_path, "ab"))) /* nothing of it goes before there is a step */
             return tern_report_io("tern_report_new", r->csv_path);
     }
     return o->tensorboard ? tern_report_open_events(r) : TERN_OK;
@@ -98,7 +95,7 @@ tern_report *tern_report_new(const char *folder, const tern_report_options *opti
         return NULL;
     }
     r->options.stream = r->options.stream ? r->options.stream : stdout;
-    r->terminal = isatty(fileno(r->options.stream));
+    r->terminal = tern_os_isatty(fileno(r->options.stream));
     if (r->options.interval <= 0)
         r->options.interval = r->terminal ? 0.1 : INFINITY;
     r->begin = r->shown = now();
@@ -192,15 +189,13 @@ static void put_progress(const tern_report *r, FILE *out)
  * now. */
 static void show(tern_report *r)
 {
-    char *line = NULL;
-    size_t bytes;
-    FILE *out = r->options.stream, *memory = open_memstream(&line, &bytes);
-    if (memory) {
+    tern_os_text text;
+    FILE *out = r->options.stream, *memory = tern_os_text_begin(&text);
+    if (memory)
         put_progress(r, memory);
-        fclose(memory);
-    }
+    char *line = tern_os_text_end(&text);
     if (line && r->terminal)
-        fprintf(out, "\r\033[K%.*s", tern_columns_cut(line, tern_columns(out) - 1), line);
+        fprintf(out, "\r\033[K%.*s", tern_columns_cut(line, tern_os_columns(out) - 1), line);
     else if (line)
         fprintf(out, "%s\n", line);
     free(line);

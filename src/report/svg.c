@@ -1,5 +1,6 @@
 /* svg.c -- a curve: values over steps, with axes that have round numbers on them. */
 #include "report/report.h"
+#include "base/os.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static FILE *open_svg(const tern_report *r, const char *name, char **path)
     for (char *c = *path + at; *c; c++)
         if (*c == '/' || *c == ' ' || *c == ':')
             *c = '_';
-    return fopen(*path, "wb");
+    return tern_os_fopen(*path, "wb");
 }
 
 tern_status tern_report_write_svg(const tern_report *r, const tern_report_series *s)
@@ -126,6 +127,7 @@ tern_status tern_report_write_svg(const tern_report *r, const tern_report_series
         free(path);
         return status;
     }
+    const tern_os_locale before = tern_os_locale_enter();
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" "
@@ -142,6 +144,7 @@ tern_status tern_report_write_svg(const tern_report *r, const tern_report_series
     }
     put_text(file, LEFT, 20, "start", s->name);
     fputs("</svg>\n", file);
+    tern_os_locale_leave(before);
     bool good = !ferror(file) & (fclose(file) == 0);
     tern_status status = good ? TERN_OK : tern_report_io("tern_report_close", path);
     free(path);

@@ -5,10 +5,9 @@
  * Value {1: tag, 2: simple_value float}}}. https://github.com/tensorflow/tensorboard
  * (compat/proto/event.proto) */
 #include "report/report.h"
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* CRC-32C (Castagnoli), reflected. */
 static uint32_t crc32c(const unsigned char *data, size_t n)
@@ -68,12 +67,10 @@ static tern_status put_record(tern_report *r, const unsigned char *data, size_t 
 /* The time of an event, and its step where that is not 0. */
 static size_t put_when(unsigned char *to, int64_t step)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
     union {
         double seconds;
         uint64_t bits;
-    } wall = {(double)t.tv_sec + (double)t.tv_nsec * 1e-9};
+    } wall = {1e-9 * (double)tern_os_date()};
     to[0] = 0x09;
     size_t n = 1 + put_fixed(to + 1, wall.bits, 8);
     if (step != 0) {
@@ -87,13 +84,13 @@ tern_status tern_report_open_events(tern_report *r)
 {
     static const char version[] = "brain.Event:2";
     char host[128] = "localhost";
-    gethostname(host, sizeof host - 1);
+    tern_os_gethostname(host, sizeof host - 1);
     size_t capacity = strlen(r->folder) + sizeof host + 64;
     if (!(r->events_path = malloc(capacity)))
         return tern_fail(TERN_ERR_MEMORY, "tern_report_new: out of memory");
     snprintf(r->events_path, capacity, "%s/events.out.tfevents.%lld.%s", r->folder,
              (long long)time(NULL), host);
-    if (!(r->events = fopen(r->events_path, "wb")))
+    if (!(r->events = tern_os_fopen(r->events_path, "wb")))
         return tern_report_io("tern_report_new", r->events_path);
     unsigned char event[64];
     size_t n = put_when(event, 0);

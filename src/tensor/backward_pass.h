@@ -2,7 +2,7 @@
 #ifndef TERN_TENSOR_BACKWARD_PASS_H
 #define TERN_TENSOR_BACKWARD_PASS_H
 #include "tensor/node.h"
-#include <pthread.h>
+#include "base/lock.h"
 
 /* The gradient that arrived at a leaf; NULL before, and once the leaf has it. */
 typedef struct tern_arrival {
@@ -52,7 +52,7 @@ tern_status tern_pass_finish_leaves(tern_backward_pass *w);
 /* ---- leaf.c ------------------------------------------------------------------------------ */
 /* Locks the leaf, in which several threads may leave gradients, and returns the lock: the caller
  * unlocks it. */
-pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf);
+tern_mutex *tern_leaf_lock(const tern_tensor *leaf);
 
 /* ---- dependencies.c -------------------------------------------------------------------------- */
 /* Count the edges of what the pass can reach from the nodes in its heap, if there is a reason. */

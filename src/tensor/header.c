@@ -5,6 +5,7 @@
  * refuses it. It is used again after KEPT others went; each thread gathers a batch of them, so that
  * on most ways nothing is locked. */
 #include "base/thread.h"
+#include "base/lock.h"
 #include "base/thread_end.h"
 #include "device/device.h"
 #include "tensor/header.h"
@@ -12,10 +13,8 @@
 
 enum { BATCH = 64, KEPT = 4096, PLACES = 32, LINE = 64 };
 
-static tern_handles handles = {.kind = "tensor",
-                               .bytes = sizeof(tern_tensor),
-                               .keeps = KEPT / BATCH,
-                               .lock = PTHREAD_MUTEX_INITIALIZER};
+static tern_handles handles = {
+    .kind = "tensor", .bytes = sizeof(tern_tensor), .keeps = KEPT / BATCH, .lock = TERN_MUTEX_INIT};
 
 /* It was last used long ago; so it is in the cache by the time of the next tensor. */
 static inline void fetch(const tern_handle *next)
@@ -52,17 +51,17 @@ _Atomic(tern_storage *) tern_gone_last;
 
 tern_storage *tern_gone_storage(tern_place *place)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static tern_mutex lock = TERN_MUTEX_INIT;
     static tern_storage gone[PLACES]; /* of different places; of so many the last is anyone's */
     int i = 0;
-    pthread_mutex_lock(&lock);
+    tern_mutex_lock(&lock);
     while (i < PLACES - 1 && gone[i].place && gone[i].place != place)
         i++;
     if (!gone[i].place) {
         gone[i].place = place;
         atomic_init(&gone[i].refs, 1 << 30);
     }
-    pthread_mutex_unlock(&lock);
+    tern_mutex_unlock(&lock);
     atomic_store_explicit(&tern_gone_last, &gone[i], memory_order_release);
     return &gone[i];
 }

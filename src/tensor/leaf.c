@@ -1,6 +1,7 @@
 /* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it,
  * other ranks. */
 #include "tensor/leaf.h"
+#include "base/lock.h"
 #include "tensor/ranks.h"
 #include "tensor/backward_pass.h"
 
@@ -13,13 +14,13 @@ static tern_leaf *leaf_of(tern_tensor *x)
     return history ? history->leaf : NULL;
 }
 
-pthread_mutex_t *tern_leaf_lock(const tern_tensor *leaf)
+tern_mutex *tern_leaf_lock(const tern_tensor *leaf)
 {
 #define FOUR(X) X, X, X, X
-    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
+    static tern_mutex locks[] = {FOUR(FOUR(TERN_MUTEX_INIT))};
 #undef FOUR
-    pthread_mutex_t *lock = &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
-    pthread_mutex_lock(lock);
+    tern_mutex *lock = &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
+    tern_mutex_lock(lock);
     return lock;
 }
 

@@ -1,6 +1,7 @@
 /* leaves.c -- gradients of a backward pass: gathered, shown to hooks, and left in leaves, which
  * several threads may share. */
 #include "base/callback.h"
+#include "base/lock.h"
 #include "tensor/from_ops.h"
 #include "tensor/fuse/pass.h"
 #include "tensor/history.h"
@@ -225,9 +226,9 @@ static tern_status leave_in_leaf(tern_backward_pass *w, tern_arrival *a)
                 TERN_TRY(tern_pass_gather(&w->caught[k], a->grad));
         return TERN_OK;
     }
-    pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
+    tern_mutex *lock = tern_leaf_lock(a->leaf);
     tern_status status = accumulate(w, a->leaf, a->grad);
-    pthread_mutex_unlock(lock);
+    tern_mutex_unlock(lock);
     if (status == TERN_OK && a->leaf->history->leaf)
         status = call_post_hooks(w, a->leaf);
     return status;

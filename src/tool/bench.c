@@ -1,10 +1,10 @@
 /* bench.c -- tern bench: products, rows, copies and a step of a device, beside what the hardware
  * can. */
 #include "tool/bench.h"
+#include "base/os.h"
 #include "tool/tool.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int tenths = 3;
 
@@ -331,8 +331,8 @@ static int run(const char *const *words, int n)
         return tool_fail_with_error();
     if (tenths < 1)
         return tool_fail(TOOL_USAGE, "bench: --tenths is at least 1");
-    if (isatty(STDERR_FILENO)) /* a line while kernels are compiled */
-        setenv("TERN_PROGRESS", "1", 0);
+    if (tern_os_isatty(STDERR_FILENO)) /* a line while kernels are compiled */
+        tern_os_setenv("TERN_PROGRESS", "1", 0);
     bool busy = tool_warn_of_others("and the times are longer for that");
     uint64_t most = d.memory_free / 16;
     size_t bytes = most < 64 << 20 ? (size_t)(most & ~UINT64_C(4095)) : 64 << 20;

@@ -1,12 +1,12 @@
 /* busy.c -- whether other programs have the processors, whose times would be measured with ours. */
 #include "tool/tool.h"
-#include <time.h>
+#include "base/os.h"
 
 /* Ticks of all processors: those in which something ran, and all. */
 static bool read_ticks(double *busy, double *all)
 {
     unsigned long long user, nice, system, idle, wait;
-    FILE *file = fopen("/proc/stat", "r");
+    FILE *file = tern_os_fopen("/proc/stat", "r");
     bool read = file && fscanf(file, "cpu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle,
                                &wait) == 5;
     if (file)
@@ -23,7 +23,7 @@ double tool_others(void)
     double busy[2], all[2];
     if (!read_ticks(&busy[0], &all[0]))
         return 0;
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* 30 ticks of each */
+    tern_os_sleep(300000000); /* 30 ticks of each */
     if (!read_ticks(&busy[1], &all[1]) || all[1] <= all[0])
         return 0;
     return (busy[1] - busy[0]) / (all[1] - all[0]);

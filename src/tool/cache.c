@@ -1,15 +1,10 @@
 /* cache.c -- tern cache: the compiled programs that the library keeps on disk. */
-#define _XOPEN_SOURCE 700 /* nftw */
 #include "tool/tool.h"
-#include <dirent.h>
+#include "base/os.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096, KEY = 32 };
 static int older;
@@ -32,13 +27,10 @@ typedef struct listing {
 /* Where the library keeps them (tern/device.h's programs_loaded). */
 static bool path_of_folder(char *path)
 {
-    const char *own = tool_env("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    int n = own && *own     ? snprintf(path, PATH_BYTES, "%s", own)
-            : xdg && *xdg   ? snprintf(path, PATH_BYTES, "%s/tern", xdg)
-            : home && *home ? snprintf(path, PATH_BYTES, "%s/.cache/tern", home)
-                            : -1;
-    return n > 0 && n < PATH_BYTES;
+    const char *own = tool_env("TERN_CACHE_DIR");
+    if (own && *own)
+        return snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES;
+    return tern_os_folder(TERN_OS_CACHE, "/tern", path, PATH_BYTES);
 }
 
 /* Programs are files of 32 hexadecimal digits; what else lies there is nobody's business. */
@@ -49,8 +41,8 @@ static bool is_program(const char *name)
 
 static bool add(listing *l, const char *name)
 {
-    struct stat s;
-    if (!is_program(name) || fstatat(l->folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+    struct tern_os_stat s;
+    if (!is_program(name) || tern_os_fstatat(l->folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(s.st_mode))
         return true;
     if (older > 0 && difftime(time(NULL), s.st_mtime) < older * 86400.0)
@@ -77,16 +69,16 @@ static int read_folder(listing *l)
 {
     if (!path_of_folder(l->path))
         return tool_fail(TOOL_WRONG, "cache: none of TERN_CACHE_DIR, XDG_CACHE_HOME, HOME is set");
-    l->folder = open(l->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    l->folder = tern_os_open(l->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (l->folder < 0)
         return errno == ENOENT ? TOOL_FINE
                                : tool_fail(TOOL_WRONG, "cache: %s: %s", l->path, strerror(errno));
-    DIR *entries = fdopendir(dup(l->folder));
+    tern_os_dir *entries = tern_os_fdopendir(tern_os_dup_private(l->folder));
     bool good = entries != NULL;
-    for (struct dirent *e; good && (e = readdir(entries));)
+    for (struct tern_os_dirent *e; good && (e = tern_os_readdir(entries));)
         good = add(l, e->d_name);
     if (entries)
-        closedir(entries);
+        tern_os_closedir(entries);
     if (l->n)
         qsort(l->of, (size_t)l->n, sizeof *l->of, by_time);
     return good ? TOOL_FINE : tool_fail(TOOL_WRONG, "cache: out of memory");
@@ -116,27 +108,39 @@ static struct {
     double bytes;
 } pocl;
 
-static int count_kernel(const char *path, const struct stat *s, int kind, struct FTW *unused)
+/* Whether it is a folder. */
+static bool count_kernels(const char *folder, int depth)
 {
-    size_t n = strlen(path);
-    (void)unused;
-    if (kind == FTW_F)
-        pocl.bytes += (double)s->st_size;
-    pocl.kernels += kind == FTW_F && n > 3 && strcmp(path + n - 3, ".so") == 0;
-    return 0;
+    char path[PATH_BYTES];
+    struct tern_os_stat s;
+    tern_os_dir *open = depth < 16 ? tern_os_opendir(folder) : NULL;
+    for (struct tern_os_dirent *e; open && (e = tern_os_readdir(open));) {
+        const size_t n = strlen(e->d_name);
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= PATH_BYTES ||
+            tern_os_lstat(path, &s) != 0)
+            continue;
+        if (S_ISDIR(s.st_mode))
+            count_kernels(path, depth + 1);
+        if (!S_ISREG(s.st_mode))
+            continue;
+        pocl.bytes += (double)s.st_size;
+        pocl.kernels += n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
+    }
+    if (open)
+        tern_os_closedir(open);
+    return open != NULL;
 }
 
 /* PoCL keeps machine code by itself, of any program's kernels. */
 static void print_pocl(bool stays)
 {
     char path[PATH_BYTES], text[32];
-    const char *own = getenv("POCL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
-    const char *home = getenv("HOME");
-    int n = own && *own     ? snprintf(path, PATH_BYTES, "%s", own)
-            : xdg && *xdg   ? snprintf(path, PATH_BYTES, "%s/pocl/kcache", xdg)
-            : home && *home ? snprintf(path, PATH_BYTES, "%s/.cache/pocl/kcache", home)
-                            : -1;
-    if (n <= 0 || n >= PATH_BYTES || nftw(path, count_kernel, 16, FTW_PHYS) != 0)
+    const char *own = tern_os_getenv("POCL_CACHE_DIR");
+    const bool known = own && *own
+                           ? snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES
+                           : tern_os_folder(TERN_OS_CACHE, "/pocl/kcache", path, PATH_BYTES);
+    if (!known || !count_kernels(path, 0))
         return;
     printf("PoCL keeps its own%s: %d kernel%s, %s, in %s\n", stays ? ", which stay" : "",
            pocl.kernels, pocl.kernels == 1 ? "" : "s", tool_bytes(pocl.bytes, text), path);
@@ -149,7 +153,7 @@ static int clear(const listing *l)
     char text[32];
     int gone = 0, code = TOOL_FINE;
     for (int i = 0; i < l->n; i++)
-        if (dry || unlinkat(l->folder, l->of[i].name, 0) == 0 || errno == ENOENT)
+        if (dry || tern_os_unlinkat(l->folder, l->of[i].name, 0) == 0 || errno == ENOENT)
             gone++;
         else
             code =
@@ -177,7 +181,7 @@ static int run(const char *const *words, int n)
     if (code == TOOL_FINE)
         print_pocl(!list && !size);
     if (l.folder >= 0)
-        close(l.folder);
+        tern_os_close(l.folder);
     free(l.of);
     return code;
 }

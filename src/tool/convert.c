@@ -1,24 +1,22 @@
 /* convert.c -- tern convert: tensors of a file of one kind written as one of another. */
 #include "tool/convert.h"
+#include "base/os.h"
 #include "tool/tool.h"
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *dtype_name;
 
 static bool ends_in(const char *path, const char *end)
 {
     const size_t n = strlen(path), k = strlen(end);
-    return n > k && strcasecmp(path + n - k, end) == 0;
+    return n > k && tern_os_strcasecmp(path + n - k, end) == 0;
 }
 
 /* On a terminal alone. */
 static void progress(const char *what, int i, int n)
 {
-    if (!isatty(STDERR_FILENO))
+    if (!tern_os_isatty(STDERR_FILENO))
         return;
     if (i < n)
         fprintf(stderr, "\r%s %d of %d ", what, i + 1, n);
@@ -96,7 +94,7 @@ static int run(const char *const *words, int n)
     tern_dtype dtype = TERN_DTYPE_DEFAULT;
     int k = 0;
     char text[32];
-    struct stat about;
+    struct tern_os_stat about;
     if (n < 2)
         return tool_fail(TOOL_USAGE, "convert: from which file, to which?");
     if (find_dtype(&dtype) != TOOL_FINE)
@@ -111,7 +109,7 @@ static int run(const char *const *words, int n)
     if (!dict)
         return tool_fail_with_error();
     const int code = writers[k].write(dict, words[1]);
-    if (code == TOOL_FINE && stat(words[1], &about) == 0)
+    if (code == TOOL_FINE && tern_os_stat(words[1], &about) == 0)
         printf("%s: %d tensors, %s\n", words[1], tern_state_dict_count(dict),
                tool_bytes((double)about.st_size, text));
     tern_state_dict_free(dict);

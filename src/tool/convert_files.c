@@ -1,10 +1,10 @@
 /* convert_files.c -- files that appear whole or not at all: PyTorch's archives, and GGUF. */
 #include "tool/convert.h"
+#include "base/os.h"
 #include "tool/tool.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -14,8 +14,8 @@ bool tool_out_open(tool_out *out, const char *path)
     const int folder = slash ? (int)(slash - path) + 1 : 0;
     *out = (tool_out){.path = path};
     snprintf(out->part, sizeof out->part, "%.*s.%s.%ld.tmp", folder, path, path + folder,
-             (long)getpid());
-    out->file = fopen(out->part, "wbx");
+             (long)tern_os_getpid());
+    out->file = tern_os_fopen(out->part, "wbx");
     if (!out->file)
         tool_fail(TOOL_WRONG, "%s: %s", out->part, strerror(errno));
     return out->file != NULL;
@@ -43,12 +43,13 @@ void tool_out_pad(tool_out *out, uint64_t multiple)
 
 int tool_out_close(tool_out *out, bool good)
 {
-    const bool wrote = !out->failed && fflush(out->file) == 0 && fsync(fileno(out->file)) == 0;
+    const bool wrote =
+        !out->failed && fflush(out->file) == 0 && tern_os_fsync(fileno(out->file)) == 0;
     const int why = errno;
     const bool closed = fclose(out->file) == 0;
-    if (good && wrote && closed && rename(out->part, out->path) == 0)
+    if (good && wrote && closed && tern_os_rename(out->part, out->path) == 0)
         return TOOL_FINE;
-    unlink(out->part);
+    tern_os_unlink(out->part);
     return good ? tool_fail(TOOL_WRONG, "%s: %s", out->path, strerror(wrote ? errno : why))
                 : TOOL_WRONG;
 }
@@ -250,9 +251,8 @@ static void put_tensor(FILE *to, const char *name, tern_tensor *x, int storage)
 
 static bool put_pickle(archive *a, const tern_state_dict *dict)
 {
-    char *bytes = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&bytes, &n);
+    tern_os_text text;
+    FILE *to = tern_os_text_begin(&text);
     if (!to)
         return false;
     fputs("\x80\x02"
@@ -261,11 +261,11 @@ static bool put_pickle(archive *a, const tern_state_dict *dict)
     for (int i = 0; i < tern_state_dict_count(dict); i++)
         put_tensor(to, tern_state_dict_key_at(dict, i), tern_state_dict_at(dict, i), i);
     fputs("u.", to);
-    const bool good = fclose(to) == 0;
-    if (good)
-        add_entry(a, "data.pkl", bytes, n);
+    char *bytes = tern_os_text_end(&text);
+    if (bytes)
+        add_entry(a, "data.pkl", bytes, text.bytes);
     free(bytes);
-    return good;
+    return bytes != NULL;
 }
 
 static bool put_all(archive *a, const tern_state_dict *dict)

@@ -1,10 +1,10 @@
 /* doctor.c -- tern doctor: each operation of the names table on a device against the cpu. */
 #include "tool/doctor.h"
+#include "base/os.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <tern/report.h>
 
 static const char *only, *path;
@@ -75,7 +75,7 @@ static void row_done(void *user, const doctor_report *r)
     visit *v = user;
     v->counts[r->verdict]++;
     if (doctor_is_fault(r->verdict) || (verbose && r->verdict == DOCTOR_LEFT_OUT)) {
-        if (isatty(STDOUT_FILENO))
+        if (tern_os_isatty(STDOUT_FILENO))
             fputs("\r\033[K", stdout);
         print_fault(&v->rows[r->row], r);
         fflush(stdout);
@@ -107,7 +107,7 @@ static int faults_of(const visit *v)
 static void looking(void *user, const doctor_report *r)
 {
     const visit *v = user;
-    if (isatty(STDOUT_FILENO))
+    if (tern_os_isatty(STDOUT_FILENO))
         printf("\r\033[Klooking for a way around %s",
                tern_named_op_name(tern_named_op_at(v->rows[r->row].op)));
     fflush(stdout);
@@ -116,7 +116,7 @@ static void looking(void *user, const doctor_report *r)
 static int print_routes(const doctor_work *w, json_t *refused)
 {
     int left = (int)json_array_size(refused);
-    if (isatty(STDOUT_FILENO))
+    if (tern_os_isatty(STDOUT_FILENO))
         fputs("\r\033[K", stdout);
     for (int i = 0; i < w->n; i++) {
         const doctor_report *r = &w->reports[i];
@@ -160,7 +160,7 @@ static json_t *profile_of(const doctor_work *w, json_t *device, json_t *routes, 
     char when[32], host[128] = "";
     time_t now = time(NULL);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    gethostname(host, sizeof host - 1);
+    tern_os_gethostname(host, sizeof host - 1);
     json_t *checks = json_array();
     for (int i = 0; i < w->n; i++)
         json_array_append_new(checks, check_object(w, i));
@@ -259,7 +259,7 @@ static int run(const char *const *words, int n)
            json_string_value(json_object_get(device, "platform")),
            json_string_value(json_object_get(device, "driver")));
     if (code == TOOL_FINE && forget) {
-        if (unlink(path ? path : own) != 0 && errno != ENOENT)
+        if (tern_os_unlink(path ? path : own) != 0 && errno != ENOENT)
             code = tool_fail(TOOL_WRONG, "doctor: %s: %s", path ? path : own, strerror(errno));
     } else if (code == TOOL_FINE) {
         code = examine(name, device, path ? path : own);

@@ -1,6 +1,7 @@
 /* doctor_call.c -- makes up calls of operations: tensors by the recipes, numbers and words by the
  * names of parameters. Most are refused; what the cpu takes first is the call that is checked. */
 #include "tool/doctor.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -223,7 +224,8 @@ static int integers_for(maker *m, const tern_parameter *p, int64_t list[4])
 static double real_for(maker *m, const tern_parameter *p)
 {
     static const double usual[] = {0.5, 1, 2, 0.25};
-    return strcmp(p->name, "p") == 0 && !p->required ? strtod(p->value, NULL) : usual[pick(m, 4)];
+    return strcmp(p->name, "p") == 0 && !p->required ? tern_os_strtod(p->value, NULL)
+                                                     : usual[pick(m, 4)];
 }
 
 static void word_for(maker *m, const char *name, char text[48])

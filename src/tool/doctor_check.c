@@ -1,11 +1,11 @@
 /* doctor_check.c -- one row: the same call on the cpu and on a device, forward and backward, and
  * what is compared. */
 #include "tool/doctor.h"
+#include "base/os.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_LEAVES = 16 };
 
@@ -295,13 +295,15 @@ void doctor_kernels(const doctor_row *row, const char *device, char *names, size
 {
     static doctor_call call;
     static side s;
-    char path[] = "/tmp/tern-doctor-XXXXXX";
+    char path[4096];
     uint64_t seed;
-    int file = mkstemp(path);
+    int file = tern_os_folder(TERN_OS_TEMPORARY, "/tern-doctor-XXXXXX", path, sizeof path)
+                   ? tern_os_mkstemp(path)
+                   : -1;
     *names = '\0';
     if (file < 0 || !doctor_find(row, &seed))
         return;
-    close(file);
+    tern_os_close(file);
     TERN_SCOPE {
         TERN_NO_GRAD
             doctor_make(&call, row, seed);
@@ -312,5 +314,5 @@ void doctor_kernels(const doctor_row *row, const char *device, char *names, size
     json_t *trace = json_load_file(path, 0, NULL);
     names_of(trace, names, bytes);
     json_decref(trace);
-    unlink(path);
+    tern_os_unlink(path);
 }

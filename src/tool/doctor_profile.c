@@ -1,12 +1,12 @@
 /* doctor_profile.c -- the file that says what a device's driver gets wrong, and what is read of it
  * later. */
 #include "tool/doctor.h"
+#include "base/os.h"
 #include "tool/bench.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- the device ---------------------------------------------------------------------------- */
 
@@ -189,13 +189,9 @@ static uint64_t key_of(json_t *device)
 
 bool doctor_path(json_t *device, char *path, size_t bytes)
 {
-    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    bool own = xdg && *xdg;
-    if (!own && !(home && *home))
-        return false;
-    int n = snprintf(path, bytes, "%s%s/tern/doctor/%016" PRIx64 ".json", own ? xdg : home,
-                     own ? "" : "/.config", key_of(device));
-    return n > 0 && (size_t)n < bytes;
+    char name[64];
+    snprintf(name, sizeof name, "/tern/doctor/%016" PRIx64 ".json", key_of(device));
+    return tern_os_folder(TERN_OS_CONFIG, name, path, bytes);
 }
 
 bool doctor_write(const char *path, json_t *profile)
@@ -203,13 +199,13 @@ bool doctor_write(const char *path, json_t *profile)
     char beside[4300];
     tool_make_folders(path);
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
-    int file = mkstemp(beside); /* of mode 0600 */
-    FILE *f = file >= 0 ? fdopen(file, "w") : NULL;
+    int file = tern_os_mkstemp(beside); /* of mode 0600 */
+    FILE *f = file >= 0 ? tern_os_fdopen(file, "w") : NULL;
     bool good = f && json_dumpf(profile, f, JSON_INDENT(1)) == 0 && putc('\n', f) != EOF;
-    good = f && fclose(f) == 0 && good && rename(beside, path) == 0;
+    good = f && fclose(f) == 0 && good && tern_os_rename(beside, path) == 0;
     if (file >= 0 && !good) {
         int code = errno;
-        unlink(beside);
+        tern_os_unlink(beside);
         errno = code;
     }
     return good;

@@ -2,9 +2,9 @@
  * for smaller work-groups, products by another kernel. Each is tried in a child; the first that
  * helps is kept. */
 #include "tool/doctor.h"
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { NAMES = 1500, SECONDS = 60 };
 
@@ -79,13 +79,13 @@ static bool helps(const doctor_work *w, int row, const char *folder, json_t *rou
     char path[4200];
     doctor_report r;
     json_t *profile = json_pack("{s:i, s:O}", "schema", 1, "routes", routes);
-    snprintf(path, sizeof path, "%s/trial-%ld.json", folder, (long)getpid());
+    snprintf(path, sizeof path, "%s/trial-%ld.json", folder, (long)tern_os_getpid());
     bool written = profile && doctor_write(path, profile);
     json_decref(profile);
     if (!written)
         return false;
     doctor_run_one(w, row, path, &r);
-    unlink(path);
+    tern_os_unlink(path);
     return r.verdict == DOCTOR_OK;
 }
 

@@ -1,12 +1,11 @@
 /* main.c -- the program `tern`: which command, its options and its help. */
 #include "tool/tool.h"
+#include "base/os.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 static const tool_command *const commands[] = {
     &tool_new,    &tool_summary, &tool_show,  &tool_convert, &tool_devices,
@@ -73,9 +72,7 @@ const char *tool_type_name(tern_device_type type)
 
 double tool_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return 1e-9 * (double)tern_os_now();
 }
 
 void tool_make_folders(const char *path)
@@ -84,7 +81,7 @@ void tool_make_folders(const char *path)
     snprintf(folder, sizeof folder, "%s", path);
     for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        mkdir(folder, 0700);
+        tern_os_mkdir(folder, 0700);
         *slash = '/';
     }
 }

@@ -1,10 +1,10 @@
 /* new.c -- tern new: writes a project that builds, trains and is tested. Its files are those of
  * src/tool/project. */
 #include "tool/tool.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The files, as cmake/project_files.cmake writes them into the build's folder. */
 extern const struct tool_file {
@@ -42,10 +42,10 @@ static int write_file(const char *folder, const struct tool_file *file, const ch
     snprintf(path, sizeof path, "%s/%s", folder, file->path);
     for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        mkdir(path, 0777);
+        tern_os_mkdir(path, 0777);
         *slash = '/';
     }
-    FILE *out = fopen(path, "wx");
+    FILE *out = tern_os_fopen(path, "wx");
     if (!out)
         return tool_fail(TOOL_WRONG, "new: %s: %s", path, strerror(errno));
     const char *text = file->text;
@@ -74,12 +74,12 @@ static int run(const char *const *words, int n)
                          folder);
     for (const struct tool_file *file = tool_project; file->path; file++) {
         char path[4200];
-        struct stat there;
+        struct tern_os_stat there;
         snprintf(path, sizeof path, "%s/%s", folder, file->path);
-        if (stat(path, &there) == 0)
+        if (tern_os_stat(path, &there) == 0)
             return tool_fail(TOOL_WRONG, "new: %s is there already; nothing was written", path);
     }
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (tern_os_mkdir(folder, 0777) != 0 && errno != EEXIST)
         return tool_fail(TOOL_WRONG, "new: %s: %s", folder, strerror(errno));
     printf("writing\n");
     for (const struct tool_file *file = tool_project; file->path; file++)

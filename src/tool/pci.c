@@ -1,6 +1,6 @@
 /* pci.c -- cards on the PCI bus that no driver shows as a device, and what to install for them. */
 #include "tool/tool.h"
-#include <dirent.h>
+#include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static unsigned number_in(const char *folder, const char *card, const char *file
 {
     char path[4200], text[32] = "";
     snprintf(path, sizeof path, "%s/%.64s/%s", folder, card, file);
-    FILE *in = fopen(path, "r");
+    FILE *in = tern_os_fopen(path, "r");
     if (!in)
         return 0;
     if (!fgets(text, sizeof text, in))
@@ -70,8 +70,8 @@ static bool shows(const char *kind, const struct vendor *v)
 int tool_missing_drivers(const char *folder, FILE *out)
 {
     int found = 0;
-    DIR *cards = opendir(folder);
-    for (struct dirent *card; cards && (card = readdir(cards));) {
+    tern_os_dir *cards = tern_os_opendir(folder);
+    for (struct tern_os_dirent *card; cards && (card = tern_os_readdir(cards));) {
         const unsigned class = number_in(folder, card->d_name, "class") >> 16;
         const unsigned id = number_in(folder, card->d_name, "vendor");
         if (class != 0x03 && class != 0x12) /* displays, and accelerators */
@@ -89,6 +89,6 @@ int tool_missing_drivers(const char *folder, FILE *out)
         }
     }
     if (cards)
-        closedir(cards);
+        tern_os_closedir(cards);
     return found;
 }

@@ -2,11 +2,11 @@
  * summary` says. */
 #define _GNU_SOURCE
 #include "tool/convert.h"
+#include "base/os.h"
 #include "tool/tool.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { HEAD = 512, TAIL = 1 << 16, MOST_TYPES = 64 };
 
@@ -14,7 +14,7 @@ enum { HEAD = 512, TAIL = 1 << 16, MOST_TYPES = 64 };
 
 static bool has(const char *bytes, size_t n, const char *text)
 {
-    return memmem(bytes, n, text, strlen(text)) != NULL;
+    return tern_os_memmem(bytes, n, text, strlen(text)) != NULL;
 }
 
 /* An archive, by its first entry and its directory. */
@@ -48,10 +48,10 @@ const char *tool_kind_of(const char *path)
                  {8, 4, "WEBP", "WebP image"},
                  {0, 2, "BM", "BMP image"}};
     char head[HEAD] = {0};
-    struct stat about;
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
+    struct tern_os_stat about;
+    if (tern_os_stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         return "folder";
-    FILE *file = fopen(path, "rb");
+    FILE *file = tern_os_fopen(path, "rb");
     const size_t n = file ? fread(head, 1, HEAD, file) : 0, length = strlen(path);
     const char *kind = n > 9 && head[8] == '{' ? "safetensors" : NULL;
     if (n > 4 && memcmp(head, "PK\3\4", 4) == 0)
@@ -108,11 +108,11 @@ static int show_image(const char *path)
 
 static int run(const char *const *words, int n)
 {
-    struct stat about;
+    struct tern_os_stat about;
     char text[32];
     if (n == 0)
         return tool_fail(TOOL_USAGE, "show: which file?");
-    const bool is_there = stat(words[0], &about) == 0;
+    const bool is_there = tern_os_stat(words[0], &about) == 0;
     const char *kind = tool_kind_of(words[0]);
     if (is_there) {
         printf("kind: %s\n", kind);

@@ -1,10 +1,10 @@
 /* tune.c -- tern tune: which way products of a few classes are fastest on an OpenCL device. */
 #include "tool/tune.h"
+#include "base/os.h"
 #include "tool/doctor.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_LOST = 3, LARGEST = 1 << 14 };
 static const double least_gain = 1.03; /* below that times differ by chance */
@@ -88,7 +88,7 @@ static const char *route_of(const tune_class *c, const char *way, char text[96])
 
 static void print_trial(const tune_trial *t, int done, int all)
 {
-    bool terminal = isatty(STDOUT_FILENO);
+    bool terminal = tern_os_isatty(STDOUT_FILENO);
     const char *way = *t->way ? t->way : "untuned";
     if (terminal)
         fputs("\r\033[K", stdout);
@@ -107,10 +107,10 @@ static void print_trial(const tune_trial *t, int done, int all)
 static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best,
                       int late)
 {
-    char *text = NULL, route[96];
-    size_t bytes = 0;
+    char route[96];
+    tern_os_text text;
     double flops = tune_flops(c) * 1e-9;
-    FILE *to = best->seconds > 0 ? open_memstream(&text, &bytes) : NULL;
+    FILE *to = best->seconds > 0 ? tern_os_text_begin(&text) : NULL;
     if (!to)
         return NULL;
     bool gains = !(untuned->seconds > 0) || untuned->seconds > least_gain * best->seconds;
@@ -122,8 +122,7 @@ static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune
         fprintf(to, "# of the ways %d took too long to be measured\n", late);
     if (gains)
         fprintf(to, "route %s %s\n", route_of(c, best->way, route), c->sizes);
-    fclose(to);
-    return text;
+    return tern_os_text_end(&text);
 }
 
 static char *tune_one(const char *device, const tune_class *c)
@@ -234,7 +233,7 @@ static int run(const char *const *words, int n)
         snprintf(file.path, sizeof file.path, "%s", path);
     else if (!tune_file_path(file.path, sizeof file.path))
         return tool_fail(TOOL_WRONG, "tune: neither XDG_CONFIG_HOME nor HOME is set");
-    setenv("TERN_OPENCL_TUNING", "off", 1); /* the device opens whatever the file holds */
+    tern_os_setenv("TERN_OPENCL_TUNING", "off", 1); /* the device opens whatever the file holds */
     json_t *device = doctor_describe(n ? words[0] : "opencl:0", seconds);
     if (!device)
         return TOOL_WRONG;

@@ -1,47 +1,38 @@
 /* tune_file.c -- the tuning file that the library reads: a device's results lie between two
  * comments, and what others wrote there stays. */
 #include "tool/tune.h"
+#include "base/os.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define BEGIN "# tern tune: results for "
 #define END   "# tern tune: end\n"
 
 bool tune_file_path(char *path, size_t bytes)
 {
-    const char *own = tool_env("TERN_OPENCL_TUNING"), *xdg = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
-    int n = -1;
-    if (own && strcmp(own, "off") != 0)
-        n = snprintf(path, bytes, "%s", own);
-    else if (xdg && *xdg)
-        n = snprintf(path, bytes, "%s/tern/opencl.tuning", xdg);
-    else if (home && *home)
-        n = snprintf(path, bytes, "%s/.config/tern/opencl.tuning", home);
-    return n > 0 && (size_t)n < bytes;
+    const char *own = tool_env("TERN_OPENCL_TUNING");
+    if (own && *own && strcmp(own, "off") != 0)
+        return (size_t)snprintf(path, bytes, "%s", own) < bytes;
+    return tern_os_folder(TERN_OS_CONFIG, "/tern/opencl.tuning", path, bytes);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static char *whole_file(const char *path)
 {
-    FILE *file = fopen(path, "r");
-    char *text = NULL;
-    size_t bytes = 0;
+    FILE *file = tern_os_fopen(path, "r");
+    tern_os_text all;
     if (!file)
         return errno == ENOENT ? calloc(1, 1) : NULL;
-    FILE *to = open_memstream(&text, &bytes);
+    FILE *to = tern_os_text_begin(&all);
     for (int c; to && (c = getc(file)) != EOF;)
         putc(c, to);
-    bool good = to && !ferror(file);
-    if (to)
-        good = fclose(to) == 0 && good;
+    const bool good = !ferror(file);
     fclose(file);
-    if (good)
+    char *text = tern_os_text_end(&all);
+    if (good && text)
         return text;
     free(text);
     errno = errno ? errno : EIO;
@@ -71,7 +62,7 @@ static void take_classes(tune_file *file, const char *from, const char *end,
         const char *next = strchr(at, '\n') + 1;
         if (strncmp(next, "route ", 6) == 0)
             next = strchr(next, '\n') + 1;
-        file->result[i] = strndup(at, (size_t)(next - at));
+        file->result[i] = tern_os_strndup(at, (size_t)(next - at));
     }
 }
 
@@ -105,7 +96,7 @@ static bool print(FILE *to, const tune_file *file, const tune_key *key)
     for (int i = 0; i < TUNE_CLASSES; i++)
         if (file->result[i])
             fputs(file->result[i], to);
-    return fputs(END, to) >= 0 && fflush(to) == 0 && fsync(fileno(to)) == 0;
+    return fputs(END, to) >= 0 && fflush(to) == 0 && tern_os_fsync(fileno(to)) == 0;
 }
 
 bool tune_file_write(const tune_file *file, const tune_key *key)
@@ -113,13 +104,13 @@ bool tune_file_write(const tune_file *file, const tune_key *key)
     char beside[4200];
     tool_make_folders(file->path);
     snprintf(beside, sizeof beside, "%s.XXXXXX", file->path);
-    int made = mkstemp(beside); /* of mode 0600 */
-    FILE *to = made >= 0 ? fdopen(made, "w") : NULL;
+    int made = tern_os_mkstemp(beside); /* of mode 0600 */
+    FILE *to = made >= 0 ? tern_os_fdopen(made, "w") : NULL;
     bool good = to && print(to, file, key);
-    good = to && fclose(to) == 0 && good && rename(beside, file->path) == 0;
+    good = to && fclose(to) == 0 && good && tern_os_rename(beside, file->path) == 0;
     if (made >= 0 && !good) {
         int code = errno;
-        unlink(beside);
+        tern_os_unlink(beside);
         errno = code;
     }
     return good;

@@ -1,6 +1,7 @@
 /* tune_run.c -- one way of a product in a child of its own: right on odd sizes first, then its time
  * by the device's events. */
 #include "tool/tune.h"
+#include "base/os.h"
 #include "tool/doctor.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 static void take_way(const char *way)
 {
     if (*way)
-        setenv("TERN_OPENCL_GEMM", way, 1);
+        tern_os_setenv("TERN_OPENCL_GEMM", way, 1);
     else
-        unsetenv("TERN_OPENCL_GEMM");
+        tern_os_unsetenv("TERN_OPENCL_GEMM");
 }
 
 /* (count, rows, columns), or such a look at memory that lies the other way. */
@@ -84,7 +85,7 @@ static void measure(FILE *to, const void *user)
 {
     const tune_trial *t = user;
     tern_counters before = {0}, after = {0};
-    setenv("TERN_OPENCL_TUNING", "off", 1);
+    tern_os_setenv("TERN_OPENCL_TUNING", "off", 1);
     take_way(t->way);
     tern_get_counters(t->device, &before);
     bool right = is_right(t);
@@ -109,7 +110,7 @@ void tune_try(tune_trial *t)
     char *text = doctor_ask_why(t->limit, measure, t, t->why);
     t->lost = !text;
     t->late = !text && strstr(t->why, "not done within");
-    t->seconds = text && *text != '!' ? strtod(text, NULL) : 0;
+    t->seconds = text && *text != '!' ? tern_os_strtod(text, NULL) : 0;
     if (text && t->seconds <= 0)
         snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(text, "\n") - (*text == '!'),
                  text + (*text == '!'));

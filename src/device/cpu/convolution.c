@@ -6,6 +6,7 @@
  * once a call. A gradient of weights is summed over a part's chunks as it is, and over the parts at
  * the end. */
 #include "base/parallel.h"
+#include "base/lock.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
 #include "device/device.h"
@@ -13,7 +14,6 @@
 #include "shapes.h"
 
 #ifdef TERN_ONEDNN_PRIMITIVES
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -43,9 +43,9 @@ typedef struct plan {
 
 enum { BUCKETS = 256 };
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     plan *bucket[BUCKETS];
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache = {.lock = TERN_MUTEX_INIT};
 
 /* Leading spatial dims of size 1 are left out: two remain at least of the five. */
 static int dims_left_out(const tern_conv_shape *s)
@@ -201,7 +201,7 @@ static const plan *plan_for(const tern_convolution *c, int64_t images)
     shape.n = images;
     bool has_bias = c->bias.buffer;
     plan **bucket = &cache.bucket[hash(&shape)], *p;
-    pthread_mutex_lock(&cache.lock);
+    tern_mutex_lock(&cache.lock);
     for (p = *bucket; p; p = p->next)
         if (memcmp(&p->shape, &shape, sizeof shape) == 0 && p->pass == c->pass &&
             p->has_bias == has_bias && p->channels_last == c->channels_last)
@@ -218,7 +218,7 @@ static const plan *plan_for(const tern_convolution *c, int64_t images)
         p->next = *bucket;
         *bucket = p;
     }
-    pthread_mutex_unlock(&cache.lock);
+    tern_mutex_unlock(&cache.lock);
     return p && !p->refused ? p : NULL;
 }
 

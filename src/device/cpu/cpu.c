@@ -1,18 +1,17 @@
 /* cpu.c -- the host as a device: memory from the heap, kernels compiled with the library, launches
  * that are done when they return. */
 #include "base/parallel.h"
+#include "base/os.h"
 #include "device/backend.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/user.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 static void read_cpu_name(char *name, size_t bytes)
 {
     char line[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
+    FILE *f = tern_os_fopen("/proc/cpuinfo", "r");
     snprintf(name, bytes, "cpu");
     while (f && fgets(line, sizeof line, f))
         if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
@@ -27,9 +26,7 @@ static void read_cpu_name(char *name, size_t bytes)
 static tern_status cpu_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total)
 {
     (void)place;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    *free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
-    *total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    tern_os_memory(free_bytes, total);
     return TERN_OK;
 }
 
@@ -51,7 +48,7 @@ static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
         .platform = "tern",
         .driver = tern_cpu_level(),
         .type = TERN_DEVICE_CPU,
-        .compute_units = (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .compute_units = tern_os_cores(),
         .has_f64 = true,
         .unified_memory = true,
         .exact = true,
@@ -187,21 +184,20 @@ static tern_status cpu_sync(tern_place *place)
 
 static tern_status cpu_event(tern_place *place, void **event)
 {
-    struct timespec now, *copy = tern_alloc(sizeof *copy);
+    int64_t *copy = tern_alloc(sizeof *copy);
     (void)place;
     if (!copy)
         return TERN_ERR_MEMORY;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *copy = now;
+    *copy = tern_os_now();
     *event = copy;
     return TERN_OK;
 }
 
 static tern_status cpu_elapsed(tern_place *place, void *from, void *to, double *nanoseconds)
 {
-    const struct timespec *a = from, *b = to;
+    const int64_t *a = from, *b = to;
     (void)place;
-    *nanoseconds = (double)(b->tv_sec - a->tv_sec) * 1e9 + (double)(b->tv_nsec - a->tv_nsec);
+    *nanoseconds = (double)(*b - *a);
     return TERN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* kernels.c -- from a kernel's name to its parameters, and to the code of the best instruction set
  * that has it. */
 #include "base/env.h"
+#include "base/os_cpu.h"
 #include "device/cpu/cpu.h"
 #include "device/signature.h"
 #include <stdatomic.h>
@@ -42,9 +43,6 @@ static int supported_levels(level levels[MAX_LEVELS])
 {
     const char *highest = tern_env(TERN_ENV_CPU_ISA);
     int n = 0;
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-#endif
 #define X(ISA, TEXT, SUPPORTED)                                                                    \
     if (highest && strcmp(highest, TEXT) == 0)                                                     \
         highest = NULL;                                                                            \

@@ -1,11 +1,11 @@
 /* onednn.c -- oneDNN, opened at run time: its engine, its threads, and a run of one of its
  * primitives. */
 #include "device/cpu/onednn.h"
+#include "base/lock.h"
 #ifdef TERN_WITH_ONEDNN
 #include "base/dynlib.h"
 #include "base/ending.h"
 #include "base/warning.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +20,6 @@ static char reason[256]; /* why it is not */
  * another. */
 static int (*most_threads)(void);
 static void (*set_threads)(int n);
-
-#define TEXT_(X) #X
-#define TEXT(X)  TEXT_(X)
 
 static bool find_functions(void *library)
 {
@@ -52,7 +49,8 @@ static bool find_functions(void *library)
 
 static void load(void)
 {
-    static const char *const names[] = {"libdnnl.so." TEXT(DNNL_VERSION_MAJOR), NULL};
+    char names[32];
+    snprintf(names, sizeof names, TERN_LIBRARY_ONEDNN, DNNL_VERSION_MAJOR);
     void *library = tern_dynlib_open_apart(names, reason, sizeof reason);
     there = library && find_functions(library);
     tern_foreign_loaded();
@@ -60,10 +58,10 @@ static void load(void)
 
 bool tern_onednn_is_there(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static tern_once once = TERN_ONCE_INIT;
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     tern_foreign_enter(); /* before the once, which the thread that ends the process could want */
-    pthread_once(&once, load);
+    tern_call_once(&once, load);
     tern_foreign_leave();
     if (!there && !atomic_flag_test_and_set(&warned))
         tern_warn("slow", "tern_matmul",
@@ -104,9 +102,9 @@ static void make_engine(void)
 
 dnnl_engine_t tern_onednn_engine(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static tern_once once = TERN_ONCE_INIT;
     tern_foreign_enter();
-    pthread_once(&once, make_engine);
+    tern_call_once(&once, make_engine);
     tern_foreign_leave();
     return engine;
 }

@@ -2,11 +2,11 @@
  * (AVX512-BF16, AMX): twice the speed of float32 and more. A primitive is made for every shape, and
  * kept until another shape wants its place. */
 #include "base/memory.h"
+#include "base/lock.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/product.h"
 #ifdef TERN_ONEDNN_PRIMITIVES
-#include <pthread.h>
 #include <string.h>
 
 enum { PLACES = 512 };
@@ -19,9 +19,9 @@ typedef struct plan {
 } plan;
 
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     plan *place[PLACES];
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache = {.lock = TERN_MUTEX_INIT};
 
 static bool describe(dnnl_memory_desc_t *d, int64_t rows, int64_t columns, int64_t row,
                      int64_t column)
@@ -82,7 +82,7 @@ static size_t place_of(const tern_bf16_shape *s)
 static plan *plan_for(const tern_bf16_shape *shape)
 {
     plan **place = &cache.place[place_of(shape)], *p;
-    pthread_mutex_lock(&cache.lock);
+    tern_mutex_lock(&cache.lock);
     p = *place;
     if (!p || memcmp(&p->shape, shape, sizeof *shape) != 0) {
         if ((p = tern_alloc(sizeof *p))) {
@@ -96,7 +96,7 @@ static plan *plan_for(const tern_bf16_shape *shape)
     }
     if (p)
         p->references++;
-    pthread_mutex_unlock(&cache.lock);
+    tern_mutex_unlock(&cache.lock);
     return p;
 }
 
@@ -124,9 +124,9 @@ bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *
         tern_dnnl.stream_destroy(stream);
         tern_free(scratch);
     }
-    pthread_mutex_lock(&cache.lock);
+    tern_mutex_lock(&cache.lock);
     let_go(p);
-    pthread_mutex_unlock(&cache.lock);
+    tern_mutex_unlock(&cache.lock);
     return ok;
 }
 
@@ -143,8 +143,8 @@ static void ask(void)
 
 bool tern_bf16_is_fast(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, ask);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, ask);
     return fast;
 }
 #else

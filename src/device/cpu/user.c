@@ -2,6 +2,7 @@
  * compiler makes, kept in the cache; through an OpenCL device of the processor where there is no
  * compiler. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/dynlib.h"
 #include "device/cache.h"
 #include "device/cpu/cpu.h"
@@ -9,15 +10,9 @@
 #include "device/cpu/user.h"
 #include "device/sources.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-extern char **environ;
 
 enum { PATH_BYTES = 4096, LOG_BYTES = 4000 };
 
@@ -36,10 +31,10 @@ static tern_status add_text(tern_text *text, const tern_user_source *source)
 
 static bool write_file(const char *path, const void *bytes, size_t n)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    FILE *f = file >= 0 ? fdopen(file, "wb") : NULL;
+    int file = tern_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *f = file >= 0 ? tern_os_fdopen(file, "wb") : NULL;
     if (!f && file >= 0)
-        close(file);
+        tern_os_close(file);
     bool whole = f && fwrite(bytes, 1, n, f) == n;
     return f && fclose(f) == 0 && whole;
 }
@@ -47,7 +42,7 @@ static bool write_file(const char *path, const void *bytes, size_t n)
 /* All of a file; NULL without memory or file. */
 static void *read_file(const char *path, size_t *n)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = tern_os_fopen(path, "rb");
     void *bytes = NULL;
     long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
     if (size > 0 && fseek(f, 0, SEEK_SET) == 0 && (bytes = tern_alloc_aligned((size_t)size + 1)) &&
@@ -74,17 +69,17 @@ static bool open_workshop(workshop *w)
     if (!tern_cache_folder(w->folder, sizeof w->folder))
         return false;
     snprintf(w->source, sizeof w->source, "%s/kernel.cpp", w->folder);
-    snprintf(w->library, sizeof w->library, "%s/kernel.so", w->folder);
+    snprintf(w->library, sizeof w->library, "%s/kernel" TERN_LIBRARY_ENDING, w->folder);
     snprintf(w->log, sizeof w->log, "%s/log", w->folder);
     return true;
 }
 
 static void close_workshop(const workshop *w)
 {
-    unlink(w->source);
-    unlink(w->library);
-    unlink(w->log);
-    rmdir(w->folder);
+    tern_os_unlink(w->source);
+    tern_os_unlink(w->library);
+    tern_os_unlink(w->log);
+    tern_os_rmdir(w->folder);
 }
 
 /* Without a shell. -1: there is no such compiler; else its exit status. */
@@ -112,24 +107,7 @@ static int run_compiler(const char *name, const workshop *w)
                                  w->source,
                                  "-lm",
                                  NULL};
-    char *arguments[sizeof words / sizeof *words];
-    memcpy(arguments, words, sizeof words);
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    int status;
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return -1;
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, w->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    int code = posix_spawnp(&child, name, &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (code != 0)
-        return -1;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
+    return tern_os_run(words, w->log);
 }
 
 /* Compilers, the program's choice first: TERN_CXX, off for none. */
@@ -199,8 +177,7 @@ static tern_status make_library(tern_place *place, const workshop *w, const char
 static tern_status load(tern_cpu_user *k, const workshop *w)
 {
     char why[512] = "";
-    const char *const names[] = {w->library, NULL};
-    k->library = tern_dynlib_open(names, why, sizeof why);
+    k->library = tern_dynlib_open_path(w->library, why, sizeof why);
     void *entry = k->library ? tern_dynlib_symbol(k->library, k->source.meets ? "tern_user_item"
                                                                               : "tern_user_items")
                              : NULL;

@@ -1,15 +1,13 @@
 /* user_run.c -- the work-groups of a kernel of the program's own, each on one thread: its
  * work-items one after the other, or where there are barriers each on a stack of its own, taking
  * turns. */
+#include "base/os_fiber.h"
 #include "base/parallel.h"
 #include "device/cpu/user.h"
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <ucontext.h>
-#include <unistd.h>
 
-enum { MOST_ITEMS = 1024, STACK = 256 << 10, WORK_OF_ITEM = 64 };
+enum { MOST_ITEMS = 1024, WORK_OF_ITEM = 64 };
 
 typedef struct launch {
     const tern_cpu_user *kernel;
@@ -21,62 +19,42 @@ typedef struct launch {
 
 /* ---- items that meet --------------------------------------------------------------------- */
 
-/* Stacks lie behind each other, with a page between that nothing may touch. */
 typedef struct meeting {
     const launch *l;
     tern_user_group group;
-    ucontext_t outside, items[MOST_ITEMS];
+    tern_fibers *items;
     bool ended[MOST_ITEMS];
     size_t n, now;
-    char *stacks;
-    size_t page; /* bytes before each of them that nothing may touch */
 } meeting;
 
 static void meet(void *user)
 {
     meeting *m = user;
-    swapcontext(&m->items[m->now], &m->outside);
+    tern_fibers_pause(m->items, m->now);
 }
 
-/* makecontext hands over ints. */
-static void begin_item(unsigned low, unsigned high)
+static void begin_item(void *user)
 {
-    meeting *m = (meeting *)(uintptr_t)((uint64_t)high << 32 | low);
+    meeting *m = user;
     m->l->kernel->item(&m->group, m->now);
     m->ended[m->now] = true;
-    swapcontext(&m->items[m->now], &m->outside);
+    tern_fibers_pause(m->items, m->now);
 }
 
-static bool open_stacks(meeting *m)
+static bool run_meeting(meeting *m)
 {
-    size_t bytes = m->n * (STACK + m->page);
-    m->stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (m->stacks == MAP_FAILED)
-        return false;
-    for (size_t i = 0; i < m->n; i++)
-        mprotect(m->stacks + i * (STACK + m->page), m->page, PROT_NONE);
-    return true;
-}
-
-static void run_meeting(meeting *m)
-{
-    uint64_t address = (uintptr_t)m;
     for (size_t i = 0; i < m->n; i++) {
-        getcontext(&m->items[i]);
-        m->items[i].uc_stack.ss_sp = m->stacks + i * (STACK + m->page) + m->page;
-        m->items[i].uc_stack.ss_size = STACK;
-        m->items[i].uc_link = NULL;
-        makecontext(&m->items[i], (void (*)(void))begin_item, 2, (unsigned)address,
-                    (unsigned)(address >> 32));
+        if (!tern_fibers_begin(m->items, i, begin_item, m))
+            return false;
         m->ended[i] = false;
     }
     for (size_t left = m->n; left > 0;)
         for (m->now = 0; m->now < m->n; m->now++)
             if (!m->ended[m->now]) {
-                swapcontext(&m->outside, &m->items[m->now]);
+                tern_fibers_resume(m->items, m->now);
                 left -= m->ended[m->now];
             }
+    return true;
 }
 
 /* ---- groups ------------------------------------------------------------------------------ */
@@ -107,14 +85,14 @@ static bool run_groups(launch *l, size_t from, size_t to, char *shared)
         if (!m)
             return false;
         m->l = l;
-        m->page = (size_t)sysconf(_SC_PAGESIZE);
         m->n = l->local[0] * l->local[1] * l->local[2];
-        if (!open_stacks(m)) {
+        if (!(m->items = tern_fibers_new(m->n))) {
             tern_free(m);
             return false;
         }
     }
-    for (size_t i = from; i < to; i++) {
+    bool good = true;
+    for (size_t i = from; i < to && good; i++) {
         tern_user_group g = group_at(l, i, shared);
         if (!m) {
             l->kernel->items(&g);
@@ -123,12 +101,12 @@ static bool run_groups(launch *l, size_t from, size_t to, char *shared)
         m->group = g;
         m->group.meet = meet;
         m->group.meeting = m;
-        run_meeting(m);
+        good = run_meeting(m);
     }
     if (m)
-        munmap(m->stacks, m->n * (STACK + m->page));
+        tern_fibers_free(m->items);
     tern_free(m);
-    return true;
+    return good;
 }
 
 static void run_part(void *user, int part, int parts)

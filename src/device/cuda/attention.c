@@ -5,6 +5,7 @@
  * kernel (ops/attention/attention_tiles.c), as are small ones, whose gradient is more launches than
  * that. */
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/dnn_attention.h"
@@ -148,13 +149,13 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
     if (!is_wanted(place, a) || !describe(a, &problem))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&device->dnn_lock);
+    tern_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
     cudnnStatus_t code = status == TERN_OK && p ? p->graph.code : 0;
     *taken = status == TERN_OK && p && p->usable;
     if (*taken)
         *scratch = tern_dnn_attention_scratch(&p->graph, &problem);
-    pthread_mutex_unlock(&device->dnn_lock);
+    tern_mutex_unlock(&device->dnn_lock);
     if (code)
         report(place, a, code);
     return status;
@@ -173,7 +174,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     for (int i = list(a, matrices) - 1; i >= 0; i--)
         places.matrices[i] = (void *)(uintptr_t)address(matrices[i]);
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&device->dnn_lock);
+    tern_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
     cudnnStatus_t code = status != TERN_OK || !p ? 0
                          : p->usable             ? tern_dnn_attend(&p->graph, &problem, &places)
@@ -186,7 +187,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
         *taken = p->usable = false;
     } else if (status == TERN_OK)
         status = tern_cuda_dnn_check(place, code, "an attention through cuDNN");
-    pthread_mutex_unlock(&device->dnn_lock);
+    tern_mutex_unlock(&device->dnn_lock);
     if (tern_cuda_dnn_refuses(code))
         report(place, a, code);
     return status;

@@ -1,5 +1,6 @@
 /* collective.c -- what several devices do together, through NCCL, where it is installed. */
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "device/cuda/cuda.h"
 #include <string.h>
 
@@ -11,10 +12,10 @@ typedef struct set {
 } set;
 enum { SETS = 4 };
 static struct {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     unsigned next; /* of sets, the one that goes when another comes */
     set sets[SETS];
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} kept = {.lock = TERN_MUTEX_INIT};
 
 /* Types that NCCL adds; of bools it knows the greatest and the least of bytes. */
 static const struct {
@@ -134,10 +135,10 @@ tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_c
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));
     *taken = true;
-    pthread_mutex_lock(&kept.lock);
+    tern_mutex_lock(&kept.lock);
     tern_status status = open_set(places, n, &s);
     if (status == TERN_OK)
         status = run(places, n, list, k, s);
-    pthread_mutex_unlock(&kept.lock);
+    tern_mutex_unlock(&kept.lock);
     return status;
 }

@@ -4,6 +4,7 @@
  * needs (convolution_choice.c). Everything that it has no words for is left to products of columns
  * (ops/convolution/conv_run.c). */
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/cuda/convolution.h"
@@ -260,7 +261,7 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
         (c->bias.buffer && !wants_graph(place, c)))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&device->dnn_lock);
+    tern_mutex_lock(&device->dnn_lock);
     cudnnHandle_t handle;
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
@@ -271,7 +272,7 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
         *scratch = p->usable ? p->scratch : 0;
         p->unmeasured = false;
     }
-    pthread_mutex_unlock(&device->dnn_lock);
+    tern_mutex_unlock(&device->dnn_lock);
     if (warns) /* without the lock: the program may listen */
         tern_warn("slow", "tern_conv2d",
                   "%s: no algorithm could be measured: cuDNN's heuristics choose",
@@ -285,7 +286,7 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
     cudnnHandle_t handle;
     plan *p = NULL;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&device->dnn_lock);
+    tern_mutex_lock(&device->dnn_lock);
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
@@ -311,6 +312,6 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
         p->recorded |= tern_thread.recording_stream && p->graph.plan;
     }
-    pthread_mutex_unlock(&device->dnn_lock);
+    tern_mutex_unlock(&device->dnn_lock);
     return status;
 }

@@ -2,10 +2,10 @@
 #ifndef TERN_DEVICE_CUDA_CUDA_H
 #define TERN_DEVICE_CUDA_CUDA_H
 #include "device/backend.h"
+#include "base/lock.h"
 #include "device/cuda/types.h"
 #include "device/user_source.h"
 #include "base/thread.h"
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* ---- the libraries (libraries.c) ------------------------------------------------------------- */
@@ -42,18 +42,18 @@ typedef struct tern_cuda_state {
     int shared_memory, threads; /* most of a block */
     cudaStream_t stream;
     cudaStream_t copies; /* of transfers; NULL before the first */
-    pthread_mutex_t recording_lock;
+    tern_mutex recording_lock;
     cudaStream_t recording; /* what graphs are made on, one at a time; NULL before the first */
     atomic_bool lost;
     atomic_ullong live; /* bytes of buffers */
 
-    pthread_mutex_t staging_lock;
+    tern_mutex staging_lock;
     char *staging; /* pinned; writes that are small go through it and need not wait */
     size_t staged;
 
-    pthread_mutex_t gemm_lock;
+    tern_mutex gemm_lock;
     tern_cuda_gemm_state *gemm;
-    pthread_mutex_t dnn_lock;
+    tern_mutex dnn_lock;
     tern_cuda_dnn_state *dnn;
     tern_cuda_attention_state *attention; /* under dnn_lock */
     uint64_t peers[4];                    /* bit i: access to device i was tried */

@@ -1,6 +1,8 @@
 /* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is
  * the driver's to read. */
 #include "device/cuda/cuda.h"
+#include "base/os.h"
+#include "base/lock.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +42,10 @@ static tern_cuda_state *make_state(int index, const numbers *number)
     s->compute = number->major * 10 + number->minor;
     s->shared_memory = number->shared_memory;
     s->threads = number->threads;
-    pthread_mutex_init(&s->staging_lock, NULL);
-    pthread_mutex_init(&s->recording_lock, NULL);
-    pthread_mutex_init(&s->gemm_lock, NULL);
-    pthread_mutex_init(&s->dnn_lock, NULL);
+    tern_mutex_init(&s->staging_lock);
+    tern_mutex_init(&s->recording_lock);
+    tern_mutex_init(&s->gemm_lock);
+    tern_mutex_init(&s->dnn_lock);
     return s;
 }
 
@@ -105,7 +107,8 @@ static tern_status describe(int index, tern_found *found, tern_text *notes, bool
 /* The driver's own code first: what the runtime says after it is that there is no device. */
 static void note_none(CUresult init, cudaError_t code, tern_text *notes)
 {
-    const char *mask = getenv("CUDA_VISIBLE_DEVICES"), *name = NULL, *text = "no CUDA device";
+    const char *mask = tern_os_getenv("CUDA_VISIBLE_DEVICES"), *name = NULL,
+               *text = "no CUDA device";
     const char *comma = notes->length ? "; " : "";
     if (init) {
         tern_cuda.cuGetErrorName(init, &name);

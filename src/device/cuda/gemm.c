@@ -3,6 +3,7 @@
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
 #include "base/warning.h"
+#include "base/lock.h"
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
 #include "device/gemm_kernel.h"
@@ -390,12 +391,12 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     beside other = addresses(g, &s, (const int64_t[3]){0}, at);
-    pthread_mutex_lock(&device->gemm_lock);
+    tern_mutex_lock(&device->gemm_lock);
     tern_status status = open_state(place, device);
     if (status == TERN_OK)
         status = find_plan(place, device->gemm, &s, &other, &p);
     *fits = status == TERN_OK && p->usable;
-    pthread_mutex_unlock(&device->gemm_lock);
+    tern_mutex_unlock(&device->gemm_lock);
     return status;
 }
 
@@ -404,7 +405,7 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     tern_cuda_state *device = tern_cuda_state_of(place);
     tern_gemm rest = *g;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&device->gemm_lock);
+    tern_mutex_lock(&device->gemm_lock);
     tern_status status = open_state(place, device);
     if (status == TERN_OK && device->gemm->handle)
         status = through_lt(place, device->gemm, g, &rest);
@@ -413,7 +414,7 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
                      ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
                                  tern_place_info(place)->device, ends[g->end].name)
                      : portable(place, device->gemm, &rest);
-    pthread_mutex_unlock(&device->gemm_lock);
+    tern_mutex_unlock(&device->gemm_lock);
     if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)
         tern_warn("slow", "tern_matmul",
                   "cuBLASLt takes no %s product of %lld x %lld x %lld with these strides on %s: "

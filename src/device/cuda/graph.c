@@ -1,5 +1,6 @@
 /* graph.c -- what a stream is given between two events, as a CUDA graph. */
 #include "device/cuda/cuda.h"
+#include "base/lock.h"
 
 /* On a stream of its own: on the device's, what other threads launch meanwhile would go into the
  * graph. Relaxed: a kernel that is new here is compiled and loaded in between. */
@@ -23,9 +24,9 @@ tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *
     cudaGraph_t recorded = NULL;
     cudaGraphExec_t executable = NULL;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&s->recording_lock);
+    tern_mutex_lock(&s->recording_lock);
     tern_status status = record_on(place, s, record, user, &recorded);
-    pthread_mutex_unlock(&s->recording_lock);
+    tern_mutex_unlock(&s->recording_lock);
     if (status == TERN_OK)
         status = tern_cuda_check(place, tern_cuda.cudaGraphInstantiate(&executable, recorded, 0),
                                  "cudaGraphInstantiate");

@@ -3,9 +3,9 @@
  * Looked through in this order: TERN_CUDA_PATH, the loader's own path, CUDA_HOME and CUDA_PATH,
  * /usr/local/cuda, and the folders of NVIDIA's Python wheels. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/dynlib.h"
 #include "device/cuda/cuda.h"
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,25 +28,27 @@ static void add_folder(folders *list, const char *root, const char *below)
         list->n++;
 }
 
+static void add_found(void *list, const char *path)
+{
+    add_folder(list, path, "");
+}
+
 static void add_wheels(folders *list, const char *root, const char *python)
 {
     char pattern[PATH_BYTES];
-    glob_t found;
-    if (!root ||
-        snprintf(pattern, sizeof pattern, "%s/%s/nvidia/*/lib", root, python) >= PATH_BYTES)
-        return;
-    if (glob(pattern, 0, NULL, &found) == 0)
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            add_folder(list, found.gl_pathv[i], "");
-    globfree(&found);
+    if (root && snprintf(pattern, sizeof pattern, "%s/%s/nvidia/*/" TERN_WHEEL_FOLDER, root,
+                         python) < PATH_BYTES)
+        tern_os_glob(pattern, add_found, list);
 }
 
 static void list_folders(folders *list)
 {
-    const char *own = tern_env(TERN_ENV_CUDA_PATH), *home = getenv("HOME");
-    const char *const installed[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
-    const char *const environments[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local",
-                                        "/usr", "/opt/conda"};
+    const char *own = tern_env(TERN_ENV_CUDA_PATH), *home = tern_os_home();
+    const char *const installed[] = {tern_os_getenv("CUDA_HOME"), tern_os_getenv("CUDA_PATH"),
+                                     "/usr/local/cuda"};
+    const char *const environments[] = {tern_os_getenv("VIRTUAL_ENV"),
+                                        tern_os_getenv("CONDA_PREFIX"), "/usr/local", "/usr",
+                                        "/opt/conda"};
     if (own) {
         add_folder(list, own, "");
         add_folder(list, own, "/lib64");
@@ -54,10 +56,10 @@ static void list_folders(folders *list)
     }
     add_folder(list, "", ""); /* the loader's own path */
     for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
-        add_folder(list, installed[i], "/lib64");
+        add_folder(list, installed[i], TERN_CUDA_FOLDER);
     for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
-        add_wheels(list, environments[i], "lib/python3*/site-packages");
-        add_wheels(list, environments[i], "lib/python3*/dist-packages");
+        add_wheels(list, environments[i], TERN_PYTHON_FOLDER "site-packages");
+        add_wheels(list, environments[i], TERN_PYTHON_FOLDER "dist-packages");
     }
     add_wheels(list, home, ".local/lib/python3*/site-packages");
 }
@@ -70,11 +72,10 @@ static void *open_library(const folders *list, const char *name, char *reason, s
     for (int i = 0; i < list->n; i++) {
         const char *folder = list->of[i];
         snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
-        const char *const names[] = {path, NULL};
-        void *library = tern_dynlib_open(names, why, sizeof why);
+        void *library = tern_dynlib_open_path(path, why, sizeof why);
         if (library)
             return library;
-        if (!*folder || !strstr(why, "No such file"))
+        if (!*folder || !tern_dynlib_is_absent(why))
             snprintf(reason, bytes, "%s", why);
     }
     return NULL;
@@ -133,7 +134,7 @@ static bool take(part of, void *library, const char *file, tern_text *notes)
 /* cuDNN, if it is there, new enough, and made for the same CUDA. */
 static void load_dnn(const folders *list, int major, tern_text *notes)
 {
-    static const char *const files[] = {"libcudnn.so.9", "libcudnn.so.8"};
+    static const char *const files[] = {TERN_LIBRARY_CUDNN_9, TERN_LIBRARY_CUDNN_8};
     static const char without[] = "convolutions are computed as matrix products";
     char why[512] = "";
     const char *comma = notes->length ? "; " : "";
@@ -160,7 +161,7 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
 /* NCCL, if it is there; a machine with one device does not miss it. */
 static void load_nccl(const folders *list, tern_text *notes)
 {
-    static const char file[] = "libnccl.so.2";
+    static const char file[] = TERN_LIBRARY_NCCL;
     char why[512] = "";
     void *library =
         tern_env_flag(TERN_ENV_NCCL, true) ? open_library(list, file, why, sizeof why) : NULL;
@@ -172,9 +173,9 @@ static void load_nccl(const folders *list, tern_text *notes)
 static bool load_major(const folders *list, int major, tern_text *missing, tern_text *notes)
 {
     char runtime[32], compiler[32], products[32], why[512] = "";
-    snprintf(runtime, sizeof runtime, "libcudart.so.%d", major);
-    snprintf(compiler, sizeof compiler, "libnvrtc.so.%d", major);
-    snprintf(products, sizeof products, "libcublasLt.so.%d", major);
+    snprintf(runtime, sizeof runtime, TERN_LIBRARY_CUDART, major);
+    snprintf(compiler, sizeof compiler, TERN_LIBRARY_NVRTC, major);
+    snprintf(products, sizeof products, TERN_LIBRARY_CUBLASLT, major);
     void *cudart = open_library(list, runtime, why, sizeof why);
     void *nvrtc = open_library(list, compiler, why, sizeof why);
     if (!cudart || !nvrtc) {
@@ -211,13 +212,13 @@ bool tern_cuda_load(tern_text *notes)
     list_folders(list);
     bool loaded = false;
     tern_text missing = {0};
-    void *libcuda = open_library(list, "libcuda.so.1", why, sizeof why);
+    void *libcuda = open_library(list, TERN_LIBRARY_CUDA, why, sizeof why);
     if (!libcuda) {
-        tern_text_add(notes, "libcuda.so.1: %s (%s)",
-                      strstr(why, "No such file") ? "no NVIDIA driver"
-                                                  : "NVIDIA's driver cannot be loaded",
+        tern_text_add(notes, TERN_LIBRARY_CUDA ": %s (%s)",
+                      tern_dynlib_is_absent(why) ? "no NVIDIA driver"
+                                                 : "NVIDIA's driver cannot be loaded",
                       why);
-    } else if (take(DRIVER, libcuda, "libcuda.so.1", notes)) {
+    } else if (take(DRIVER, libcuda, TERN_LIBRARY_CUDA, notes)) {
         CUresult code = tern_cuda.cuDriverGetVersion(&driver);
         for (size_t i = 0; code == 0 && i < sizeof majors / sizeof *majors && !loaded; i++) {
             if (driver >= majors[i] * 1000)

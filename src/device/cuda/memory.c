@@ -1,6 +1,7 @@
 /* memory.c -- buffers, and moving bytes in and out of them, all in the order of the device's
  * stream. */
 #include "device/cuda/cuda.h"
+#include "base/lock.h"
 #include <string.h>
 
 enum { STAGING = 4 << 20, SMALL = 256 << 10, ALIGNMENT = 64 };
@@ -75,7 +76,7 @@ static tern_status write_small(tern_place *place, const tern_buffer *to, size_t 
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
     char *staging;
-    pthread_mutex_lock(&s->staging_lock);
+    tern_mutex_lock(&s->staging_lock);
     tern_status status = stage(place, bytes, &staging);
     if (status == TERN_OK) {
         memcpy(staging, from, bytes);
@@ -84,7 +85,7 @@ static tern_status write_small(tern_place *place, const tern_buffer *to, size_t 
                                                            cudaMemcpyHostToDevice, s->stream),
                                  "cudaMemcpyAsync");
     }
-    pthread_mutex_unlock(&s->staging_lock);
+    tern_mutex_unlock(&s->staging_lock);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* transfers.c -- copies on a stream of their own, and events in the order of both streams. */
 #include "device/cuda/cuda.h"
+#include "base/lock.h"
 
 enum { NO_TIMING = 2 };
 
@@ -8,11 +9,11 @@ static tern_status copies_stream(tern_place *place, cudaStream_t *stream)
     tern_cuda_state *s = tern_cuda_state_of(place);
     cudaError_t code = 0;
     TERN_TRY(tern_cuda_enter(place));
-    pthread_mutex_lock(&s->staging_lock);
+    tern_mutex_lock(&s->staging_lock);
     if (!s->copies)
         code = tern_cuda.cudaStreamCreateWithFlags(&s->copies, cudaStreamNonBlocking);
     *stream = s->copies;
-    pthread_mutex_unlock(&s->staging_lock);
+    tern_mutex_unlock(&s->staging_lock);
     return tern_cuda_check(place, code, "cudaStreamCreateWithFlags");
 }
 

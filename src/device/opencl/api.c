@@ -9,8 +9,7 @@ static atomic_ullong calls, failing;
 
 bool tern_cl_load(char *reason, size_t bytes)
 {
-    static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
-    void *library = tern_dynlib_open(names, reason, bytes);
+    void *library = tern_dynlib_open(TERN_LIBRARY_OPENCL, reason, bytes);
     if (!library)
         return false;
     void *address;

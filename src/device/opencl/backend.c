@@ -1,6 +1,6 @@
 /* backend.c -- the opencl backend: opening, waiting, closing, and the table of its slots. */
 #include "device/opencl/gemm.h"
-#include <time.h>
+#include "base/os.h"
 
 static tern_status open_device(tern_place *place)
 {
@@ -82,7 +82,7 @@ static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t 
  * empty. A queue that takes times would slow every launch: only a profiler has one. */
 typedef struct launch_event {
     cl_event event; /* NULL: at */
-    struct timespec at;
+    int64_t at;
 } launch_event;
 
 static tern_status event_new(tern_place *place, void **event)
@@ -101,7 +101,7 @@ static tern_status event_new(tern_place *place, void **event)
         tern_free(p);
         return status;
     }
-    clock_gettime(CLOCK_MONOTONIC, &p->at);
+    p->at = tern_os_now();
     *event = p;
     return TERN_OK;
 }
@@ -117,8 +117,7 @@ static tern_status elapsed(tern_place *place, void *from, void *to, double *nano
 {
     const launch_event *a = from, *b = to;
     cl_ulong begin, end;
-    *nanoseconds =
-        (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
+    *nanoseconds = (double)(b->at - a->at);
     if (!a->event || !b->event)
         return TERN_OK;
     TERN_TRY(time_of(place, a, &begin));

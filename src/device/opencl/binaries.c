@@ -1,5 +1,6 @@
 /* binaries.c -- programs as the driver's bytes: out of the cache and into it, at once or later. */
 #include "device/opencl/opencl.h"
+#include "base/lock.h"
 #include "device/cache.h"
 #include <stdlib.h>
 
@@ -72,10 +73,10 @@ void tern_cl_keep_later(tern_place *place, const tern_cache_key *key, cl_program
         free(later);
         return;
     }
-    pthread_mutex_lock(&s->lock);
+    tern_mutex_lock(&s->lock);
     *later = (struct tern_cl_later){s->later, *key, program};
     s->later = later;
-    pthread_mutex_unlock(&s->lock);
+    tern_mutex_unlock(&s->lock);
 }
 
 void tern_cl_forget_programs(tern_place *place)
@@ -92,10 +93,10 @@ void tern_cl_forget_programs(tern_place *place)
 void tern_cl_keep_programs(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    pthread_mutex_lock(&s->lock);
+    tern_mutex_lock(&s->lock);
     struct tern_cl_later *later = s->later;
     s->later = NULL;
-    pthread_mutex_unlock(&s->lock);
+    tern_mutex_unlock(&s->lock);
     while (later) {
         struct tern_cl_later *next = later->next;
         int claim = tern_cache_claim(&later->key);

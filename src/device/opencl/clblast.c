@@ -1,5 +1,6 @@
 /* clblast.c -- matrix products by CLBlast, opened at run time. */
 #include "base/dynlib.h"
+#include "base/lock.h"
 #include "device/builds.h"
 #include "device/opencl/gemm.h"
 #include <stdio.h>
@@ -15,8 +16,7 @@ static bool there;
 
 static void load(void)
 {
-    static const char *const names[] = {"libclblast.so.1", "libclblast.so", NULL};
-    void *library = tern_dynlib_open(names, reason, sizeof reason), *address;
+    void *library = tern_dynlib_open(TERN_LIBRARY_CLBLAST, reason, sizeof reason), *address;
     there = library != NULL;
 #define X(NAME, PARAMETERS)                                                                        \
     address = there ? tern_dynlib_symbol(library, "CLBlast" #NAME) : NULL;                         \
@@ -28,8 +28,8 @@ static void load(void)
 
 bool tern_cl_clblast_is_there(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, load);
     return there;
 }
 
@@ -177,7 +177,7 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
         TERN_TRY(tern_build_allowed(place, title));
         tern_build_compiles(place, title);
     }
-    pthread_mutex_lock(&state->lock);
+    tern_mutex_lock(&state->lock);
     for (int64_t i = 0; i < (batched ? 1 : product->count) && code == 0; i++) {
         code = tern_cl_gate()
                    ? CL_OUT_OF_RESOURCES
@@ -185,7 +185,7 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
                                                       : gemm(state, product, i, batched, beta));
         tern_cl_note_enqueued(state);
     }
-    pthread_mutex_unlock(&state->lock);
+    tern_mutex_unlock(&state->lock);
     if (first)
         tern_build_compiled(place, title);
     if (code > -100) /* OpenCL's codes; below -1000 are CLBlast's own */

@@ -5,6 +5,7 @@
  * be empty; what is too large for indices of 32 bits; and what a tuned device multiplies faster
  * otherwise. */
 #include "base/checked.h"
+#include "base/lock.h"
 #include "device/device.h"
 #include "device/index32.h"
 #include "device/opencl/gemm.h"
@@ -195,9 +196,9 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
                               .narrow = true};
     if (!state)
         return TERN_ERR_MEMORY;
-    pthread_mutex_lock(&state->lock);
+    tern_mutex_lock(&state->lock);
     tern_status status = tern_cl_tile_kernel(place, state, of, kernel);
-    pthread_mutex_unlock(&state->lock);
+    tern_mutex_unlock(&state->lock);
     return status;
 }
 
@@ -222,12 +223,12 @@ static tern_status find_vector_kernel(tern_place *place, tern_dtype dtype, int w
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
     if (!state)
         return TERN_ERR_MEMORY;
-    pthread_mutex_lock(&state->lock);
+    tern_mutex_lock(&state->lock);
     void **slot = &state->convolve[which][dtype];
     tern_status status =
         *slot ? TERN_OK : tern_cl_resolve(place, "convolution_vector", names[which], dtype, slot);
     *kernel = *slot;
-    pthread_mutex_unlock(&state->lock);
+    tern_mutex_unlock(&state->lock);
     return status;
 }
 

@@ -6,17 +6,15 @@
  * the driver's optimizer, or "group16", in groups of at most 16; and "gemm_f32" with a way of a
  * product. What is not understood is passed over: a newer program may have written it. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -24,36 +22,32 @@ static bool path_of_profile(tern_place *place, char *path)
 {
     const tern_device_info *d = tern_place_info(place);
     const char *parts[] = {d->platform, d->name, d->uuid, d->driver, TERN_VERSION_TEXT};
-    const char *own = tern_env(TERN_ENV_DOCTOR), *xdg = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
+    const char *own = tern_env(TERN_ENV_DOCTOR);
     uint64_t key = TERN_HASH_SEED;
-    int n = -1;
+    char name[64];
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         key = tern_hash(key, parts[i], strlen(parts[i]) + 1);
     if (own)
-        n = strcmp(own, "off") == 0 ? -1 : snprintf(path, PATH_BYTES, "%s", own);
-    else if (xdg && *xdg)
-        n = snprintf(path, PATH_BYTES, "%s/tern/doctor/%016" PRIx64 ".json", xdg, key);
-    else if (home && *home)
-        n = snprintf(path, PATH_BYTES, "%s/.config/tern/doctor/%016" PRIx64 ".json", home, key);
-    return n > 0 && n < PATH_BYTES;
+        return strcmp(own, "off") != 0 && snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES;
+    snprintf(name, sizeof name, "/tern/doctor/%016" PRIx64 ".json", key);
+    return tern_os_folder(TERN_OS_CONFIG, name, path, PATH_BYTES);
 }
 
 /* What somebody else owns, or could write, is left alone. */
 static FILE *open_profile(const char *path)
 {
-    struct stat s;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct tern_os_stat s;
+    bool own;
+    int file = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (file < 0)
         return NULL;
-    if (fstat(file, &s) == 0 && S_ISREG(s.st_mode) && (s.st_uid == geteuid() || s.st_uid == 0) &&
-        !(s.st_mode & (S_IWGRP | S_IWOTH)))
-        return fdopen(file, "r");
+    if (tern_os_fstat(file, &s) == 0 && S_ISREG(s.st_mode) && tern_os_is_private(&s, &own))
+        return tern_os_fdopen(file, "r");
     tern_warn("doctor", "TERN_DOCTOR",
               "%s is not read: it is no regular file, belongs to another "
               "user, or others may write to it",
               path);
-    close(file);
+    tern_os_close(file);
     return NULL;
 }
 

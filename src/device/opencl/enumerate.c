@@ -2,13 +2,14 @@
  * that the notes explain. */
 #define _GNU_SOURCE /* strcasestr */
 #include "base/env.h"
+#include "base/dynlib.h"
+#include "base/os.h"
 #include "base/warning.h"
 #include "device/opencl/opencl.h"
 #include <CL/cl_ext.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
 /* Local memory that kernels of tiles want, such as attention_tiles.cl. */
@@ -118,7 +119,7 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
     cl_int code = CL(GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n));
     if (code != CL_SUCCESS || n == 0) {
         char name[256] = "";
-        const char *pocl = getenv("POCL_DEVICES");
+        const char *pocl = tern_os_getenv("POCL_DEVICES");
         CL(GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL));
         tern_text_add(notes, "%splatform \"%s\" has no device", notes->length ? "; " : "", name);
         if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
@@ -136,13 +137,13 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
 /* Drivers that do not fit say so in words that do not help. */
 static void note_limit(tern_text *notes)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    const uint64_t limit = tern_os_address_limit();
+    if (limit)
         tern_text_add(
             notes,
             "%sthis process may use %llu MiB of addresses (ulimit -v), and a driver with its "
             "compiler wants some GiB",
-            notes->length ? "; " : "", (unsigned long long)limit.rlim_cur >> 20);
+            notes->length ? "; " : "", (unsigned long long)limit >> 20);
 }
 
 static void find_all(list *devices, tern_text *notes)
@@ -151,7 +152,7 @@ static void find_all(list *devices, tern_text *notes)
                                  "GPUs need their vendor's or mesa-opencl-icd";
     char reason[512];
     if (!tern_cl_load(reason, sizeof reason)) {
-        bool missing = strstr(reason, "No such file") != NULL;
+        bool missing = tern_dynlib_is_absent(reason);
         tern_text_add(notes, "the OpenCL loader %s (%s)%s%s",
                       missing ? "is missing" : "cannot be loaded", reason,
                       missing ? "; install ocl-icd-libopencl1 and " : "", missing ? advice : "");
@@ -187,7 +188,7 @@ static int number_of(const list *devices, const char *text, size_t length)
     snprintf(part, sizeof part, "%.*s", (int)length, text);
     for (int i = 0; i < devices->n && *part; i++) {
         device_name(devices->of[i].device, name);
-        if (strcasestr(name, part))
+        if (tern_os_strcasestr(name, part))
             return i;
     }
     return -1;
@@ -294,8 +295,8 @@ void tern_cl_info_release(const tern_device_info *info, tern_cl_state *s)
                            s->platform_version};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         tern_free((void *)(uintptr_t)texts[i]);
-    pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->staged_lock);
+    tern_mutex_destroy(&s->lock);
+    tern_mutex_destroy(&s->staged_lock);
 }
 
 static tern_cl_state *make_state(const entry *e, const tern_device_info *info, bool *answers)
@@ -340,8 +341,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
         (size_t)needed_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), answers);
     if (!s->cpu_form)
         s->matrix_way = tern_cl_matrix_claimed(e->device, info->name);
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->staged_lock, NULL);
+    tern_mutex_init(&s->lock);
+    tern_mutex_init(&s->staged_lock);
     return s;
 }
 

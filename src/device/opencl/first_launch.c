@@ -2,9 +2,9 @@
  * size, or finds it in its cache. The launch waits for that, so that tern_on_compile hears of it,
  * and no compiler is at work that no call of the library's waits for. */
 #include "device/builds.h"
+#include "base/os.h"
 #include "device/opencl/opencl.h"
 #include <stdio.h>
-#include <time.h>
 
 /* What takes longer is not the reading of a file. */
 enum { PATIENCE_US = 20000, LONGEST_NAP_US = 1000 };
@@ -47,7 +47,7 @@ void tern_cl_wait_for_code(tern_place *place, const tern_cl_kernel *kernel, cl_e
     tern_cl_flush(place);
     for (; !tern_builds_are_stopped() && !has_begun(event);
          nap = nap < LONGEST_NAP_US ? 2 * nap : nap) {
-        nanosleep(&(struct timespec){.tv_nsec = nap * 1000}, NULL);
+        tern_os_sleep(nap * INT64_C(1000));
         waited += nap;
         if (reported || waited < PATIENCE_US)
             continue;

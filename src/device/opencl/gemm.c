@@ -1,5 +1,6 @@
 /* gemm.c -- matrix products: the kernels of matmul.cl, and batches for the other ways. */
 #include "device/opencl/gemm.h"
+#include "base/lock.h"
 #include "device/gemm_kernel.h"
 #include "device/signature.h"
 
@@ -115,9 +116,9 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     if (matrix == TERN_CL_MATRIX_NONE) /* asked for by name */
         matrix = TERN_CL_MATRIX_PLAIN;
     /* Held to the end: the scratch is used by two launches in a row. */
-    pthread_mutex_lock(&state->lock);
+    tern_mutex_lock(&state->lock);
     tern_status status =
         half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g, &tile, matrix);
-    pthread_mutex_unlock(&state->lock);
+    tern_mutex_unlock(&state->lock);
     return status;
 }

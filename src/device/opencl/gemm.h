@@ -2,6 +2,7 @@
 #ifndef TERN_DEVICE_OPENCL_GEMM_H
 #define TERN_DEVICE_OPENCL_GEMM_H
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
@@ -85,7 +86,7 @@ typedef struct tern_cl_product {
 
 /* What a device keeps for products; behind lock. */
 typedef struct tern_cl_gemm_state {
-    pthread_mutex_t lock;
+    tern_mutex lock;
     tern_cl_kernel *vector[3][TERN_DTYPE_END]; /* gemm, gemm_dot, gemm_sum for each dtype */
     tern_buffer scratch;                       /* for products cut along k */
     void *portable[TERN_DTYPE_END][2], *bias[TERN_DTYPE_END][2];

@@ -1,18 +1,19 @@
 /* gemm_state.c -- what an OpenCL device keeps for matrix products. */
 #include "device/opencl/gemm.h"
+#include "base/lock.h"
 
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    pthread_mutex_lock(&s->lock);
+    tern_mutex_lock(&s->lock);
     if (!s->gemm) {
         tern_cl_gemm_state *made = tern_alloc(sizeof *made);
         if (made)
-            pthread_mutex_init(&made->lock, NULL);
+            tern_mutex_init(&made->lock);
         s->gemm = made;
     }
     tern_cl_gemm_state *state = s->gemm;
-    pthread_mutex_unlock(&s->lock);
+    tern_mutex_unlock(&s->lock);
     return state;
 }
 
@@ -40,6 +41,6 @@ void tern_cl_gemm_release(tern_place *place)
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (buffers[i]->handle)
             tern_cl_free(place, buffers[i]);
-    pthread_mutex_destroy(&state->lock);
+    tern_mutex_destroy(&state->lock);
     tern_free(state);
 }

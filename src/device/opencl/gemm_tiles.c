@@ -1,6 +1,7 @@
 /* gemm_tiles.c -- matrix products on GPUs: tiles, their limits, programs and launches of
  * matmul_tiles.cl. */
 #include "base/env.h"
+#include "base/os.h"
 #include "base/warning.h"
 #include "device/gemm_kernel.h"
 #include "device/index32.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- tiles ------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ const char *tern_cl_tile_of_family(const char *name)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (const char *at = name; *at; at++)
-            if (strncasecmp(at, rows[i][0], strlen(rows[i][0])) == 0)
+            if (tern_os_strncasecmp(at, rows[i][0], strlen(rows[i][0])) == 0)
                 return rows[i][1];
     return NULL;
 }

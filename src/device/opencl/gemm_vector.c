@@ -1,5 +1,6 @@
 /* gemm_vector.c -- matrix products on CPU-type devices: plans and launches of matmul_vector.cl. */
 #include "device/opencl/gemm.h"
+#include "base/os_cpu.h"
 #include "device/opencl/gemm_plan.h"
 #include "device/sources.h"
 #include <stdio.h>
@@ -9,7 +10,7 @@
 static bool has_wide_registers(void)
 {
 #ifdef __x86_64__
-    return __builtin_cpu_supports("avx512f");
+    return tern_cpu_has(TERN_CPU_AVX512F);
 #else
     return false;
 #endif

@@ -1,5 +1,6 @@
 /* launch.c -- arguments and geometry of a launch. */
 #include "device/opencl/opencl.h"
+#include "base/lock.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <stdio.h>
@@ -57,7 +58,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
     cl_event event = NULL;
     const char *call = "SetKernelArg";
     bool first = false;
-    pthread_mutex_lock(&s->lock);
+    tern_mutex_lock(&s->lock);
     first = tern_cl_launch_is_first(s, kernel, dims, global, local);
     if (first)
         (void)CL(Finish(s->queue)); /* what is waited for then is the compiler alone */
@@ -69,7 +70,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
                                        first ? &event : NULL));
         tern_cl_note_enqueued(s);
     }
-    pthread_mutex_unlock(&s->lock);
+    tern_mutex_unlock(&s->lock);
     if (event)
         tern_cl_wait_for_code(place, kernel, event);
     if (code == CL_SUCCESS)

@@ -1,6 +1,7 @@
 /* matrix_unit.c -- which way of cl_kernels/matrix.h a device multiplies matrices of halves by:
  * whether a product on the matrix unit that it speaks of comes out right. */
 #include "base/env.h"
+#include "base/lock.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <stdio.h>
@@ -118,10 +119,10 @@ int tern_cl_matrix_way(tern_place *place, tern_dtype dtype)
         tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
         if (!state)
             return TERN_CL_MATRIX_NONE;
-        pthread_mutex_lock(&state->lock);
+        tern_mutex_lock(&state->lock);
         if (atomic_load(tried) == NOT_TRIED)
             atomic_store(tried, try(place, state, s->matrix_way, dtype));
-        pthread_mutex_unlock(&state->lock);
+        tern_mutex_unlock(&state->lock);
     }
     return atomic_load(tried) == RIGHT ? s->matrix_way : TERN_CL_MATRIX_NONE;
 }

@@ -1,5 +1,6 @@
 /* memory.c -- buffers, and moving bytes in and out of them. */
 #include "device/opencl/opencl.h"
+#include "base/lock.h"
 #include <string.h>
 
 enum { SMALL = 64 << 10, MOST_STAGED = 8 << 20 };
@@ -100,12 +101,12 @@ tern_status tern_cl_settle(tern_place *place)
     if (tern_cl_is_idle(s))
         return TERN_OK;
     /* What is staged now belongs to writes that are enqueued. */
-    pthread_mutex_lock(&s->staged_lock);
+    tern_mutex_lock(&s->staged_lock);
     unsigned long long enqueued = atomic_load_explicit(&s->enqueued, memory_order_acquire);
     staged *done = s->staged;
     s->staged = NULL;
     s->staged_bytes = 0;
-    pthread_mutex_unlock(&s->staged_lock);
+    tern_mutex_unlock(&s->staged_lock);
     cl_int code = CL(Finish(s->queue));
     if (code == CL_SUCCESS) {
         unsigned long long finished = atomic_load(&s->finished);
@@ -211,13 +212,13 @@ tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, c
         memcpy((char *)to->host + at, from, bytes);
         return TERN_OK;
     }
-    pthread_mutex_lock(&s->staged_lock);
+    tern_mutex_lock(&s->staged_lock);
     const void *copy = stage(s, from, bytes);
     cl_int code = CL_SUCCESS;
     if (copy)
         code =
             CL(EnqueueWriteBuffer(s->queue, to->handle, CL_FALSE, at, bytes, copy, 0, NULL, NULL));
-    pthread_mutex_unlock(&s->staged_lock);
+    tern_mutex_unlock(&s->staged_lock);
     if (!copy)
         code =
             CL(EnqueueWriteBuffer(s->queue, to->handle, CL_TRUE, at, bytes, from, 0, NULL, NULL));

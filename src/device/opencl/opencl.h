@@ -4,10 +4,10 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "base/ending.h"
 #include "device/backend.h"
 #include <CL/cl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* ---- the loader (api.c) ---------------------------------------------------------------------- */
@@ -91,13 +91,13 @@ typedef struct tern_cl_state {
     /* clSetKernelArg is not safe on a kernel that two threads share. One lock around setting the
      * arguments and enqueueing costs 20 ns, keeps the queue's order the order of calls, and needs
      * no copies of kernels per thread; the driver's own queue has a lock there anyway. */
-    pthread_mutex_t lock;
+    tern_mutex lock;
     atomic_bool lost;
     atomic_ullong enqueued, finished; /* equal: the device has nothing to do */
     atomic_ullong flushed;            /* of those enqueued, how many the driver was told to begin */
     atomic_ullong live;               /* bytes in buffers */
 
-    pthread_mutex_t staged_lock;
+    tern_mutex staged_lock;
     void *staged; /* copies of host bytes that queued writes still read */
     size_t staged_bytes;
 

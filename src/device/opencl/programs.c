@@ -8,6 +8,7 @@
  * own cache. Other devices get a family and dtype in one program, as their compilers are quick at
  * kernels and slow at starting. */
 #include "base/dtype.h"
+#include "base/lock.h"
 #include "device/builds.h"
 #include "device/program_groups.h"
 #include "device/program_archive.h"
@@ -317,12 +318,12 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
 {
     cl_program program = NULL;
     const char *family = contents(s, u);
-    pthread_mutex_lock(&s->lock);
+    tern_mutex_lock(&s->lock);
     for (tern_cl_kernel *k = family ? s->kernels : NULL; k && !program; k = k->next)
         if (k->group == u->work_group && k->dtype == u->dtype && k->narrow == u->narrow &&
             k->family && strcmp(k->family, family) == 0)
             program = k->program;
-    pthread_mutex_unlock(&s->lock);
+    tern_mutex_unlock(&s->lock);
     return program;
 }
 
@@ -400,10 +401,10 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
             k->narrow = narrow;
             k->family = contents(s, &u);
             k->dtype = dtype;
-            pthread_mutex_lock(&s->lock);
+            tern_mutex_lock(&s->lock);
             k->next = s->kernels;
             s->kernels = k;
-            pthread_mutex_unlock(&s->lock);
+            tern_mutex_unlock(&s->lock);
             *kernel = k;
             return TERN_OK;
         }

@@ -1,16 +1,17 @@
 /* transfers.c -- copies on a queue of their own, and events in the order of both queues. */
 #include "device/opencl/opencl.h"
+#include "base/lock.h"
 
 static tern_status copies_queue(tern_place *place, cl_command_queue *queue)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_int code = CL_SUCCESS;
     TERN_TRY(tern_cl_alive(place));
-    pthread_mutex_lock(&s->staged_lock);
+    tern_mutex_lock(&s->staged_lock);
     if (!s->copies)
         s->copies = CL_NEW(code, CreateCommandQueue(s->context, s->device, 0, &code));
     *queue = s->copies;
-    pthread_mutex_unlock(&s->staged_lock);
+    tern_mutex_unlock(&s->staged_lock);
     return tern_cl_check(place, code, "CreateCommandQueue");
 }
 

@@ -1,14 +1,11 @@
 /* tuning.c -- a tuning file: its lines, and what they tell CLBlast and the routes. */
 #include "base/env.h"
+#include "base/os.h"
 #include "device/opencl/gemm.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { LINE_BYTES = 4096, WORDS = 64, PATH_BYTES = 4096 };
 
@@ -32,8 +29,8 @@ static void split(reader *r, char *line)
 {
     line[strcspn(line, "#")] = '\0';
     r->n = 0;
-    for (char *rest, *word = strtok_r(line, " \t\r\n", &rest); word && r->n < WORDS;
-         word = strtok_r(NULL, " \t\r\n", &rest))
+    for (char *rest, *word = tern_os_strtok_r(line, " \t\r\n", &rest); word && r->n < WORDS;
+         word = tern_os_strtok_r(NULL, " \t\r\n", &rest))
         r->word[r->n++] = word;
 }
 
@@ -71,7 +68,7 @@ static bool contains(const char *text, const char *part)
 {
     size_t length = strlen(part);
     for (; *text; text++)
-        if (strncasecmp(text, part, length) == 0)
+        if (tern_os_strncasecmp(text, part, length) == 0)
             return true;
     return false;
 }
@@ -216,30 +213,25 @@ static tern_status read_line(reader *r)
 /* Its name; false where there is none. */
 static bool path_of_file(char *path, bool *asked_for)
 {
-    const char *own = tern_env(TERN_ENV_OPENCL_TUNING), *xdg = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
-    int n = -1;
+    const char *own = tern_env(TERN_ENV_OPENCL_TUNING);
     *asked_for = own != NULL;
-    if (own && strcmp(own, "off") != 0)
-        n = snprintf(path, PATH_BYTES, "%s", own);
-    else if (!own && xdg && *xdg)
-        n = snprintf(path, PATH_BYTES, "%s/tern/opencl.tuning", xdg);
-    else if (!own && home && *home)
-        n = snprintf(path, PATH_BYTES, "%s/.config/tern/opencl.tuning", home);
-    return n > 0 && n < PATH_BYTES;
+    if (!own)
+        return tern_os_folder(TERN_OS_CONFIG, "/tern/opencl.tuning", path, PATH_BYTES);
+    return strcmp(own, "off") != 0 && snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES;
 }
 
 /* Opened without waiting for a writer, should it be a FIFO; a device, which may have no end, only
  * where it is /dev/null. NULL with errno. */
 static FILE *open_file(const char *path)
 {
-    struct stat status;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct tern_os_stat status;
+    int file = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return NULL;
-    if (fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || strcmp(path, "/dev/null") == 0))
-        return fdopen(file, "r");
-    close(file);
+    if (tern_os_fstat(file, &status) == 0 &&
+        (S_ISREG(status.st_mode) || strcmp(path, "/dev/null") == 0))
+        return tern_os_fdopen(file, "r");
+    tern_os_close(file);
     errno = ENOTSUP;
     return NULL;
 }

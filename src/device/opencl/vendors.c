@@ -1,22 +1,21 @@
 /* vendors.c -- looks into the loader's folder of drivers: ocl-icd passes over broken ones in
  * silence, and a user then wonders where the device went. */
 #include "device/opencl/opencl.h"
-#include <dirent.h>
-#include <dlfcn.h>
+#include "base/dynlib.h"
+#include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PATH_BYTES = 1024 };
 
 /* The library that an .icd file names: its first line. */
 static bool library_of(const char *path, char *library, size_t bytes)
 {
-    struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+    struct tern_os_stat status;
+    if (tern_os_stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return false;
-    FILE *f = fopen(path, "re");
+    FILE *f = tern_os_fopen(path, "re");
     bool read = f && fgets(library, (int)bytes, f);
     if (f)
         fclose(f);
@@ -29,38 +28,37 @@ static bool library_of(const char *path, char *library, size_t bytes)
  * may be broken. */
 static bool note_file(tern_text *notes, const char *path)
 {
-    char name[PATH_BYTES];
+    char name[PATH_BYTES], why[512];
     if (!library_of(path, name, sizeof name)) {
         tern_text_add(notes, "%s%s names no driver", notes->length ? "; " : "", path);
         return false;
     }
-    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    void *library = tern_os_library_open(name, TERN_OS_LAZY, why, sizeof why);
     if (!library) {
-        const char *why = dlerror();
         tern_text_add(notes, "%s%s: its driver cannot be loaded (%s)", notes->length ? "; " : "",
-                      path, why ? why : name);
-        return why && !strstr(why, "No such file");
+                      path, why);
+        return !tern_dynlib_is_absent(why);
     }
-    bool is_driver =
-        dlsym(library, "clGetExtensionFunctionAddress") || dlsym(library, "clIcdGetPlatformIDsKHR");
+    bool is_driver = tern_dynlib_symbol(library, "clGetExtensionFunctionAddress") ||
+                     tern_dynlib_symbol(library, "clIcdGetPlatformIDsKHR");
     if (!is_driver)
         tern_text_add(notes, "%s%s: %s is not an OpenCL driver", notes->length ? "; " : "", path,
                       name);
-    dlclose(library);
+    tern_dynlib_close(library);
     return is_driver;
 }
 
 bool tern_cl_note_vendors(tern_text *notes)
 {
-    const char *chosen = getenv("OCL_ICD_VENDORS");
+    const char *chosen = tern_os_getenv("OCL_ICD_VENDORS");
     const char *folder = chosen && *chosen ? chosen : "/etc/OpenCL/vendors";
     if (tern_ends_with(folder, ".icd")) {
         return note_file(notes, folder);
     }
-    DIR *d = opendir(folder);
+    tern_os_dir *d = tern_os_opendir(folder);
     int drivers = 0;
     bool installed = false;
-    for (struct dirent *entry; d && (entry = readdir(d));) {
+    for (struct tern_os_dirent *entry; d && (entry = tern_os_readdir(d));) {
         char path[PATH_BYTES];
         if (!tern_ends_with(entry->d_name, ".icd") ||
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_BYTES)
@@ -69,7 +67,7 @@ bool tern_cl_note_vendors(tern_text *notes)
         installed = note_file(notes, path) || installed;
     }
     if (d)
-        closedir(d);
+        tern_os_closedir(d);
     if (drivers == 0)
         tern_text_add(notes, "%s%s lists no driver%s", notes->length ? "; " : "", folder,
                       chosen && *chosen ? " (the folder is OCL_ICD_VENDORS)" : "");

@@ -6,6 +6,7 @@
  *   alpha=a        an attribute of the last node, from one of the operation or a number; 'text, #1
  *                  an integer */
 #include "io/onnx/export.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,7 +135,8 @@ const char *onnx_find_formula(const char *name, bool whole)
 /* A number that a token names or is. */
 static double number_of(onnx_export *w, const char *token)
 {
-    return isdigit((unsigned char)*token) ? strtod(token, NULL) : onnx_attr_number(w, token);
+    return isdigit((unsigned char)*token) ? tern_os_strtod(token, NULL)
+                                          : onnx_attr_number(w, token);
 }
 
 /* name=what */

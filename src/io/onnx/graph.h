@@ -2,7 +2,7 @@
 #ifndef TERN_IO_ONNX_GRAPH_H
 #define TERN_IO_ONNX_GRAPH_H
 #include "io/onnx/protobuf.h"
-#include <pthread.h>
+#include "base/lock.h"
 #include <tern/tern.h>
 
 enum { ONNX_DIMS = 64 }; /* most integers of a list that an operation reads */
@@ -112,9 +112,9 @@ struct onnx_graph {
                         were computed */
     onnx_watched *watched;
     int n_watched;
-    uint64_t replays;     /* of graphs, when results of members were kept first */
-    uint64_t generation;  /* raised when what is kept of members is dropped */
-    pthread_mutex_t lock; /* of what is kept and watched */
+    uint64_t replays;    /* of graphs, when results of members were kept first */
+    uint64_t generation; /* raised when what is kept of members is dropped */
+    tern_mutex lock;     /* of what is kept and watched */
 };
 
 /* One call of the module. */

@@ -1,6 +1,7 @@
 /* kept.c -- results of nodes that read no input of the model, kept from call to call: of constants
  * for good, of parameters and buffers as long as none of these is written or becomes another. */
 #include "io/onnx/graph.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "tensor/scope.h"
 #include "tensor/storage.h"
@@ -112,7 +113,7 @@ void onnx_kept_begin(onnx_running *r, const char *device)
             return;
     }
     r->keeps = ONNX_OF_MEMBERS;
-    pthread_mutex_lock(&g->lock);
+    tern_mutex_lock(&g->lock);
     same = g->replays == tern_storage_replays();
     for (int i = 0; same && i < g->n_watched; i++) {
         const onnx_watched *w = &g->watched[i];
@@ -121,7 +122,7 @@ void onnx_kept_begin(onnx_running *r, const char *device)
     if (!same)
         forget(g, r);
     r->generation = g->generation;
-    pthread_mutex_unlock(&g->lock);
+    tern_mutex_unlock(&g->lock);
 }
 
 /* Whether this call keeps and takes what is of that origin. */
@@ -142,7 +143,7 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
     const int n = (int)node->proto->n_output;
     if (!keeps(r, node->origin))
         return false;
-    pthread_mutex_lock(&g->lock);
+    tern_mutex_lock(&g->lock);
     bool there = is_current(r, node->origin);
     for (int i = 0; there && i < n; i++)
         there = node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list;
@@ -151,7 +152,7 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
             onnx_drop(&r->slots[node->out[i]]);
             r->slots[node->out[i]] = onnx_hold(g->kept[node->out[i]]);
         }
-    pthread_mutex_unlock(&g->lock);
+    tern_mutex_unlock(&g->lock);
     return there;
 }
 
@@ -159,10 +160,10 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
 static void keep(onnx_running *r, int v, onnx_origin origin, tern_tensor *x)
 {
     onnx_graph *g = r->graph;
-    pthread_mutex_lock(&g->lock);
+    tern_mutex_lock(&g->lock);
     if (is_current(r, origin) && !g->kept[v].x)
         g->kept[v].x = tern_keep(x);
-    pthread_mutex_unlock(&g->lock);
+    tern_mutex_unlock(&g->lock);
 }
 
 void onnx_kept_give(onnx_running *r, const onnx_node *node)
@@ -181,10 +182,10 @@ tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const
     const onnx_origin origin = v < 0 ? ONNX_OF_INPUTS : g->values[v].origin;
     if (!keeps(r, origin))
         return make(onnx_in(c, i), how);
-    pthread_mutex_lock(&g->lock);
+    tern_mutex_lock(&g->lock);
     if (is_current(r, origin) && g->kept[v].x)
         y = tern_keep(g->kept[v].x);
-    pthread_mutex_unlock(&g->lock);
+    tern_mutex_unlock(&g->lock);
     if (y)
         return tern_scoped(y);
     if ((y = make(onnx_in(c, i), how)))

@@ -1,13 +1,11 @@
 /* load.c -- tern_onnx_load: a module of a file. */
 #include "io/onnx/graph.h"
+#include "base/os.h"
 #include "base/memory.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <tern/io/onnx.h>
-#include <unistd.h>
 
 bool tern_onnx_is_available(void)
 {
@@ -18,11 +16,11 @@ bool tern_onnx_is_available(void)
 
 static uint8_t *read_file(const char *path, size_t *n)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat is;
+    int fd = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct tern_os_stat is;
     uint8_t *bytes = NULL;
     *n = 0;
-    if (fd < 0 || fstat(fd, &is) || !S_ISREG(is.st_mode)) {
+    if (fd < 0 || tern_os_fstat(fd, &is) || !S_ISREG(is.st_mode)) {
         tern_fail(TERN_ERR_IO, "tern_onnx_load: %s: %s", path,
                   fd < 0 ? strerror(errno) : "not a regular file");
     } else if (is.st_size > INT32_MAX) {
@@ -30,7 +28,7 @@ static uint8_t *read_file(const char *path, size_t *n)
                   path, (long long)is.st_size);
     } else if ((bytes = tern_alloc((size_t)is.st_size + 1))) {
         while (*n < (size_t)is.st_size) {
-            ssize_t got = read(fd, bytes + *n, (size_t)is.st_size - *n);
+            ssize_t got = tern_os_read(fd, bytes + *n, (size_t)is.st_size - *n);
             if (got > 0)
                 *n += (size_t)got;
             else if (got == 0 || errno != EINTR)
@@ -43,7 +41,7 @@ static uint8_t *read_file(const char *path, size_t *n)
         }
     }
     if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
     return bytes;
 }
 
@@ -84,7 +82,7 @@ tern_module *tern_onnx_load(const char *path)
     uint8_t *bytes = read_file(path, &n);
     onnx_graph *g = bytes ? tern_alloc(sizeof *g) : NULL;
     if (g)
-        pthread_mutex_init(&g->lock, NULL);
+        tern_mutex_init(&g->lock);
     if (g && (g->path = tern_copy_text(path)))
         g->model = onnx_unpack_model(&g->budget, bytes, n, path);
     tern_free(bytes);

@@ -1,9 +1,9 @@
 /* protobuf.c -- ONNX's messages, read with protobuf-c within limits, and written. */
 #include "io/onnx/protobuf.h"
+#include "base/lock.h"
 #include "base/dynlib.h"
 #include "base/magic.h"
 #include "base/memory.h"
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -21,11 +21,10 @@ static struct {
     bool there;
     char reason[200];
 } protobuf;
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
+static tern_once opened = TERN_ONCE_INIT;
 
 static void open_once(void)
 {
-    static const char *const names[] = {"libprotobuf-c.so.1", NULL};
     static const struct {
         const char *name;
         size_t offset;
@@ -34,7 +33,8 @@ static void open_once(void)
                    {"protobuf_c_message_get_packed_size", 2 * sizeof(void *)},
                    {"protobuf_c_message_pack", 3 * sizeof(void *)},
                    {"protobuf_c_message_pack_to_buffer", 4 * sizeof(void *)}};
-    void *library = tern_dynlib_open(names, protobuf.reason, sizeof protobuf.reason);
+    void *library =
+        tern_dynlib_open(TERN_LIBRARY_PROTOBUF, protobuf.reason, sizeof protobuf.reason);
     protobuf.there = library != NULL;
     for (size_t i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = tern_dynlib_symbol(library, symbols[i].name);
@@ -45,7 +45,7 @@ static void open_once(void)
 
 bool onnx_protobuf_open(bool say)
 {
-    pthread_once(&opened, open_once);
+    tern_call_once(&opened, open_once);
     if (!protobuf.there && say)
         tern_fail(TERN_ERR_UNSUPPORTED,
                   "tern_onnx: libprotobuf-c.so.1 can't be opened (%s); Debian's package is "

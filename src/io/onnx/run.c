@@ -1,5 +1,6 @@
 /* run.c -- running an ONNX graph, node by node. */
 #include "io/onnx/graph.h"
+#include "base/lock.h"
 #include "base/memory.h"
 #include "tensor/scope.h"
 #include <string.h>
@@ -200,10 +201,10 @@ static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor 
     bool found = false;
     for (int j = 0; j < n; j++)
         found = found || out[j] == y;
-    pthread_mutex_lock(&g->lock);
+    tern_mutex_lock(&g->lock);
     for (int v = 0; v < g->n_values && !found; v++)
         found = (g->values[v].source == ONNX_COMPUTED ? g->kept[v].x : r->slots[v].x) == y;
-    pthread_mutex_unlock(&g->lock);
+    tern_mutex_unlock(&g->lock);
     return found;
 }
 
@@ -281,7 +282,7 @@ void onnx_free_graph(void *data)
     onnx_kept_free(g);
     tern_free(g->values);
     tern_free(g->path);
-    pthread_mutex_destroy(&g->lock);
+    tern_mutex_destroy(&g->lock);
     onnx_free_model(&g->budget, g->model);
     tern_free(g);
 }

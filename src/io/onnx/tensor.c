@@ -1,14 +1,12 @@
 /* tensor.c -- the tensors of ONNX files: in the message, or in a file beside the model. */
 #include "io/onnx/graph.h"
+#include "base/os.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The dtypes of the format, and in which field their elements stand without raw_data. */
 typedef enum field { INT32, INT64, FLOAT, DOUBLE, UINT64 } field;
@@ -123,11 +121,11 @@ static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, 
         return TERN_ERR_MEMORY;
     if (slash)
         folder[slash == path ? 1 : slash - path] = 0;
-    int at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = at < 0 ? -1 : openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    struct stat is;
+    int at = tern_os_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = at < 0 ? -1 : tern_os_openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    struct tern_os_stat is;
     tern_status status = TERN_OK;
-    if (fd < 0 || fstat(fd, &is) || !S_ISREG(is.st_mode) || is.st_nlink != 1)
+    if (fd < 0 || tern_os_fstat(fd, &is) || !S_ISREG(is.st_mode) || is.st_nlink != 1)
         status =
             tern_fail(TERN_ERR_IO, "tern_onnx_load: %s: %s of %s can't be read: %s", p->name, name,
                       path, fd < 0 ? strerror(errno) : "it is no regular file of its own");
@@ -138,7 +136,7 @@ static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, 
     if (status == TERN_OK && !(*out = tern_alloc(bytes + 1)))
         status = TERN_ERR_MEMORY;
     for (size_t done = 0; status == TERN_OK && done < bytes;) {
-        ssize_t n = pread(fd, *out + done, bytes - done, (off_t)(offset + (int64_t)done));
+        ssize_t n = tern_os_pread(fd, *out + done, bytes - done, (off_t)(offset + (int64_t)done));
         if (n > 0)
             done += (size_t)n;
         else if (n == 0 || errno != EINTR)
@@ -146,9 +144,9 @@ static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, 
                 tern_fail(TERN_ERR_IO, "tern_onnx_load: %s became shorter while it was read", name);
     }
     if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
     if (at >= 0)
-        close(at);
+        tern_os_close(at);
     tern_free(folder);
     return status;
 }

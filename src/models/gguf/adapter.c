@@ -1,6 +1,7 @@
 /* adapter.c -- adapters of low rank as GGUF files, as llama.cpp reads them: `general.type`
  * adapter. */
 #include "base/text.h"
+#include "base/os.h"
 #include "models/gguf/write.h"
 #include "models/lora.h"
 #include <math.h>
@@ -13,7 +14,7 @@ static const char *const parts[2][2] = {{".lora_A.weight", ".lora_a"},
 bool gguf_is_name(const char *path)
 {
     const size_t n = path ? strlen(path) : 0;
-    return n > 5 && strcasecmp(path + n - 5, ".gguf") == 0;
+    return n > 5 && tern_os_strcasecmp(path + n - 5, ".gguf") == 0;
 }
 
 /* ---- saving -------------------------------------------------------------------------------- */

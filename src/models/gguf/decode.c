@@ -1,6 +1,7 @@
 /* decode.c -- blocks of a GGUF as float32: on the cpu by libtern's functions, on several threads,
  * elsewhere by a kernel, element by element. Both give the same bits (io/block.c says why). */
 #include "models/device_kernels.h"
+#include "base/lock.h"
 #include "models/gguf/fast.h"
 #include "models/gguf/layer.h"
 #include <string.h>
@@ -99,7 +100,7 @@ __kernel void gguf_unpack(__global float *w, __global const uchar *blocks, long 
 /* clang-format on */
 
 static models_kernels kernels = {
-    .source = source, .names = {"gguf_unpack"}, .lock = PTHREAD_MUTEX_INITIALIZER};
+    .source = source, .names = {"gguf_unpack"}, .lock = TERN_MUTEX_INIT};
 
 static tern_status decode_there(const gguf_layer *l, tern_tensor *w, tern_tensor *blocks,
                                 int64_t from, int64_t n)

@@ -2,6 +2,7 @@
  * other. */
 #include "models/gguf/encode.h"
 #include "models/gguf/write.h"
+#include "base/os.h"
 #include <math.h>
 #include <string.h>
 
@@ -169,7 +170,7 @@ static const gguf_encoder encoders[] = {
 const gguf_encoder *gguf_encoder_named(const char *name)
 {
     for (size_t i = 0; i < sizeof encoders / sizeof *encoders; i++)
-        if (strcasecmp(encoders[i].name, name) == 0)
+        if (tern_os_strcasecmp(encoders[i].name, name) == 0)
             return &encoders[i];
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* export.c -- a model written as a GGUF: of one that was read from such a file its keys and its
  * tokenizer stay, in their order. */
 #include "models/gguf/write.h"
+#include "base/os.h"
 #include "models/quantize.h"
-#include <fnmatch.h>
 #include <stdio.h>
 
 const char *gguf_architecture(const models_model *m, const char *function)
@@ -240,7 +240,7 @@ static tern_tensor *weight_at(const exporting *e, const char *path)
 static bool is_left_out(const models_model *m, const char *path)
 {
     for (const char *const *p = m->kind->left_out; p && *p; p++)
-        if (fnmatch(*p, path, 0) == 0)
+        if (tern_os_matches(*p, path))
             return true;
     return false;
 }

@@ -1,23 +1,22 @@
 /* keys.c -- the metadata of a GGUF by key: numbers by value, whatever their width. */
 #include "models/gguf/gguf.h"
-#include <fcntl.h>
+#include "base/os.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 bool gguf_is_file(const char *path)
 {
     char head[4];
-    struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    bool is = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-              read(fd, head, sizeof head) == sizeof head && memcmp(head, "GGUF", sizeof head) == 0;
+    struct tern_os_stat about;
+    int fd = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 && tern_os_fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
+              tern_os_read(fd, head, sizeof head) == sizeof head &&
+              memcmp(head, "GGUF", sizeof head) == 0;
     if (fd >= 0)
-        close(fd);
+        tern_os_close(fd);
     return is;
 }
 
@@ -101,12 +100,14 @@ tern_status gguf_size(const gguf_file *g, const char *key, int64_t least, int64_
 static double shortest(double x)
 {
     char text[32];
+    const tern_os_locale before = tern_os_locale_enter();
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, x);
-        if ((float)strtod(text, NULL) == (float)x)
+        if ((float)tern_os_strtod(text, NULL) == (float)x)
             break;
     }
-    return strtod(text, NULL);
+    tern_os_locale_leave(before);
+    return tern_os_strtod(text, NULL);
 }
 
 tern_status gguf_real(const gguf_file *g, const char *key, double absent, double *x)

@@ -1,8 +1,8 @@
 /* tensor_names.c -- parameters by their names in GGUF files, and values as Hugging Face's modules
  * have them. */
 #include "base/text.h"
+#include "base/os.h"
 #include "models/gguf/gguf.h"
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,7 +127,7 @@ bool gguf_is_extra(const char *name)
                                            "rope_factors_short.weight", "blk.*.attn_rot_embd",
                                            "blk.*.rope_freqs.weight"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        if (fnmatch(patterns[i], name, 0) == 0)
+        if (tern_os_matches(patterns[i], name))
             return true;
     return false;
 }

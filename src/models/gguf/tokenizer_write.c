@@ -1,9 +1,9 @@
 /* tokenizer_write.c -- the tokenizer.json of a model as the keys of a GGUF: tokenizer.c, undone. */
 #include "models/gguf/vocabulary.h"
+#include "base/os.h"
 #include "models/gguf/write.h"
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define KEY(name) "tokenizer.ggml." name
 
@@ -300,9 +300,9 @@ static void write_ids(writing *t, const json_t *config)
 static tern_status write_chat(writing *t, const char *directory)
 {
     char path[4096];
-    struct stat is;
+    struct tern_os_stat is;
     snprintf(path, sizeof path, "%s/tokenizer_config.json", directory);
-    if (stat(path, &is) != 0)
+    if (tern_os_stat(path, &is) != 0)
         return TERN_OK;
     json_t *json = models_read_json(t->w->function, directory, "tokenizer_config.json");
     const char *text = json_string_value(json_object_get(json, "chat_template"));
@@ -328,12 +328,12 @@ static tern_status write_kind(writing *t, int64_t rows)
 tern_status gguf_write_tokenizer(gguf_writer *w, const models_model *m)
 {
     char path[4096];
-    struct stat is;
+    struct tern_os_stat is;
     writing t = {.w = w};
     if (!m->directory)
         return TERN_OK;
     snprintf(path, sizeof path, "%s/tokenizer.json", m->directory);
-    if (stat(path, &is) != 0)
+    if (tern_os_stat(path, &is) != 0)
         return TERN_OK;
     json_t *json = models_read_json(w->function, m->directory, "tokenizer.json");
     if (!json)

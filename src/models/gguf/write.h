@@ -6,7 +6,6 @@
 #include "models/gguf/gguf.h"
 #include "models/gguf/layer.h"
 #include "models/tokenizer/maker.h"
-#include <strings.h>
 
 /* ---- types (encode.c) ------------------------------------------------------------------------ */
 

@@ -1,23 +1,22 @@
 /* load.c -- a tokenizer from a file of any kind, and what tokenizer_config.json beside it says. */
 #include "base/address.h"
+#include "base/os.h"
 #include "models/gguf/gguf.h"
 #include "models/option.h"
 #include "models/tokenizer/maker.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 /* ---- files --------------------------------------------------------------------------------- */
 
 char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n)
 {
-    struct stat about;
+    struct tern_os_stat about;
     *n = 0;
-    FILE *file = fopen(path, "rb");
+    FILE *file = tern_os_fopen(path, "rb");
     if (!file && may_lack && errno == ENOENT)
         return NULL;
-    if (!file || fstat(fileno(file), &about) != 0 || S_ISDIR(about.st_mode)) {
+    if (!file || tern_os_fstat(fileno(file), &about) != 0 || S_ISDIR(about.st_mode)) {
         tern_fail(TERN_ERR_IO, "%s: can't read %s: %s", function, path,
                   file ? "a folder" : strerror(errno));
         if (file)
@@ -259,22 +258,22 @@ static const char *const files_of_folders[] = {
 static bool only_file(const char *folder, const char *end, char path[4096])
 {
     int found = 0;
-    DIR *entries = opendir(folder);
-    for (struct dirent *e; entries && (e = readdir(entries));)
+    tern_os_dir *entries = tern_os_opendir(folder);
+    for (struct tern_os_dirent *e; entries && (e = tern_os_readdir(entries));)
         if (e->d_name[0] != '.' && ends_with(e->d_name, end) &&
             snprintf(path, 4096, "%s/%s", folder, e->d_name) < 4096)
             found++;
     if (entries)
-        closedir(entries);
+        tern_os_closedir(entries);
     return found == 1;
 }
 
 static bool find_file(const char *folder, char path[4096])
 {
-    struct stat about;
+    struct tern_os_stat about;
     for (size_t i = 0; i < sizeof files_of_folders / sizeof *files_of_folders; i++)
         if (snprintf(path, 4096, "%s/%s", folder, files_of_folders[i]) < 4096 &&
-            stat(path, &about) == 0)
+            tern_os_stat(path, &about) == 0)
             return true;
     return only_file(folder, ".tiktoken", path) || only_file(folder, ".gguf", path);
 }
@@ -285,11 +284,11 @@ static tern_tokenizer *of_gguf(const char *function, const char *file)
     char path[2][4096];
     const char *slash = strrchr(file, '/');
     int n = slash ? (int)(slash - file) + 1 : 0;
-    struct stat about;
+    struct tern_os_stat about;
     if (snprintf(path[0], sizeof path[0], "%.*stokenizer.json", n, file) < (int)sizeof path[0] &&
         snprintf(path[1], sizeof path[1], "%.*stokenizer_config.json", n, file) <
             (int)sizeof path[1] &&
-        stat(path[0], &about) == 0)
+        tern_os_stat(path[0], &about) == 0)
         return read_at(function, path[0], path[1], NULL);
     return gguf_tokenizer(function, file);
 }
@@ -298,7 +297,7 @@ tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
 {
     static const char function[] = "tern_tokenizer_from_pretrained";
     char path[2][4096];
-    struct stat about;
+    struct tern_os_stat about;
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
     if (gguf_is_file(directory))
@@ -306,11 +305,11 @@ tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
     if (snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
         (int)sizeof path[1])
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: the path is too long", function);
-    if (stat(directory, &about) == 0 && S_ISREG(about.st_mode))
+    if (tern_os_stat(directory, &about) == 0 && S_ISREG(about.st_mode))
         return read_at(function, directory, NULL, NULL);
-    if (stat(directory, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
+    if (tern_os_stat(directory, &about) != 0 && tern_refuse_address(function, directory) != TERN_OK)
         return NULL;
-    if (stat(directory, &about) != 0)
+    if (tern_os_stat(directory, &about) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: can't read %s: %s", function, directory,
                               strerror(errno));
     if (!find_file(directory, path[0]))
@@ -353,7 +352,7 @@ tern_status tern_tokenizer_save(const tern_tokenizer *t, const char *path)
     static const char function[] = "tern_tokenizer_save";
     if (!t || !path)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, t ? "path" : "tokenizer");
-    FILE *file = fopen(path, "wb");
+    FILE *file = tern_os_fopen(path, "wb");
     bool good = file && fwrite(t->json, 1, t->n_json, file) == t->n_json;
     if (file)
         good = fclose(file) == 0 && good;

@@ -1,6 +1,7 @@
 /* sentence_pieces.c -- the tokenizer.json of SentencePiece's two models: byte pairs by scores, as
  * Llama's, and unigrams, as T5's. */
 #include "models/tokenizer/maker.h"
+#include "base/os.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -146,7 +147,7 @@ static void put_scores(tk_maker *m)
         double x = m->v.types[i] == TK_NORMAL ? (double)m->v.scores[i]
                    : m->v.types[i] == TK_USER ? (double)m->v.tokens[i].n * m->most - 0.1
                                               : -1e30;
-        snprintf(score, sizeof score, ",%.17g]", x);
+        tern_os_print_real(score, sizeof score, ",%.17g]", x);
         tk_out_text(&m->o, i ? ",[" : "[");
         tk_make_token(m, (int64_t)i);
         tk_out_text(&m->o, score);

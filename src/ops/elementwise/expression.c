@@ -9,6 +9,7 @@
  * recursively, one function for each level of precedence, and computes while it reads: there is no
  * tree. The text is the library's own, so its syntax is not checked. */
 #include "ops/elementwise/expression.h"
+#include "base/os.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +217,7 @@ static value factor(reader *r)
     const char *start = r->at;
     if (isdigit((unsigned char)*start)) {
         char *end;
-        double v = strtod(start, &end);
+        double v = tern_os_strtod(start, &end);
         r->at = end;
         return number(v);
     }

@@ -1,18 +1,19 @@
 /* claim.c -- of several backward passes that come to a leaf, of threads or one within the other,
  * one may write the leaf's gradient in place before the leaf is finished. */
 #include "tensor/fuse/parts.h"
+#include "base/lock.h"
 
 bool tern_fuse_claim(const tern_backward_pass *w, tern_arrival *a)
 {
     if (a->claimed)
         return true;
     tern_history *history = a->leaf->history;
-    pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
+    tern_mutex *lock = tern_leaf_lock(a->leaf);
     tern_leaf *leaf = history->leaf;
     a->claimed = !history->grad && leaf->bucket_view && !leaf->writer;
     if (a->claimed)
         leaf->writer = w;
-    pthread_mutex_unlock(lock);
+    tern_mutex_unlock(lock);
     return a->claimed;
 }
 
@@ -20,11 +21,11 @@ void tern_fuse_unclaim(const tern_backward_pass *w, tern_arrival *a)
 {
     if (!a->claimed)
         return;
-    pthread_mutex_t *lock = tern_leaf_lock(a->leaf);
+    tern_mutex *lock = tern_leaf_lock(a->leaf);
     tern_leaf *leaf = a->leaf->history->leaf;
     if (leaf && leaf->writer == w)
         leaf->writer = NULL;
-    pthread_mutex_unlock(lock);
+    tern_mutex_unlock(lock);
     a->claimed = false;
 }
 
