@@ -264,6 +264,54 @@ static void loops()
           }).status() == TERN_ERR_ARGUMENT);
 }
 
+// A network as who knows libtorch writes it at the first try: a Module without a name, DataLoader.
+struct Guessed : nn::Module {
+    nn::Conv2d conv{1, 4, 3};
+    nn::Linear fc{4, 2};
+    Guessed()
+    {
+        add("conv", conv);
+        add("fc", fc);
+    }
+    Tensor forward(const Tensor &x) override
+    {
+        return fc(tern::adaptive_avg_pool2d(conv(x).relu(), {1}).flatten(1));
+    }
+};
+
+// Its forward is not an override; that of the library must not call itself.
+struct Forwardless : nn::Module {
+    Tensor wrong(Tensor x)
+    {
+        return x;
+    }
+};
+
+static void guesses()
+{
+    tern::manual_seed(0);
+    Tensor labels = tern::randint(0, 2, {64}, TERN_I64);
+    Tensor images = tern::randn({64, 1, 8, 8}) + labels.view({64, 1, 1, 1}) * 2;
+    tern::data::DataLoader loader(
+        tern::data::TensorDataset(images, labels),
+        tern::data::DataLoaderOptions().batch_size(16).shuffle(true));
+    Guessed model;
+    tern::optim::Adam optimizer(model.parameters(), 0.05);
+    double right = 0;
+    for (int epoch = 0; epoch < 10; epoch++)
+        for (auto &&[x, y] : loader) {
+            optimizer.zero_grad();
+            tern::cross_entropy(model(x), y).backward();
+            optimizer.step();
+        }
+    for (auto batch : loader)
+        right += (model(batch[0]).argmax(1) == batch[1]).sum().item();
+    CHECK(right >= 60);
+    Forwardless none;
+    tern::Error error = thrown([&] { none(tern::ones({1})); });
+    CHECK(std::strstr(error.what(), "Module has no Tensor forward(const Tensor &) override"));
+}
+
 int main()
 {
     tern::set_default_device("cpu");
@@ -278,6 +326,7 @@ int main()
         questions();
         words_of_pytorch();
         modules();
+        guesses();
         errors_within();
         loops();
     }

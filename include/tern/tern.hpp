@@ -635,7 +635,7 @@ class Parameters
 class Module
 {
   public:
-    explicit Module(const char *name)
+    explicit Module(const char *name = "Module")
     {
         auto data = std::make_unique<Data>();
         tern_module *module = detail::given(tern_nn_module(name, &Module::run, data.get()));
@@ -654,6 +654,12 @@ class Module
 
     virtual Tensor forward(const Tensor &x)
     {
+        if (held_->own) {
+            tern_fail(TERN_ERR_STATE, "tern::nn::Module: %s has no Tensor forward(const Tensor &) "
+                                      "override",
+                      tern_nn_name(get()));
+            detail::fail();
+        }
         return detail::made([&] { return tern_nn_forward(get(), x.get()); });
     }
     Tensor operator()(const Tensor &x)
@@ -1246,6 +1252,10 @@ class Loader
     std::shared_ptr<tern_loader> held_;
 };
 #undef TERN_OPTION
+
+// PyTorch's names.
+using DataLoader = Loader;
+using DataLoaderOptions = Loader::Options;
 
 } // namespace data
 } // namespace tern
