@@ -292,9 +292,8 @@ static void guesses()
     tern::manual_seed(0);
     Tensor labels = tern::randint(0, 2, {64}, TERN_I64);
     Tensor images = tern::randn({64, 1, 8, 8}) + labels.view({64, 1, 1, 1}) * 2;
-    tern::data::DataLoader loader(
-        tern::data::TensorDataset(images, labels),
-        tern::data::DataLoaderOptions().batch_size(16).shuffle(true));
+    tern::data::DataLoader loader(tern::data::TensorDataset(images, labels),
+                                  tern::data::DataLoaderOptions().batch_size(16).shuffle(true));
     Guessed model;
     tern::optim::Adam optimizer(model.parameters(), 0.05);
     double right = 0;

@@ -34,6 +34,8 @@ def known_names(root):
                         known.update(NAME.findall(file.read()))
     with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
         known.update(NAME.findall(file.read()))
+    with open(os.path.join(root, "src", "base", "env.def"), encoding="utf-8") as file: # variables of the environment
+        known.update("TERN_" + name for name in re.findall(r"^VARIABLE\((\w+),", file.read(), re.M))
     return known
 
 
