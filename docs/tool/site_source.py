@@ -43,8 +43,8 @@ def within(text, path, pages):
         there = os.path.normpath(os.path.join(os.path.dirname(path), file))
         if not file or re.match(r"[a-z]+:", file) or there in pages or "reference/" in there or file.endswith((".svg", ".png")):
             return match.group(0)
-        return f"{match.group(1)} (`{there}`)"
-    return re.sub(r"(?<!!)\[([^\]`]*)\]\(([^)\s]+)\)", answer, text)
+        return match.group(1) if match.group(1).strip("`") == there else f"{match.group(1)} (`{there}`)"
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", answer, text)
 
 
 def section_of(text, title):
