@@ -1,6 +1,8 @@
 /* bind.c -- brings the values of a call to what its operation takes. */
 #include "names/rows.h"
 #include "base/os.h"
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,12 +169,60 @@ static int place_of(const tern_parameter *parameters, int count, const tern_valu
     return -1;
 }
 
+/* What an operation takes, as its signature says. */
+typedef struct signature {
+    const tern_named_op *op;
+    int count;
+    tern_parameter parameters[];
+} signature;
+
+enum { SLOTS = 2048 }; /* a power of two, well above the number of operations */
+static _Atomic(signature *) signatures[SLOTS];
+
+static signature *read_signature(const tern_named_op *op)
+{
+    tern_parameter parameters[TERN_MAX_PARAMETERS];
+    const int count = tern_named_op_parameters(op, parameters, TERN_MAX_PARAMETERS);
+    const size_t size = sizeof *parameters * (size_t)(count > 0 ? count : 0);
+    signature *s = count < 0 ? NULL : malloc(sizeof *s + size);
+    if (!s)
+        return NULL;
+    s->op = op;
+    s->count = count;
+    memcpy(s->parameters, parameters, size);
+    return s;
+}
+
+/* Each signature is read once, and kept for as long as the process lives. NULL without memory. */
+static const signature *signature_of(const tern_named_op *op)
+{
+    for (size_t i = (uintptr_t)op / sizeof *op;; i++) {
+        _Atomic(signature *) *slot = &signatures[i % SLOTS];
+        signature *s = atomic_load_explicit(slot, memory_order_acquire);
+        if (s && s->op == op)
+            return s;
+        if (s)
+            continue;
+        signature *read = read_signature(op);
+        if (!read || atomic_compare_exchange_strong(slot, &s, read))
+            return read;
+        free(read); /* another thread was faster */
+        if (s->op == op)
+            return s;
+    }
+}
+
 int names_bind(const tern_named_op *op, const tern_value *values, int n, names_argument *arguments,
                char *why, size_t size)
 {
-    tern_parameter parameters[TERN_MAX_PARAMETERS];
     bool seen[TERN_MAX_PARAMETERS] = {false};
-    int count = tern_named_op_parameters(op, parameters, TERN_MAX_PARAMETERS);
+    const signature *s = signature_of(op);
+    if (!s) {
+        snprintf(why, size, "there is no memory to read its signature");
+        return -1;
+    }
+    const tern_parameter *parameters = s->parameters;
+    const int count = s->count;
     for (int i = 0; i < n; i++) {
         int place = place_of(parameters, count, &values[i], i);
         if (place < 0 && values[i].name)

@@ -2,20 +2,20 @@
  * of PyTorch's operation to the values of tern's. */
 #include "plan.h"
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <deque>
+#include <list>
 #include <unordered_map>
 #include <unordered_set>
 
 namespace torch_tern
 {
 
-/* The values of a call, and what they point to. */
+/* The values of a call, and what they point to. (A list allocates nothing while it is empty.) */
 struct Values {
     c10::SmallVector<tern_value, 12> list;
-    std::deque<at::DimVector> ints;
-    std::deque<std::vector<double>> reals;
-    std::deque<std::string> texts;
-    std::deque<Tensors> tensors;
+    std::list<at::DimVector> ints;
+    std::list<std::vector<double>> reals;
+    std::list<std::string> texts;
+    std::list<Tensors> tensors;
     int device;
     bool any_tensor = false; /* of the device */
 };
