@@ -185,6 +185,38 @@ class Modules(unittest.TestCase):
             torch.testing.assert_close(second(D, function), second("cpu", function), rtol=1e-3,
                                        atol=1e-3)
 
+    def test_cross_entropy(self):
+        """One operation forward and one back; probabilities, second derivatives and hooks by PyTorch's."""
+        generator = torch.Generator().manual_seed(6)
+        x, image = torch.randn(5, 4, generator=generator), torch.randn(2, 4, 3, generator=generator)
+        y, places = torch.tensor([0, 3, -100, 1, 2]), torch.tensor([[0, 1, 2], [3, 3, 0]])
+        weight = torch.tensor([1.0, 2.0, 0.5, 3.0])
+        cases = [(x, y, dict(reduction=r, label_smoothing=s, weight=w)) for r in ("mean", "sum", "none")
+                 for s in (0.0, 0.1) for w in (None, weight)]
+        cases += [(image, places, {}), (x[0], y[0], {}), (x, torch.softmax(x + 1, 1), {}),
+                  (x, y.clamp_min(0), dict(ignore_index=3))]
+        for logits, target, options in cases:
+            def run(device, create_graph=False):
+                z = logits.detach().to(device).requires_grad_()
+                given = {k: v.to(device) if isinstance(v, torch.Tensor) else v
+                         for k, v in options.items()}
+                loss = F.cross_entropy(z, target.to(device), **given).pow(2).sum()
+                grad, = torch.autograd.grad(loss, z, create_graph=create_graph)
+                if create_graph:
+                    grad, = torch.autograd.grad(grad.pow(2).sum(), z)
+                return loss.detach().cpu(), grad.cpu()
+            for create_graph in (False, True):
+                for a, b in zip(run("cpu", create_graph), run(D, create_graph)):
+                    torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-5)
+        torch.tern.reset_counts()
+        z = x.to(D).requires_grad_()
+        F.cross_entropy(z, y.to(D)).backward()
+        counts = torch.tern.counts()
+        self.assertEqual(counts["aten::cross_entropy_loss"][0], 1)
+        self.assertNotIn("aten::_log_softmax", counts)
+        with torch.no_grad():
+            F.cross_entropy(z, y.to(D))
+
     def test_gradcheck(self):
         x = torch.randn(3, 4, dtype=torch.float64, device=D, requires_grad=True)
         torch.autograd.gradcheck(lambda x: F.softmax(x, -1).pow(2), x)
