@@ -6,9 +6,9 @@ on the cpu.
 
 Dropout is off, since two devices draw different numbers. Fails where a loss or the gradients
 differ, or where an operation runs on the cpu. A set whose package is not installed is skipped, and
-said so. The error of gradients is the norm of the difference of all of them over their norm; where
-it is above the limit, that of PyTorch's cpu from float64 is measured beside the device's, and the
-device may be twice as far."""
+said so. The error of gradients is the norm of the difference of all of them over their norm. Batch
+norm over a few elements multiplies roundings, so that float32 of any two devices differs in some
+networks: there the step is compared in float64, with a limit of its own."""
 import argparse
 import copy
 import pathlib
@@ -18,6 +18,7 @@ import warnings
 import networks_list
 
 LIMIT = 1e-4
+LIMIT_OF_DOUBLE = 1e-7
 
 
 def without_dropout(model):
@@ -55,12 +56,12 @@ def step(model, loss_of, device):
     return loss.item(), gradients(model)
 
 
-def double(model, loss_of):
-    """The gradients in float64 on the cpu; None where the network does not take it."""
+def double(model, loss_of, device):
+    """The gradients in float64; None where the network does not take it."""
     import torch
     try:
-        return step(copy.deepcopy(model).double(), lambda m, d: loss_of(m, (d, torch.float64)),
-                    "cpu")[1]
+        return step(copy.deepcopy(model).double().to(device),
+                    lambda m, d: loss_of(m, (d, torch.float64)), device)[1]
     except Exception:
         return None
 
@@ -81,14 +82,14 @@ def examine(name, make, loss_of, device):
            "gradients": float(distance(want_grads, got_grads)), "why": "",
            "calls": sum(served for served, _, _ in torch.tern.counts().values()),
            "fallbacks": torch.tern.fallbacks()}
-    if row["gradients"] > LIMIT:
-        exact = double(wide, loss_of)
-        if exact:
-            of_cpu, of_device = distance(exact, want_grads), distance(exact, got_grads)
-            row["why"] = f"from float64: cpu {of_cpu:.1e}, device {of_device:.1e}"
-            if of_device < 2 * of_cpu + LIMIT:
-                row["is_close"] = True
-    row["is_close"] = row.get("is_close", row["gradients"] <= LIMIT) and row["difference"] <= 1e-4
+    if row["gradients"] > LIMIT:  # the network multiplies roundings, or something is wrong
+        exact, on_device = double(wide, loss_of, "cpu"), double(wide, loss_of, device)
+        if exact and on_device:
+            row["double"] = float(distance(exact, on_device))
+            row["why"] = (f"in float64 by {row['double']:.0e}; float32 of the cpu is "
+                          f"{distance(exact, want_grads):.0e} from that")
+    is_close = row["gradients"] <= LIMIT or row.get("double", 1) <= LIMIT_OF_DOUBLE
+    row["is_close"] = is_close and row["difference"] <= 1e-4
     return row
 
 

@@ -1,5 +1,6 @@
 """The networks of networks.py: a function for each set, {name: (make, loss)}; loss(model, device)
 takes a device, or (device, dtype) for float64."""
+import unittest.mock
 
 
 def on(x, device):
@@ -129,7 +130,10 @@ def torchvision():
         targets = [{"boxes": on(boxes, device), "labels": on(torch.tensor([1, 2]), device),
                     "masks": on(torch.ones(2, 96, 96, dtype=torch.uint8), device),
                     "keypoints": on(torch.ones(2, 17, 3) * 20, device)} for _ in range(2)]
-        return sum(model(list(on(larger, device)), targets).values())
+        # Which anchors count is drawn at random, on each device by its own generator.
+        with unittest.mock.patch("torch.randperm",
+                                 lambda n, device=None: torch.arange(n, device=device)):
+            return sum(model(list(on(larger, device)), targets).values())
 
     networks = {}
     for name in models.list_models(module=models):
