@@ -1,6 +1,7 @@
 /* optimizers.cpp -- PyTorch's fused optimizers: all parameters of a device and dtype in one launch
  * of tern's optimizer, which the moments that PyTorch holds belong to from the first step on. */
 #include "torch_tern.h"
+#include <algorithm>
 #include <cmath>
 #include <list>
 #include <mutex>
@@ -142,15 +143,54 @@ static bool is_of(const Optimizer &o, const Settings &settings, TensorList param
     return true;
 }
 
-static std::mutex lock;
+/* A storage may end while an optimizer takes over another one's memory. */
+static std::recursive_mutex &lock()
+{
+    static auto *the_lock = new std::recursive_mutex;
+    return *the_lock;
+}
 
-/* The optimizer of these tensors: that of an earlier step, or a new one. The latest are first. */
+/* The latest are first. */
+static std::list<Optimizer> &optimizers()
+{
+    static auto *all = new std::list<Optimizer>;
+    return *all;
+}
+
+/* Ends the optimizers that work on a tensor. */
+static void forget_optimizers(tern_tensor *typed)
+{
+    std::list<Optimizer> ended; /* freed without the lock */
+    std::lock_guard<std::recursive_mutex> guard(lock());
+    auto &all = optimizers();
+    for (auto it = all.begin(); it != all.end();) {
+        auto next = std::next(it);
+        const auto &x = it->parameters;
+        if (std::find(x.begin(), x.end(), typed) != x.end())
+            ended.splice(ended.end(), all, it);
+        it = next;
+    }
+}
+
+/* When x's storage ends, or stands on other memory, so do the optimizers that work on it: a recording
+ * that is none hangs on it, which says so when it ends. */
+static void end_with_storage(const Tensor &x)
+{
+    tern_tensor *const typed = block_of(x)->typed;
+    auto ended = [typed](Recorded *recorded) {
+        forget_optimizers(typed);
+        delete recorded;
+    };
+    block_of(x)->recorded = std::shared_ptr<Recorded>(new Recorded, ended);
+}
+
+/* The optimizer of these tensors: that of an earlier step, or a new one. */
 static Optimizer &optimizer_for(const Settings &settings, TensorList parameters,
                                 const std::vector<std::string> &names,
                                 const std::vector<TensorList> &states, TensorList state_steps)
 {
     enum { most = 16 };
-    static auto *all = new std::list<Optimizer>;
+    auto *const all = &optimizers();
     for (auto it = all->begin(); it != all->end(); ++it)
         if (is_of(*it, settings, parameters, states)) {
             all->splice(all->begin(), *all, it);
@@ -161,6 +201,8 @@ static Optimizer &optimizer_for(const Settings &settings, TensorList parameters,
         const Tensor host = at::stack(state_steps).to(at::kCPU, at::kDouble);
         steps.assign(host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel());
     }
+    for (const Tensor &x : parameters)
+        block_of(x)->recorded.reset(); /* ends those of before */
     all->emplace_front();
     Optimizer &o = all->front();
     try {
@@ -171,6 +213,8 @@ static Optimizer &optimizer_for(const Settings &settings, TensorList parameters,
         check(o.optimizer != nullptr, "the fused optimizer");
         give_states(o, names, states, steps);
         share_states(o, names, states);
+        for (const Tensor &x : parameters)
+            end_with_storage(x);
     } catch (...) {
         all->pop_front();
         throw;
@@ -217,7 +261,7 @@ static void step(const Settings &settings, TensorList parameters, TensorList gra
                  const std::vector<std::string> &names, const std::vector<TensorList> &states,
                  TensorList state_steps)
 {
-    std::lock_guard<std::mutex> guard(lock);
+    std::lock_guard<std::recursive_mutex> guard(lock());
     Frame frame;
     Optimizer &o = optimizer_for(settings, parameters, names, states, state_steps);
     set_options(o, settings);

@@ -318,6 +318,25 @@ class Optimizers(unittest.TestCase):
             for a, b in zip(want, got):
                 torch.testing.assert_close(b, a, rtol=5e-2, atol=2e-2)
 
+    def test_memory_ends_with_the_model(self):
+        import gc
+        for cls in (torch.optim.AdamW, torch.optim.SGD):
+            self.train(D, cls, dict(lr=0.01), 2)
+            gc.collect()
+            torch.tern.synchronize()
+            before = torch.tern.memory_allocated()
+            for _ in range(3):
+                m = nn.Linear(256, 256).to(D)
+                optimizer = cls(m.parameters(), lr=0.01)
+                for _ in range(3):
+                    optimizer.zero_grad()
+                    m(torch.ones(1, 256, device=D)).sum().backward()
+                    optimizer.step()
+                del m, optimizer
+            gc.collect()
+            torch.tern.synchronize()
+            self.assertLess(torch.tern.memory_allocated() - before, 1 << 17)
+
     def test_learning_rates_and_saved_states(self):
         def again(m, optimizer):
             other = type(optimizer)(m.parameters(), lr=0.5)

@@ -30,8 +30,4 @@ if not hasattr(torch, "tern"):
 
 from ._module import devices  # noqa: E402
 
-__all__ = ["autoload", "devices"]
-
-
-def autoload():
-    """What PyTorch calls when it is imported (the entry point torch.backends)."""
+__all__ = ["devices"]
