@@ -172,8 +172,8 @@ static void forget_optimizers(tern_tensor *typed)
     }
 }
 
-/* When x's storage ends, or stands on other memory, so do the optimizers that work on it: a recording
- * that is none hangs on it, which says so when it ends. */
+/* When x's storage ends, or stands on other memory, so do the optimizers that work on it: an empty
+ * recording hangs on it, which says so when it ends. */
 static void end_with_storage(const Tensor &x)
 {
     tern_tensor *const typed = block_of(x)->typed;
