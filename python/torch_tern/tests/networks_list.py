@@ -155,7 +155,7 @@ def torchvision():
             name, weights=None, weights_backbone=None, num_classes=4), segment)
     for name in models.list_models(module=models.detection):
         networks[name] = (lambda name=name: models.get_model(
-            name, weights=None, weights_backbone=None, num_classes=2 if "keypoint" in name else 4,
+            name, weights=None, weights_backbone=None, num_classes=4,
             min_size=96, max_size=96) if "ssd" not in name else models.get_model(
                 name, weights=None, weights_backbone=None, num_classes=4), detect)
     return networks
