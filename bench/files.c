@@ -39,19 +39,6 @@ static int write_plainly(const char *path, const char *bytes, size_t n)
     return fsync(fd) != 0 || close(fd) != 0;
 }
 
-/* The most memory since this program began, in MiB; rusage counts who started it, too. */
-static double peak_memory(void)
-{
-    char line[256];
-    double peak = 0;
-    FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
-        sscanf(line, "VmHWM: %lf", &peak);
-    if (status)
-        fclose(status);
-    return peak / 1024;
-}
-
 static int turn(const char *what, const char *path, const tern_state_dict *dict, const char *bytes,
                 size_t n, const char *device)
 {
@@ -88,7 +75,7 @@ int main(int argc, char **argv)
         tern_item(tern_sum(tern_zeros(TERN_SHAPE(1), TERN_F32, device)));
         tern_synchronize(device);
     }
-    double least = 1e30, before = peak_memory();
+    double least = 1e30, before = clock_own_peak_memory();
     for (long i = 0; i < (is_peak ? 1 : number); i++) {
         double start = clock_seconds();
         failed |= turn(what, path, dict, bytes, (size_t)mib << 20, device);
@@ -99,6 +86,6 @@ int main(int argc, char **argv)
     free(bytes);
     if (failed)
         fprintf(stderr, "bench_files: %s\n", tern_last_error());
-    printf("%g\n", is_peak ? peak_memory() - before : least);
+    printf("%g\n", is_peak ? clock_own_peak_memory() - before : least);
     return failed;
 }

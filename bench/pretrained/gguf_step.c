@@ -4,6 +4,7 @@
  *   gguf_step blocks|f32 FILE N      three steps of AdamW with a row of N tokens, adapters of rank 8 on q_proj and v_proj
  *
  * Prints what the allocator has in use and had at most while the model was made and in the steps, and VmHWM. */
+#include "../clock.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,17 +117,10 @@ static int make(const char *path)
 static void print_memory(const char *what)
 {
     tern_memory_stats stats;
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        sscanf(line, "VmHWM: %ld", &kib);
-    if (file)
-        fclose(file);
     tern_memory_get_stats("cpu", &stats);
     printf("%-14s %4.0f MB in use, %4.0f MB at most; VmHWM %4.0f MB\n", what,
            (double)stats.allocated * 1e-6, (double)stats.allocated_peak * 1e-6,
-           (double)kib * 1024e-6);
+           clock_own_peak_memory() * 1.048576);
 }
 
 static int step(const char *path, tern_dtype dtype, int64_t n)

@@ -78,3 +78,18 @@ void *tern_dynlib_symbol(void *library, const char *name)
 {
     return tern_os_library_symbol(library, name);
 }
+
+bool tern_dynlib_take(const char *names, const char *const symbols[], void *const to[],
+                      char *reason, size_t bytes)
+{
+    void *library = tern_dynlib_open(names, reason, bytes), *found[16];
+    int n = 0;
+    for (; library && symbols[n]; n++)
+        if (!(found[n] = tern_dynlib_symbol(library, symbols[n]))) {
+            snprintf(reason, bytes, "it has no %s", symbols[n]);
+            return false;
+        }
+    for (int i = 0; i < n; i++)
+        memcpy(to[i], &found[i], sizeof found[i]);
+    return library != NULL;
+}

@@ -3,8 +3,6 @@
 #include "base/lock.h"
 #ifdef TERN_WITH_ZLIB
 #include "base/dynlib.h"
-#include <stdio.h>
-#include <string.h>
 
 static tern_zlib zlib;
 static char reason[256];
@@ -13,28 +11,15 @@ static tern_once once = TERN_ONCE_INIT;
 
 static void load(void)
 {
-    void *library = tern_dynlib_open(TERN_LIBRARY_ZLIB, reason, sizeof reason);
-    void *address = library;
-#define TAKE(NAME)                                                                                 \
-    if (address) {                                                                                 \
-        address = tern_dynlib_symbol(library, #NAME);                                              \
-        memcpy(&zlib.NAME, &address, sizeof address);                                              \
-        if (!address)                                                                              \
-            snprintf(reason, sizeof reason, "it has no " #NAME);                                   \
-    }
-    TAKE(gzdopen)
-    TAKE(gzbuffer)
-    TAKE(gzread)
-    TAKE(gzerror)
-    TAKE(gzclose)
-    TAKE(deflateInit2_)
-    TAKE(deflate)
-    TAKE(deflateEnd)
-    TAKE(inflateInit2_)
-    TAKE(inflate)
-    TAKE(inflateEnd)
-#undef TAKE
-    there = address != NULL;
+    static const char *const symbols[] = {
+        "gzdopen", "gzbuffer",   "gzread",        "gzerror", "gzclose",    "deflateInit2_",
+        "deflate", "deflateEnd", "inflateInit2_", "inflate", "inflateEnd", NULL};
+    there = tern_dynlib_take(TERN_LIBRARY_ZLIB, symbols,
+                             (void *const[]){&zlib.gzdopen, &zlib.gzbuffer, &zlib.gzread,
+                                             &zlib.gzerror, &zlib.gzclose, &zlib.deflateInit2_,
+                                             &zlib.deflate, &zlib.deflateEnd, &zlib.inflateInit2_,
+                                             &zlib.inflate, &zlib.inflateEnd},
+                             reason, sizeof reason);
 }
 
 const tern_zlib *tern_zlib_open(const char *function)

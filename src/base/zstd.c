@@ -2,8 +2,6 @@
 #include "base/zstd.h"
 #include "base/lock.h"
 #include "base/dynlib.h"
-#include <stdio.h>
-#include <string.h>
 
 static tern_zstd zstd;
 static char reason[256];
@@ -12,19 +10,13 @@ static tern_once once = TERN_ONCE_INIT;
 
 static void load(void)
 {
-    static const char *const symbols[] = {"ZSTD_createDStream", "ZSTD_freeDStream",
+    static const char *const symbols[] = {"ZSTD_createDStream",    "ZSTD_freeDStream",
                                           "ZSTD_decompressStream", "ZSTD_isError",
-                                          "ZSTD_getErrorName"};
-    void *const to[] = {&zstd.create, &zstd.free, &zstd.decompress, &zstd.is_error,
-                        &zstd.error_name};
-    void *library = tern_dynlib_open(TERN_LIBRARY_ZSTD, reason, sizeof reason), *address = library;
-    for (int i = 0; i < 5 && address; i++) {
-        address = tern_dynlib_symbol(library, symbols[i]);
-        memcpy(to[i], &address, sizeof address);
-        if (!address)
-            snprintf(reason, sizeof reason, "it has no %s", symbols[i]);
-    }
-    there = address != NULL;
+                                          "ZSTD_getErrorName",     NULL};
+    there = tern_dynlib_take(TERN_LIBRARY_ZSTD, symbols,
+                             (void *const[]){&zstd.create, &zstd.free, &zstd.decompress,
+                                             &zstd.is_error, &zstd.error_name},
+                             reason, sizeof reason);
 }
 
 const tern_zstd *tern_zstd_open(const char *function)

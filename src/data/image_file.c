@@ -103,20 +103,6 @@ static struct {
 enum { TJ_RGB = 0, TJ_PIXELS_CMYK = 11, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
 
 #ifdef TERN_WITH_IMAGES
-static void find_all(const char *names, const char *const symbols[], void *const to[], char *reason,
-                     size_t bytes)
-{
-    void *library = tern_dynlib_open(names, reason, bytes), *found[8];
-    int n = 0;
-    for (; library && symbols[n]; n++)
-        if (!(found[n] = tern_dynlib_symbol(library, symbols[n]))) {
-            snprintf(reason, bytes, "it has no %s", symbols[n]);
-            return;
-        }
-    for (int i = 0; i < n; i++)
-        memcpy(to[i], &found[i], sizeof found[i]);
-}
-
 static void find_jpeg(void)
 {
     static const char *const symbols[] = {"tjDecompressHeader3",
@@ -126,10 +112,10 @@ static void find_jpeg(void)
                                           "tjGetErrorCode",
                                           "tjInitDecompress",
                                           NULL};
-    find_all(TERN_LIBRARY_JPEG, symbols,
-             (void *const[]){&jpeg.header, &jpeg.decode, &jpeg.error, &jpeg.destroy,
-                             &jpeg.error_code, &jpeg.init},
-             jpeg.reason, sizeof jpeg.reason);
+    tern_dynlib_take(TERN_LIBRARY_JPEG, symbols,
+                     (void *const[]){&jpeg.header, &jpeg.decode, &jpeg.error, &jpeg.destroy,
+                                     &jpeg.error_code, &jpeg.init},
+                     jpeg.reason, sizeof jpeg.reason);
 }
 #else
 static void find_jpeg(void)
@@ -231,8 +217,8 @@ static void find_png(void)
 {
     static const char *const symbols[] = {"png_image_finish_read", "png_image_free",
                                           "png_image_begin_read_from_memory", NULL};
-    find_all(TERN_LIBRARY_PNG, symbols, (void *const[]){&png.finish, &png.free, &png.begin},
-             png.reason, sizeof png.reason);
+    tern_dynlib_take(TERN_LIBRARY_PNG, symbols, (void *const[]){&png.finish, &png.free, &png.begin},
+                     png.reason, sizeof png.reason);
 }
 #else
 static void find_png(void)

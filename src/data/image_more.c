@@ -18,15 +18,9 @@ static struct {
 static void find_webp(void)
 {
 #ifdef TERN_WITH_IMAGES
-    void *library = tern_dynlib_open(TERN_LIBRARY_WEBP, webp.reason, sizeof webp.reason);
-    void *decode = library ? tern_dynlib_symbol(library, "WebPDecodeRGBAInto") : NULL;
-    void *info = library ? tern_dynlib_symbol(library, "WebPGetInfo") : NULL;
-    if (library && (!decode || !info))
-        snprintf(webp.reason, sizeof webp.reason, "it has no WebPDecodeRGBAInto");
-    if (!decode || !info)
-        return;
-    memcpy(&webp.info, &info, sizeof info);
-    memcpy(&webp.decode, &decode, sizeof decode);
+    static const char *const symbols[] = {"WebPGetInfo", "WebPDecodeRGBAInto", NULL};
+    tern_dynlib_take(TERN_LIBRARY_WEBP, symbols, (void *const[]){&webp.info, &webp.decode},
+                     webp.reason, sizeof webp.reason);
 #endif
 }
 
