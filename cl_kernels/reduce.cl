@@ -32,6 +32,11 @@ INLINE idx tern_least(idx a, idx b)
         }                                                                                          \
         s += t;                                                                                    \
     }
+/* Of elements as they are; TERN_SUM_RUN says that the host has functions for the types of f32. */
+#define SUM_RUN_0 SUM_ROW_0
+#define SUM_RUN_1(LOAD, TERM)                                                                      \
+    for (idx b = 0; b < count; b += TERN_RUN)                                                      \
+        s += TERN_CAT(tern_sum_run, TERN_T)(xs + at + b, tern_least(TERN_RUN, count - b));
 #define SUM_ROW_1(LOAD, TERM)                                                                      \
     ROW_FOURS(xs + at, count, 1)                                                                   \
     TERN_CAT(SUM_OF, LOAD)(ROW_KEEP_)                                                              \
@@ -41,6 +46,8 @@ INLINE idx tern_least(idx a, idx b)
 
 /* Sum of TERM, an expression in the element x and the row's (column's) shift. */
 #define SUM_ROWS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                      \
+    SUM_ROWS_BY(TERN_CAT(SUM_ROW, BY_FOURS), NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)
+#define SUM_ROWS_BY(ROW, NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                              \
     KERNEL8(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),       \
             (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor))               \
     {                                                                                              \
@@ -53,7 +60,7 @@ INLINE idx tern_least(idx a, idx b)
             idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;                       \
             idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first;             \
             ACC s = 0, shift = SHIFT(shifts, o);                                                   \
-            TERN_CAT(SUM_ROW, BY_FOURS)(LOAD, TERM)                                                \
+            ROW(LOAD, TERM)                                                                        \
             s = TEAM_SUM(s, scratch);                                                              \
             if (TEAM_LEADER)                                                                       \
                 STORE(ys, g, DIVIDE(s, divisor));                                                  \
@@ -127,6 +134,13 @@ INLINE idx tern_least(idx a, idx b)
 #define SHIFT_(p, i)    ((p)[i])
 #endif
 
+#undef SUM_PLAIN
+#ifdef TERN_SUM_RUN
+#define SUM_PLAIN TERN_CAT(SUM_RUN, IN_SET(FLOAT4, TERN_T))
+#else
+#define SUM_PLAIN TERN_CAT(SUM_ROW, BY_FOURS)
+#endif
+
 #undef DIVIDE
 #if IS_FLOAT
 #define DIVIDE(s, by) ((s) / (by))
@@ -136,8 +150,8 @@ INLINE idx tern_least(idx a, idx b)
 
 #if IS_HALF /* parts are kept in f32 */
 SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
-SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
-SUM_ROWS(sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
+SUM_ROWS_BY(SUM_PLAIN, sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_ROWS_BY(SUM_PLAIN, sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
@@ -145,7 +159,7 @@ SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
 #elif IS_FLOAT
 SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_SHORT(deviation_short, STO, ST, SHIFT_, (x - shift) * (x - shift))
-SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_ROWS_BY(SUM_PLAIN, sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(deviation_rows, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
 SUM_COLUMNS(deviation_columns, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))

@@ -31,17 +31,29 @@
 #define ONLY_1(...) __VA_ARGS__
 
 #if TERN_ROW_TABLE
-#define ROW_(NAME, GRADIENT, INPUTS, NUMBERS, LOGICAL)                                             \
-    {#NAME, K(NAME##_tile), GRADIENT, INPUTS, NUMBERS, LOGICAL},
+#define ROW_(NAME, GRADIENT, INPUTS, NUMBERS, LOGICAL, FLIPS)                                      \
+    {#NAME, K(NAME##_tile), GRADIENT, INPUTS, NUMBERS, LOGICAL, FLIPS},
+/* Of the rules of UNARY the one that says what happens to the bits of a float. */
+#define FLIPS_PLAIN      0
+#define FLIPS_BOUNDS     0
+#define FLIPS_DIFFERENCE 0
+#define FLIPS_DIVISOR    0
+#define FLIPS_ORDERED    0
+#define FLIPS_RECTIFIER  0
+#define FLIPS_SIZE       0
+#define FLIPS_SQUARE     0
+#define FLIPS_NEGATION   0x8000
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
-    TILES_##TYPES(ROW_(NAME, TERN_CAT(GRADIENT_OF, IS_FLOAT)(NAME), 1, 2, 0))
+    TILES_##TYPES(                                                                                 \
+        ROW_(NAME, TERN_CAT(GRADIENT_OF, IS_FLOAT)(NAME), 1, 2, 0, FLIPS_##RULE))
 #define GRADIENT_OF_0(NAME) 0
 #define GRADIENT_OF_1(NAME) K(NAME##_gradient_tile)
-#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 0))
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
+    TILES_##TYPES(ROW_(NAME, 0, 2, 0, 0, 0))
 #define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
-    TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0))
-#define COMPARE(NAME, TYPES, RULE, Z) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 1))
-#define PREDICATE(NAME, TYPES, Z) TILES_##TYPES(ROW_(NAME, 0, 1, 0, 1))
+    TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0, 0))
+#define COMPARE(NAME, TYPES, RULE, Z) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 1, 0))
+#define PREDICATE(NAME, TYPES, Z) TILES_##TYPES(ROW_(NAME, 0, 1, 0, 1, 0))
 #else
 #define TILE_(NAME, T, LOAD, V)                                                                    \
     static void K(NAME)(void *out, const void *const *in, idx n, const void *numbers)              \

@@ -341,7 +341,34 @@ static void gradients_are_the_differences(void **state)
     }
 }
 
+/* Sums of -2 to 2 are exact in every order, whatever is left over of the vectors of a row. */
+static void rows_of_every_length_are_exact(void **state)
+{
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
+    enum { ROWS = 5, MOST = 2100 };
+    static float x[ROWS * MOST];
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t t = 0; t < 3; t++)
+        for (int n = 1; n <= MOST; n += n < 70 ? 1 : 677)
+            TERN_SCOPE {
+                float sums[ROWS] = {0}, got[ROWS];
+                for (int i = 0; i < ROWS * n; i++) {
+                    x[i] = (float)(i * 7 % 5 - 2);
+                    sums[i / n] += x[i];
+                }
+                tern_tensor *z = tern_from_data(x, TERN_SHAPE(ROWS, n), TERN_F32, device);
+                tern_tensor *y = tern_sum_dim(tern_to_dtype(z, dtypes[t]), TERN_DIMS(1), false);
+                assert_ok(tern_copy_to_host(tern_to_dtype(y, TERN_F32), got, sizeof got));
+                for (int r = 0; r < ROWS; r++)
+                    if (got[r] != sums[r])
+                        fail_msg("row %d of %d on %s: %g, not %g", r, n, device, (double)got[r],
+                                 (double)sums[r]);
+            }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(rows_of_every_length_are_exact),
     TEST(sums_and_extremes_of_all_shapes),
     TEST(any_dims_of_any_strides),
     TEST(integers_sum_to_int64),

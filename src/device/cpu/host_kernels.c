@@ -10,6 +10,7 @@
 #include "params_host.h"
 #include "dialect.h"
 #include "shapes.h"
+#include "device/cpu/sum_run.h"
 #include "nd_index.h"
 #include "math.cl"
 #include "math_special.cl"

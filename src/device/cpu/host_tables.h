@@ -34,6 +34,7 @@ typedef struct tern_host_row {
     const char *name;            /* "add" */
     tern_tile *value, *gradient; /* gradient: of (x, y, dy), NULL for none */
     uint8_t inputs, numbers, logical;
+    uint16_t flips; /* the bits of a half in which value differs from its input, if that is all */
 } tern_host_row;
 
 /* The rows of one family and tile type: STORED_AS_f32, f64 or i64. A row
@@ -53,6 +54,7 @@ struct tern_cpu_kernel {
     tern_tile *tile;
     tern_stored stored;
     uint8_t inputs, numbers, logical, constant, gradient;
+    uint16_t flips; /* as of tern_host_row */
     tern_cpu_kernel *next;
 };
 

@@ -120,8 +120,10 @@ static bool find_row(const level *l, const char *name, tern_stored stored, tern_
                                    .inputs = row->inputs,
                                    .numbers = row->numbers,
                                    .logical = row->logical};
-            if (is_form(row, name, ""))
+            if (is_form(row, name, "")) {
+                k->flips = row->flips;
                 return true;
+            }
             if (row->inputs == 2 && is_form(row, name, "_scalar")) {
                 k->constant = 1;
                 return true;

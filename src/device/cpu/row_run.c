@@ -18,8 +18,8 @@ enum { TILE = 512, INPUTS = 3 };
 /* ---- to the tile's type and back ------------------------------------------------------------- */
 
 /* How many of n contiguous halves the processor's own instructions converted; LD and ST do the
- * others, and what has a NaN beside it, to which ST gives other bits. With AVX-512 compilers do as
- * well for bfloat16. */
+ * others, and what has a NaN beside it, to which ST gives other bits. AVX-512's own rounding
+ * to bfloat16 takes subnormals for zeros. */
 #ifdef __F16C__
 enum { EIGHT = 8, AT_ONCE = 32 }; /* one look for NaN after so many */
 typedef __m256 widen_eight(const u16 *x);
@@ -85,6 +85,40 @@ INLINE void narrow_eights_bf16(u16 *y, __m256 a, __m256 b)
 }
 #define widen_bf16(y, x, n)  widen_halves(widen_eight_bf16, y, x, n)
 #define narrow_bf16(y, x, n) narrow_halves(narrow_eights_bf16, tern_f32_to_bf16, y, x, n)
+#elif defined(__AVX512BW__)
+INLINE idx widen_bf16(f32 *y, const u16 *x, idx n)
+{
+    idx i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512i v = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(x + i)));
+        _mm512_storeu_si512(y + i, _mm512_slli_epi32(v, 16));
+    }
+    return i;
+}
+/* Rounded to nearest even, in the high halves; no NaN. */
+INLINE __m512i round_to_bf16(__m512 v)
+{
+    __m512i u = _mm512_castps_si512(v), half = _mm512_set1_epi32(0x7fff);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(_mm512_add_epi32(u, half), odd);
+}
+INLINE idx narrow_bf16(u16 *y, const f32 *x, idx n)
+{
+    /* 16-bit places 1, 3 to 63 of two vectors. */
+    const __m512i fours = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i places = _mm512_add_epi32(_mm512_mullo_epi32(fours, _mm512_set1_epi32(0x40004)),
+                                            _mm512_set1_epi32(0x30001));
+    idx i = 0;
+    for (; i + 32 <= n; i += 32) {
+        __m512 a = _mm512_loadu_ps(x + i), b = _mm512_loadu_ps(x + i + 16);
+        __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+        _mm512_storeu_si512(y + i,
+                            _mm512_permutex2var_epi16(round_to_bf16(a), places, round_to_bf16(b)));
+        for (int k = 0; nan && k < 32; k++)
+            y[i + k] = tern_f32_to_bf16(x[i + k]);
+    }
+    return i;
+}
 #else
 #define widen_bf16(y, x, n)  0
 #define narrow_bf16(y, x, n) 0
@@ -210,6 +244,12 @@ static void next_elements(const range *s, int direct, int overwrites, idx *from,
     }
 }
 
+/* Of halves, of which a row changes some bits and nothing else. */
+INLINE void flip_bits(u16 *y, const u16 *x, idx n, u16 bits)
+{
+    SIMD for (idx i = 0; i < n; i++) y[i] = (u16)(x[i] ^ bits);
+}
+
 static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v)
 {
     _Alignas(64) u8 tile[INPUTS + 1][TILE * 8];
@@ -218,6 +258,10 @@ static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v
     const int direct = is_direct(c), tensors = k->inputs - k->constant;
     const idx out_bytes = k->logical ? 1 : c->bytes; /* a logical result is bytes */
     int all_direct = direct && !k->constant, overwrites = 0;
+    if (k->flips && c->tile_bytes == 4 && c->bytes == 2 && s->step[0] == 1 && s->step[1] == 1) {
+        flip_bits((void *)s->at[0], (const void *)s->at[1], s->n, k->flips);
+        return;
+    }
     for (int i = 0; i <= tensors; i++) {
         all_direct = all_direct && (s->step[i] == 1 || (i == 0 && k->logical));
         overwrites = overwrites || (i > 0 && s->at[i] == s->at[0]);
