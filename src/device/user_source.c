@@ -1,5 +1,7 @@
 /* user_source.c -- OpenCL C to C++, word by word: address spaces, vector literals and swizzles,
- * OpenCL's names for types and functions. What the words mean is in cl_kernels/user.h. */
+ * OpenCL's names for types and functions. What the words mean is in cl_kernels/user.h. The header
+ * alone would not do: neither GCC nor NVRTC reads swizzles, (float4)(a, b), __local, or a
+ * variable that is called like a word of C++. */
 #include "device/user_source.h"
 #include "device/backend.h"
 #include "device/user_macros.h"
