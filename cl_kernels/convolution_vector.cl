@@ -212,7 +212,7 @@ KERNEL6(K(conv_vector), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, ST
         down = (places->size[1] + high - 1) / high;
     const i32 blocks = (g.m + TERN_CONV_M - 1) / TERN_CONV_M;
     i32 taps[TERN_CONV_K], at[TERN_CONV_K], packed = -1;
-    GLOBAL f32 *x = sums + get_group_id(0) * TERN_CONV_ROOM, *a = x + TERN_CONV_IMAGE + 64;
+    GLOBAL f32 *x = sums + get_group_id(0) * TERN_CONV_SCRATCH, *a = x + TERN_CONV_IMAGE + 64;
     GLOBAL f32 *kept = a + (TERN_CONV_M + HIGH) * TERN_CONV_K;
 AS_IT_IS
     for (i32 k = 0; k < deep * of; k++)
@@ -319,7 +319,7 @@ KERNEL4(K(conv_vector_dw), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs),
     const i32 all = images * places->size[0] * down * across;
     const i32 blocks = (g.m + TERN_CONV_M - 1) / TERN_CONV_M, depths = (channels + deep - 1) / deep;
     i32 taps[TERN_CONV_K + HIGH], seen[TERN_CONV_WIDE], at;
-    GLOBAL f32 *x = sums + (i64)g.parts * g.whole + get_group_id(0) * TERN_CONV_ROOM;
+    GLOBAL f32 *x = sums + (i64)g.parts * g.whole + get_group_id(0) * TERN_CONV_SCRATCH;
     GLOBAL f32 *dy = x + TERN_CONV_IMAGE + 64, *kept = dy + TERN_CONV_M * TERN_CONV_WIDE;
 AS_IT_IS
     for (i32 k = 0; k < deep * of + HIGH; k++)

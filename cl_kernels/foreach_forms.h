@@ -3,10 +3,10 @@
 #define TERN_FOREACH_FORMS_H
 
 /* ---- the two forms of a kernel over many tensors -------------------------------------------
- * NAME follows the table's rows as addresses. NAME_few is for devices whose memory has none: the
- * tensors of TERN_FOREACH_FEW rows are its arguments, and the table has 1 + the first element's
- * offset. TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where there is
- * none. */
+ * NAME follows the table's rows as addresses. NAME_arguments is for devices whose memory has none:
+ * the tensors of TERN_FOREACH_ARGUMENTS rows are its arguments, and the table has 1 + the first
+ * element's offset. TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where
+ * there is none. */
 #define TABLE_(c)                                                                                  \
     tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = (GLOBAL STO *)row.address[0], *gs = (GLOBAL STO *)row.address[1];             \
@@ -28,7 +28,7 @@
     tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = 0, *gs = 0;                                                                   \
     GLOBAL REAL *as = 0, *bs = 0, *cs = 0;                                                         \
-    switch ((i32)(chunks[c].row % TERN_FOREACH_FEW)) {                                             \
+    switch ((i32)(chunks[c].row % TERN_FOREACH_ARGUMENTS)) {                                       \
         TWENTY_(PICK_)                                                                             \
     }                                                                                              \
     PLACE_(STO, ps, 0)                                                                             \
@@ -36,46 +36,47 @@
     PLACE_(REAL, as, 2)                                                                            \
     PLACE_(REAL, bs, 3)                                                                            \
     PLACE_(REAL, cs, 4)
-#define FEW_(NAME, BODY, parameters)                                                               \
-    TERN_KERNEL(K(NAME##_few)) parameters BODY(NAME, ARGUMENTS_)
-#define FEW4_(NAME, BODY, p1, p2, p3, p4)                                                          \
-    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4 TWENTY_(ARGUMENT_)))
-#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                      \
-    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
-#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
-    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6             \
+#define ARGUED_(NAME, BODY, parameters)                                                            \
+    TERN_KERNEL(K(NAME##_arguments)) parameters BODY(NAME, ARGUMENTS_)
+#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)                                                       \
+    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4 TWENTY_(ARGUMENT_)))
+#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                   \
+    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
+#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                               \
+    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6          \
                       TWENTY_(ARGUMENT_)))
-#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                              \
-    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7  \
+#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                           \
+    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6,         \
+                         PARAM_ p7                                                                 \
                       TWENTY_(ARGUMENT_)))
 #elif TERN_HOST
-#define FEW_(NAME, text)                                                                           \
-    DECLARED_(K(NAME##_few), text                                                                  \
+#define ARGUED_(NAME, text)                                                                        \
+    DECLARED_(K(NAME##_arguments), text                                                            \
               "*20(OUT, STO, p)(OUT, STO, g)(OUT, REAL, a)(OUT, REAL, b)(OUT, REAL, c)")
-#define FEW4_(NAME, BODY, p1, p2, p3, p4)             FEW_(NAME, #p1 #p2 #p3 #p4)
-#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)         FEW_(NAME, #p1 #p2 #p3 #p4 #p5)
-#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
-#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
+#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)             ARGUED_(NAME, #p1 #p2 #p3 #p4)
+#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)         ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5)
+#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
+#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
 #else
-#define FEW4_(NAME, BODY, p1, p2, p3, p4)
-#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)
-#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
-#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
+#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)
+#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)
+#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
+#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
 #endif
 #define BOTH4_(NAME, BODY, p1, p2, p3, p4)                                                         \
-    FEW4_(NAME, BODY, p1, p2, p3, p4)                                                              \
+    ARGUED4_(NAME, BODY, p1, p2, p3, p4)                                                           \
     KERNEL4(K(NAME), p1, p2, p3, p4)                                                               \
     BODY(NAME, TABLE_)
 #define BOTH5_(NAME, BODY, p1, p2, p3, p4, p5)                                                     \
-    FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                          \
+    ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                       \
     KERNEL5(K(NAME), p1, p2, p3, p4, p5)                                                           \
     BODY(NAME, TABLE_)
 #define BOTH6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                 \
-    FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                      \
+    ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                   \
     KERNEL6(K(NAME), p1, p2, p3, p4, p5, p6)                                                       \
     BODY(NAME, TABLE_)
 #define BOTH7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                             \
-    FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                                  \
+    ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                               \
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
 

@@ -3,7 +3,7 @@
  *
  * OpenCL C passes a struct by value, and AMD's and Intel's compilers keep one that a variable
  * indexes in private memory: each work-item of a GPU would write the whole of it before its first
- * branch. Kernels with indices of 32 bits, which GPUs run where an index has at most TERN_ND_FEW
+ * branch. Kernels with indices of 32 bits, which GPUs run where an index has at most TERN_ND_LOW
  * dims (src/device/index32.c), multiply where others divide, and where TERN_ND_CONSTANT says so
  * they have constants for d alone; CUDA's compiler indexes arguments where they lie. */
 #define ND_ADD1_(w, d, a, b, c, e) a += c_ * (idx)(w).stride[0][d];
@@ -19,13 +19,13 @@
 #if TERN_IDX32
 #define ND_QUOTIENT_(w, d) ((idx)((u32)((u64)((u32)q_ << 1) * (w).factor[d] >> 32) >> (w).shift[d]))
 #if TERN_ND_CONSTANT
-#define ND_FEW_(ADD, w, d, a, b, c, e)                                                             \
+#define ND_LOW_(ADD, w, d, a, b, c, e)                                                             \
     if ((w).ndim > d)                                                                              \
         ND_DIM_(ND_QUOTIENT_, ADD, w, d, a, b, c, e)
 #define ND_OUTER_(ADD, w, a, b, c, e)                                                              \
-    ND_FEW_(ADD, w, 3, a, b, c, e)                                                                 \
-    ND_FEW_(ADD, w, 2, a, b, c, e)                                                                 \
-    ND_FEW_(ADD, w, 1, a, b, c, e)
+    ND_LOW_(ADD, w, 3, a, b, c, e)                                                                 \
+    ND_LOW_(ADD, w, 2, a, b, c, e)                                                                 \
+    ND_LOW_(ADD, w, 1, a, b, c, e)
 #else
 #define ND_OUTER_(ADD, w, a, b, c, e)                                                              \
     ROLLED for (i32 d_ = (w).ndim - 1; d_ > 0; d_--)                                               \

@@ -11,9 +11,9 @@
  * is a position in dim[0..ndim), the row's first element in tensor k is at the sum of position
  * times stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise,
  * but the step of tensor 1 (2) is 0. Bit k of fours: rows of tensor k begin at multiples of four
- * elements from its first. Of the first TERN_ND_FEW dims but 0: q / dim[d] = (2 q factor[d] >> 32)
+ * elements from its first. Of the first TERN_ND_LOW dims but 0: q / dim[d] = (2 q factor[d] >> 32)
  * >> shift[d] for q below 2^31. */
-enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11, TERN_ND_FEW = 4, TERN_ND_ALL_FOURS = 15 };
+enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11, TERN_ND_LOW = 4, TERN_ND_ALL_FOURS = 15 };
 enum { TERN_ND_STRIDED = 0, TERN_ND_UNIT = 1, TERN_ND_FLAT_A = 2, TERN_ND_FLAT_B = 3 };
 typedef struct tern_nd_index {
     i64 rows, inner;
@@ -22,7 +22,7 @@ typedef struct tern_nd_index {
     i64 step[TERN_ND_TENSORS];
     i32 ndim;
     i16 form, fours;
-    u32 factor[TERN_ND_FEW], shift[TERN_ND_FEW];
+    u32 factor[TERN_ND_LOW], shift[TERN_ND_LOW];
 } tern_nd_index;
 
 /* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x
@@ -79,9 +79,9 @@ typedef struct tern_scatter_shape {
 
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
  * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into.
- * TERN_FOREACH_FEW rows go as arguments to devices without addresses: each takes up to 1024
+ * TERN_FOREACH_ARGUMENTS rows go as arguments to devices without addresses: each takes up to 1024
  * bytes. */
-enum { TERN_FOREACH_COLUMNS = 5, TERN_FOREACH_CHUNK = 4096, TERN_FOREACH_FEW = 20 };
+enum { TERN_FOREACH_COLUMNS = 5, TERN_FOREACH_CHUNK = 4096, TERN_FOREACH_ARGUMENTS = 20 };
 typedef struct tern_foreach_row {
     u64 address[TERN_FOREACH_COLUMNS];
 } tern_foreach_row;
@@ -116,7 +116,7 @@ typedef struct tern_conv_tiles {
 /* Of convolution_vector.cl: numbers of the image, of k, rows and places that a work-group has at
  * hand, and its scratch. */
 enum { TERN_CONV_IMAGE = 32768, TERN_CONV_K = 640, TERN_CONV_M = 64, TERN_CONV_WIDE = 256,
-    TERN_CONV_ROOM = 160000 };
+    TERN_CONV_SCRATCH = 160000 };
 
 /* Scores of attention in a block of queries: (count[0], count[1], rows, columns), dense; row i of
  * it is query `first` + i, column j key `from` + j. With a band query i sees the keys from i -

@@ -41,7 +41,7 @@ static void launches_are_narrow_up_to_the_dims_that_such_kernels_know(void **sta
         tern_nd_index w = {.rows = 1, .inner = 1, .ndim = ndim};
         tern_transposition t = {.planes = w};
         tern_scatter_shape s = {.nd = w};
-        const bool few = ndim <= TERN_ND_FEW;
+        const bool few = ndim <= TERN_ND_LOW;
         assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_nd_index, &w)), few);
         assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_transposition, &t)), few);
         assert_int_equal(narrow_with(TERN_ARG_STRUCT(tern_scatter_shape, &s)), few);

@@ -125,19 +125,19 @@ TERN_API DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x,
                                                      const tern_dlpack_options *options);
 
 /* ---- borrowing ------------------------------------------------------------------------------- */
-/* A tensor on the elements lent, which must be done by now; owned by the innermost scope. It takes
- * lent over, also when it fails: the deleter is called once nobody uses the elements. Errors:
- * TERN_ERR_UNSUPPORTED for another major version than 1 (nothing else is read then) and for kinds
- * of memory that tern has no device for, TERN_ERR_DTYPE by name, TERN_ERR_SHAPE for more than
- * TERN_MAX_DIMS dims and for negative strides, TERN_ERR_ARGUMENT for what is read-only and for
- * elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of another context than
- * tern's. PyTorch: torch.from_dlpack. */
-TERN_API tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *lent);
+/* A tensor on the elements of managed, which must be done by now; owned by the innermost scope. It
+ * takes managed over, also when it fails: the deleter is called once nobody uses the elements.
+ * Errors: TERN_ERR_UNSUPPORTED for another major version than 1 (nothing else is read then) and
+ * for kinds of memory that tern has no device for, TERN_ERR_DTYPE by name, TERN_ERR_SHAPE for more
+ * than TERN_MAX_DIMS dims and for negative strides, TERN_ERR_ARGUMENT for what is read-only and
+ * for elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of another context
+ * than tern's. PyTorch: torch.from_dlpack. */
+TERN_API tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *managed);
 /* The same with options, which may be NULL. */
-TERN_API tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *lent,
+TERN_API tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
                                             const tern_dlpack_options *options);
 /* Of the struct of 0.x. */
-TERN_API tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *lent,
+TERN_API tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
                                                    const tern_dlpack_options *options);
 
 TERN_END_DECLS

@@ -19,7 +19,7 @@ bool tern_place_is_grouped(const tern_place *place);
 bool tern_place_is_synchronous(const tern_place *place);
 /* Whether n elements that the host knows are written rather than launched: few, where a kernel is
  * compiled at its first launch. */
-enum { TERN_FEW = 512 };
+enum { TERN_SMALL = 512 };
 bool tern_writes_by_copy(const tern_place *place, int64_t n);
 
 /* Begin what devices were given and their drivers hold back: the host turns to something else. */

@@ -33,16 +33,16 @@ static bool is_small_struct(const tern_arg *arg)
 
 /* Kernels with indices of 32 bits take an index of few dims alone: see nd_index.h of the
  * kernels. */
-static bool has_few_dims(const tern_arg *arg)
+static bool has_low_dims(const tern_arg *arg)
 {
     const void *data = arg->value.data;
     switch (arg->type) {
     case TERN_TYPE_tern_nd_index:
-        return ((const tern_nd_index *)data)->ndim <= TERN_ND_FEW;
+        return ((const tern_nd_index *)data)->ndim <= TERN_ND_LOW;
     case TERN_TYPE_tern_transposition:
-        return ((const tern_transposition *)data)->planes.ndim <= TERN_ND_FEW;
+        return ((const tern_transposition *)data)->planes.ndim <= TERN_ND_LOW;
     case TERN_TYPE_tern_scatter_shape:
-        return ((const tern_scatter_shape *)data)->nd.ndim <= TERN_ND_FEW;
+        return ((const tern_scatter_shape *)data)->nd.ndim <= TERN_ND_LOW;
     default:
         return true;
     }
@@ -56,7 +56,7 @@ bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
         if (a->buffer)
             small = a->bytes == 0 || is_small((int64_t)(a->buffer->bytes / a->bytes));
         else if (a->by_reference)
-            small = is_small_struct(a) && has_few_dims(a);
+            small = is_small_struct(a) && has_low_dims(a);
         else if (a->type == TERN_TYPE_i64)
             small = is_small(a->value.i64);
     }
@@ -92,6 +92,6 @@ void tern_nd_index_derive(tern_nd_index *w, int n)
     w->fours = 0;
     for (int k = 0; k < n; k++)
         w->fours |= (i16)(begins_at_fours(w, k) << k);
-    for (int d = 1; d < w->ndim && d < TERN_ND_FEW; d++)
+    for (int d = 1; d < w->ndim && d < TERN_ND_LOW; d++)
         set_quotient(w, d);
 }

@@ -18,7 +18,7 @@ bool tern_place_is_synchronous(const tern_place *place)
 
 bool tern_writes_by_copy(const tern_place *place, int64_t n)
 {
-    return place->lazy && n <= TERN_FEW;
+    return place->lazy && n <= TERN_SMALL;
 }
 
 bool tern_place_is_grouped(const tern_place *place)

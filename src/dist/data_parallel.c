@@ -195,8 +195,8 @@ static tern_status look_back(parallel *p)
     tern_status status = TERN_OK;
     if (p->watch) {
         status = tern_step_watch_read(p->watch, seconds);
-        p->whole = p->whole || p->watch->home;
-        if (status == TERN_OK && (p->watch->home || !p->whole)) {
+        p->whole = p->whole || p->watch->returned;
+        if (status == TERN_OK && (p->watch->returned || !p->whole)) {
             tern_row_partition_balance(p->weight, p->part, seconds, p->n, ++p->looks);
             p->next = p->step + (p->looks < FAST_LOOKS ? 0 : RARELY);
         }

@@ -182,9 +182,9 @@ typedef struct tern_dist_job {
     int helpers;
     tern_mpi_comm negotiation_comm;
     tern_dist_negotiation *negotiation;
-    tern_dist_card *cards; /* of all ranks */
-    tern_dist_work *first; /* under way, in the order in which they were asked for */
-    tern_dist_work *lent;  /* ended with the job while MPI had their memory: it keeps it */
+    tern_dist_card *cards;      /* of all ranks */
+    tern_dist_work *first;      /* under way, in the order in which they were asked for */
+    tern_dist_work *unfinished; /* ended with the job while MPI had their memory: it keeps it */
     tern_dist_group *groups;
     int n_groups;
     tern_status status; /* of the job's end: all later calls' */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NOTE_TEXT = 2000, TALK_TAG = 1, MOST_ASKERS = 8, ALL_ASK = 128 };
+enum { NOTE_TEXT = 2000, NEGOTIATION_TAG = 1, MOST_ASKERS = 8, ALL_ASK = 128 };
 
 typedef enum note_type { NOTE_ASK, NOTE_ANSWER, NOTE_END, NOTE_LAST } note_type;
 
@@ -45,7 +45,7 @@ static int hear(tern_dist_job *job)
                           .count = sizeof(note),
                           .dtype = TERN_U8,
                           .root = -1,
-                          .tag = TALK_TAG,
+                          .tag = NEGOTIATION_TAG,
                           .comm = job->negotiation_comm};
     return job->mpi->begin(&call, &job->negotiation->hears);
 }
@@ -92,7 +92,7 @@ static void write_to(tern_dist_job *job, int rank, const note *n)
                           .count = sizeof(note),
                           .dtype = TERN_U8,
                           .root = rank,
-                          .tag = TALK_TAG,
+                          .tag = NEGOTIATION_TAG,
                           .comm = job->negotiation_comm};
     if (job->mpi->begin(&call, &l->request) != 0) {
         tern_free(l);
@@ -127,7 +127,7 @@ static void end_here(tern_dist_job *job, tern_status status, const char *message
         job->first = w->next;
         w->status = status;
         if (w->state != WORK_WAITS)
-            w->next = job->lent, job->lent = w; /* kept by whoever frees it, see engine.c */
+            w->next = job->unfinished, job->unfinished = w; /* whoever frees it keeps it */
         atomic_store(&w->done, true);
     }
     if (job->negotiation)

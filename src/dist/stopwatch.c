@@ -71,26 +71,26 @@ static bool is_same(const tern_stopwatch *a, const tern_stopwatch *b)
     return a->device && b->device && strcmp(a->device, b->device) == 0;
 }
 
-/* The way back begins with the first gradient that goes to a device, and what comes home first
+/* The way back begins with the first gradient that goes to a device, and what comes back first
  * comes when the host has nothing else left to do and all devices have been given all: an end for
  * the host, and others are waited for. */
-static void see(tern_comm_watch *comm, bool home)
+static void see(tern_comm_watch *comm, bool returned)
 {
     tern_step_watch *w = (tern_step_watch *)comm;
     tern_stopwatch *back = w->part + w->n;
-    if (w->home || home != w->back)
+    if (w->returned || returned != w->back)
         return;
     for (int i = 0; i < w->n; i++) {
         bool first = w->part[i].device;
         for (int k = 0; k < i; k++)
             first = first && !is_same(&w->part[k], &w->part[i]);
-        if (first && home)
+        if (first && returned)
             tern_stopwatch_given(&back[i]);
         else if (first)
             tern_stopwatch_begin(&back[i], w->part[i].device);
     }
     w->back = true;
-    w->home = home;
+    w->returned = returned;
 }
 
 static void free_watch(tern_comm_watch *comm)

@@ -22,7 +22,7 @@ typedef struct tern_stopwatch {
 typedef struct tern_step_watch {
     tern_comm_watch comm; /* first */
     int n;
-    bool back, home;       /* the backward pass is at these parts; is behind them */
+    bool back, returned;   /* the backward pass is at these parts; is behind them */
     tern_stopwatch part[]; /* of each device, then the same on the way back */
 } tern_step_watch;
 

@@ -131,14 +131,14 @@ static void add_text(tern_text *to, const char *bytes, size_t n)
 
 tern_status io_gguf_note(tern_state_dict *notes, const io_gguf_pair *pair)
 {
-    enum { FEW = 16 };
+    enum { SMALL = 16 };
     const io_gguf_value *v = &pair->value;
     const unsigned char *at = v->bytes;
     tern_text text = {0};
     const char *bytes;
     uint64_t n;
     tern_text_add(&text, "%s", "");
-    if (v->is_array && (v->kind == IO_GGUF_TEXT || v->count > FEW))
+    if (v->is_array && (v->kind == IO_GGUF_TEXT || v->count > SMALL))
         tern_text_add(&text, "array of %llu %s", (unsigned long long)v->count, kinds[v->kind].name);
     else if (v->is_array) {
         for (uint64_t i = 0; i < v->count; i++, at += kinds[v->kind].bytes) {

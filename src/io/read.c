@@ -23,10 +23,10 @@ static tern_status start_uncompressed(io_stream *s, uint64_t skip)
 /* Whole blocks, as float32. */
 static tern_status next_blocks(io_stream *s, float *to, size_t bytes, const char *what)
 {
-    enum { ROOM = 32 << 10 };
-    unsigned char raw[ROOM];
+    enum { BUFFER = 32 << 10 };
+    unsigned char raw[BUFFER];
     const io_block *b = s->entry->block;
-    size_t once = ROOM / (size_t)b->bytes, left = bytes / sizeof *to / (size_t)b->elements;
+    size_t once = BUFFER / (size_t)b->bytes, left = bytes / sizeof *to / (size_t)b->elements;
     uint64_t at = s->entry->at +
                   (s->at - s->entry->at) / sizeof *to / (uint64_t)b->elements * (uint64_t)b->bytes;
     s->at += bytes;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <tern/models/adamw8bit.h>
 
-enum { BLOCK = 256, ITEMS = 64, FEW = 4096, TABLES = 4 * 256, PARTS = 4 };
+enum { BLOCK = 256, ITEMS = 64, SMALL = 4096, TABLES = 4 * 256, PARTS = 4 };
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
@@ -135,12 +135,12 @@ static moments *moments_of(adamw8bit *a, int i)
 /* How many elements part k has beside a parameter of n; 0: it is not there. */
 static int64_t elements(int64_t n, int k)
 {
-    return k < 2 ? n : n < FEW ? 0 : (n + BLOCK - 1) / BLOCK;
+    return k < 2 ? n : n < SMALL ? 0 : (n + BLOCK - 1) / BLOCK;
 }
 
 static tern_dtype type_of(int64_t n, int k)
 {
-    return k < 2 && n >= FEW ? TERN_U8 : TERN_F32;
+    return k < 2 && n >= SMALL ? TERN_U8 : TERN_F32;
 }
 
 /* They begin at zero, and go where the parameter goes. */

@@ -245,8 +245,9 @@ static tern_status fill_block(tern_module *m, const family *f, const word *w, in
     TRY(add_conv(m, "conv_dw", inverted ? "bn2" : "bn1", middle, middle, w->kernel, stride, middle,
                  eps));
     if (w->squeeze > 0) { /* a part of what came in, of MobileNet v3 of what that was widened to */
-        double few = (double)middle * (w->squeeze / (inverted && !f->head_last ? w->expand : 1));
-        int64_t n = f->head_last ? by_eights(few) : (int64_t)rint(few);
+        double squeezed =
+            (double)middle * (w->squeeze / (inverted && !f->head_last ? w->expand : 1));
+        int64_t n = f->head_last ? by_eights(squeezed) : (int64_t)rint(squeezed);
         TRY(add_conv(m, "se.conv_reduce", NULL, middle, n, 1, 1, 1, 0));
         TRY(add_conv(m, "se.conv_expand", NULL, n, middle, 1, 1, 1, 0));
     }

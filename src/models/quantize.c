@@ -203,7 +203,7 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
 
 /* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a
  * time beyond. */
-enum { FEW_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
+enum { SKINNY_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
 
 /* How many rows of the weight are decoded at a time; NF4's blocks go across rows, so many of which
  * are whole blocks. */
@@ -220,7 +220,7 @@ static int64_t part_of(const quantize_layer *l)
 static tern_dtype product_type(tern_tensor *x, int64_t columns)
 {
     const tern_dtype dtype = tern_dtype_of(x);
-    const bool halves = wide_has_bf16() && tern_numel(x) > FEW_ROWS * columns;
+    const bool halves = wide_has_bf16() && tern_numel(x) > SKINNY_ROWS * columns;
     bool wide = dtype == TERN_F16 || (dtype == TERN_BF16 && !halves);
     return wide && strcmp(tern_device(x), "cpu") == 0 ? TERN_F32 : dtype;
 }
@@ -230,7 +230,7 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
     tern_tensor *y[MOST_PARTS], *given;
     int64_t n = part_of(l);
     int k = 0;
-    if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in) {
+    if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= SKINNY_ROWS * l->in) {
         const skinny w = {parts[0], scales_of(l, parts), zeros_of(l, parts)};
         return skinny_takes(l, x, &w) ? skinny_linear(l, x, &w)
                                       : tern_linear_packed(x, w.codes, w.scales, w.zeros);

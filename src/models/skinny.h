@@ -1,6 +1,6 @@
 /* skinny.h -- products of a few rows with codes of 8 and 4 bits on processors with AVX2. */
-#ifndef TERN_SRC_MODELS_FEW_ROWS_H
-#define TERN_SRC_MODELS_FEW_ROWS_H
+#ifndef TERN_SRC_MODELS_SKINNY_H
+#define TERN_SRC_MODELS_SKINNY_H
 #include "models/quantize.h"
 
 /* A weight as tern_linear_packed takes it. */

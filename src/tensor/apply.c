@@ -11,14 +11,14 @@
 
 static tern_status missing(const tern_call *call, const tern_tensor *x)
 {
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     return tern_storage_missing(x, function);
 }
 
 static tern_status fail_places(const tern_call *call, const tern_place *other)
 {
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     return tern_fail(TERN_ERR_DEVICE,
                      "%s: Expected all tensors to be on the same device, but found at least two "
@@ -36,7 +36,7 @@ static bool is_number(const tern_tensor *x)
 static tern_status bring_numbers(tern_call *call, tern_tensor **cast)
 {
     if (tern_thread.strict) {
-        char function[TERN_FUNCTION_ROOM];
+        char function[TERN_FUNCTION_BYTES];
         tern_call_name(call, function);
         TERN_TRY(tern_strict_refuse(function, "copies a number of the cpu to the device"));
     }
@@ -72,7 +72,7 @@ static tern_status check_inputs(tern_call *call, tern_tensor **cast)
         if (!x || tern_handle_is_gone(&x->handle)) {
             char name[24];
             snprintf(name, sizeof name, "input %d", i);
-            char function[TERN_FUNCTION_ROOM];
+            char function[TERN_FUNCTION_BYTES];
             tern_call_name(call, function);
             tern_given(x, function, name);
             return TERN_ERR_STATE;
@@ -108,7 +108,7 @@ static tern_status check_type(const tern_call *call)
     if (!x)
         return TERN_OK;
     tern_dtype dtype = x->dtype;
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     if (dtype == TERN_BOOL && call->op->advice)
         return tern_fail(TERN_ERR_DTYPE, "%s: %s", function, call->op->advice);
@@ -182,7 +182,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
         return TERN_OK;
     if (call->n_in > 0 && call->in[0] && all_of(call, call->in[0]->dtype))
         return promote_to_common(call, cast);
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     TERN_NAMED_AS(function);
     return promote_to_common(call, cast);
@@ -209,7 +209,7 @@ static tern_tensor *given_for(const tern_call *call, int i)
 
 static tern_status make_outputs(tern_call *call)
 {
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     if (!call->op->view)
         tern_call_name(call, function);
     for (int i = 0; i < call->n_out; i++) {
@@ -364,7 +364,7 @@ static tern_status fits_target(const tern_call *call, const tern_tensor *target)
     loses = loses || (target->dtype == TERN_BOOL && r->dtype != TERN_BOOL);
     if (fits && !loses)
         return TERN_OK;
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     return fits ? tern_fail(TERN_ERR_DTYPE,
                             "%s: result type %s can't be cast to the desired output type %s",

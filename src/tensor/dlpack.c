@@ -268,7 +268,7 @@ static tern_tensor *borrow(const DLTensor *t, uint64_t flags, tern_blob *blob,
         blob->device = device;
         x = tern_blob_tensor(blob);
     }
-    if (!x) { /* lent is taken over all the same */
+    if (!x) { /* managed is taken over all the same */
         tern_callback before = tern_callback_begin();
         blob->deleter(blob->user);
         tern_callback_end(&before, TERN_OK);
@@ -282,7 +282,7 @@ tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
 {
     TERN_NAMED_IN_ERRORS;
     if (!managed) {
-        tern_fail_argument_null("tern_from_dlpack", "lent");
+        tern_fail_argument_null("tern_from_dlpack", "managed");
         return NULL;
     }
     tern_blob blob = {.deleter = give_back_versioned, .user = managed};
@@ -307,7 +307,7 @@ tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
 {
     TERN_NAMED_IN_ERRORS;
     if (!managed) {
-        tern_fail_argument_null("tern_from_dlpack", "lent");
+        tern_fail_argument_null("tern_from_dlpack", "managed");
         return NULL;
     }
     tern_blob blob = {.deleter = give_back_plain, .user = managed};

@@ -70,7 +70,7 @@ static bool is_without_gaps(const tern_tensor *x)
 
 static tern_status refuse(const tern_call *call, tern_status status, const char *why)
 {
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     return tern_fail(status, "%s: %s", function, why);
 }
@@ -302,7 +302,7 @@ static tern_tensor *value_before(const tern_call *call, tern_tensor *x)
     tern_tensor *old;
     if (saves_input(call, x)) {
         tern_shape shape = tern_shape_of(x);
-        char function[TERN_FUNCTION_ROOM];
+        char function[TERN_FUNCTION_BYTES];
         tern_call_name(call, function);
         old = tern_tensor_new(&shape, x->dtype, x->storage->place, function);
         if (old && x->numel && tern_from_ops->copy(old, x) != TERN_OK) {

@@ -154,8 +154,8 @@ tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
 /* The function of a call, for messages: "tern_mul_scalar_". */
-enum { TERN_FUNCTION_ROOM = 72 };
-void tern_call_name(const tern_call *call, char function[TERN_FUNCTION_ROOM]);
+enum { TERN_FUNCTION_BYTES = 72 };
+void tern_call_name(const tern_call *call, char function[TERN_FUNCTION_BYTES]);
 /* The backward of an op whose result depends on no element of input 0: zeros, as in PyTorch, which
  * are not the same as no gradient (ops/copy/copy.c). */
 tern_status tern_no_gradient(tern_gradient *g);

@@ -11,7 +11,7 @@
 
 /* More than THRESHOLD elements are summarised: of dims longer than 2 EDGE the
  * first and last EDGE. */
-enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, NUMBER_ROOM = 64 };
+enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, NUMBER_BYTES = 64 };
 
 typedef enum style { INTEGERS, WHOLE_REALS, FIXED, SCIENTIFIC } style;
 
@@ -84,26 +84,26 @@ static tern_status read_shown(printer *p)
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-static size_t write_number(const printer *p, tern_scalar value, char number[NUMBER_ROOM])
+static size_t write_number(const printer *p, tern_scalar value, char number[NUMBER_BYTES])
 {
     double v = tern_scalar_to_real(value);
     int n;
     if (value.kind == TERN_SCALAR_BOOL)
-        n = snprintf(number, NUMBER_ROOM, value.value.integer ? "True" : "False");
+        n = snprintf(number, NUMBER_BYTES, value.value.integer ? "True" : "False");
     else if (p->x->dtype == TERN_U64)
-        n = snprintf(number, NUMBER_ROOM, "%llu", (unsigned long long)value.value.integer);
+        n = snprintf(number, NUMBER_BYTES, "%llu", (unsigned long long)value.value.integer);
     else if (value.kind == TERN_SCALAR_INT)
-        n = snprintf(number, NUMBER_ROOM, "%lld", (long long)value.value.integer);
+        n = snprintf(number, NUMBER_BYTES, "%lld", (long long)value.value.integer);
     else if (isnan(v))
-        n = snprintf(number, NUMBER_ROOM, "nan");
+        n = snprintf(number, NUMBER_BYTES, "nan");
     else if (isinf(v))
-        n = snprintf(number, NUMBER_ROOM, v > 0 ? "inf" : "-inf");
+        n = snprintf(number, NUMBER_BYTES, v > 0 ? "inf" : "-inf");
     else if (p->style == SCIENTIFIC)
-        n = snprintf(number, NUMBER_ROOM, "%.*e", PRECISION, v);
+        n = snprintf(number, NUMBER_BYTES, "%.*e", PRECISION, v);
     else if (p->style == FIXED)
-        n = snprintf(number, NUMBER_ROOM, "%.*f", PRECISION, v);
+        n = snprintf(number, NUMBER_BYTES, "%.*f", PRECISION, v);
     else
-        n = snprintf(number, NUMBER_ROOM, "%.0f.", v);
+        n = snprintf(number, NUMBER_BYTES, "%.0f.", v);
     return (size_t)n;
 }
 
@@ -113,7 +113,7 @@ static void choose_style(printer *p)
     int64_t numel = tern_shape_numel(&p->shown, "tern_to_text");
     bool real = tern_dtype_is_floating_point(p->x->dtype), whole = true;
     double least = INFINITY, most = 0;
-    char number[NUMBER_ROOM];
+    char number[NUMBER_BYTES];
     for (int64_t i = 0; i < numel && real; i++) {
         double v = fabs(tern_scalar_to_real(tern_element(p->data, p->x->dtype, i)));
         if (v == 0 || !isfinite(v))
@@ -137,7 +137,7 @@ static void choose_style(printer *p)
 
 static void add_number(printer *p)
 {
-    char number[NUMBER_ROOM];
+    char number[NUMBER_BYTES];
     size_t n = write_number(p, tern_element(p->data, p->x->dtype, p->at++), number);
     int blanks = n < p->width ? (int)(p->width - n) : 0;
     tern_text_add(&p->text, "%*s%s", blanks, "", number);

@@ -60,7 +60,7 @@ static void begin(side *s, const char *device, const doctor_call *call)
 }
 
 /* Gradients of what came out: the results themselves stand in for those behind them. */
-static void walk_back(side *s)
+static void backward_pass(side *s)
 {
     tern_tensor *outputs[DOCTOR_OUTS], *gradients[DOCTOR_OUTS];
     int n = 0;
@@ -84,7 +84,7 @@ static void run_side(side *s, const doctor_call *call)
     s->n = tern_named_op_call(call->op, s->value, call->n, s->out, DOCTOR_OUTS);
     s->status = s->n < 0 ? tern_last_status() : tern_synchronize(s->device);
     if (s->status == TERN_OK)
-        walk_back(s);
+        backward_pass(s);
     snprintf(s->error, sizeof s->error, "%s", tern_last_error());
     tern_clear_error();
 }

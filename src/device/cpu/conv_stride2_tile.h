@@ -4,7 +4,7 @@
  *
  *   y = weight columns,   dcolumns = weight' dy,   dweight' = sum over images of columns dy' */
 
-enum { HALVED_LANES = VECTOR / sizeof(f32), STRIDE2_PANEL = 2 * HALVED_LANES };
+enum { STRIDE2_LANES = VECTOR / sizeof(f32), STRIDE2_PANEL = 2 * STRIDE2_LANES };
 
 /* The columns of one image, pitch from one to the next. Tap 0 of a row sees what tap 2 sees one
  * place before. */
@@ -18,7 +18,7 @@ static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g
                 const idx y = 2 * i + r - window / 2;
                 f32 *at = to + i * width;
                 at[0] = 0;
-                for (idx j = 0; j < width; j += HALVED_LANES) {
+                for (idx j = 0; j < width; j += STRIDE2_LANES) {
                     vector_f32 even = {0}, odd = {0};
                     if (y >= 0)
                         winograd_part(x + 2 * (y * width + j), &even, &odd);
@@ -39,18 +39,18 @@ static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g,
                                                      f32 *dx)
 {
     const idx window = (idx)g->window, pitch = (idx)g->pitch, width = (idx)g->out[1];
-    u32 bits[HALVED_LANES];
-    for (idx i = 0; i < HALVED_LANES; i++)
-        bits[i] = i < HALVED_LANES - 1 ? 0xffffffffu : 0;
+    u32 bits[STRIDE2_LANES];
+    for (idx i = 0; i < STRIDE2_LANES; i++)
+        bits[i] = i < STRIDE2_LANES - 1 ? 0xffffffffu : 0;
     const conv_words most = *(const conv_words *)bits;
     for (idx c = 0; c < (idx)g->c; c++, from += window * window * pitch)
         for (idx y = 0; y < 2 * (idx)g->out[0]; y++, dx += 2 * width) {
             const idx i = y / 2, last = y % 2 ? window - 1 : window / 2;
             const idx n = window == 1 ? 1 - y % 2 : y % 2 && i + 1 < (idx)g->out[0] ? 2 : 1;
             const f32 *rows[2] = {from + last * window * pitch + i * width, from + (i + 1) * width};
-            for (idx j = 0; j < width; j += HALVED_LANES) {
+            for (idx j = 0; j < width; j += STRIDE2_LANES) {
                 vector_f32 even = {0}, odd = {0};
-                f32 two[2][HALVED_LANES];
+                f32 two[2][STRIDE2_LANES];
                 for (idx k = 0; k < n; k++) {
                     const f32 *at = rows[k] + j;
                     vector_f32 next = load_f32(at + 1);
@@ -58,14 +58,14 @@ static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g,
                         even = load_f32(at);
                         break;
                     }
-                    if (j + HALVED_LANES == width)
+                    if (j + STRIDE2_LANES == width)
                         next = (vector_f32)((conv_words)next & most);
                     even += load_f32(at + pitch);
                     odd += load_f32(at + 2 * pitch) + next;
                 }
                 *(vector_f32 *)two[0] = even;
                 *(vector_f32 *)two[1] = odd;
-                SIMD for (idx k = 0; k < HALVED_LANES; k++)
+                SIMD for (idx k = 0; k < STRIDE2_LANES; k++)
                 {
                     dx[2 * (j + k)] = two[0][k];
                     dx[2 * (j + k) + 1] = two[1][k];

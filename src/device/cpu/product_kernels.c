@@ -28,7 +28,13 @@ enum { VECTOR = 16, ROWS = 4 };
 #endif
 /* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums
  * of a row of C are kept. */
-enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128, FEW_DEPTH = 1024, FEW_ROW = 1024 + 16 };
+enum {
+    DEPTH = 256,
+    WIDE_DEPTH = 128,
+    WIDE_COLUMNS = 128,
+    SKINNY_DEPTH = 1024,
+    SKINNY_ROW = 1024 + 16
+};
 enum { LEFT = 8 * ROWS };  /* rows of A that are packed at once */
 enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at once */
 

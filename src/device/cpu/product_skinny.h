@@ -11,11 +11,11 @@ static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const
     _Pragma("GCC unroll 1") for (int r = 0; r < 8; r++) sums[r] += FN(sum)(acc[r]);
     for (; p < depth; p++)
         _Pragma("GCC unroll 1") for (int q = 0; q < 8; q++) sums[q] +=
-            wide[q / columns * FEW_ROW + p] * LD(b[q % columns], p);
+            wide[q / columns * SKINNY_ROW + p] * LD(b[q % columns], p);
 }
 
-/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row
- * to row. What is next wanted of B lies `ahead`, too far for processors to find it by
+/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, SKINNY_ROW from
+ * row to row. The next part of B that is wanted lies `ahead`, too far for processors to find it by
  * themselves. */
 INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
                            const int rows, const int columns)
@@ -29,7 +29,7 @@ INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx
             __builtin_prefetch(b[c] + ahead + p);
             UNROLL
             for (int r = 0; r < rows; r++)
-                acc[r * columns + c] += FN(load)(wide + r * FEW_ROW + p) * w;
+                acc[r * columns + c] += FN(load)(wide + r * SKINNY_ROW + p) * w;
         }
     }
     VEC kept[8]; /* so that acc has no address and stays in registers */
@@ -45,21 +45,22 @@ static void K(skinny)(const tern_host_product *g, const STO *a, const STO *b, ST
                       idx j1)
 {
     const idx m = (idx)g->m, k = (idx)g->k, rows = m <= 2 ? 2 : m <= 4 ? 4 : 8, columns = 8 / rows;
-    REAL wide[8 * FEW_ROW] __attribute__((aligned(64)));
+    REAL wide[8 * SKINNY_ROW] __attribute__((aligned(64)));
     REAL sums[8 * WIDE_COLUMNS] __attribute__((aligned(64)));
     const STO *bias = g->bias;
     for (idx j = j0; j < j1; j += WIDE_COLUMNS) {
         idx n = tern_smaller(j1 - j, WIDE_COLUMNS);
         for (idx i = 0; i < 8 * WIDE_COLUMNS; i += LANE)
             *(VEC *)(sums + i) = (VEC){0};
-        for (idx p0 = 0; p0 < k; p0 += FEW_DEPTH) {
-            idx depth = tern_smaller(k - p0, FEW_DEPTH);
+        for (idx p0 = 0; p0 < k; p0 += SKINNY_DEPTH) {
+            idx depth = tern_smaller(k - p0, SKINNY_DEPTH);
             for (idx r = 0; r < rows; r++) {
                 const STO *from = a + (r < m ? r : 0) * g->a.row + p0;
                 idx p = 0;
                 for (; p + LANE <= depth; p += LANE)
-                    *(VEC *)(wide + r * FEW_ROW + p) = K(load)(from + p);
-                _Pragma("GCC unroll 1") for (; p < depth; p++) wide[r * FEW_ROW + p] = LD(from, p);
+                    *(VEC *)(wide + r * SKINNY_ROW + p) = K(load)(from + p);
+                _Pragma("GCC unroll 1") for (; p < depth; p++) wide[r * SKINNY_ROW + p] =
+                    LD(from, p);
             }
             for (idx s = 0; s < n; s += columns) {
                 REAL some[8] = {0};

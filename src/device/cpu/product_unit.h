@@ -70,12 +70,12 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
 static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
                      idx j0, idx j1)
 {
-    enum { WIDTH = 2 * VECTOR / sizeof(REAL), ROOM = 131072 / sizeof(REAL) };
-    REAL scratch[ROOM] __attribute__((aligned(64)));
+    enum { WIDTH = 2 * VECTOR / sizeof(REAL), SCRATCH = 131072 / sizeof(REAL) };
+    REAL scratch[SCRATCH] __attribute__((aligned(64)));
     const idx row = (idx)g->b.row, col = (idx)g->b.col, rows = i1 - i0;
     const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
     for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
-        idx depth = tern_smaller((idx)g->k - p0, DEPTH), most = ROOM / (depth * WIDTH) * WIDTH;
+        idx depth = tern_smaller((idx)g->k - p0, DEPTH), most = SCRATCH / (depth * WIDTH) * WIDTH;
         for (idx j = j0, n; j < j1; j += n) {
             const STO *at = b + p0 * row + j * col;
             idx step = row, panel = WIDTH;

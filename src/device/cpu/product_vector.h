@@ -35,10 +35,10 @@ INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, con
             acc[r] += K(load)(m + r * row + p) * FN(load)(x + p);
     }
     if (p < k) {
-        const VEC few = FN(load_some)(x + p, k - p);
+        const VEC rest = FN(load_some)(x + p, k - p);
         UNROLL
         for (int r = 0; r < rows; r++)
-            acc[r] += K(load_some)(m + r * row + p, k - p) * few;
+            acc[r] += K(load_some)(m + r * row + p, k - p) * rest;
     }
     UNROLL
     for (int r = 0; r < rows; r++)
@@ -93,7 +93,7 @@ static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha,
         bias_step = 0;
     }
     _Pragma(
-        "omp simd if(0)") /* few numbers, any steps: one loop instead of a version for each case */
+        "omp simd if(0)") /* rest numbers, any steps: one loop instead of a version for each case */
         for (idx i = 0; i < n; i++)
     {
         REAL v = alpha * sums[i] + bias[i * bias_step];

@@ -12,15 +12,15 @@ enum { ONE, QUERIES, KEYS, WIDTH, VALUES, SIZES };
 enum { HALF, FLOAT, INT32, BOOLEAN };
 /* In memory, as rows or as their transpose; dense numbers of the rows; numbers of the host's;
  * between two steps, dense or with its columns first. */
-enum { MATRIX, TURNED_MATRIX, ROWS, NUMBER, BETWEEN, TURNED };
+enum { MATRIX, TRANSPOSED_MATRIX, ROWS, NUMBER, BETWEEN, TRANSPOSED };
 
 /* Every tensor: where it is, its last two dims, its type, and of a matrix which. */
 #define TENSORS(X)                                                                                 \
     X(NONE, BETWEEN, ONE, ONE, HALF, 0)                                                            \
     X(Q, MATRIX, QUERIES, WIDTH, HALF, TERN_DNN_Q)                                                 \
-    X(K_TURNED, TURNED_MATRIX, WIDTH, KEYS, HALF, TERN_DNN_K)                                      \
+    X(K_TRANSPOSED, TRANSPOSED_MATRIX, WIDTH, KEYS, HALF, TERN_DNN_K)                              \
     X(V, MATRIX, KEYS, VALUES, HALF, TERN_DNN_V)                                                   \
-    X(V_TURNED, TURNED_MATRIX, VALUES, KEYS, HALF, TERN_DNN_V)                                     \
+    X(V_TRANSPOSED, TRANSPOSED_MATRIX, VALUES, KEYS, HALF, TERN_DNN_V)                             \
     X(OUT, MATRIX, QUERIES, VALUES, HALF, TERN_DNN_OUT)                                            \
     X(DOUT, MATRIX, QUERIES, VALUES, HALF, TERN_DNN_DOUT)                                          \
     X(DQ, MATRIX, QUERIES, WIDTH, HALF, TERN_DNN_DQ)                                               \
@@ -48,16 +48,16 @@ enum { MATRIX, TURNED_MATRIX, ROWS, NUMBER, BETWEEN, TURNED };
     X(TOTAL, BETWEEN, QUERIES, ONE, FLOAT, 0)                                                      \
     X(LOGS, BETWEEN, QUERIES, ONE, FLOAT, 0)                                                       \
     X(P, BETWEEN, QUERIES, KEYS, HALF, 0)                                                          \
-    X(P_TURNED, TURNED, KEYS, QUERIES, HALF, 0)                                                    \
+    X(P_TRANSPOSED, TRANSPOSED, KEYS, QUERIES, HALF, 0)                                            \
     X(DOUT_OUT, BETWEEN, QUERIES, VALUES, FLOAT, 0)                                                \
     X(DELTA_RAW, BETWEEN, QUERIES, ONE, FLOAT, 0)                                                  \
     X(DP, BETWEEN, QUERIES, KEYS, FLOAT, 0)                                                        \
     X(DP_LESS, BETWEEN, QUERIES, KEYS, FLOAT, 0)                                                   \
     X(DS_RAW, BETWEEN, QUERIES, KEYS, FLOAT, 0)                                                    \
     X(DS, BETWEEN, QUERIES, KEYS, FLOAT, 0)                                                        \
-    X(DS_TURNED, TURNED, KEYS, QUERIES, HALF, 0)                                                   \
+    X(DS_TRANSPOSED, TRANSPOSED, KEYS, QUERIES, HALF, 0)                                           \
     X(K, BETWEEN, KEYS, WIDTH, HALF, 0)                                                            \
-    X(BARE, BETWEEN, ONE, ONE, FLOAT, 0) /* what is masked: SCALED, or LESS of a gradient */
+    X(UNMASKED, BETWEEN, ONE, ONE, FLOAT, 0) /* what is masked: SCALED, or LESS of a gradient */
 #define X(NAME, ...) NAME,
 enum { TENSORS(X) COUNT };
 #undef X
@@ -122,15 +122,15 @@ static const struct {
     DO(BACK, MUL, DOUT, OUT, DOUT_OUT),
     REDUCE(BACK, ADD, DOUT_OUT, DELTA_RAW),
     DO(BACK, MUL, DELTA_RAW, UNIT, DELTA),
-    MULTIPLY(ALL, Q, K_TURNED, PRODUCT),
+    MULTIPLY(ALL, Q, K_TRANSPOSED, PRODUCT),
     DO(ALL, MUL, PRODUCT, SCALE, SCALED),
     DO(BACK, SUB, SCALED, SUMS, LESS),
-    INDEX(2, BARE, ROW),
-    INDEX(3, BARE, COLUMN),
+    INDEX(2, UNMASKED, ROW),
+    INDEX(3, UNMASKED, COLUMN),
     DO(LOW, ADD, ROW, N_KEYS, ROW_LOW),
     DO(LOW, SUB, ROW_LOW, N_QUERIES, ROW_AT),
     DO(CAUSAL, CMP_GE, ROW_AT, COLUMN, SEEN),
-    SELECT(BARE, LOWEST, SEEN, MASKED),
+    SELECT(UNMASKED, LOWEST, SEEN, MASKED),
     REDUCE(ONWARD, MAX, MASKED, MOST),
     DO(ONWARD, SUB, MASKED, MOST, LESS),
     DO(ONWARD, EXP, LESS, 0, POWERS),
@@ -140,15 +140,15 @@ static const struct {
     DO(ONWARD, DIV, POWERS, TOTAL, P),
     MULTIPLY(ONWARD, P, V, OUT),
     DO(BACK, EXP, MASKED, 0, POWERS),
-    TURN(POWERS, P_TURNED),
-    MULTIPLY(BACK, P_TURNED, DOUT, DV),
-    MULTIPLY(BACK, DOUT, V_TURNED, DP),
+    TURN(POWERS, P_TRANSPOSED),
+    MULTIPLY(BACK, P_TRANSPOSED, DOUT, DV),
+    MULTIPLY(BACK, DOUT, V_TRANSPOSED, DP),
     DO(BACK, SUB, DP, DELTA, DP_LESS),
     DO(BACK, MUL, DP_LESS, POWERS, DS_RAW),
     DO(BACK, MUL, DS_RAW, SCALE, DS),
-    TURN(DS, DS_TURNED),
-    MULTIPLY(BACK, DS_TURNED, Q, DK),
-    TURN(K_TURNED, K),
+    TURN(DS, DS_TRANSPOSED),
+    MULTIPLY(BACK, DS_TRANSPOSED, Q, DK),
+    TURN(K_TRANSPOSED, K),
     MULTIPLY(BACK, DS, K, DQ_SUM),
     DO(BACK, IDENTITY, DQ_SUM, 0, DQ),
 };
@@ -166,8 +166,8 @@ static int named(const tern_dnn_problem *p, int tensor)
     if (tensor == ROW_AT && !p->lower_right)
         tensor = ROW;
     if (tensor == MASKED && !p->causal)
-        tensor = BARE;
-    return tensor != BARE ? tensor : p->gradient ? LESS : SCALED;
+        tensor = UNMASKED;
+    return tensor != UNMASKED ? tensor : p->gradient ? LESS : SCALED;
 }
 
 static cudnnDataType_t type_of(const tern_dnn_problem *p, int tensor)
@@ -201,14 +201,14 @@ static cudnnBackendDescriptor_t describe(tern_dnn_graph *g, const tern_dnn_probl
     if (where == NUMBER)
         for (int i = 0; i < 4; i++)
             t.dims[i] = t.strides[i] = 1;
-    if (where == TURNED)
+    if (where == TRANSPOSED)
         t.strides[2] = 1, t.strides[3] = rows;
-    if (where == MATRIX || where == TURNED_MATRIX || tensor == K) {
+    if (where == MATRIX || where == TRANSPOSED_MATRIX || tensor == K) {
         int matrix = tensor == K ? TERN_DNN_K : tensors[tensor].matrix;
         memcpy(t.strides, p->strides[matrix], 3 * sizeof *t.strides);
         t.strides[3] = 1;
     }
-    if (where == TURNED_MATRIX)
+    if (where == TRANSPOSED_MATRIX)
         swap(&t.strides[2]);
     return tern_dnn_tensor_new(g, &t);
 }

@@ -14,7 +14,7 @@
 
 /* Fewer channels than that go another way; work-groups that fill a compute unit, and how many
  * chunks of a sum are worth a group of its own; bytes of sums that are added up afterwards. */
-enum { FEW = 8, GROUPS_PER_UNIT = 8, CHUNKS = 8, MOST_SCRATCH = 64 << 20 };
+enum { SMALL = 8, GROUPS_PER_UNIT = 8, CHUNKS = 8, MOST_SCRATCH = 64 << 20 };
 
 static int64_t volume(const int64_t *dims)
 {
@@ -213,7 +213,7 @@ static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
                                          (d == 2 ? (TERN_CONV_WIDE + 1) * s->stride[2] : 0));
     return volume(s->window) <= TERN_CONV_K && patch <= TERN_CONV_IMAGE &&
            2 * wide >= divide_up(wide, 8) * 8 &&
-           (s->groups == 1 || s->o / s->groups * (s->c / s->groups) >= FEW);
+           (s->groups == 1 || s->o / s->groups * (s->c / s->groups) >= SMALL);
 }
 
 static tern_status find_vector_kernel(tern_place *place, tern_dtype dtype, int which,
@@ -239,7 +239,7 @@ static tern_status plan_vectors(tern_place *place, const tern_convolution *c, pl
     if (!fits_vectors(c, g))
         return TERN_OK;
     p->groups = smaller(2 * (int64_t)tern_place_info(place)->compute_units,
-                        MOST_SCRATCH / (4 * TERN_CONV_ROOM));
+                        MOST_SCRATCH / (4 * TERN_CONV_SCRATCH));
     if (weight) {
         int64_t tasks = divide_up(g->m, TERN_CONV_M) * divide_up(g->n, TERN_CONV_K) * g->groups;
         int64_t most =
@@ -248,7 +248,7 @@ static tern_status plan_vectors(tern_place *place, const tern_convolution *c, pl
         g->parts = parts > 1 ? (int32_t)parts : 1;
         TERN_TRY(find_vector_kernel(place, c->dtype, 2, &p->sum));
     }
-    p->scratch = (size_t)(g->parts * g->whole + p->groups * TERN_CONV_ROOM) * sizeof(float);
+    p->scratch = (size_t)(g->parts * g->whole + p->groups * TERN_CONV_SCRATCH) * sizeof(float);
     return find_vector_kernel(place, c->dtype, weight, &p->multiply);
 }
 
@@ -273,7 +273,7 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
                             .c = {.col = 1}};
     if (!tern_cl_convolution_tile(place, &like, &p->tile))
         return s->cpu_form ? plan_vectors(place, c, p) : TERN_OK;
-    if (like.m < FEW)
+    if (like.m < SMALL)
         return TERN_OK;
     const size_t lines = ((size_t)p->tile.across * p->tile.n + p->tile.k) * 5 * sizeof(int32_t);
     if (lines > s->local_memory ||

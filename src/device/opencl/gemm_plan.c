@@ -126,6 +126,6 @@ static tern_cl_gemm_plan cut_dot(const tern_cl_gemm_problem *p)
 
 tern_cl_gemm_plan tern_cl_gemm_plan_make(const tern_cl_gemm_problem *p)
 {
-    int few = smaller(p->m, p->n) <= 4, along_k = p->a_col == 1 && p->b_row == 1;
-    return few && along_k && p->k >= tile_cols(p) ? cut_dot(p) : cut(p);
+    int skinny = smaller(p->m, p->n) <= 4, along_k = p->a_col == 1 && p->b_row == 1;
+    return skinny && along_k && p->k >= tile_cols(p) ? cut_dot(p) : cut(p);
 }

@@ -100,10 +100,10 @@ static bool is_small(const char *type)
  * as few. */
 static bool is_folded(const onnx_graph *g, const onnx_node *node)
 {
-    enum { FEW = 1024 };
+    enum { SMALL = 1024 };
     for (size_t i = 0; i < node->proto->n_input; i++) {
         const onnx_value *value = node->in[i] >= 0 ? &g->values[node->in[i]] : NULL;
-        if (value && (value->source != ONNX_CONSTANT || tern_numel(value->constant) > FEW))
+        if (value && (value->source != ONNX_CONSTANT || tern_numel(value->constant) > SMALL))
             return false;
     }
     return is_small(node->proto->op_type);

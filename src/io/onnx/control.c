@@ -83,7 +83,7 @@ typedef struct turns {
     int n_rows;    /* results of a turn that are gathered, behind the carried ones */
     onnx_slot *in, *out; /* of the body; references */
     tern_tensor **rows;  /* n_rows for each turn; references */
-    int64_t n, room;     /* turns there were, and for which rows has room */
+    int64_t n, capacity; /* turns there were, and for which rows has capacity */
 } turns;
 
 static int n_in(const turns *t)
@@ -129,14 +129,14 @@ static tern_status turn(turns *t, int own_out)
 {
     const int n_out = own_out + t->n_carried + t->n_rows;
     TERN_TRY(count_turn(t->call));
-    if (t->n == t->room) {
-        const int64_t room = 2 * t->room + 16;
+    if (t->n == t->capacity) {
+        const int64_t capacity = 2 * t->capacity + 16;
         tern_tensor **rows =
-            tern_grow(t->rows, sizeof *rows * (size_t)room * (size_t)(t->n_rows + 1));
+            tern_grow(t->rows, sizeof *rows * (size_t)capacity * (size_t)(t->n_rows + 1));
         if (!rows)
             return TERN_ERR_MEMORY;
         t->rows = rows;
-        t->room = room;
+        t->capacity = capacity;
     }
     drop_all(t->out, n_out);
     TERN_TRY(onnx_run_body(t->call->running, t->body, t->in, n_in(t), t->out, n_out));
@@ -314,7 +314,7 @@ static tern_status scan_all(scan *s, tern_tensor *const *first, tern_tensor **ou
     end(t, n_out);
     t->in = t->out = NULL;
     t->rows = NULL;
-    t->n = t->room = 0;
+    t->n = t->capacity = 0;
     return status;
 }
 
@@ -327,8 +327,8 @@ static tern_status scan_batch(scan *s, int first)
     const int64_t batch = x0 && tern_dim(x0) > 0 ? tern_size(x0, 0) : 0;
     if (onnx_in(c, 0) || batch < 1 || batch > INT16_MAX)
         return onnx_fail(c, TERN_ERR_UNSUPPORTED, "sequences of different lengths, or no batch");
-    const size_t room = (size_t)batch * (size_t)n_out + (size_t)n_all + (size_t)batch;
-    if (!(parts = tern_alloc(sizeof(tern_tensor *) * room)))
+    const size_t capacity = (size_t)batch * (size_t)n_out + (size_t)n_all + (size_t)batch;
+    if (!(parts = tern_alloc(sizeof(tern_tensor *) * capacity)))
         return TERN_ERR_MEMORY;
     tern_tensor **states = parts + batch * n_out, **column = states + n_all;
     tern_status status = TERN_OK;

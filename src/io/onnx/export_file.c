@@ -4,9 +4,9 @@
 #include "io/out.h"
 #include <string.h>
 
-/* ONNX's files hold less than 2 GiB; what is smaller than FEW stays with the graph, which reads
+/* ONNX's files hold less than 2 GiB; what is smaller than SMALL stays with the graph, which reads
  * shapes there. */
-enum { FEW = 1024, ALIGNMENT = 4096 };
+enum { SMALL = 1024, ALIGNMENT = 4096 };
 static const uint64_t most = (uint64_t)INT32_MAX - (64 << 20);
 
 static uint64_t bytes_of(const tern_tensor *x)
@@ -83,7 +83,7 @@ static tern_status put_weights(onnx_export *w, io_out *out)
         TERN_TRY(io_out_open(out, 0));
     for (size_t i = 0; i < w->weights.n; i++) {
         const onnx_weight *at = weight(w, i);
-        if (out->path && !at->is_inside && bytes_of(at->tensor) >= FEW)
+        if (out->path && !at->is_inside && bytes_of(at->tensor) >= SMALL)
             TERN_TRY(put_beside(w, at, out, name));
         else
             TERN_TRY(put_inside(w, at));

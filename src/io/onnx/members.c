@@ -102,11 +102,11 @@ static char *free_path(onnx_builder *b, int v)
     char *path = path_of(values[v].name);
     int first = path ? tern_keys_find(&b->paths, path) : -1;
     if (first >= 0) {
-        const size_t room = strlen(path) + DIGITS;
-        char *numbered = tern_alloc(room);
+        const size_t bytes = strlen(path) + DIGITS;
+        char *numbered = tern_alloc(bytes);
         do {
             if (numbered)
-                snprintf(numbered, room, "%s_%d", path, ++values[first].n_same + 1);
+                snprintf(numbered, bytes, "%s_%d", path, ++values[first].n_same + 1);
         } while (numbered && tern_keys_find(&b->paths, numbered) >= 0);
         tern_free(path);
         path = numbered;

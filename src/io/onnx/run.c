@@ -52,13 +52,13 @@ static tern_status gather(const onnx_node *node, tern_tensor **in, int n)
 
 /* The inputs and outputs of a call, in its own memory where there are many. */
 typedef struct call_memory {
-    void *few[64], **all;
+    void *small[64], **all;
 } call_memory;
 
 static bool enter(onnx_running *r, const onnx_node *node, call_memory *m, onnx_call *c)
 {
     const size_t n_in = node->proto->n_input, n_out = node->proto->n_output, n = 2 * (n_in + n_out);
-    m->all = n <= sizeof m->few / sizeof *m->few ? m->few : tern_alloc(sizeof(void *) * n);
+    m->all = n <= sizeof m->small / sizeof *m->small ? m->small : tern_alloc(sizeof(void *) * n);
     if (!m->all)
         return false;
     memset((void *)m->all, 0, sizeof(void *) * n);
@@ -126,7 +126,7 @@ static tern_status run_node(onnx_running *r, const onnx_node *node)
             onnx_drop(&given);
     }
     tern_call_scope_leave(&scope, NULL, 0);
-    if (memory.all != memory.few)
+    if (memory.all != memory.small)
         tern_free(memory.all);
     return status;
 }

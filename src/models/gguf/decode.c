@@ -178,5 +178,5 @@ bool gguf_is_skinny(const gguf_layer *l, tern_tensor *x, tern_tensor *blocks)
 {
     return strcmp(tern_device(blocks), "cpu") == 0 && strcmp(tern_device(x), "cpu") == 0 &&
            tern_dtype_of(x) == TERN_F32 && tern_numel(x) > 0 && tern_is_contiguous(blocks) &&
-           tern_numel(x) <= GGUF_FEW * l->columns && !tern_is_capturing();
+           tern_numel(x) <= GGUF_SKINNY * l->columns && !tern_is_capturing();
 }

@@ -101,7 +101,7 @@ static bool is_kept(const exporting *e, const gguf_item *item, const io_block *b
                     const gguf_encoder *encoder)
 {
     bool same = true;
-    unsigned char room[256];
+    unsigned char buffer[256];
     float back[256];
     TERN_SCOPE
         TERN_NO_GRAD {
@@ -118,8 +118,8 @@ static bool is_kept(const exporting *e, const gguf_item *item, const io_block *b
             same = from && to;
             for (int64_t i = 0; same && i < n; i += block->elements) {
                 if (block->decode) {
-                    encoder->encode(from + i, room);
-                    block->decode(room, back);
+                    encoder->encode(from + i, buffer);
+                    block->decode(buffer, back);
                 }
                 same = memcmp(from + i, block->decode ? back : to + i,
                               (size_t)block->elements * sizeof *from) == 0;

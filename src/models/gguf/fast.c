@@ -110,8 +110,8 @@ WIDE static void dot_wide(const io_block *block, gguf_decoder decode, bytes row,
                           const float *x, int n, float *y, int64_t step)
 {
     float w[256];
-    __m256 sums[GGUF_FEW];
-    WIDE_EACH(r, GGUF_FEW)
+    __m256 sums[GGUF_SKINNY];
+    WIDE_EACH(r, GGUF_SKINNY)
     sums[r] = _mm256_setzero_ps();
     for (int64_t at = 0; at < columns; at += block->elements, row += block->bytes) {
         decode(row, w);

@@ -178,21 +178,21 @@ static tern_status write_head(gguf_writer *w, io_out *out)
 }
 
 /* Values of float32 that lie on the cpu, as blocks. */
-static tern_status encode(const gguf_item *item, const float *x, int64_t n, unsigned char *room,
+static tern_status encode(const gguf_item *item, const float *x, int64_t n, unsigned char *buffer,
                           io_out *out)
 {
     const int each = item->block->elements, bytes = item->block->bytes;
     for (int64_t from = 0; from < n; from += MOST_AT_A_TIME) {
         const int64_t some = n - from < MOST_AT_A_TIME ? n - from : MOST_AT_A_TIME;
-        unsigned char *to = room;
+        unsigned char *to = buffer;
         for (int64_t i = 0; i < some; i += each, to += bytes)
             item->encoder->encode(x + from + i, to);
-        TRY(io_out_write(out, room, (size_t)(to - room)));
+        TRY(io_out_write(out, buffer, (size_t)(to - buffer)));
     }
     return TERN_OK;
 }
 
-static tern_status write_item(gguf_writer *w, const gguf_item *item, unsigned char *room,
+static tern_status write_item(gguf_writer *w, const gguf_item *item, unsigned char *buffer,
                               io_out *out)
 {
     tern_tensor *x = w->get ? w->get(w->user, item) : item->values;
@@ -205,7 +205,7 @@ static tern_status write_item(gguf_writer *w, const gguf_item *item, unsigned ch
         return tern_fail(TERN_ERR_STATE, "%s: \"%s\": `%s` has %lld elements, %lld are expected",
                          w->function, w->path, item->name, (long long)tern_numel(x),
                          (long long)expected);
-    TRY(item->encoder ? encode(item, tern_data(x), expected, room, out)
+    TRY(item->encoder ? encode(item, tern_data(x), expected, buffer, out)
                       : io_out_tensor(out, x, NULL, NULL));
     return pad(w, out);
 }
@@ -213,17 +213,17 @@ static tern_status write_item(gguf_writer *w, const gguf_item *item, unsigned ch
 tern_status gguf_write_file(gguf_writer *w)
 {
     io_out out = {.function = w->function, .path = w->path};
-    unsigned char *room = malloc((size_t)MOST_AT_A_TIME * 8);
+    unsigned char *buffer = malloc((size_t)MOST_AT_A_TIME * 8);
     tern_status status =
-        room ? write_head(w, &out) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);
+        buffer ? write_head(w, &out) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);
     for (int i = 0; i < w->n && status == TERN_OK; i++)
         TERN_SCOPE
             TERN_NO_GRAD
-                status = write_item(w, &w->items[i], room, &out);
+                status = write_item(w, &w->items[i], buffer, &out);
     if (status == TERN_OK)
         status = io_out_commit(&out);
     io_out_close(&out);
-    free(room);
+    free(buffer);
     return status;
 }
 

@@ -34,7 +34,7 @@ static tern_status read_one(tk_added_tokens *added, const char *function, const 
         if (added->list[i].id == (uint32_t)id)
             at = (int64_t)i;
     if (at < 0) {
-        TK_TRY(TK_ROOM(added->list, added->capacity, added->n, 1));
+        TK_TRY(TK_RESERVE(added->list, added->capacity, added->n, 1));
         at = (int64_t)added->n++;
     }
     added->list[at] = one;

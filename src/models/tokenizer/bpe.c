@@ -282,10 +282,10 @@ static tern_status run(const tk_model *model, tk_scratch *s, const char *text, s
     size_t symbols = s->a_capacity / sizeof(symbol), candidates = s->b_capacity / sizeof(candidate);
     w.symbols = s->a;
     w.heap = s->b;
-    tern_status status = TK_ROOM(w.symbols, symbols, 0, n);
+    tern_status status = TK_RESERVE(w.symbols, symbols, 0, n);
     s->a = w.symbols;
     if (status == TERN_OK)
-        status = TK_ROOM(w.heap, candidates, 0, 3 * n);
+        status = TK_RESERVE(w.heap, candidates, 0, 3 * n);
     s->b = w.heap;
     s->a_capacity = symbols * sizeof(symbol);
     s->b_capacity = candidates * sizeof(candidate);

@@ -163,7 +163,7 @@ const char *tern_decode_stream_step(tern_decode_stream *s, int64_t id)
     static const char function[] = "tern_decode_stream_step";
     if (!s)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: stream is NULL", function);
-    if (TK_ROOM(s->ids, s->capacity, s->n, 1) != TERN_OK)
+    if (TK_RESERVE(s->ids, s->capacity, s->n, 1) != TERN_OK)
         return NULL;
     s->ids[s->n++] = id;
     char *before = tk_decode_ids(s->tokenizer, function, s->ids, s->prefix, s->skip_special);

@@ -4,7 +4,7 @@
 
 tern_status tk_tokens_add(tk_tokens *to, uint32_t id, size_t from, size_t end)
 {
-    TK_TRY(TK_ROOM(to->list, to->capacity, to->n, 1));
+    TK_TRY(TK_RESERVE(to->list, to->capacity, to->n, 1));
     to->list[to->n++] = (tk_token){.id = id, .origin = {(uint32_t)from, (uint32_t)end}};
     return TERN_OK;
 }

@@ -18,7 +18,7 @@
 
 /* Room for `more` elements behind the n that are there; TERN_ERR_MEMORY. */
 tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each);
-#define TK_ROOM(list, capacity, n, more)                                                           \
+#define TK_RESERVE(list, capacity, n, more)                                                        \
     tk_reserve((void **)&(list), &(capacity), n, more, sizeof *(list))
 char *tk_copy(const char *text, size_t n); /* ends in a zero; NULL after TERN_ERR_MEMORY */
 

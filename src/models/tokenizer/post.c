@@ -5,7 +5,7 @@
 
 static tern_status put(tk_template *to, int64_t token, int64_t type)
 {
-    TK_TRY(TK_ROOM(to->list, to->capacity, to->n, 1));
+    TK_TRY(TK_RESERVE(to->list, to->capacity, to->n, 1));
     to->list[to->n++] = (tk_place){token, (uint8_t)(type < 0 ? 0 : type > 255 ? 255 : type)};
     return TERN_OK;
 }
@@ -188,7 +188,7 @@ tern_status tk_post_run(const tern_tokenizer *t, bool special, const char *const
             continue;
         }
         const tk_tokens *part = &parts[place.token == -2];
-        TK_TRY(TK_ROOM(out->list, out->capacity, out->n, part->n));
+        TK_TRY(TK_RESERVE(out->list, out->capacity, out->n, part->n));
         for (size_t k = 0; k < part->n; k++) {
             tk_token one = part->list[k];
             one.type = place.type;

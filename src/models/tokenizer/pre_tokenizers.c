@@ -16,7 +16,7 @@ typedef struct parts {
 
 static tern_status add_part(parts *p, size_t from, size_t to, bool match)
 {
-    TK_TRY(TK_ROOM(p->list, p->capacity, p->n, 1));
+    TK_TRY(TK_RESERVE(p->list, p->capacity, p->n, 1));
     p->list[p->n++] = (part){from, to, match};
     return TERN_OK;
 }
@@ -255,7 +255,7 @@ static tern_status rewrite(const tk_step *step, rewriter rule, const tk_pieces *
         tk_piece copy = {out->text.n, 0, -1};
         TK_TRY(rule(step, &in->text, piece, &out->text));
         copy.n = out->text.n - copy.from;
-        TK_TRY(TK_ROOM(out->list, out->capacity, out->n, 1));
+        TK_TRY(TK_RESERVE(out->list, out->capacity, out->n, 1));
         out->list[out->n++] = copy;
     }
     return TERN_OK;

@@ -32,8 +32,8 @@ char *tk_copy(const char *text, size_t n)
 
 static tern_status text_capacity(tk_text *to, size_t more)
 {
-    TK_TRY(TK_ROOM(to->data, to->capacity, to->n, more));
-    return TK_ROOM(to->origin, to->origin_capacity, to->n, more);
+    TK_TRY(TK_RESERVE(to->data, to->capacity, to->n, more));
+    return TK_RESERVE(to->origin, to->origin_capacity, to->n, more);
 }
 
 tern_status tk_text_add(tk_text *to, const char *bytes, size_t n, const tk_range *origin)
@@ -84,7 +84,7 @@ void tk_text_free(tk_text *text)
 
 static tern_status add_piece(tk_pieces *to, tk_piece piece)
 {
-    TK_TRY(TK_ROOM(to->list, to->capacity, to->n, 1));
+    TK_TRY(TK_RESERVE(to->list, to->capacity, to->n, 1));
     to->list[to->n++] = piece;
     return TERN_OK;
 }
@@ -114,7 +114,7 @@ void tk_pieces_free(tk_pieces *pieces)
 
 tern_status tk_words_extend(tk_words *to, const char *bytes, size_t n)
 {
-    TK_TRY(TK_ROOM(to->data, to->capacity, to->n, n + 1));
+    TK_TRY(TK_RESERVE(to->data, to->capacity, to->n, n + 1));
     if (n)
         memcpy(to->data + to->n, bytes, n);
     to->n += n;
@@ -126,7 +126,7 @@ tern_status tk_words_extend(tk_words *to, const char *bytes, size_t n)
 
 tern_status tk_words_add(tk_words *to, const char *bytes, size_t n)
 {
-    TK_TRY(TK_ROOM(to->ends, to->ends_capacity, to->count, 1));
+    TK_TRY(TK_RESERVE(to->ends, to->ends_capacity, to->count, 1));
     to->ends[to->count++] = to->n;
     return tk_words_extend(to, bytes, n);
 }

@@ -68,7 +68,7 @@ static tern_status add_word(training *t, const char *text, size_t n)
         t->words[at].count++;
         return TERN_OK;
     }
-    TK_TRY(TK_ROOM(t->words, t->words_capacity, t->n_words, 1));
+    TK_TRY(TK_RESERVE(t->words, t->words_capacity, t->n_words, 1));
     TK_TRY(tk_vocab_add(&t->seen, text, n, (uint32_t)t->n_words));
     t->words[t->n_words++] = (word){.count = 1};
     return TERN_OK;
@@ -123,14 +123,14 @@ static tern_status add_alphabet(training *t, bool bytes)
     size_t n = 0, capacity = 0;
     tern_status status = TERN_OK;
     for (int byte = 0; bytes && byte < 256 && status == TERN_OK; byte++) {
-        status = TK_ROOM(list, capacity, n, 1);
+        status = TK_RESERVE(list, capacity, n, 1);
         if (status == TERN_OK)
             list[n++] = tk_byte_to_char((uint8_t)byte);
     }
     for (size_t i = 0; i < t->n_words && status == TERN_OK; i++) {
         size_t length;
         const char *text = tk_vocab_text(&t->seen, (int64_t)i, &length);
-        status = TK_ROOM(list, capacity, n, length);
+        status = TK_RESERVE(list, capacity, n, length);
         for (size_t at = 0; status == TERN_OK && at < length;)
             list[n++] = tk_next(text, &at);
         if (n > 1 << 20 && status == TERN_OK) { /* each once */
@@ -161,7 +161,7 @@ static tern_status count_pair(training *t, uint32_t a, uint32_t b, int64_t chang
     counts *c = &t->pairs;
     const struct tk_pair *pair = tk_pairs_find(&c->index, a, b);
     if (!pair) {
-        TK_TRY(TK_ROOM(c->of, c->capacity, c->n, 1));
+        TK_TRY(TK_RESERVE(c->of, c->capacity, c->n, 1));
         if (c->index.n_slots < 2 * (c->index.count + 1))
             TK_TRY(tk_pairs_reserve(&c->index, 2 * (c->index.count + 8)));
         tk_pairs_set(&c->index, a, b, 0, (uint32_t)c->n);
@@ -179,7 +179,7 @@ static tern_status note(training *t, uint32_t a, uint32_t b, uint32_t at)
         tk_pairs_find(&t->pairs.index, a, b); /* which count_pair put there */
     size_t i = pair->rank;
     if (i >= t->n_fresh || t->fresh[i].a != a || t->fresh[i].b != b) {
-        TK_TRY(TK_ROOM(t->fresh, t->fresh_capacity, t->n_fresh, 1));
+        TK_TRY(TK_RESERVE(t->fresh, t->fresh_capacity, t->n_fresh, 1));
         i = t->n_fresh++;
         t->fresh[i] = (candidate){.a = a, .b = b};
         tk_pairs_set(&t->pairs.index, a, b, (uint32_t)i, pair->id);
@@ -187,7 +187,7 @@ static tern_status note(training *t, uint32_t a, uint32_t b, uint32_t at)
     candidate *c = &t->fresh[i];
     if (c->n && c->words[c->n - 1] == at)
         return TERN_OK;
-    TK_TRY(TK_ROOM(c->words, c->capacity, c->n, 1));
+    TK_TRY(TK_RESERVE(c->words, c->capacity, c->n, 1));
     c->words[c->n++] = at;
     return TERN_OK;
 }
@@ -199,7 +199,7 @@ static bool is_better(const candidate *x, const candidate *y)
 
 static tern_status push(training *t, candidate c)
 {
-    TK_TRY(TK_ROOM(t->heap, t->heap_capacity, t->n_heap, 1));
+    TK_TRY(TK_RESERVE(t->heap, t->heap_capacity, t->n_heap, 1));
     size_t i = t->n_heap++;
     for (; i > 0 && is_better(&c, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
         t->heap[i] = t->heap[(i - 1) / 2];
@@ -263,7 +263,7 @@ static tern_status begin_words(training *t)
         }
         for (size_t k = 0; k + 1 < w->n; k++) {
             TK_TRY(count_pair(t, w->parts[k].id, w->parts[k + 1].id, w->count, &count));
-            TK_TRY(TK_ROOM(t->fresh, t->fresh_capacity, t->n_fresh, 1));
+            TK_TRY(TK_RESERVE(t->fresh, t->fresh_capacity, t->n_fresh, 1));
             t->fresh[t->n_fresh] =
                 (candidate){.a = w->parts[k].id, .b = w->parts[k + 1].id, .count = (int64_t)i};
             t->n_fresh++;
@@ -285,13 +285,13 @@ static tern_status begin_pairs(training *t)
     for (size_t i = 0; i < n && status == TERN_OK; i++) {
         candidate *last = t->n_fresh ? &t->fresh[t->n_fresh - 1] : NULL;
         if (!last || by_pair(last, &all[i]) != 0) {
-            status = TK_ROOM(t->fresh, t->fresh_capacity, t->n_fresh, 1);
+            status = TK_RESERVE(t->fresh, t->fresh_capacity, t->n_fresh, 1);
             if (status != TERN_OK)
                 break;
             last = &t->fresh[t->n_fresh++];
             *last = (candidate){.a = all[i].a, .b = all[i].b};
         }
-        status = TK_ROOM(last->words, last->capacity, last->n, 1);
+        status = TK_RESERVE(last->words, last->capacity, last->n, 1);
         if (status == TERN_OK)
             last->words[last->n++] = (uint32_t)all[i].count;
     }

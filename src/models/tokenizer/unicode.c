@@ -125,7 +125,7 @@ int tk_char_to_byte(uint32_t c)
 
 tern_status tk_changes_add(tk_changes *to, uint32_t c, int32_t change)
 {
-    TK_TRY(TK_ROOM(to->list, to->capacity, to->n, 1));
+    TK_TRY(TK_RESERVE(to->list, to->capacity, to->n, 1));
     to->list[to->n++] = (tk_change){c, change};
     return TERN_OK;
 }

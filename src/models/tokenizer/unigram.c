@@ -104,7 +104,7 @@ static tern_status run(const tk_model *model, tk_scratch *s, const char *text, s
 {
     size_t nodes = s->a_capacity / sizeof(node);
     node *best = s->a;
-    tern_status status = TK_ROOM(best, nodes, 0, n + 1);
+    tern_status status = TK_RESERVE(best, nodes, 0, n + 1);
     s->a = best;
     s->a_capacity = nodes * sizeof(node);
     TK_TRY(status);

@@ -74,9 +74,9 @@ tern_status tk_vocab_add(tk_vocab *v, const char *text, size_t n, uint32_t id)
         return tern_fail(TERN_ERR_UNSUPPORTED, "tern_tokenizer: more than 4 GB of tokens");
     if (v->n_slots < 2 * (v->count + 1))
         TK_TRY(tk_vocab_reserve(v, 2 * (v->count + 8)));
-    TK_TRY(TK_ROOM(v->arena, v->arena_capacity, v->arena_n, n + 1));
+    TK_TRY(TK_RESERVE(v->arena, v->arena_capacity, v->arena_n, n + 1));
     if (id >= v->n)
-        TK_TRY(TK_ROOM(v->entries, v->capacity, v->n, id + 1 - v->n));
+        TK_TRY(TK_RESERVE(v->entries, v->capacity, v->n, id + 1 - v->n));
     for (; v->n <= id; v->n++)
         v->entries[v->n] = (tk_entry){0, UINT32_MAX};
     const uint32_t h = (uint32_t)hash(text, n);
@@ -156,7 +156,7 @@ const struct tk_pair *tk_pairs_find(const tk_pairs *p, uint32_t a, uint32_t b)
 
 static tern_status add_node(tk_trie *t)
 {
-    TK_TRY(TK_ROOM(t->values, t->capacity, t->n, 1));
+    TK_TRY(TK_RESERVE(t->values, t->capacity, t->n, 1));
     t->values[t->n++] = 0;
     return t->n < UINT32_MAX ? TERN_OK
                              : tern_fail(TERN_ERR_UNSUPPORTED, "tern_tokenizer: too many tokens");

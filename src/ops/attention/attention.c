@@ -102,9 +102,9 @@ static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *va
  * number of queries of all heads is numel / E. */
 static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *key)
 {
-    enum { FEW = 1 << 14 };
+    enum { SMALL = 1 << 14 };
     int64_t keys = key->shape[key->ndim - 2], width = query->shape[query->ndim - 1];
-    bool many = width > 0 && query->numel / width * keys > FEW;
+    bool many = width > 0 && query->numel / width * keys > SMALL;
     return many && tern_place_is_grouped(query->storage->place);
 }
 

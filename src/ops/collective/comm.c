@@ -16,7 +16,7 @@ typedef struct trip {
     tern_tensor *
         *ready; /* made already: what forward hands out, of the caller's scope; behind the places */
     tern_comm_watch *watch;
-    tern_place *home, *place[];
+    tern_place *origin, *place[];
 } trip;
 
 static void trip_free(void *data)
@@ -26,20 +26,20 @@ static void trip_free(void *data)
     tern_free(t);
 }
 
-static void arrived(const trip *t, bool home)
+static void arrived(const trip *t, bool returned)
 {
     if (t->watch)
-        t->watch->back(t->watch, home);
+        t->watch->back(t->watch, returned);
 }
 
-static trip *trip_new(tern_place *home, tern_place *const *places, int n, tern_tensor *const *ready,
-                      int k)
+static trip *trip_new(tern_place *origin, tern_place *const *places, int n,
+                      tern_tensor *const *ready, int k)
 {
     trip *t = tern_alloc(sizeof *t + sizeof *places * (size_t)n + sizeof *ready * (size_t)k);
     if (!t)
         return NULL;
     t->n = n;
-    t->home = home;
+    t->origin = origin;
     t->watch = tern_comm_watch_now();
     memcpy(t->place, places, sizeof *places * (size_t)n);
     t->ready = (tern_tensor **)(void *)(t->place + n);
@@ -68,11 +68,11 @@ static tern_status hand_out(tern_function *f, tern_tensor *const *in, int n, ter
 }
 
 /* As a function of the graph whose results are there. */
-static tern_status record(const tern_function_type *type, tern_place *home,
+static tern_status record(const tern_function_type *type, tern_place *origin,
                           tern_place *const *places, int trips, tern_tensor *const *in, int n,
                           tern_tensor **out, int k)
 {
-    trip *t = trip_new(home, places, trips, out, k);
+    trip *t = trip_new(origin, places, trips, out, k);
     return t ? tern_function_apply(type, t, in, n, out, k) : TERN_ERR_MEMORY;
 }
 
@@ -100,11 +100,11 @@ static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad
             if (grad_out[i])
                 there[j * copies + sums[j].n++] = grad_out[i];
     }
-    tern_status status = tern_sum_each(sums, n, copies, TERN_DIST_SUM, t->home);
+    tern_status status = tern_sum_each(sums, n, copies, TERN_DIST_SUM, t->origin);
     for (int j = 0; j < n && status == TERN_OK; j++) {
         grad_in[j] = sums[j].out;
         if (sums[j].n)
-            status = record_sum(there + j * copies, sums[j].n, t->home, &grad_in[j]);
+            status = record_sum(there + j * copies, sums[j].n, t->origin, &grad_in[j]);
     }
     tern_free(sums);
     return status;

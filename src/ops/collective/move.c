@@ -153,12 +153,12 @@ static tern_status send_within(const island *s, int root, tern_tensor *const *x,
 
 /* The island of the targets, and of x where it is of it. *root: who of it has x, or is to get it by
  * the host. */
-static void find_way(island *s, tern_place *home, tern_place *const *to, int n, int *root)
+static void find_way(island *s, tern_place *origin, tern_place *const *to, int n, int *root)
 {
     find_island(s, to, n);
-    if (s->n && is_kind(home, s->place[0]))
-        add(s, home, -1);
-    *root = find(s, home);
+    if (s->n && is_kind(origin, s->place[0]))
+        add(s, origin, -1);
+    *root = find(s, origin);
     *root = *root < 0 ? 0 : *root;
 }
 

@@ -12,7 +12,7 @@
 #include "tensor/tensor.h"
 #include <string.h>
 
-enum { COLUMN_BYTES = 4 << 20, FEW = 4 };
+enum { COLUMN_BYTES = 4 << 20, SMALL = 4 };
 
 typedef struct conv {
     tern_conv_pass pass;
@@ -277,7 +277,8 @@ static bool is_direct(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
     int64_t of_group = s->o / s->groups, each = s->c / s->groups;
-    return (of_group * each <= FEW && s->groups > 1) || tern_dtype_in(c->x->dtype, TERN_SET_WHOLES);
+    return (of_group * each <= SMALL && s->groups > 1) ||
+           tern_dtype_in(c->x->dtype, TERN_SET_WHOLES);
 }
 static tern_status run_without_vendor(const conv *c)
 {

@@ -350,7 +350,7 @@ static tern_status fill(tern_tensor *y, tern_scalar value)
     if (tern_dtype_is_stored(y->dtype))
         return fill_stored(y, value);
     if (y->contiguous && y->dtype == TERN_F32 && tern_writes_by_copy(y->storage->place, y->numel)) {
-        float same[TERN_FEW];
+        float same[TERN_SMALL];
         for (int64_t i = 0; i < y->numel; i++)
             same[i] = (float)tern_scalar_to_real(value);
         return tern_block_write(y->storage->block, (size_t)y->offset * sizeof *same, same,

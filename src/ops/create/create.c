@@ -148,7 +148,7 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
     }
     if (kernel == &sequence_kernel && x->dtype == TERN_I64 &&
         tern_writes_by_copy(x->storage->place, x->numel)) {
-        int64_t each[TERN_FEW];
+        int64_t each[TERN_SMALL];
         for (int64_t i = 0; i < x->numel; i++)
             each[i] = (int64_t)((uint64_t)tern_scalar_to_int(a) +
                                 (uint64_t)i * (uint64_t)tern_scalar_to_int(b));

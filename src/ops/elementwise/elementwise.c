@@ -27,7 +27,7 @@ static tern_status check_number(const tern_call *call)
     bool divides = row->rule == TERN_RULE_DIVISION && number == 0;
     if (!divides && !(row->rule == TERN_RULE_POWER && number < 0))
         return TERN_OK;
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s", function,
                      divides ? "ZeroDivisionError"
@@ -44,7 +44,7 @@ static tern_status check_bounds(const tern_call *call)
         double bound = tern_scalar_to_real(i ? at->b : at->a);
         if (isinf(bound) || !(fabs(bound) > tern_dtype_rows[dtype].greatest))
             continue;
-        char function[TERN_FUNCTION_ROOM];
+        char function[TERN_FUNCTION_BYTES];
         tern_call_name(call, function);
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: value cannot be converted to type %s without overflow: %g", function,
@@ -88,7 +88,7 @@ static tern_status check_numbers(const tern_call *call)
         : row->rule == TERN_RULE_DIVISOR ? a != 0
                                          : a >= 0 && a < INFINITY)
         return TERN_OK;
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     tern_call_name(call, function);
     if (row->rule == TERN_RULE_ORDERED)
         return tern_fail(TERN_ERR_ARGUMENT,
@@ -123,7 +123,7 @@ static tern_status row_infer(tern_call *call)
         if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
             break;
         tern_shape mine = r->shape, other = tern_shape_of(call->in[i]);
-        char function[TERN_FUNCTION_ROOM];
+        char function[TERN_FUNCTION_BYTES];
         tern_call_name(call, function);
         TERN_TRY(tern_shape_broadcast(&mine, &other, &r->shape, function));
     }

@@ -121,14 +121,14 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .backward = unary_backward,                                                                \
     };
 
-#define UNARY_FUNCTIONS_(NAME, PARAMETERS, DOOR, ...)                                              \
+#define UNARY_FUNCTIONS_(NAME, PARAMETERS, APPLY, ...)                                             \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \
-        return DOOR(__VA_ARGS__, &NAME##_op, false);                                               \
+        return APPLY(__VA_ARGS__, &NAME##_op, false);                                              \
     }                                                                                              \
     tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
     {                                                                                              \
-        return DOOR(__VA_ARGS__, &NAME##_op, true);                                                \
+        return APPLY(__VA_ARGS__, &NAME##_op, true);                                               \
     }
 /* Forms without a parameter, with one or two reals, and with a scalar that takes part in
  * promotion. */

@@ -238,7 +238,7 @@ static tern_status launch_as_arguments(tern_foreach *t, const tern_foreach_call 
                                        const tern_foreach_ready *ready,
                                        const tern_foreach_kernel *kernel, int from, int to)
 {
-    tern_arg args[16 + TERN_FOREACH_FEW * TERN_FOREACH_COLUMNS];
+    tern_arg args[16 + TERN_FOREACH_ARGUMENTS * TERN_FOREACH_COLUMNS];
     int64_t chunk = t->first[from], count = t->first[to] - chunk;
     int present = from;
     while (present < to && !takes_part(call, present))
@@ -246,7 +246,7 @@ static tern_status launch_as_arguments(tern_foreach *t, const tern_foreach_call 
     if (present == to)
         return TERN_OK;
     int n = common_arguments(args, t, call, ready, chunk, count);
-    for (int i = from; i < from + TERN_FOREACH_FEW; i++)
+    for (int i = from; i < from + TERN_FOREACH_ARGUMENTS; i++)
         for (int k = 0; k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
             args[n] = x ? tern_arg_out(x) : tern_arg_unused(call->column[0][present]);
@@ -266,8 +266,8 @@ static tern_status launch(tern_foreach *t, const tern_foreach_call *call,
 {
     if (ready->addressed)
         return launch_all(t, call, ready, kernel);
-    for (int i = 0; i < t->n; i += TERN_FOREACH_FEW) {
-        int end = i + TERN_FOREACH_FEW < t->n ? i + TERN_FOREACH_FEW : t->n;
+    for (int i = 0; i < t->n; i += TERN_FOREACH_ARGUMENTS) {
+        int end = i + TERN_FOREACH_ARGUMENTS < t->n ? i + TERN_FOREACH_ARGUMENTS : t->n;
         TERN_TRY(launch_as_arguments(t, call, ready, kernel, i, end));
     }
     return TERN_OK;

@@ -1,6 +1,6 @@
 /* foreach.h -- kernels over many tensors at once, as torch._foreach_* are: one launch for all of a
- * device and dtype, or, on OpenCL devices whose memory has no addresses, for every TERN_FOREACH_FEW
- * of them.
+ * device and dtype, or, on OpenCL devices whose memory has no addresses, for every
+ * TERN_FOREACH_ARGUMENTS of them.
  *
  * The one header of ops/ that layers to the right include: what it does is no operation on tensors
  * that a user could want, and the public headers have no kernels of the library's own. */
@@ -26,15 +26,15 @@ typedef struct tern_foreach_kernel {
     tern_kernel_ref many, by_arguments;
 } tern_foreach_kernel;
 /* clang-format off */
-#define TERN_FOREACH_KERNEL(file, name) {{file, name}, {file, name "_few"}}
+#define TERN_FOREACH_KERNEL(file, name) {{file, name}, {file, name "_arguments"}}
 /* clang-format on */
 
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
  * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense: where column[0][i]
  * is a dense copy of target[i], it is copied back in the end. Arguments of the
  * kernel are rows, chunks, each, shared ..., found, faults, the number of chunks. Where the
- * device's memory has no addresses, its other form runs for TERN_FOREACH_FEW tensors at a time,
- * which are its arguments then. */
+ * device's memory has no addresses, its other form runs for TERN_FOREACH_ARGUMENTS tensors at a
+ * time, which are its arguments then. */
 enum { TERN_FOREACH_SHARED = 4 };
 typedef struct tern_foreach_call {
     const tern_foreach_kernel *kernel;

@@ -62,7 +62,7 @@ tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, 
 
 /* ---- all pairs --------------------------------------------------------------------------- */
 
-enum { FEW = 25 }; /* points up to which the differences are taken, as in PyTorch */
+enum { SMALL = 25 }; /* points up to which the differences are taken, as in PyTorch */
 
 static tern_status check_points(const tern_tensor *x, const char *name, double p)
 {
@@ -111,7 +111,7 @@ tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
             "tern_cdist: X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
             (long long)width, (long long)x2->shape[x2->ndim - 1]);
     tern_tensor *a = tern_loss_wide(x1), *b = tern_loss_wide(x2);
-    bool many = x1->shape[x1->ndim - 2] > FEW || x2->shape[x2->ndim - 2] > FEW;
+    bool many = x1->shape[x1->ndim - 2] > SMALL || x2->shape[x2->ndim - 2] > SMALL;
     if (p == 2 && many && width > 0)
         y = euclidean(a, b);
     else

@@ -81,12 +81,12 @@ static tern_status linear_forward(tern_call *call)
 
 /* ---- backward: the gradients of weight and bias in one launch, where that can be ---------- */
 
-enum { FEW_PRODUCTS = 4096 }; /* with fewer than these, a second launch costs more than they do */
+enum { SMALL_PRODUCT = 4096 }; /* with fewer than these, a second launch costs more than they do */
 
 static bool is_skinny(const tern_tensor *dy, const tern_tensor *x)
 {
-    return dy->contiguous && dy->numel < FEW_PRODUCTS &&
-           dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
+    return dy->contiguous && dy->numel < SMALL_PRODUCT &&
+           dy->numel * x->shape[x->ndim - 1] < SMALL_PRODUCT;
 }
 
 /* What is made: dW alone or with db; in float32 of halves. */

@@ -25,7 +25,7 @@ enum {
 };
 /* Groups of which one for each part of the channels keeps a processor busy, those that are enough
  * for the largest GPU, the elements of a part, and how many parts are worth a second launch. */
-enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, FEW_PARTS = 4 };
+enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 384, PART_WORK = 16384, LEAST_PARTS = 4 };
 /* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what
  * follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
@@ -68,7 +68,7 @@ static batch batch_of(const tern_tensor *x)
     if ((grouped || b.flat) && x->numel > 0 &&
         b.groups < (b.columns ? MANY_GROUPS / 2 + 1 : ENOUGH_GROUPS)) {
         int64_t most = MANY_GROUPS / b.groups, each = x->numel / b.groups / PART_WORK;
-        b.parts = each < FEW_PARTS ? 1 : each < most ? each : most;
+        b.parts = each < LEAST_PARTS ? 1 : each < most ? each : most;
     }
     b.groups *= b.parts;
     return b;

@@ -16,7 +16,7 @@ enum {
     ALSO = 16
 };                 /* as in norm_layer.cl and fused.cl */
 enum { CAST = 3 }; /* output: y in half precision, where that is what follows */
-enum { DW_ROWS = 64, DW_PARTS = 128, FEW_ROWS = 4, MOST_PARTS = 512 };
+enum { DW_ROWS = 64, DW_PARTS = 128, LEAST_ROWS = 4, MOST_PARTS = 512 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
@@ -240,11 +240,11 @@ static const tern_op sums_op = {.name = "layer_norm_sums",
 
 /* ---- all in one reading, on devices with work-groups: dy, x, weight, mean, rstd, before ----- */
 
-/* Each group has at least FEW_ROWS; there are enough groups for a large GPU. */
+/* Each group has at least LEAST_ROWS; there are enough groups for a large GPU. */
 static int64_t rows_per_group(rows r)
 {
     int64_t len = (r.count + MOST_PARTS - 1) / MOST_PARTS;
-    return len < FEW_ROWS ? FEW_ROWS : len;
+    return len < LEAST_ROWS ? LEAST_ROWS : len;
 }
 
 static tern_status gradient_infer(tern_call *call)

@@ -3,7 +3,7 @@
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-enum { PART = 16384, MOST_PARTS = 512, FEW = 64, MANY = 4096 };
+enum { PART = 16384, MOST_PARTS = 512, SMALL = 64, MANY = 4096 };
 
 typedef struct prod_attributes {
     int dim;
@@ -61,7 +61,7 @@ static tern_status prod_forward(tern_call *call)
         return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
     if (s.inner > 1)
         return launch_columns(y, x, &s);
-    int64_t parts = s.outer < FEW ? s.n / PART : 1;
+    int64_t parts = s.outer < SMALL ? s.n / PART : 1;
     parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
     if (parts == 1)
         return launch_rows(y, x, s.outer, s.n, 1);

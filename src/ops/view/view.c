@@ -31,7 +31,7 @@ static tern_result *begin_view(tern_call *call)
 /* Whether the sizes of a view of no elements can be counted. */
 static tern_status countable(const tern_shape *shape, const char *op)
 {
-    char function[TERN_FUNCTION_ROOM];
+    char function[TERN_FUNCTION_BYTES];
     snprintf(function, sizeof function, "tern_%s", op);
     return tern_shape_numel(shape, function) < 0 ? TERN_ERR_SHAPE : TERN_OK;
 }
