@@ -285,6 +285,14 @@ static void linear_takes_what_pytorch_takes(void **state)
         assert_values(tern_linear(x, row, NULL), 12, 34);
         assert_values(tern_linear(row, row, one), 106);
         assert_values(tern_linear(x, w, one), 6, 7, 8, 8, 9, 12);
+        tern_tensor *rows = TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+        tern_tensor *y = tern_linear(x, w, tern_requires_grad_(rows, true));
+        assert_values(y, 2, 4, 6, 7, 9, 13);
+        assert_int_equal(tern_backward(tern_sum(y)), TERN_OK);
+        assert_values(tern_grad(rows), 1, 1, 1, 1, 1, 1);
+        assert_values(tern_linear(x, w, tern_narrow(rows, 0, 0, 1)), 2, 4, 6, 4, 6, 10);
+        assert_null(tern_linear(x, w, tern_ones(TERN_SHAPE(3, 3), TERN_F32, device)));
+        assert_error(TERN_ERR_SHAPE, "tern_linear: The expanded size of the tensor (2) must match");
     }
 }
 

@@ -55,7 +55,7 @@ static tern_status linear_infer(tern_call *call)
                          "tern_linear: input and bias must have the same dtype, but got %s and %s",
                          tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
     int64_t columns = weight->ndim == 1 ? 1 : weight->shape[0];
-    if (bias->ndim > 1 || (bias->numel != columns && bias->numel != 1))
+    if (bias->numel != columns && bias->numel != 1)
         return refuse_bias(bias, columns, &call->result[0].shape);
     return TERN_OK;
 }
@@ -284,8 +284,22 @@ static const tern_op linear_op = {
     .backward = linear_backward,
 };
 
+/* A bias of more dims is expanded to the result's shape, as PyTorch does. */
+static tern_tensor *add_expanded(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
+{
+    tern_tensor *y = tern_linear(x, weight, NULL);
+    const bool is_cast = y && x->dtype == bias->dtype && y->dtype != bias->dtype; /* by autocast */
+    bias = is_cast ? tern_to_dtype(bias, y->dtype) : bias;
+    bias = y && bias ? tern_expand(bias, tern_shape_of(y)) : NULL;
+    return bias ? tern_add(y, bias) : NULL;
+}
+
 /* One operation, so that the bias costs no launch of its own. */
 tern_tensor *tern_linear(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
+    if (bias && !tern_handle_is_gone(&bias->handle) && bias->ndim > 1) {
+        TERN_NAMED_IN_ERRORS;
+        return add_expanded(x, weight, bias);
+    }
     return tern_apply(&linear_op, (tern_tensor *[]){x, weight, bias}, 3, NULL, 0);
 }
