@@ -9,7 +9,9 @@
  *                a word being two consecutive halves of the depth; word w of row r is at
  *                MATRIX_AT(r, w, words of a row)
  *
- * A lane has columns of its own on every device. NVIDIA's instruction has it the other way about:
+ * A lane has columns of its own on every device, so that maxima and sums over rows take few
+ * exchanges (matrix_chain.h), and a product's sums become B of the next one, whose depth their
+ * rows are, without local memory. NVIDIA's instruction has it the other way about:
  * there A and B change places, which nobody outside sees. The order of the depth is the same in A
  * and B, and else of no account. Which lane has what, and which manual says so:
  * tests/matrix_unit.h. */
@@ -40,6 +42,9 @@
 #define MATRIX_ROW(e)    ((e) / 4 * 8 + MATRIX_LANE % 4 * 2 + (e) % 2)
 #define MATRIX_COLUMN(p) (MATRIX_LANE / 4 + 8 * (p))
 #define MATRIX_PLACE(e)  ((e) / 2 % 2)
+/* Lanes of one column differ in bits of their number, from NEAR to below FAR. */
+#define MATRIX_NEAR      1
+#define MATRIX_FAR       4
 #elif MATRIX_WAY == MATRIX_RDNA3
 #define MATRIX_LANES   32
 #define MATRIX_N       16
@@ -47,6 +52,8 @@
 #define MATRIX_A_WORDS 8
 #define MATRIX_B_WORDS 8
 #define MATRIX_ROW(e)  (2 * (e) + MATRIX_LANE / 16)
+#define MATRIX_NEAR    16
+#define MATRIX_FAR     32
 #elif MATRIX_WAY == MATRIX_RDNA4
 #define MATRIX_LANES   32
 #define MATRIX_N       16
@@ -54,6 +61,8 @@
 #define MATRIX_A_WORDS 4
 #define MATRIX_B_WORDS 4
 #define MATRIX_ROW(e)  ((e) + MATRIX_LANE / 16 * 8)
+#define MATRIX_NEAR    16
+#define MATRIX_FAR     32
 #elif MATRIX_WAY == MATRIX_CDNA
 #define MATRIX_LANES   64
 #define MATRIX_N       16
@@ -61,6 +70,8 @@
 #define MATRIX_A_WORDS 2
 #define MATRIX_B_WORDS 2
 #define MATRIX_ROW(e)  (MATRIX_LANE / 16 * 4 + (e))
+#define MATRIX_NEAR    16
+#define MATRIX_FAR     64
 #else
 #define MATRIX_LANES   (MATRIX_WAY == MATRIX_XE8 ? 8 : 16)
 #define MATRIX_N       MATRIX_LANES
@@ -106,6 +117,13 @@
 #define MATRIX_STEP()
 #endif
 
+/* In CUDA one instruction loads four matrices of 8 x 8; NVIDIA's OpenCL has no address for it, and
+ * loads word by word. */
+#if MATRIX_WAY == MATRIX_MMA && !defined(__OPENCL_VERSION__) && !MATRIX_WORD_BY_WORD
+#define MATRIX_BY_FOURS 1
+#else
+#define MATRIX_BY_FOURS 0
+#endif
 #ifdef __OPENCL_VERSION__
 #define MATRIX_ASM       __asm__
 #define MATRIX_BARRIER() barrier(CLK_LOCAL_MEM_FENCE) /* nothing goes by global memory */
@@ -234,7 +252,7 @@ INLINE f32 matrix_low(u32 w)
 #define matrix_high(w) tern_f16_to_f32((u16)((w) >> 16))
 #endif
 
-/* ---- the instructions: sums += a b; loads of a whole sub-group ---------------------------- */
+/* ---- the instructions: sums += a b; what another lane has; loads of a whole sub-group -------- */
 
 #if MATRIX_SIMULATED /* tests/matrix_unit.h */
 #elif MATRIX_WAY == MATRIX_MMA
@@ -250,6 +268,24 @@ INLINE void matrix_unit_multiply(f32 *c, const u32 *a, const u32 *b)
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+INLINE u32 matrix_unit_exchange(u32 v, i32 mask)
+{
+    u32 w;
+    MATRIX_ASM volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;"
+                        : "=r"(w)
+                        : "r"(v), "r"(mask));
+    return w;
+}
+#if MATRIX_BY_FOURS
+INLINE void matrix_unit_matrices(u32 *to, const LOCAL u32 *row)
+{
+    u32 at = (u32)__cvta_generic_to_shared(row);
+    MATRIX_ASM volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                        : "r"(at)
+                        : "memory");
+}
+#endif
 #elif MATRIX_IS_AMD
 #if MATRIX_WAY == MATRIX_RDNA3
 #define MATRIX_WORDS(v) ((uint8)(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]))
@@ -291,6 +327,14 @@ INLINE void matrix_unit_multiply(f32 *c, const u32 *a, const u32 *b)
     MATRIX_EACH(e, MATRIX_SUMS) sums.v[e] = c[e];
     sums.whole = MATRIX_UNIT(MATRIX_WORDS(a), MATRIX_WORDS(b), sums.whole);
     MATRIX_EACH(e, MATRIX_SUMS) c[e] = sums.v[e];
+}
+INLINE u32 matrix_unit_exchange(u32 v, i32 mask)
+{
+#if MATRIX_WAY == MATRIX_CDNA
+    return (u32)__builtin_amdgcn_ds_bpermute((MATRIX_LANE ^ mask) << 2, (i32)v);
+#else /* the mask is 16: the other row of lanes */
+    return (u32)__builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
+#endif
 }
 #elif MATRIX_IS_XE
 #if MATRIX_IS_BF16
@@ -347,6 +391,9 @@ INLINE matrix_a matrix_load_a(const LOCAL u32 *from, i32 row, i32 word, i32 word
     matrix_a a;
 #if MATRIX_WAY == MATRIX_PLAIN
     a.from = from, a.row = row, a.word = word, a.words = words;
+#elif MATRIX_BY_FOURS
+    row += MATRIX_LANE / 16 * 8 + MATRIX_LANE % 8;
+    matrix_unit_matrices(a.v, from + MATRIX_AT(row, word + MATRIX_LANE / 8 % 2 * 4, words));
 #elif MATRIX_WAY == MATRIX_MMA
     MATRIX_EACH(e, 4)
     a.v[e] = from[MATRIX_AT(row + e / 2 * 8 + MATRIX_LANE / 4,
@@ -362,7 +409,10 @@ INLINE matrix_a matrix_load_a(const LOCAL u32 *from, i32 row, i32 word, i32 word
 INLINE matrix_b matrix_load_b(const LOCAL u32 *from, i32 row, i32 word, i32 words)
 {
     matrix_b b;
-#if MATRIX_WAY == MATRIX_MMA
+#if MATRIX_BY_FOURS
+    row += MATRIX_LANE / 8 % 2 * 8 + MATRIX_LANE % 8;
+    matrix_unit_matrices(b.v, from + MATRIX_AT(row, word + MATRIX_LANE / 16 * 4, words));
+#elif MATRIX_WAY == MATRIX_MMA
     MATRIX_EACH(e, 4)
     b.v[e] = from[MATRIX_AT(row + e % 2 * 8 + MATRIX_LANE / 4,
                             word + e / 2 * 4 + MATRIX_LANE % 4, words)];

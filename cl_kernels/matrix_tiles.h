@@ -62,7 +62,7 @@ INLINE void K(matrix_eight)(u32 *to, const GLOBAL STO *from, idx left)
     {                                                                                              \
         const i32 q_ = LID + r_ * TERN_WG, i_ = q_ / ((DEPTH) / 8), k_ = q_ % ((DEPTH) / 8) * 8;   \
         if (MATRIX_IS_OWN(q_, (ROWS) * (DEPTH) / 8))                                               \
-            K(matrix_eight)(held[r_], (from) + i_ * (row) + k_ * (deep),                           \
+            K(matrix_eight)(held[r_], (from) + (i_ * (row) + k_ * (deep)),                         \
                          i_ < (rows) ? (depth)-k_ : 0);                                            \
     }
 #define MATRIX_PUT(tile, held, from, row, deep, rows, depth, ROWS, DEPTH)                          \
@@ -81,7 +81,7 @@ INLINE void K(matrix_eight)(u32 *to, const GLOBAL STO *from, idx left)
         const i32 q_ = LID + r_ * TERN_WG, i_ = q_ % ((ROWS) / 8) * 8, k_ = q_ / ((ROWS) / 8) * 2; \
         if (MATRIX_IS_OWN(q_, (ROWS) / 8 * ((DEPTH) / 2)))                                         \
             MATRIX_EACH(h_, 2)                                                                     \
-            K(matrix_eight)(held[2 * r_ + h_], (from) + i_ * (row) + (k_ + h_) * (deep),           \
+            K(matrix_eight)(held[2 * r_ + h_], (from) + (i_ * (row) + (k_ + h_) * (deep)),         \
                          k_ + h_ < (depth) ? (rows)-i_ : 0);                                       \
     }
 #define MATRIX_PUT_TURNED(tile, held, from, row, deep, rows, depth, ROWS, DEPTH)                   \

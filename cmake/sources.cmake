@@ -124,6 +124,9 @@ set(TERN_KERNEL_FAMILIES_HALVES
 # What devices that compile kernels at run time get beside the families: everything but the host's
 # own headers.
 set(TERN_EMBEDDED_FILES
+  attention_matrix.cl
+  attention_matrix.h
+  attention_matrix_gradient.cl
   batch_norm.h
   collectives.h
   convolution_parts.h
@@ -147,6 +150,7 @@ set(TERN_EMBEDDED_FILES
   math_special.cl
   matmul_tiles.cl
   matrix.h
+  matrix_chain.h
   matrix_tiles.h
   matmul_vector.cl
   optimizer_rule.h

@@ -1,5 +1,6 @@
 /* matrix_gemm.c -- gemm_matrix.cl in lanes of the host against float64: compiled for each way of
  * matrix.h and each type. */
+#define MATRIX_WORD_BY_WORD 1 /* as in OpenCL; attention loads as in CUDA */
 #include "matrix_lanes.h"
 #include "matrix_gemm.h"
 #undef fabs /* of float64 here */

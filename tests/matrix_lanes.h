@@ -17,6 +17,7 @@
 #define BARRIER() lanes_wait(LANE_AT_BARRIER)
 #define GROUPS(g, n)                                                                               \
     for (idx g = the_lanes.group, g##_n = (idx)(n); g < g##_n; g += the_lanes.groups)
+#define GROUP_ID                ((idx)the_lanes.group)
 #define LANES(j, n)             for (idx j = LID; j < (idx)(n); j += TERN_WG)
 #define LOCAL_ARRAY(T, name, n) static T name[n] __attribute__((aligned(16)))
 #define TERN_KERNEL(n)          static void n

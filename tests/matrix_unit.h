@@ -2,7 +2,7 @@
  * it: for kernels over cl_kernels/matrix.h on the host. Nothing here is taken from there, so that
  * a wrong layout there makes wrong numbers.
  *
- *   MMA    PTX ISA, "Matrix Fragments for mma.m16n8k16"
+ *   MMA    PTX ISA, "Matrix Fragments for mma.m16n8k16" and "ldmatrix"
  *   RDNA3  "RDNA3" Instruction Set Architecture, 7.9: lanes 0 to 15 have what 16 to 31 have, too
  *   RDNA4  "RDNA4" Instruction Set Architecture, 7.12
  *   CDNA   "AMD Instinct MI300" Instruction Set Architecture, 7.1, V_MFMA_F32_16X16X16_F16 (of
@@ -93,6 +93,7 @@ static void unit_c(int lane, int i, int *row, int *column)
 typedef struct unit_brought {
     u16 a[16], b[16];
     const void *from;
+    u32 word;
 } unit_brought;
 static unit_brought unit_slots[2][LANES_MOST];
 static int unit_count[LANES_MOST];
@@ -113,36 +114,72 @@ static f32 unit_half(u16 h)
     return LD_OF(TERN_T, &h, 0);
 }
 
+/* A and B of the instruction that a sub-group is at: its lanes bring them in turn, and the first
+ * that goes on puts them together. */
+static struct {
+    int count;
+    f32 x[UNIT_M][UNIT_K], y[UNIT_K][UNIT_N];
+} unit_whole[LANES_MOST / UNIT_LANES];
+
+static void unit_gather(int count, const unit_brought *all)
+{
+    __typeof__(*unit_whole) *w = &unit_whole[the_lanes.item / UNIT_LANES];
+    int row, column;
+    if (w->count == count)
+        return;
+    w->count = count;
+    for (int lane = UNIT_LANES - 1; lane >= 0; lane--) {
+        for (int i = 0; i < UNIT_A; i++) {
+            unit_a(lane, i, &row, &column);
+            w->x[row][column] = unit_half(all[lane].a[i]);
+        }
+        for (int i = 0; i < UNIT_B; i++) {
+            unit_b(lane, i, &row, &column);
+            w->y[row][column] = unit_half(all[lane].b[i]);
+        }
+    }
+    for (int lane = 0; MATRIX_WAY == 2 && lane < 16; lane++)
+        if (memcmp(all[lane].a, all[lane + 16].a, sizeof all->a) != 0 ||
+            memcmp(all[lane].b, all[lane + 16].b, sizeof all->b) != 0)
+            unit_differs = true;
+}
+
 static void matrix_unit_multiply(f32 *c, const void *a, const void *b)
 {
     unit_brought own = {.from = NULL};
-    f32 x[UNIT_M][UNIT_K], y[UNIT_K][UNIT_N];
     int row, column;
     memcpy(own.a, a, UNIT_A * sizeof *own.a);
     memcpy(own.b, b, UNIT_B * sizeof *own.b);
     const unit_brought *all = unit_bring(&own);
-    for (int lane = UNIT_LANES - 1; lane >= 0; lane--) {
-        for (int i = 0; i < UNIT_A; i++) {
-            unit_a(lane, i, &row, &column);
-            x[row][column] = unit_half(all[lane].a[i]);
-        }
-        for (int i = 0; i < UNIT_B; i++) {
-            unit_b(lane, i, &row, &column);
-            y[row][column] = unit_half(all[lane].b[i]);
-        }
-    }
-    for (int lane = 0; MATRIX_WAY == 2 && lane < 16; lane++)
-        if (memcmp(all[lane].a, all[lane + 16].a, sizeof own.a) != 0 ||
-            memcmp(all[lane].b, all[lane + 16].b, sizeof own.b) != 0)
-            unit_differs = true;
+    unit_gather(unit_count[the_lanes.item], all);
     for (int i = 0; i < UNIT_C; i++) {
         unit_c(the_lanes.item % UNIT_LANES, i, &row, &column);
         for (int k = 0; k < UNIT_K; k++)
-            c[i] += x[row][k] * y[k][column];
+            c[i] += unit_whole[the_lanes.item / UNIT_LANES].x[row][k] *
+                    unit_whole[the_lanes.item / UNIT_LANES].y[k][column];
     }
 }
 
-#if MATRIX_WAY == 5
+/* The word of the lane whose number differs in those bits. */
+static inline u32 matrix_unit_exchange(u32 word, i32 mask)
+{
+    unit_brought own = {.word = word};
+    const unit_brought *all = unit_bring(&own);
+    return all[(the_lanes.item % UNIT_LANES) ^ mask].word;
+}
+
+#if MATRIX_WAY == 1
+/* ldmatrix .x4: row r of matrix m is where lane 8 m + r points; a lane gets word l % 4 of row l /
+ * 4 of each. */
+static inline void matrix_unit_matrices(u32 *to, const u32 *row)
+{
+    unit_brought own = {.from = row};
+    const unit_brought *all = unit_bring(&own);
+    int lane = the_lanes.item % UNIT_LANES;
+    for (int m = 0; m < 4; m++)
+        to[m] = ((const u32 *)all[8 * m + lane / 4].from)[lane % 4];
+}
+#elif MATRIX_WAY == 5
 /* A block of 8 times as many words as there are lanes, from where the first lane points. */
 static void matrix_unit_block(u32 *to, const u32 *from)
 {

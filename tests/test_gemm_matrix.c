@@ -146,12 +146,12 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
             heard h = {0};
             tern_on_warning(hear, &h);
             s->options = options[lies];
-            s->matrix_way = TERN_CL_MATRIX_XE8;
-            assert_int_equal(tern_cl_matrix_way(place, dtype), TERN_CL_MATRIX_NONE);
+            s->matrix_way = TERN_MATRIX_XE8;
+            assert_int_equal(tern_cl_matrix_way(place, dtype), TERN_MATRIX_NONE);
             int tried = kernels_of(place), heard_of = h.count;
             tern_tensor *z = tern_mm(x, y); /* which does not try it again */
             s->options = own;
-            s->matrix_way = TERN_CL_MATRIX_PLAIN;
+            s->matrix_way = TERN_MATRIX_PLAIN;
             atomic_store(&s->matrix_tried[lies], 0);
             tern_on_warning(NULL, NULL);
             assert_int_equal(kernels_of(place), tried);

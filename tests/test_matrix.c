@@ -23,6 +23,12 @@ static void compare(const char *way, const char *type, matrix_gemm_test *test)
         (void)state;                                                                               \
         compare(#NAME, "float16", matrix_gemm_##WAY##_f16);                                        \
         compare(#NAME, "bfloat16", matrix_gemm_##WAY##_bf16);                                      \
+    }                                                                                              \
+    static void attention_by_##NAME(void **state)                                                  \
+    {                                                                                              \
+        (void)state;                                                                               \
+        compare(#NAME, "float16", matrix_attention_##WAY##_f16);                                   \
+        compare(#NAME, "bfloat16", matrix_attention_##WAY##_bf16);                                 \
     }
 MATRIX_EACH_WAY(X)
 #undef X
@@ -30,7 +36,7 @@ MATRIX_EACH_WAY(X)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define X(NAME, WAY) TEST(products_by_##NAME),
+#define X(NAME, WAY) TEST(products_by_##NAME), TEST(attention_by_##NAME),
         MATRIX_EACH_WAY(X)
 #undef X
     };

@@ -148,6 +148,7 @@ class Compilers:
             "-x",
             "cl",
             "-cl-std=CL1.2",
+            "-D__OPENCL_VERSION__=120", # as a driver does
             "-w",
             "-O3",
             "-target",

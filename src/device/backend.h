@@ -121,12 +121,12 @@ typedef struct tern_convolution {
  * its gradients, dq, dk and dv by dout, q, k, v, out and the sums. */
 typedef struct tern_attention {
     tern_dtype dtype;
-    const struct tern_attention_block
-        *block; /* of shapes.h; rows, columns, first, from, drop unused */
+    const struct tern_attention_block *block; /* of shapes.h; rows, columns, first, from unused */
     int64_t width, value_width;
     double scale, softcap; /* 0: none; else scores are softcap tanh(score / softcap) before masks */
     tern_matrix q, k, v, out;
-    tern_arg sums, mask; /* mask without a buffer: none */
+    tern_arg sums, mask, state; /* without a buffer: none; state: of dropout, where drop is not 0 */
+    double kept;                /* by which it multiplies the weights that it keeps */
     bool gradient, deterministic;
     bool trains;                  /* its gradient will be wanted */
     tern_matrix dout, dq, dk, dv; /* of a gradient */
@@ -184,7 +184,7 @@ typedef struct tern_vendor {
      * of scratch memory that it is to be given, 0 for none. */
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
-    /* Attention without dropout; asked before it, as of convolutions. Both or none. */
+    /* Attention; asked before it, as of convolutions. Both or none. */
     tern_status (*attention_plan)(tern_place *place, const tern_attention *a, size_t *scratch,
                                   bool *taken);
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);

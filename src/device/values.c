@@ -24,11 +24,11 @@ static void use_all(const tern_buffer *const *buffers, int n, tern_role role, us
 static void use_attention(const tern_attention *a, use_function *use, void *user)
 {
     const tern_role result = a->gradient ? TERN_ROLE_IN : TERN_ROLE_OUT;
-    const tern_buffer *in[] = {a->q.buffer, a->k.buffer, a->v.buffer, a->dout.buffer,
-                               a->mask.buffer};
+    const tern_buffer *in[] = {a->q.buffer,    a->k.buffer,    a->v.buffer,
+                               a->dout.buffer, a->mask.buffer, a->state.buffer};
     const tern_buffer *results[] = {a->out.buffer, a->sums.buffer};
     const tern_buffer *out[] = {a->dq.buffer, a->dk.buffer, a->dv.buffer, a->scratch};
-    use_all(in, 5, TERN_ROLE_IN, use, user);
+    use_all(in, 6, TERN_ROLE_IN, use, user);
     use_all(results, 2, result, use, user);
     use_all(out, 4, TERN_ROLE_OUT, use, user);
 }

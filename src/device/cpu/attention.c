@@ -12,7 +12,7 @@ static tern_status attention_plan(tern_place *place, const tern_attention *a, si
                                   bool *taken)
 {
     (void)place, (void)scratch;
-    *taken = !a->gradient && a->dtype == TERN_F32 && a->width <= WIDEST &&
+    *taken = !a->gradient && a->block->drop == 0 && a->dtype == TERN_F32 && a->width <= WIDEST &&
              a->value_width <= WIDEST && a->block->queries >= FEWEST_QUERIES;
     return TERN_OK;
 }

@@ -73,7 +73,7 @@ static bool describe(const tern_attention *a, tern_dnn_problem *p)
     p->causal = b->flags != 0;
     p->lower_right = p->causal && b->after != 0;
     bool fits = (b->flags == 0 || b->flags == TERN_ATTENTION_BAND) && a->softcap == 0 &&
-                tern_dtype_is_half(a->dtype) && all < INT32_MAX;
+                b->drop == 0 && tern_dtype_is_half(a->dtype) && all < INT32_MAX;
     if (p->causal)
         fits = fits && b->before >= b->queries - 1 &&
                (b->after == 0 || (b->after == b->keys - b->queries && b->after > 0));

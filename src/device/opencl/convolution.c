@@ -372,5 +372,8 @@ static tern_status run(tern_place *place, const tern_convolution *c, bool *taken
     return tern_cl_launch(place, p.sum, &grid, args, sizeof args / sizeof *args);
 }
 
-const tern_vendor tern_cl_vendor = {
-    .convolution = run, .convolution_plan = find_plan, .adds_convolutions = true};
+const tern_vendor tern_cl_vendor = {.convolution = run,
+                                    .convolution_plan = find_plan,
+                                    .attention = tern_cl_attention,
+                                    .attention_plan = tern_cl_attention_plan,
+                                    .adds_convolutions = true};

@@ -97,8 +97,7 @@ static tern_status compute_wide(tern_place *place, tern_cl_gemm_state *state, co
 {
     TERN_TRY(tern_cl_half_begin(place, state, g, wide));
     tern_cl_way way = tern_cl_route_of(place, wide, NULL);
-    TERN_TRY(
-        compute(place, state, way, wide, NULL, TERN_CL_MATRIX_NONE)); /* CLBlast's: gemm_half.c */
+    TERN_TRY(compute(place, state, way, wide, NULL, TERN_MATRIX_NONE)); /* CLBlast's: gemm_half.c */
     return tern_cl_half_end(place, state, g);
 }
 
@@ -112,9 +111,9 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     tern_cl_tile tile;
     tern_cl_way way = tern_cl_route_of(place, g, &tile);
     bool half = way == TERN_CL_PORTABLE && tern_cl_half_fits(place, g, &wide);
-    int matrix = way == TERN_CL_MATRIX ? tern_cl_matrix_way(place, g->dtype) : TERN_CL_MATRIX_NONE;
-    if (matrix == TERN_CL_MATRIX_NONE) /* asked for by name */
-        matrix = TERN_CL_MATRIX_PLAIN;
+    int matrix = way == TERN_CL_MATRIX ? tern_cl_matrix_way(place, g->dtype) : TERN_MATRIX_NONE;
+    if (matrix == TERN_MATRIX_NONE) /* asked for by name */
+        matrix = TERN_MATRIX_PLAIN;
     /* Held to the end: the scratch is used by two launches in a row. */
     tern_mutex_lock(&state->lock);
     tern_status status =

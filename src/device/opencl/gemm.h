@@ -3,6 +3,7 @@
 #define TERN_DEVICE_OPENCL_GEMM_H
 #include "base/dtype.h"
 #include "base/lock.h"
+#include "device/attention_matrix.h"
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
@@ -94,6 +95,7 @@ typedef struct tern_cl_gemm_state {
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
     struct tern_cl_matrix_kernel *matrix; /* of gemm_matrix.cl */
+    tern_attention_kernels attention;     /* of attention_matrix.cl */
     void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
@@ -116,27 +118,17 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                const tern_cl_tile *tile, bool *done);
 
-/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c) ---------------------------- */
-/* In the order of cl_kernels/matrix.h. */
-enum {
-    TERN_CL_MATRIX_NONE = -1,
-    TERN_CL_MATRIX_PLAIN,
-    TERN_CL_MATRIX_MMA,
-    TERN_CL_MATRIX_RDNA3,
-    TERN_CL_MATRIX_RDNA4,
-    TERN_CL_MATRIX_CDNA,
-    TERN_CL_MATRIX_XE8,
-    TERN_CL_MATRIX_XE16,
-    TERN_CL_MATRIX_WAYS
-};
-const char *tern_cl_matrix_name(int way);
-/* Lanes of a sub-group; the depth of a large tile. */
-int tern_cl_matrix_lanes(int way);
-int tern_cl_matrix_depth(int way);
+/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c, attention.c) --------------- */
 /* How products of this type go on matrix units: NONE where the device has none, or what it has was
  * tried and did not come out. The first call for a type tries it, with the state's lock, which the
  * caller has not. */
 int tern_cl_matrix_way(tern_place *place, tern_dtype dtype);
+/* The same untried: the way that the device speaks of, or that TERN_MATRIX wants. */
+int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype);
+/* matrix_program.c: a kernel of a file over matrix.h, whose text begins with these definitions. */
+tern_status tern_cl_matrix_build(tern_place *place, int way, size_t group, const char *defines,
+                                 const char *file, const char *name, const char *title,
+                                 tern_cl_kernel **kernel);
 /* NULL, or what is wrong with it, or too much for a device with such limits. */
 const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile);
 const char *tern_cl_matrix_tile_check(const tern_cl_tile *tile, uint64_t local_memory,

@@ -5,7 +5,6 @@
 #include "device/gemm_kernel.h"
 #include "device/index32.h"
 #include "device/opencl/gemm.h"
-#include "device/sources.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +46,12 @@ const char *tern_cl_matrix_tile_check(const tern_cl_tile *t, uint64_t local_memo
 tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *g)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    tern_cl_tile large = {.m = 128, .n = 128, .k = (uint16_t)tern_cl_matrix_depth(way)};
+    tern_cl_tile large = {.m = 128, .n = 128, .k = (uint16_t)tern_matrix_depth(way)};
     const tern_cl_tile small = {.m = 64, .n = 64, .k = 32};
     int64_t tiles = (g->m + 127) / 128 * ((g->n + 127) / 128) * g->count[0] * g->count[1];
     bool enough = g->m >= 128 && g->n >= 128 && tiles >= tern_place_info(place)->compute_units;
     bool fits = !tern_cl_matrix_tile_check(&large, s->local_memory, s->group_limit);
-    return enough && fits && way != TERN_CL_MATRIX_PLAIN ? large : small;
+    return enough && fits && way != TERN_MATRIX_PLAIN ? large : small;
 }
 
 /* ---- how operands lie -------------------------------------------------------------------- */
@@ -85,78 +84,29 @@ static int odd_of(const tern_gemm *g, int layout)
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-static void program_text(tern_text *text, const tern_cl_matrix_kernel *u, bool rolled)
-{
-    static const char *const files[] = {"prelude_opencl.h", "prelude_opencl_gpu.h",
-                                        "params_device.h",  "dialect.h",
-                                        "shapes.h",         "gemm_matrix.cl"};
-    const char *type = tern_dtype_rows[u->dtype].suffix;
-    tern_sources_seen seen = {0};
-    tern_text_add(text,
-                  "#define TERN_WG %zu\n#define TERN_F64 0\n#define TERN_IDX32 %d\n"
-                  "#define TERN_T %s\n#define MATRIX_WAY %d\n#define MATRIX_ROLLED %d\n"
-                  "#define MATRIX_ROWS %d\n#define MATRIX_COLS %d\n#define MATRIX_DEPTH %d\n"
-                  "#define MATRIX_TA %d\n#define MATRIX_TB %d\n#define MATRIX_ODD %d\n",
-                  group_of(&u->tile), u->narrow, type, u->way, rolled, u->tile.m, u->tile.n,
-                  u->tile.k, u->layout & 1, u->layout >> 1, u->odd);
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        tern_source_add(text, &seen, files[i]);
-}
-
-/* Sub-groups must be of the size that the way's instruction has. */
-static tern_status check_kernel(tern_place *place, const tern_cl_matrix_kernel *u,
-                                const char *title)
-{
-    const tern_cl_state *s = tern_cl_state_of(place);
-    size_t group = group_of(&u->tile), limit = group, lanes = 0;
-    CL(GetKernelWorkGroupInfo(u->kernel->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
-                              &limit, NULL));
-    CL(GetKernelWorkGroupInfo(u->kernel->kernel, s->device,
-                              CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, sizeof lanes, &lanes,
-                              NULL));
-    if (limit && limit < group)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs groups of %zu, and runs in %zu here",
-                         tern_place_info(place)->device, title, group, limit);
-    if (u->way >= TERN_CL_MATRIX_RDNA3 && u->way <= TERN_CL_MATRIX_CDNA &&
-        lanes != (size_t)tern_cl_matrix_lanes(u->way))
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs waves of %d, and has %zu here",
-                         tern_place_info(place)->device, title, tern_cl_matrix_lanes(u->way),
-                         lanes);
-    return TERN_OK;
-}
-
 static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    /* With fewer Intel's compiler keeps all arrays in memory. */
-    const bool wants = u->way >= TERN_CL_MATRIX_XE8 && s->has_large_registers;
-    char title[96], name[32], options[256];
-    tern_text text = {0};
-    cl_program program;
+    const char *type = tern_dtype_rows[u->dtype].suffix;
+    char title[96], name[32], defines[256];
     const char *why = u->tile.m
                           ? tern_cl_matrix_tile_check(&u->tile, s->local_memory, s->group_limit)
                           : tern_cl_matrix_tile_read("0", &(tern_cl_tile){0});
     snprintf(title, sizeof title, "tile %dx%dx%d by %s of gemm_matrix.cl", u->tile.m, u->tile.n,
-             u->tile.k, tern_cl_matrix_name(u->way));
+             u->tile.k, tern_matrix_name(u->way));
     if (why)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %s", tern_place_info(place)->device, title,
                          why);
-    snprintf(options, sizeof options, "%s%s", s->options,
-             wants ? " -cl-intel-256-GRF-per-thread" : "");
-    program_text(&text, u, u->way == TERN_CL_MATRIX_PLAIN || s->compiles_late);
-    tern_cl_source source = {text.data, options, title, s->keep};
-    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
-    tern_text_free(&text);
-    TERN_TRY(status);
-    snprintf(name, sizeof name, "gemm_matrix_%s", tern_dtype_rows[u->dtype].suffix);
-    TERN_TRY(tern_cl_kernel_make(place, program, name, &u->kernel));
-    u->kernel->group = group_of(&u->tile);
-    status = check_kernel(place, u, title);
-    if (status != TERN_OK) {
-        tern_cl_kernel_free(u->kernel);
-        u->kernel = NULL;
-    }
-    return status;
+    snprintf(name, sizeof name, "gemm_matrix_%s", type);
+    snprintf(defines, sizeof defines,
+             "#define TERN_WG %zu\n#define TERN_IDX32 %d\n#define TERN_T %s\n"
+             "#define MATRIX_WAY %d\n#define MATRIX_ROWS %d\n#define MATRIX_COLS %d\n"
+             "#define MATRIX_DEPTH %d\n#define MATRIX_TA %d\n#define MATRIX_TB %d\n"
+             "#define MATRIX_ODD %d\n",
+             group_of(&u->tile), u->narrow, type, u->way, u->tile.m, u->tile.n, u->tile.k,
+             u->layout & 1, u->layout >> 1, u->odd);
+    return tern_cl_matrix_build(place, u->way, group_of(&u->tile), defines, "gemm_matrix.cl", name,
+                                title, &u->kernel);
 }
 
 static bool is_same(const tern_cl_matrix_kernel *x, const tern_cl_matrix_kernel *y)

@@ -1,30 +1,7 @@
-/* matrix_device.c -- what a device says of its matrix unit, and what the ways of
- * cl_kernels/matrix.h are. */
+/* matrix_device.c -- what a device says of its matrix unit. */
 #include "device/opencl/gemm.h"
 #include <CL/cl_ext.h>
 #include <string.h>
-
-/* In the order of MATRIX_WAY. */
-static const struct {
-    const char *name;
-    int lanes, depth;
-} ways[TERN_CL_MATRIX_WAYS] = {
-    {"plain", 16, 32}, {"mma", 32, 64}, {"rdna3", 32, 32}, {"rdna4", 32, 64},
-    {"cdna", 64, 64},  {"xe8", 8, 64},  {"xe16", 16, 64},
-};
-
-const char *tern_cl_matrix_name(int way)
-{
-    return ways[way].name;
-}
-int tern_cl_matrix_lanes(int way)
-{
-    return ways[way].lanes;
-}
-int tern_cl_matrix_depth(int way)
-{
-    return ways[way].depth;
-}
 
 /* ---- what a device says ------------------------------------------------------------------ */
 
@@ -46,15 +23,15 @@ static int way_of_amd(const char *name)
     static const struct {
         const char *begins;
         int way;
-    } rows[] = {{"gfx11", TERN_CL_MATRIX_RDNA3},
-                {"gfx12", TERN_CL_MATRIX_RDNA4},
-                {"gfx90a", TERN_CL_MATRIX_CDNA},
-                {"gfx94", TERN_CL_MATRIX_CDNA},
-                {"gfx95", TERN_CL_MATRIX_CDNA}};
+    } rows[] = {{"gfx11", TERN_MATRIX_RDNA3},
+                {"gfx12", TERN_MATRIX_RDNA4},
+                {"gfx90a", TERN_MATRIX_CDNA},
+                {"gfx94", TERN_MATRIX_CDNA},
+                {"gfx95", TERN_MATRIX_CDNA}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strncmp(name, rows[i].begins, strlen(rows[i].begins)) == 0)
             return rows[i].way;
-    return TERN_CL_MATRIX_PLAIN;
+    return TERN_MATRIX_PLAIN;
 }
 
 int tern_cl_matrix_claimed(cl_device_id device, const char *name)
@@ -63,13 +40,11 @@ int tern_cl_matrix_claimed(cl_device_id device, const char *name)
     if (tern_cl_has_extension(device, "cl_nv_device_attribute_query") &&
         CL(GetDeviceInfo(device, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
                          NULL)) == CL_SUCCESS)
-        return major >= 8 ? TERN_CL_MATRIX_MMA : TERN_CL_MATRIX_PLAIN;
+        return major >= 8 ? TERN_MATRIX_MMA : TERN_MATRIX_PLAIN;
     if (tern_cl_has_extension(device, "cl_intel_subgroup_matrix_multiply_accumulate") &&
         tern_cl_has_extension(device, "cl_intel_subgroup_local_block_io")) {
         size_t least = least_sub_group(device);
-        return least == 8    ? TERN_CL_MATRIX_XE8
-               : least == 16 ? TERN_CL_MATRIX_XE16
-                             : TERN_CL_MATRIX_PLAIN;
+        return least == 8 ? TERN_MATRIX_XE8 : least == 16 ? TERN_MATRIX_XE16 : TERN_MATRIX_PLAIN;
     }
     return way_of_amd(name);
 }

@@ -18,19 +18,6 @@ static int number(int i, int k, uint32_t seed)
     uint32_t h = ((uint32_t)i * 64u + (uint32_t)k + seed) * 2654435761u;
     return (int)((h >> 20) % 5) - 2;
 }
-/* A whole number of at most 8 bits as a half. */
-static uint16_t half_of(int n, tern_dtype dtype)
-{
-    const int digits = dtype == TERN_F16 ? 10 : 7, bias = dtype == TERN_F16 ? 15 : 127;
-    int size = n < 0 ? -n : n, exponent = 0;
-    if (!size)
-        return 0;
-    while (size >> (exponent + 1))
-        exponent++;
-    int bits = (size << digits >> exponent) & ((1 << digits) - 1);
-    return (uint16_t)((n < 0) << 15 | (exponent + bias) << digits | bits);
-}
-
 typedef struct trial {
     uint16_t a[TRIED * TRIED], b[TRIED * TRIED], c[TRIED * TRIED], expected[TRIED * TRIED];
 } trial;
@@ -41,10 +28,10 @@ static void fill(trial *t, tern_dtype dtype)
         int row = i / TRIED, column = i % TRIED, sum = 0;
         for (int k = 0; k < TRIED; k++)
             sum += number(row, k, 1) * number(column, k, 4097);
-        t->a[i] = half_of(number(row, column, 1), dtype);
-        t->b[i] = half_of(number(row, column, 4097), dtype);
+        t->a[i] = tern_half_of_quarters(4 * number(row, column, 1), dtype);
+        t->b[i] = tern_half_of_quarters(4 * number(row, column, 4097), dtype);
         t->c[i] = 0xffff;
-        t->expected[i] = half_of(sum, dtype);
+        t->expected[i] = tern_half_of_quarters(4 * sum, dtype);
     }
 }
 
@@ -89,40 +76,48 @@ static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype
     trial *t = tern_alloc(sizeof *t);
     if (!t || tern_error_hold_begin(&hold) != TERN_OK) {
         tern_free(t);
-        return WRONG;
+        return NOT_TRIED;
     }
     tern_status status = run_trial(place, state, way, dtype, t);
     tern_error_hold_end(&hold, why, status == TERN_OK ? 0 : sizeof why);
     bool right = status == TERN_OK && memcmp(t->c, t->expected, sizeof t->c) == 0;
     tern_free(t);
+    if (status == TERN_ERR_MEMORY)
+        return NOT_TRIED; /* another time */
     if (!right)
         tern_warn("slow", "tern_matmul",
                   "products of %s on %s leave its matrix unit alone: a product tried on it (%s) "
                   "did not come out: %s",
-                  tern_dtype_name(dtype), tern_place_info(place)->device, tern_cl_matrix_name(way),
+                  tern_dtype_name(dtype), tern_place_info(place)->device, tern_matrix_name(way),
                   why);
     return right ? RIGHT : WRONG;
 }
 
+int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype)
+{
+    const char *forced = tern_env(TERN_ENV_MATRIX);
+    int way = tern_cl_state_of(place)->matrix_way;
+    if (!tern_dtype_is_half(dtype) || (forced && strcmp(forced, "off") == 0))
+        return TERN_MATRIX_NONE;
+    if (forced && strcmp(forced, "plain") == 0)
+        return TERN_MATRIX_PLAIN;
+    return way == TERN_MATRIX_PLAIN ? TERN_MATRIX_NONE : way;
+}
+
 int tern_cl_matrix_way(tern_place *place, tern_dtype dtype)
 {
-    tern_cl_state *s = tern_cl_state_of(place);
-    const char *forced = tern_env(TERN_ENV_MATRIX);
-    if (!tern_dtype_is_half(dtype) || (forced && strcmp(forced, "off") == 0))
-        return TERN_CL_MATRIX_NONE;
-    if (forced && strcmp(forced, "plain") == 0)
-        return TERN_CL_MATRIX_PLAIN;
-    if (s->matrix_way == TERN_CL_MATRIX_PLAIN)
-        return TERN_CL_MATRIX_NONE;
-    atomic_int *tried = &s->matrix_tried[dtype == TERN_BF16];
+    const int way = tern_cl_matrix_wanted(place, dtype);
+    if (way == TERN_MATRIX_NONE || way == TERN_MATRIX_PLAIN)
+        return way;
+    atomic_int *tried = &tern_cl_state_of(place)->matrix_tried[dtype == TERN_BF16];
     if (atomic_load(tried) == NOT_TRIED) {
         tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
         if (!state)
-            return TERN_CL_MATRIX_NONE;
+            return TERN_MATRIX_NONE;
         tern_mutex_lock(&state->lock);
         if (atomic_load(tried) == NOT_TRIED)
-            atomic_store(tried, try(place, state, s->matrix_way, dtype));
+            atomic_store(tried, try(place, state, way, dtype));
         tern_mutex_unlock(&state->lock);
     }
-    return atomic_load(tried) == RIGHT ? s->matrix_way : TERN_CL_MATRIX_NONE;
+    return atomic_load(tried) == RIGHT ? way : TERN_MATRIX_NONE;
 }

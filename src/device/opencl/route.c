@@ -49,7 +49,7 @@ static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g)
     if (*r->layout && layout != (r->layout[0] == 't') + 2 * (r->layout[1] == 't'))
         return false;
     if (r->way == TERN_CL_MATRIX)
-        return place && tern_cl_matrix_way(place, g->dtype) != TERN_CL_MATRIX_NONE;
+        return place && tern_cl_matrix_way(place, g->dtype) != TERN_MATRIX_NONE;
     return r->way == TERN_CL_TILES ? g->dtype != TERN_F64
                                    : r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
 }
@@ -81,8 +81,8 @@ static bool has_matrix_tile(tern_place *place, const tern_gemm *g, tern_cl_tile 
 {
     const tern_cl_state *s = tern_cl_state_of(place);
     bool large = g->m > SMALL && g->n > SMALL && g->k > THIN && tern_dtype_is_half(g->dtype);
-    int way = large ? tern_cl_matrix_way(place, g->dtype) : TERN_CL_MATRIX_NONE;
-    if (way == TERN_CL_MATRIX_NONE)
+    int way = large ? tern_cl_matrix_way(place, g->dtype) : TERN_MATRIX_NONE;
+    if (way == TERN_MATRIX_NONE)
         return false;
     *tile = tern_cl_matrix_tile(place, way, g);
     return !tern_cl_matrix_tile_check(tile, s->local_memory, s->group_limit);

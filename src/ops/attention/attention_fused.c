@@ -287,11 +287,11 @@ static tern_status forward(tern_call *call)
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
     bool kept = call->out[WEIGHTS]->numel > 0, taken;
+    if (at->dropout > 0)
+        TERN_TRY(reserve_random_numbers(call, &g));
     TERN_TRY(tern_attention_vendor_forward(call, &g.block, &taken));
     if (taken)
         return TERN_OK;
-    if (at->dropout > 0)
-        TERN_TRY(reserve_random_numbers(call, &g));
     if (tern_attention_tiles_fit(call->in))
         return tern_attention_tiles_forward(call, &g.block);
     tern_tensor *p = kept ? call->out[WEIGHTS] : new_scores(&g, call->in[Q]), *rest = NULL;

@@ -26,7 +26,7 @@ tern_status tern_attention_tiles_gradient(tern_call *call,
 /* x as an operand of products (attention_vendor.c); leading dims are batch strides. */
 tern_matrix tern_attention_matrix(const tern_tensor *x);
 /* All of it, or of its gradients on devices that tiles fit, by the device's own routine
- * (attention_vendor.c), where it has one and neither weights are kept nor dropped. */
+ * (attention_vendor.c), where it has one and no weights are kept. */
 tern_status tern_attention_vendor_forward(tern_call *call, const struct tern_attention_block *block,
                                           bool *taken);
 tern_status tern_attention_vendor_gradient(tern_call *call,

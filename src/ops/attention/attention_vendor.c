@@ -7,7 +7,7 @@
 #include <tern/ops.h>
 
 enum { Q, K, V, MASK, DOUT, HAD };
-enum { OUT, SUMS, WEIGHTS };
+enum { OUT, SUMS, WEIGHTS, STATE };
 
 tern_matrix tern_attention_matrix(const tern_tensor *x)
 {
@@ -34,7 +34,8 @@ static tern_matrix result(const tern_tensor *x, const tern_attention_attributes 
     return m;
 }
 
-static tern_attention describe(const tern_call *call, const tern_attention_block *block)
+static tern_attention describe(const tern_call *call, const tern_attention_block *block,
+                               const tern_tensor *state)
 {
     const tern_attention_attributes *at = call->attributes;
     const tern_tensor *q = call->in[Q], *v = call->in[V];
@@ -49,6 +50,9 @@ static tern_attention describe(const tern_call *call, const tern_attention_block
                         .v = tern_attention_matrix(v)};
     if (call->in[MASK])
         a.mask = tern_arg_in(call->in[MASK]);
+    if (at->dropout > 0)
+        a.state = tern_arg_in(state);
+    a.kept = at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
     return a;
 }
 
@@ -57,9 +61,9 @@ tern_status tern_attention_vendor_forward(tern_call *call, const tern_attention_
 {
     const tern_attention_attributes *at = call->attributes;
     *taken = false;
-    if (at->dropout > 0 || call->out[WEIGHTS]->numel > 0)
+    if (call->out[WEIGHTS]->numel > 0)
         return TERN_OK;
-    tern_attention a = describe(call, block);
+    tern_attention a = describe(call, block, call->out[STATE]);
     a.trains = tern_must_record(call->op, call->in, call->n_in);
     a.out = result(call->out[OUT], at, 0);
     a.sums = tern_arg_out(call->out[SUMS]);
@@ -71,12 +75,9 @@ tern_status tern_attention_vendor_gradient(tern_call *call, const tern_attention
 {
     const tern_attention_attributes *at = call->attributes;
     tern_matrix to[3];
-    *taken = false;
-    if (at->dropout > 0)
-        return TERN_OK;
     for (int i = Q; i <= V; i++)
         to[i] = result(call->out[call->n_out > 1 ? i : 0], at, i);
-    tern_attention a = describe(call, block);
+    tern_attention a = describe(call, block, call->in[HAD + STATE]);
     a.gradient = true;
     a.deterministic = tern_are_deterministic_algorithms_enabled();
     a.out = tern_attention_matrix(call->in[HAD + OUT]);

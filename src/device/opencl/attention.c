@@ -1,0 +1,62 @@
+/* attention.c -- attention of halves on a GPU's matrix unit, in as few kernels as there are for
+ * each width; all other goes by attention_tiles.cl. */
+#include "device/attention_matrix.h"
+#include "device/opencl/gemm.h"
+
+static tern_status build(tern_place *place, tern_attention_kernel *k)
+{
+    tern_cl_kernel *kernel = NULL;
+    if (k->group > tern_cl_state_of(place)->group_limit)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs groups of %zu",
+                         tern_place_info(place)->device, k->title, k->group);
+    tern_status status = tern_cl_matrix_build(place, k->way, k->group, k->defines, k->file, k->name,
+                                              k->title, &kernel);
+    k->made = kernel;
+    return status;
+}
+
+static tern_status launch(tern_place *place, const tern_attention_kernel *k, int64_t groups,
+                          const tern_arg *args, int n)
+{
+    const size_t global = (size_t)groups * k->group;
+    return tern_cl_enqueue(place, k->made, 1, &global, &k->group, args, n, true);
+}
+
+static void drop(void *made)
+{
+    tern_cl_kernel_free(made);
+}
+
+static const tern_attention_backend backend = {build, launch, drop};
+
+tern_status tern_cl_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+                                   bool *taken)
+{
+    tern_cl_gemm_state *state;
+    int way = tern_cl_state_of(place)->cpu_form ? TERN_MATRIX_NONE
+                                                : tern_cl_matrix_wanted(place, a->dtype);
+    *taken = false;
+    if (way == TERN_MATRIX_NONE)
+        return TERN_OK;
+    if (!(state = tern_cl_gemm_state_of(place)))
+        return TERN_ERR_MEMORY;
+    tern_mutex_lock(&state->lock);
+    state->attention.backend = &backend;
+    tern_status status =
+        tern_attention_matrix_plan(place, &state->attention, way, a, scratch, taken);
+    tern_mutex_unlock(&state->lock);
+    return status;
+}
+
+tern_status tern_cl_attention(tern_place *place, const tern_attention *a, bool *taken)
+{
+    tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
+    int way = tern_cl_matrix_wanted(place, a->dtype);
+    *taken = way != TERN_MATRIX_NONE;
+    if (!*taken)
+        return TERN_OK;
+    tern_mutex_lock(&state->lock);
+    tern_status status = tern_attention_matrix_run(place, &state->attention, way, a);
+    tern_mutex_unlock(&state->lock);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* test_attention_matrix.c -- attention of halves on matrix units through OpenCL: its kernels in
+ * ordinary arithmetic against float32 on the cpu, and a device that promises a matrix unit and has
+ * none. */
+#include "device/index32.h"
+#include "device/opencl/gemm.h"
+#include "environment.h"
+#include "heard.h"
+#include "tensor/tensor.h"
+#include <string.h>
+#include "attention_rows.h"
+
+static const row rows[] = {
+    {"64 wide, causal", 150, 150, 64, 64, {.is_causal = true}, PACKED, TERN_DTYPE_DEFAULT},
+    {"40 wide, all keys", 70, 100, 40, 72, {.scale = 0.2}, DENSE, TERN_DTYPE_DEFAULT},
+    {"128 wide, causal", 100, 70, 72, 128, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT},
+    {"a window",
+     65,
+     130,
+     32,
+     32,
+     {.is_causal = true, .lower_right = true, .window = 40},
+     DENSE,
+     TERN_DTYPE_DEFAULT},
+    {"a mask and dropout, any strides", 33, 65, 100, 33, {.dropout_p = 0.3}, BESIDE, TERN_BOOL},
+    {"softcap and numbers for a mask", 97, 64, 16, 64, {.softcap = 2}, DENSE, TERN_F32},
+    {"a scale below 0, dropout and a band",
+     90,
+     90,
+     64,
+     64,
+     {.is_causal = true, .dropout_p = 0.5, .scale = -0.3},
+     PACKED,
+     TERN_DTYPE_DEFAULT},
+    {"all dropped",
+     31,
+     130,
+     64,
+     1,
+     {.is_causal = true, .lower_right = true, .dropout_p = 1},
+     DENSE,
+     TERN_DTYPE_DEFAULT},
+    {"queries without keys",
+     70,
+     40,
+     32,
+     32,
+     {.is_causal = true, .lower_right = true},
+     DENSE,
+     TERN_DTYPE_DEFAULT},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* NULL where attention goes by no kernels of groups. */
+static tern_place *place_of(const char *device)
+{
+    tern_place *place = strncmp(device, "opencl", 6) == 0 ? tern_place_find(device, "test") : NULL;
+    return place && tern_place_is_grouped(place) ? place : NULL;
+}
+
+static int kernels_of(tern_place *place)
+{
+    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    int n = 0;
+    for (const tern_attention_kernel *k = s ? s->attention.first : NULL; k; k = k->next)
+        n += k->made != NULL;
+    return n;
+}
+
+static void ordinary_arithmetic_is_as_on_the_cpu(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; place_of(device) && i < ROWS; i++)
+        TERN_SCOPE {
+            set_variable("TERN_MATRIX", "plain");
+            compare(&rows[i], device, i % 2 ? TERN_F16 : TERN_BF16);
+            set_variable("TERN_MATRIX", NULL);
+            assert_true(kernels_of(place_of(device)) > 0);
+        }
+}
+
+/* With indices of 64 bits the kernels are others. */
+static void so_it_is_with_large_indices(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        if (!place_of(device))
+            continue;
+        const int64_t limit = tern_index32_limit;
+        int before = kernels_of(place_of(device));
+        set_variable("TERN_MATRIX", "plain");
+        tern_index32_limit = 1000;
+        compare(&rows[0], device, TERN_BF16);
+        tern_index32_limit = limit;
+        set_variable("TERN_MATRIX", NULL);
+        assert_true(kernels_of(place_of(device)) > before);
+    }
+}
+
+/* auto takes none where the device speaks of no unit, and off none anywhere. */
+static void the_variable_chooses(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"off", "auto"};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; place_of(device) && i < 2; i++)
+        TERN_SCOPE {
+            int before = kernels_of(place_of(device));
+            set_variable("TERN_MATRIX", values[i]);
+            compare(&rows[0], device, TERN_F16);
+            set_variable("TERN_MATRIX", NULL);
+            assert_int_equal(kernels_of(place_of(device)), before);
+        }
+}
+
+/* As of a driver that refuses what it promised, and of one whose instruction does something else:
+ * both are heard of, and results are right. */
+static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"-cl-std=CL1.2 -w",
+                                          "-cl-std=CL1.2 -w -cl-opt-disable "
+                                          "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
+                                          "-Dintel_sub_group_block_read8(p)=((uint8)(0))"};
+    FOR_EACH_DEVICE(device)
+    for (int lies = 0; lies < 2; lies++)
+        TERN_SCOPE {
+            tern_place *place = place_of(device);
+            if (!place)
+                continue;
+            tern_cl_state *s = tern_cl_state_of(place);
+            const char *own = s->options;
+            heard h = {0};
+            tern_on_warning(hear, &h);
+            s->options = options[lies];
+            s->matrix_way = TERN_MATRIX_XE8;
+            for (int again = 0; again < 2; again++)
+                attend(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
+            s->options = own;
+            compare(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
+            s->matrix_way = TERN_MATRIX_PLAIN;
+            tern_on_warning(NULL, NULL);
+            if (h.count != 1 || !strstr(h.text, lies ? "came out wrong" : "does not build"))
+                fail_msg("%d warnings: %s", h.count, h.text);
+        }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(ordinary_arithmetic_is_as_on_the_cpu),
+    TEST(so_it_is_with_large_indices),
+    TEST(the_variable_chooses),
+    TEST(a_device_that_promises_what_it_has_not_is_found_out),
+};
+TEST_MAIN(tests)
