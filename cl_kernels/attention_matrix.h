@@ -12,6 +12,8 @@
  *   MATRIX_ODD     0 or 2, see matrix_tiles.h
  *   MATRIX_PASS    0: attention; of its gradients 1: dq, and deltas for the others; 2: dk, and dv
  *                  with it where IS_WHOLE; 3: dv, where not */
+/* Of matrix.h: dq of 128 has the most sums and operands at once. */
+#define MATRIX_FEW_REGISTERS (MATRIX_WIDTH > 64 && MATRIX_PASS == 1)
 #include "matrix_tiles.h"
 #include "matrix_chain.h"
 #include "philox.h"

@@ -373,7 +373,14 @@ INLINE void matrix_four_words(u32 *to, const LOCAL u32 *from)
 INLINE void matrix_load_row(u32 *to, const LOCAL u32 *from, i32 row, i32 word, i32 words)
 {
     row += MATRIX_LANE % MATRIX_N;
-#if MATRIX_WAY == MATRIX_RDNA4
+#if MATRIX_FEW_REGISTERS && MATRIX_IS_AMD && MATRIX_WAY == MATRIX_RDNA3
+    /* Addresses are made at each load: kept for a loop's next turn they are some 30 registers. */
+    i32 mix = MATRIX_MIX(row, words);
+    MATRIX_ASM volatile("" : "+v"(mix));
+    from += row * words;
+    matrix_four_words(to, from + (word / 4 ^ mix) * 4);
+    matrix_four_words(to + 4, from + ((word / 4 + 1) ^ mix) * 4);
+#elif MATRIX_WAY == MATRIX_RDNA4
     matrix_four_words(to, from + MATRIX_AT(row, word + MATRIX_LANE / 16 * 4, words));
 #elif MATRIX_WAY == MATRIX_CDNA
     matrix_two w =
