@@ -373,10 +373,12 @@ INLINE void matrix_four_words(u32 *to, const LOCAL u32 *from)
 INLINE void matrix_load_row(u32 *to, const LOCAL u32 *from, i32 row, i32 word, i32 words)
 {
     row += MATRIX_LANE % MATRIX_N;
-#if MATRIX_FEW_REGISTERS && MATRIX_IS_AMD && MATRIX_WAY == MATRIX_RDNA3
+#if MATRIX_FEW_REGISTERS && MATRIX_WAY == MATRIX_RDNA3
     /* Addresses are made at each load: kept for a loop's next turn they are some 30 registers. */
     i32 mix = MATRIX_MIX(row, words);
+#if !MATRIX_SIMULATED
     MATRIX_ASM volatile("" : "+v"(mix));
+#endif
     from += row * words;
     matrix_four_words(to, from + (word / 4 ^ mix) * 4);
     matrix_four_words(to + 4, from + ((word / 4 + 1) ^ mix) * 4);
