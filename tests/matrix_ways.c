@@ -105,10 +105,10 @@ int main(int argc, char **argv)
         const tern_dtype dtype = t ? TERN_BF16 : TERN_F16;
         const int claimed = tern_cl_state_of(place)->matrix_way,
                   way = tern_cl_matrix_way(place, dtype);
-        const bool lost = claimed != TERN_CL_MATRIX_PLAIN && way != claimed;
-        printf("%s claims %s for %s; %s\n", device, tern_cl_matrix_name(claimed),
+        const bool lost = claimed != TERN_MATRIX_PLAIN && way != claimed;
+        printf("%s claims %s for %s; %s\n", device, tern_matrix_name(claimed),
                tern_dtype_name(dtype),
-               claimed == TERN_CL_MATRIX_PLAIN ? "it has no matrix unit that the library knows"
+               claimed == TERN_MATRIX_PLAIN ? "it has no matrix unit that the library knows"
                : lost                          ? "its trial was LOST"
                                                : "its trial came out right");
         right = right && !lost;
