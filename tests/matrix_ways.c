@@ -109,8 +109,8 @@ int main(int argc, char **argv)
         printf("%s claims %s for %s; %s\n", device, tern_matrix_name(claimed),
                tern_dtype_name(dtype),
                claimed == TERN_MATRIX_PLAIN ? "it has no matrix unit that the library knows"
-               : lost                          ? "its trial was LOST"
-                                               : "its trial came out right");
+               : lost                       ? "its trial was LOST"
+                                            : "its trial came out right");
         right = right && !lost;
     }
     for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes && tern_last_status() == TERN_OK; i++)
