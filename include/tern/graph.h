@@ -45,7 +45,9 @@ TERN_API tern_graph *tern_graph_new(const char *device);
 typedef struct tern_graph_options {
     bool no_plan; /* each result stays where it was recorded; else those that nobody outside of the
                      recording sees share memory by when they are needed */
-    bool check;   /* replay twice, as it was recorded and as it was planned, and fail with
+    bool no_fusion; /* each operation is a launch of its own; else elementwise ones that follow each
+                       other are one, which TERN_FUSE=0 turns off too */
+    bool check;     /* replay twice, as it was recorded and as it was planned, and fail with
                      TERN_ERR_STATE where a bit of what outlives the replay differs: what the debug
                      mode (tern/debug.h) does too */
     uint64_t reserved[4];

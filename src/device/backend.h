@@ -7,6 +7,7 @@
 #define TERN_DEVICE_BACKEND_H
 #include "base/buffer.h"
 #include "base/text.h"
+#include "device/chain.h"
 #include <tern/dist.h>
 #include <tern/interop.h>
 #include <tern/kernel.h>
@@ -371,6 +372,10 @@ struct tern_backend {
                                    tern_dtype dtype, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
+    /* One kernel of a chain (chain.h), whose arguments are its tensors, n as an i64, and the rows'
+     * numbers; on the host the chain itself before them. *made stays NULL where there is none; it
+     * is valid until close. NULL: there never is. */
+    tern_status (*chain)(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made);
     /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they
      * never do. Called when nothing is under way. */
     tern_status (*profile)(tern_place *place, bool on);

@@ -73,23 +73,32 @@ static void hold_use(void *user, const tern_buffer *buffer, tern_role role)
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
-/* A node of this work with room for copies of what it points to. */
-static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t data_bytes)
+tern_status tern_record_node(tern_graph *graph, tern_graph_node *node)
 {
     if (graph->n_nodes == graph->capacity) {
         int64_t capacity = graph->capacity ? 2 * graph->capacity : 64;
         tern_graph_node **grown = tern_grow(graph->nodes, sizeof *grown * (size_t)capacity);
         if (!grown)
-            return NULL;
+            return TERN_ERR_MEMORY;
         graph->nodes = grown;
         graph->capacity = capacity;
     }
+    node->is_fused = false;
+    graph->nodes[graph->n_nodes++] = node;
+    return TERN_OK;
+}
+
+/* A node of this work with room for copies of what it points to. */
+static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t data_bytes)
+{
     tern_graph_node *node = tern_alloc(sizeof *node + data_bytes);
     if (!node)
         return NULL;
     node->work = *work;
-    graph->nodes[graph->n_nodes++] = node;
-    return node;
+    if (tern_record_node(graph, node) == TERN_OK)
+        return node;
+    tern_free(node);
+    return NULL;
 }
 
 static size_t padded(size_t bytes)

@@ -112,6 +112,13 @@ static void release_blocks(tern_graph *graph)
         tern_block_free(graph->constants[i]);
 }
 
+static void free_node(tern_graph_node *node)
+{
+    if (node->work.kind == TERN_WORK_CALL)
+        node->work.what.call.drop(node->work.what.call.user);
+    tern_free(node);
+}
+
 static void empty(tern_graph *graph)
 {
     for (int i = 0; i < graph->n_pieces; i++)
@@ -122,12 +129,20 @@ static void empty(tern_graph *graph)
     graph->n_pieces = 0;
     tern_plan_end(graph);
     release_blocks(graph);
-    for (int64_t i = 0; i < graph->n_nodes; i++) {
-        const tern_work *work = &graph->nodes[i]->work;
-        if (work->kind == TERN_WORK_CALL)
-            work->what.call.drop(work->what.call.user);
-        tern_free(graph->nodes[i]);
+    for (int64_t i = 0; i < graph->n_before; i++) /* the others are among the nodes */
+        if (graph->before[i]->is_fused)
+            free_node(graph->before[i]);
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        free_node(graph->nodes[i]);
+    for (tern_made_chain *next, *chain = graph->chains; chain; chain = next) {
+        next = chain->next;
+        tern_free(chain->kernel);
+        tern_free(chain);
     }
+    graph->chains = NULL;
+    tern_free(graph->before);
+    graph->before = NULL;
+    graph->n_before = 0;
     tern_free(graph->nodes);
     tern_free(graph->held);
     tern_free(graph->constants);
@@ -141,6 +156,7 @@ static void empty(tern_graph *graph)
     graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
     graph->n_constants = 0;
     graph->recorded = graph->failed = graph->faults = graph->elsewhere = graph->stays = false;
+    graph->moves_all = false;
     graph->taken = graph->drawn = graph->n_unread = 0;
 }
 
@@ -263,6 +279,7 @@ static tern_status optimize(tern_graph *graph)
     if (graph->lists)
         return TERN_OK;
     tern_values_find(graph);
+    TERN_TRY(tern_chains_make(graph));
     return graph->options.no_plan ? TERN_OK : tern_plan_make(graph);
 }
 

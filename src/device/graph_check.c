@@ -103,8 +103,10 @@ static tern_status replay_both(tern_graph *graph, sight *s, tern_status (*run)(t
     TERN_TRY(read_all(place, s, false));
     tern_plan_swap(graph);
     tern_status status = TERN_OK;
-    for (int64_t i = 0; i < graph->n_nodes && status == TERN_OK; i++)
-        status = tern_work_run(place, &graph->nodes[i]->work, &taken);
+    tern_graph_node *const *nodes = graph->before ? graph->before : graph->nodes;
+    const int64_t n = graph->before ? graph->n_before : graph->n_nodes;
+    for (int64_t i = 0; i < n && status == TERN_OK; i++)
+        status = tern_work_run(place, &nodes[i]->work, &taken);
     if (status == TERN_OK)
         status = place->backend->sync(place);
     tern_plan_swap(graph);

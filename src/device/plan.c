@@ -320,6 +320,11 @@ static tern_status move(tern_graph *graph, tern_plan *plan)
         give_up(place, block, &block->buffer);
         block->is_planned = true;
     }
+    for (tern_block *block = graph->pool; block && !plan->keeps; block = block->of_pool)
+        if (block->last < 0 && !block->is_planned && tern_block_is_inner(graph, block)) {
+            give_up(place, block, &block->buffer); /* no command has it any more */
+            block->is_planned = true;
+        }
     if (!plan->keeps)
         tern_segments_disown(place, graph);
     TERN_TRY(take_arenas(graph, plan));
@@ -347,7 +352,7 @@ tern_status tern_plan_make(tern_graph *graph)
     tern_mutex_lock(&place->memory_lock);
     compare(graph, plan);
     const bool is_less = !graph->stays && plan->after < plan->before - plan->before / WORTH;
-    tern_status status = is_less || plan->keeps ? move(graph, plan) : TERN_OK;
+    tern_status status = is_less || plan->keeps || graph->moves_all ? move(graph, plan) : TERN_OK;
     tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     return status;

@@ -8,6 +8,7 @@
 /* Something to run; what the work points to follows it in memory. */
 typedef struct tern_graph_node {
     tern_work work;
+    bool is_fused; /* a chain is in its place */
     max_align_t data[];
 } tern_graph_node;
 
@@ -22,6 +23,16 @@ typedef struct tern_graph_piece {
     int64_t end;
     void *made; /* NULL: there are none */
 } tern_graph_piece;
+
+/* The kernel of a chain, and its name, "add+gelu". */
+typedef struct tern_made_chain {
+    struct tern_made_chain *next;
+    tern_kernel_ref ref;
+    tern_resolved *kernel;
+    int rows;
+    size_t saved; /* bytes that are not moved */
+    char name[160];
+} tern_made_chain;
 
 struct tern_graph {
     tern_place *place;
@@ -46,7 +57,11 @@ struct tern_graph {
     int n_pieces;
     tern_graph_options options;
     struct tern_plan *plan; /* NULL: values are where they were when they were recorded */
-    bool stays;       /* blocks that kernels find by their addresses share memory with others */
+    bool stays; /* blocks that kernels find by their addresses share memory with others */
+    tern_graph_node **before; /* chains: the commands as they were recorded; NULL: nodes */
+    int64_t n_before;
+    tern_made_chain *chains;
+    bool moves_all;   /* chains are right only where the plan moves what was given back */
     int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };
 
@@ -83,6 +98,12 @@ static inline bool tern_block_is_inner(const tern_graph *graph, const tern_block
 void tern_leave_unread(const tern_graph *graph, tern_work *work);
 /* Leave out what nobody reads, and note the first and the last command that have each block. */
 void tern_values_find(tern_graph *graph);
+/* Note them anew. */
+void tern_values_note(tern_graph *graph);
+/* Have rows that follow each other done at once (chains.c). */
+tern_status tern_chains_make(tern_graph *graph);
+/* One more command; it is the recording's then. */
+tern_status tern_record_node(tern_graph *graph, tern_graph_node *node);
 
 /* ---- the plan of memory (plan.c) --------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #ifndef TERN_DEVICE_SOURCES_H
 #define TERN_DEVICE_SOURCES_H
 #include "base/text.h"
+#include "device/chain.h"
 
 typedef struct tern_source {
     const char *name; /* "dialect.h" */
@@ -29,5 +30,11 @@ typedef struct tern_sources_seen {
 /* Append a file with its #include "..." lines replaced by those files, and #line marks that keep
  * compilers' messages right. An unknown file is a bug: it becomes an #error. */
 void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name);
+
+/* Append the names of a chain's rows, for tern_sources_seen; its kernel, called chain_f32 for the
+ * suffix "f32", with what it needs beside the dialect and functions (chain_text.c). */
+void tern_chain_rows(tern_text *text, const tern_chain *chain);
+void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
+                     const char *suffix);
 
 #endif

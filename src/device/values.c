@@ -132,6 +132,14 @@ static void note(void *user, const tern_buffer *buffer, tern_role role)
     block->last = block->last < 0 ? w->at : block->last;
 }
 
+void tern_values_note(tern_graph *graph)
+{
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        block->first = block->last = -1;
+    for (int64_t i = graph->n_nodes - 1; i >= 0; i--)
+        tern_work_uses(&graph->nodes[i]->work, note, &(walk){graph, i});
+}
+
 /* From the last command back, so that what only dead ones read is dead too. */
 void tern_values_find(tern_graph *graph)
 {
@@ -146,16 +154,12 @@ void tern_values_find(tern_graph *graph)
         }
         if (node->work.kind == TERN_WORK_KERNEL)
             tern_leave_unread(graph, &node->work);
-        tern_work_uses(&node->work, note, &(walk){graph, --kept});
-        graph->nodes[kept] = node;
+        tern_work_uses(&node->work, note, &(walk){graph, i});
+        graph->nodes[--kept] = node;
     }
     graph->n_unread = kept;
     graph->n_nodes -= kept;
     for (int64_t i = 0; i < graph->n_nodes; i++)
         graph->nodes[i] = graph->nodes[i + kept];
-    for (tern_block *block = graph->pool; block; block = block->of_pool)
-        if (block->last >= 0) {
-            block->first -= kept;
-            block->last -= kept;
-        }
+    tern_values_note(graph);
 }

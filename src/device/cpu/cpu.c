@@ -235,4 +235,5 @@ const tern_backend tern_cpu_backend = {
     .handles = cpu_handles,
     .use_handles = cpu_use_handles,
     .vendor = &tern_cpu_vendor,
+    .chain = tern_cpu_chain,
 };

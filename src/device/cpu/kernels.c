@@ -13,13 +13,13 @@ typedef struct level {
     const char *name;
     const tern_host_entry *(*kernels)(size_t *n);
     const tern_host_rows *const *(*rows)(size_t *n);
-    tern_cpu_run *row_run;
+    tern_cpu_run *row_run, *chain_run;
 } level;
 
 #define X(ISA, TEXT, SUPPORTED)                                                                    \
     const tern_host_entry *tern_host_kernels_##ISA(size_t *n);                                     \
     const tern_host_rows *const *tern_host_rows_##ISA(size_t *n);                                  \
-    extern tern_cpu_run tern_row_run_##ISA;
+    extern tern_cpu_run tern_row_run_##ISA, tern_chain_run_##ISA;
 #include "device/cpu/isa.def"
 #undef X
 
@@ -47,8 +47,8 @@ static int supported_levels(level levels[MAX_LEVELS])
     if (highest && strcmp(highest, TEXT) == 0)                                                     \
         highest = NULL;                                                                            \
     if (!highest && (SUPPORTED))                                                                   \
-        levels[n++] =                                                                              \
-            (level){TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA, tern_row_run_##ISA};
+        levels[n++] = (level){TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA,                 \
+                              tern_row_run_##ISA, tern_chain_run_##ISA};
 #include "device/cpu/isa.def"
 #undef X
     return n;
@@ -165,7 +165,7 @@ static const char *row_parameters(const tern_cpu_kernel *row)
 const char *tern_host_parameters(const char *name, tern_dtype dtype)
 {
     static const level all[] = {
-#define X(ISA, TEXT, SUPPORTED) {TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA, NULL},
+#define X(ISA, TEXT, SUPPORTED) {TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA, NULL, NULL},
 #include "device/cpu/isa.def"
 #undef X
     };
@@ -185,6 +185,18 @@ const char *tern_host_parameters(const char *name, tern_dtype dtype)
 
 static _Atomic(tern_cpu_kernel *) kernels; /* products are resolved under no lock */
 
+static tern_cpu_kernel *keep(const tern_cpu_kernel *found)
+{
+    tern_cpu_kernel *k = tern_alloc(sizeof *k);
+    if (!k)
+        return NULL;
+    *k = *found;
+    k->next = atomic_load(&kernels);
+    while (!atomic_compare_exchange_weak(&kernels, &k->next, k))
+        ;
+    return k;
+}
+
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel)
 {
@@ -196,18 +208,32 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
     for (int i = 0; i < n; i++)
         if (find_entry(&levels[i], name, stored, &found) ||
             find_row(&levels[i], name, stored, &found)) {
-            tern_cpu_kernel *k = tern_alloc(sizeof *k);
-            if (!k)
-                return TERN_ERR_MEMORY;
-            *k = found;
-            k->next = atomic_load(&kernels);
-            while (!atomic_compare_exchange_weak(&kernels, &k->next, k))
-                ;
-            *kernel = k;
-            return TERN_OK;
+            *kernel = keep(&found);
+            return *kernel ? TERN_OK : TERN_ERR_MEMORY;
         }
     return tern_fail(TERN_ERR_UNSUPPORTED, "cpu: there is no kernel %s for %s (%s.cl)", name,
                      tern_dtype_name(dtype), file);
+}
+
+/* A kernel of all chains of a type: it finds the rows' functions in its first argument. */
+tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                           void **made)
+{
+    level levels[MAX_LEVELS];
+    const tern_stored stored = (tern_stored)((int)dtype - TERN_F32);
+    (void)place;
+    for (int i = 0; i < chain->rows; i++) {
+        const tern_cpu_kernel *k = chain->row[i].made;
+        if (!k->tile || k->logical)
+            return TERN_OK;
+    }
+    for (tern_cpu_kernel *k = atomic_load(&kernels); k && !*made; k = k->next)
+        if (!k->tile && !k->entry && k->stored == stored)
+            *made = k;
+    if (*made || supported_levels(levels) == 0)
+        return TERN_OK;
+    *made = keep(&(tern_cpu_kernel){.run = levels[0].chain_run, .stored = stored});
+    return *made ? TERN_OK : TERN_ERR_MEMORY;
 }
 
 void tern_cpu_free_kernels(void)

@@ -1,7 +1,8 @@
-/* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form,
- * compiled once per instruction set like the tiles: what is not dense or not of the tile's type
- * goes through buffers of a few kilobytes, which stay in the first cache. */
+/* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form, alone
+ * or in chains, compiled once per instruction set like the tiles: what is not dense or not of the
+ * tile's type goes through buffers of a few kilobytes, which stay in the first cache. */
 #include <string.h>
+#include "device/chain.h"
 #include "device/cpu/host_tables.h"
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
@@ -324,5 +325,105 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
             s.at[i] = (u8 *)args[i] + (at[i] + from * s.step[i]) * width;
         }
         run_range(k, &s, &v);
+    }
+}
+
+/* ---- chains (device/chain.h) ----------------------------------------------------------------- */
+
+enum { CHAIN_SLOTS = TERN_CHAIN_TENSORS + TERN_CHAIN_ROWS + TERN_CHAIN_LIVE };
+
+/* A part of a chain: tensors, each with a slot, then a slot of the number of each row, then those
+ * of results. A slot has TILE elements of the tile's type. */
+typedef struct chain_part {
+    const tern_chain *chain;
+    const converter *c;
+    u8 *const *tensors;
+    u8 *slots;
+    numbers number[TERN_CHAIN_ROWS];
+    const void *result[TERN_CHAIN_ROWS]; /* where later rows find them */
+} chain_part;
+
+static void *slot_of(const chain_part *p, int slot)
+{
+    return p->slots + (size_t)slot * TILE * p->c->tile_bytes;
+}
+
+static void fill_slot(const chain_part *p, int row)
+{
+    void *x = slot_of(p, TERN_CHAIN_TENSORS + row);
+    for (idx i = 0; i < TILE; i++)
+        if (p->c->tile_bytes == 4)
+            ((f32 *)x)[i] = p->number[row].f[0];
+        else
+            ((i64 *)x)[i] = p->number[row].i[0];
+}
+
+static const void *operand(const chain_part *p, int t, idx from, idx n)
+{
+    const converter *c = p->c;
+    if (t >= TERN_CHAIN_TENSORS)
+        return p->result[t - TERN_CHAIN_TENSORS];
+    const idx step = p->chain->step[t];
+    const u8 *x = p->tensors[t] + from * step * c->bytes;
+    if (is_direct(c) && step == 1 && n == whole_blocks(n))
+        return x;
+    c->load(slot_of(p, t), x, step, n);
+    repeat_last(c, slot_of(p, t), n);
+    return slot_of(p, t);
+}
+
+/* n elements of one row; what is stored is rounded on the way, and what is not, too. */
+static void run_chain_row(chain_part *p, int r, idx from, idx n)
+{
+    const tern_chain_row *row = &p->chain->row[r];
+    const tern_cpu_kernel *k = row->made;
+    const converter *c = p->c;
+    _Alignas(64) u8 rounded[TILE * 8];
+    const void *in[INPUTS] = {0};
+    for (int i = 0; i < row->n; i++)
+        in[i] = operand(p, row->in[i], from, n);
+    if (k->constant)
+        in[row->n] = slot_of(p, TERN_CHAIN_TENSORS + r);
+    u8 *out = row->out >= 0 ? p->tensors[row->out] + from * c->bytes : NULL;
+    const int in_place = out && is_direct(c) && n == whole_blocks(n);
+    void *result =
+        in_place ? (void *)out : slot_of(p, TERN_CHAIN_TENSORS + TERN_CHAIN_ROWS + row->slot);
+    k->tile(result, in, whole_blocks(n), &p->number[r]);
+    p->result[r] = result;
+    if (out && !in_place)
+        c->store(out, result, 1, n);
+    if (is_direct(c))
+        return;
+    if (!out)
+        c->store(rounded, result, 1, n);
+    c->load(result, out ? out : rounded, 1, n);
+    repeat_last(c, result, n);
+}
+
+extern tern_cpu_run TERN_GLUE(tern_chain_run_, TERN_ISA);
+void TERN_GLUE(tern_chain_run_, TERN_ISA)(const tern_cpu_kernel *kernel, int part, int parts,
+                                          void *const *args)
+{
+    const tern_host_grid tern_g = {part, parts};
+    _Alignas(64) u8 slots[CHAIN_SLOTS * TILE * 8];
+    u8 *tensors[TERN_CHAIN_TENSORS];
+    chain_part p = {.chain = args[0], .tensors = tensors, .slots = slots};
+    p.c = &converters[kernel->stored];
+    for (int t = 0; t < p.chain->tensors; t++)
+        tensors[t] = args[1 + t];
+    for (int r = 0; r < p.chain->rows; r++) {
+        const tern_chain_row *row = &p.chain->row[r];
+        const tern_cpu_kernel *k = row->made;
+        void *number[2] = {(void *)(uintptr_t)&row->number[0], (void *)(uintptr_t)&row->number[1]};
+        p.number[r] = read_numbers(k, number);
+        if (k->constant)
+            fill_slot(&p, r);
+    }
+    const idx end = TERN_TO(p.chain->n, 64);
+    for (idx from = TERN_FROM(p.chain->n, 64), n; from < end; from += n) {
+        n = tern_smaller(end - from, TILE);
+        n = n >= TERN_ROW_BLOCK ? n / TERN_ROW_BLOCK * TERN_ROW_BLOCK : n;
+        for (int r = 0; r < p.chain->rows; r++)
+            run_chain_row(&p, r, from, n);
     }
 }

@@ -161,6 +161,7 @@ const tern_backend tern_opencl_backend = {
     .free = tern_cl_free,
     .part = tern_cl_part,
     .unpart = tern_cl_unpart,
+    .chain = tern_cl_chain,
     .write = tern_cl_write,
     .read = tern_cl_read,
     .copy = tern_cl_copy,

@@ -125,7 +125,8 @@ struct tern_cl_kernel {
     cl_program program; /* owned */
     const char *family; /* what else is in the program; NULL: nothing */
     tern_dtype dtype;
-    bool narrow; /* indices of 32 bits */
+    bool narrow;    /* indices of 32 bits */
+    uint64_t chain; /* of its text; 0: it is none */
     cl_kernel kernel;
     cl_uint arguments;
     cl_ulong own_local; /* bytes of local memory in its text */
@@ -186,6 +187,9 @@ tern_status tern_cl_borrow(tern_place *place, void *memory, tern_buffer *buffer)
 void tern_cl_unborrow(tern_place *place, tern_buffer *buffer);
 void tern_cl_handles(tern_place *place, tern_device_handles *handles);
 tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *handles);
+/* tern_backend.chain. */
+tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                          void **made);
 
 /* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
 typedef struct tern_cl_source {

@@ -49,8 +49,9 @@ typedef struct unit {
     const char *program_group; /* NULL: none */
     tern_dtype dtype;
     size_t work_group;
-    bool noopt;  /* without the driver's optimizer (doctor.c), and alone */
-    bool narrow; /* indices of 32 bits */
+    bool noopt;              /* without the driver's optimizer (doctor.c), and alone */
+    bool narrow;             /* indices of 32 bits */
+    const tern_chain *chain; /* in place of a kernel of the file's; NULL: none */
 } unit;
 
 static bool is_member(const unit *u, const tern_program_group_row *row)
@@ -102,8 +103,12 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     }
     tern_source_add(text, &seen, "math_names.h");
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
+    if (u->chain)
+        tern_chain_rows(&kernels, u->chain);
     seen.kernels = kernels.data;
-    if (!u->program_group)
+    if (u->chain)
+        tern_chain_text(text, &seen, u->chain, tern_dtype_rows[u->dtype].suffix);
+    else if (!u->program_group)
         add_family(text, &seen, u->file);
     for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
          row++)
@@ -375,6 +380,14 @@ static const char *group_for(tern_cl_state *s, unit *u)
     return row && (row->opens || shared_program(s, u)) ? row->group : NULL;
 }
 
+static void list(tern_cl_state *s, tern_cl_kernel *k)
+{
+    tern_mutex_lock(&s->lock);
+    k->next = s->kernels;
+    s->kernels = k;
+    tern_mutex_unlock(&s->lock);
+}
+
 static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                            bool narrow, void **kernel)
 {
@@ -401,10 +414,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
             k->narrow = narrow;
             k->family = contents(s, &u);
             k->dtype = dtype;
-            tern_mutex_lock(&s->lock);
-            k->next = s->kernels;
-            s->kernels = k;
-            tern_mutex_unlock(&s->lock);
+            list(s, k);
             *kernel = k;
             return TERN_OK;
         }
@@ -437,6 +447,40 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
     }
     *kernel = slots[narrow];
     return TERN_OK;
+}
+
+tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    unit u = unit_of(place, "chain", "chain", dtype);
+    words w;
+    tern_text text = {0};
+    cl_program program;
+    if (dtype == TERN_F16 || dtype == TERN_BOOL) /* rounded by stores to memory alone */
+        return TERN_OK;
+    u.chain = chain;
+    u.narrow = !s->cpu_form && chain->n < tern_index32_limit;
+    const tern_cl_source source = source_of(place, &u, &text, &w);
+    const uint64_t hash = text.failed ? 0 : tern_hash(TERN_HASH_SEED, text.data, text.length);
+    tern_mutex_lock(&s->lock);
+    tern_cl_kernel *k = hash ? s->kernels : NULL;
+    while (k && k->chain != hash)
+        k = k->next;
+    tern_mutex_unlock(&s->lock);
+    tern_status status = k      ? TERN_OK
+                         : hash ? tern_cl_build(place, &source, &program)
+                                : TERN_ERR_MEMORY;
+    tern_text_free(&text);
+    snprintf(w.title, sizeof w.title, "chain_%s", tern_dtype_rows[dtype].suffix);
+    if (!k && status == TERN_OK)
+        status = tern_cl_kernel_make(place, program, w.title, &k);
+    if (k && !k->chain) {
+        k->group = u.work_group;
+        k->chain = hash;
+        list(s, k);
+    }
+    *made = k;
+    return status;
 }
 
 void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,

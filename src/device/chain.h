@@ -1,0 +1,31 @@
+/* chain.h -- elementwise rows that follow each other in a recording, as one command: each element
+ * goes through all of them at once, and what only later rows read is not written.
+ *
+ * A backend makes one of a chain, from the rows' texts or from their functions. Between two rows a
+ * number is rounded as the store and the load that are left out would have done. */
+#ifndef TERN_DEVICE_CHAIN_H
+#define TERN_DEVICE_CHAIN_H
+#include <stdint.h>
+
+enum { TERN_CHAIN_ROWS = 12, TERN_CHAIN_TENSORS = 10, TERN_CHAIN_INPUTS = 3, TERN_CHAIN_LIVE = 6 };
+
+typedef struct tern_chain_row {
+    const char *file, *name;       /* "elementwise", "gelu_gradient" */
+    void *made;                    /* the row alone, as the backend resolved it */
+    uint8_t n;                     /* inputs */
+    uint8_t in[TERN_CHAIN_INPUTS]; /* tensors, or TERN_CHAIN_TENSORS + an earlier row */
+    int8_t out;                    /* the tensor that is written; -1: none */
+    uint8_t slot;                  /* below TERN_CHAIN_LIVE: that of no other result read later */
+    uint8_t numbers;
+    uint64_t number[2]; /* their bits, as a launch has them */
+} tern_chain_row;
+
+/* All tensors have n elements next to each other, or one that is read n times (step 0). */
+typedef struct tern_chain {
+    int64_t n;
+    int rows, tensors;
+    uint8_t step[TERN_CHAIN_TENSORS];
+    tern_chain_row row[TERN_CHAIN_ROWS];
+} tern_chain;
+
+#endif

@@ -1,0 +1,79 @@
+/* chain_text.c -- the kernel of a chain, in the dialect of cl_kernels. Its text has no sizes and no
+ * numbers: the same rows are one program. */
+#include "device/sources.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The names of the rows, as tern_sources_seen has them. */
+void tern_chain_rows(tern_text *text, const tern_chain *chain)
+{
+    for (int i = 0; i < chain->rows; i++)
+        tern_text_add(text, " %s ", chain->row[i].name);
+}
+
+static void add_parameters(tern_text *text, const tern_chain *chain, const char *suffix)
+{
+    bool written[TERN_CHAIN_TENSORS] = {false};
+    for (int i = 0; i < chain->rows; i++)
+        if (chain->row[i].out >= 0)
+            written[chain->row[i].out] = true;
+    tern_text_add(text, "TERN_KERNEL(chain_%s)(", suffix);
+    for (int t = 0; t < chain->tensors; t++)
+        tern_text_add(text, "PARAM_%s(STO, t%d), ", written[t] ? "OUT" : "IN", t);
+    tern_text_add(text, "PARAM_ARG(i64, n)");
+    for (int i = 0; i < chain->rows; i++)
+        for (int k = 0; k < chain->row[i].numbers; k++)
+            tern_text_add(text, ", PARAM_ARG(REAL, n%d_%d)", i, k);
+    tern_text_add(text, ")\n{\n");
+    for (int t = 0; t < chain->tensors; t++)
+        tern_text_add(text, "BASE(t%d);\n", t);
+}
+
+/* A tensor that the first row to read it has not loaded yet. */
+static bool is_read(const tern_chain *chain, int t)
+{
+    for (int i = 0; i < chain->rows; i++)
+        for (int k = 0; k < chain->row[i].n; k++)
+            if (chain->row[i].in[k] == t)
+                return true;
+    return false;
+}
+
+static void add_loads(tern_text *text, const tern_chain *chain, int step)
+{
+    for (int t = 0; t < chain->tensors; t++)
+        if (chain->step[t] == step && is_read(chain, t))
+            tern_text_add(text, "const REAL x%d = LD(t%d, %s);\n", t, t, step ? "j" : "0");
+}
+
+static void add_row(tern_text *text, const tern_chain *chain, int i)
+{
+    const tern_chain_row *row = &chain->row[i];
+    tern_text_add(text, "const REAL v%d = AS_STORED(row_%s(", i, row->name);
+    for (int k = 0; k < row->n; k++)
+        tern_text_add(text, "%s%s%d", k ? ", " : "", row->in[k] < TERN_CHAIN_TENSORS ? "x" : "v",
+                      row->in[k] % TERN_CHAIN_TENSORS);
+    for (int k = 0; k < row->numbers; k++)
+        tern_text_add(text, ", n%d_%d", i, k);
+    tern_text_add(text, "));\n");
+    if (row->out >= 0)
+        tern_text_add(text, "ST(t%d, j, v%d);\n", row->out, i);
+}
+
+void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
+                     const char *suffix)
+{
+    char file[64];
+    tern_source_add(text, seen, "row_functions.h");
+    for (int i = 0; i < chain->rows; i++) {
+        snprintf(file, sizeof file, "%s.def", chain->row[i].file);
+        tern_source_add(text, seen, file);
+    }
+    add_parameters(text, chain, suffix);
+    add_loads(text, chain, 0);
+    tern_text_add(text, "FLAT(r, 1, n)\n{\nSIMD INNER(r, j)\n{\n");
+    add_loads(text, chain, 1);
+    for (int i = 0; i < chain->rows; i++)
+        add_row(text, chain, i);
+    tern_text_add(text, "}\n}\n}\n");
+}

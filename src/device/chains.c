@@ -1,0 +1,362 @@
+/* chains.c -- finds the chains of a recording: rows that follow each other, over the same elements,
+ * each of which reads what an earlier one of them reads or makes. */
+#include "device/chain.h"
+#include "base/env.h"
+#include "device/plan.h"
+#include "types_host.h"
+#include <string.h>
+
+#include "shapes.h"
+
+/* A chain under way. */
+typedef struct finding {
+    tern_graph *graph;
+    tern_chain chain;
+    tern_arg tensors[TERN_CHAIN_TENSORS]; /* arguments */
+    int made_by[TERN_CHAIN_TENSORS];      /* the last row that writes it, -1: none does */
+    bool stored[TERN_CHAIN_TENSORS];
+    int64_t work, first; /* the number of its first command */
+    tern_dtype dtype;
+    char name[160];
+} finding;
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* A row of numbers that are computed in the type in which they lie, or rounded to it. */
+static const tern_nd_index *index_of(const tern_work *work)
+{
+    const tern_arg *args = work->what.launch.args;
+    if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref) ||
+        args[0].type != (uint8_t)work->what.launch.kernel->dtype)
+        return NULL;
+    for (int i = 1; i < work->what.launch.n; i++) {
+        if (args[i].type == TERN_TYPE_tern_nd_index)
+            return args[i].value.data;
+        if (!args[i].buffer || args[i].type != args[0].type)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* The step of each tensor of a row over n elements in a line; false: it is none. */
+static bool steps_of(const tern_nd_index *w, int n, uint8_t *step)
+{
+    for (int k = 0; k < n; k++) {
+        if (w->rows != 1 || (w->form != TERN_ND_UNIT && w->step[k] != 0 && w->step[k] != 1))
+            return false;
+        step[k] = w->form == TERN_ND_UNIT || w->step[k] == 1;
+    }
+    return n <= 1 + TERN_CHAIN_INPUTS && step[0];
+}
+
+/* The chain's number of a tensor, which is added where it is new; -1: there is no room. */
+static int tensor_of(finding *f, const tern_arg *arg, uint8_t step)
+{
+    tern_chain *c = &f->chain;
+    for (int i = 0; i < c->tensors; i++)
+        if (f->tensors[i].buffer == arg->buffer && f->tensors[i].at == arg->at &&
+            c->step[i] == step)
+            return i;
+    if (c->tensors == TERN_CHAIN_TENSORS)
+        return -1;
+    f->tensors[c->tensors] = *arg;
+    f->made_by[c->tensors] = -1;
+    c->step[c->tensors] = step;
+    return c->tensors++;
+}
+
+/* Whether the plan of memory finds places for all blocks that were given back. */
+static bool moves(const tern_graph *graph)
+{
+    return !graph->options.no_plan && !graph->stays;
+}
+
+/* Whether two tensors of which one is written may share memory otherwise than element by element.
+ * Where a block was given back and does not move, others may be. */
+static bool collides(const finding *f, int a, int b)
+{
+    const tern_block *p = tern_block_of(f->tensors[a].buffer);
+    const tern_block *q = tern_block_of(f->tensors[b].buffer);
+    return p == q || p->external || q->external || (!moves(f->graph) && (p->is_idle || q->is_idle));
+}
+
+static bool is_apart(const finding *f)
+{
+    for (int a = 0; a < f->chain.tensors; a++)
+        for (int b = 0; b < f->chain.tensors; b++)
+            if (a != b && f->made_by[a] >= 0 && collides(f, a, b))
+                return false;
+    return true;
+}
+
+/* Append a row; *joins: it reads what an earlier one reads or makes. false: it is left out, and the
+ * finding may be of no use. */
+static bool append(finding *f, const tern_work *work, bool *joins)
+{
+    tern_chain *c = &f->chain;
+    const tern_nd_index *w = index_of(work);
+    const tern_arg *args = work->what.launch.args;
+    const tern_resolved *kernel = work->what.launch.kernel;
+    uint8_t step[1 + TERN_CHAIN_INPUTS];
+    int n = 0;
+    while (w && args[n].buffer)
+        n++;
+    if (!w || n < 2 || !steps_of(w, n, step) || c->rows == TERN_CHAIN_ROWS ||
+        (c->rows > 0 && (w->inner != c->n || kernel->dtype != f->dtype)))
+        return false;
+    const int known = c->tensors;
+    tern_chain_row *row = &c->row[c->rows];
+    *row = (tern_chain_row){.file = kernel->ref->file,
+                            .name = kernel->ref->name,
+                            .made = work->what.launch.made,
+                            .n = (uint8_t)(n - 1)};
+    for (int k = 1; k < n; k++) {
+        const int t = tensor_of(f, &args[k], step[k]);
+        if (t < 0)
+            return false;
+        *joins |= t < known;
+        row->in[k - 1] = (uint8_t)(f->made_by[t] >= 0 ? TERN_CHAIN_TENSORS + f->made_by[t] : t);
+    }
+    if (work->what.launch.n > n + 1 + 2)
+        return false;
+    for (int k = n + 1; k < work->what.launch.n; k++)
+        row->number[row->numbers++] = args[k].value.u64;
+    const int out = tensor_of(f, &args[0], 1);
+    if (out < 0)
+        return false;
+    row->out = (int8_t)out;
+    f->made_by[out] = c->rows++;
+    c->n = w->inner;
+    f->dtype = kernel->dtype;
+    f->work += work->what.launch.grid->work;
+    return is_apart(f);
+}
+
+/* ---- what is written ------------------------------------------------------------------- */
+
+static int last_reader(const tern_chain *c, int row)
+{
+    int last = -1;
+    for (int i = row + 1; i < c->rows; i++)
+        for (int k = 0; k < c->row[i].n; k++)
+            last = c->row[i].in[k] == TERN_CHAIN_TENSORS + row ? i : last;
+    return last;
+}
+
+/* A result that is written once more, or that no command behind the chain has, is not. */
+static void leave_out(finding *f, int64_t end)
+{
+    tern_chain *c = &f->chain;
+    for (int i = 0; i < c->rows; i++) {
+        const int t = c->row[i].out;
+        const tern_block *block = tern_block_of(f->tensors[t].buffer);
+        if (f->made_by[t] != i || (tern_block_is_inner(f->graph, block) && block->last < end))
+            c->row[i].out = -1;
+    }
+}
+
+/* Only tensors that are read or written stay, in the order that they had. */
+static void renumber(finding *f)
+{
+    tern_chain *c = &f->chain;
+    int number[TERN_CHAIN_TENSORS], n = 0;
+    bool used[TERN_CHAIN_TENSORS] = {false};
+    for (int i = 0; i < c->rows; i++) {
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS)
+                used[c->row[i].in[k]] = true;
+        if (c->row[i].out >= 0)
+            used[c->row[i].out] = f->stored[c->row[i].out] = true;
+    }
+    for (int t = 0; t < c->tensors; t++) {
+        number[t] = n;
+        if (!used[t])
+            continue;
+        f->tensors[n] = f->tensors[t];
+        f->tensors[n].role = f->stored[t] ? TERN_ROLE_OUT : TERN_ROLE_IN;
+        c->step[n++] = c->step[t];
+    }
+    c->tensors = n;
+    for (int i = 0; i < c->rows; i++) {
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS)
+                c->row[i].in[k] = (uint8_t)number[c->row[i].in[k]];
+        if (c->row[i].out >= 0)
+            c->row[i].out = (int8_t)number[c->row[i].out];
+    }
+}
+
+/* Slots of results, of which a row's operands and its result have different ones. */
+static bool give_slots(tern_chain *c)
+{
+    int until[TERN_CHAIN_LIVE];
+    memset(until, -1, sizeof until);
+    for (int i = 0; i < c->rows; i++) {
+        int s = 0;
+        while (s < TERN_CHAIN_LIVE && until[s] >= i)
+            s++;
+        if (s == TERN_CHAIN_LIVE)
+            return false;
+        const int last = last_reader(c, i);
+        c->row[i].slot = (uint8_t)s;
+        until[s] = last > i ? last : i;
+    }
+    return true;
+}
+
+/* ---- commands -------------------------------------------------------------------------- */
+
+/* What a chain's command is called, "add+gelu". */
+static void name_chain(finding *f)
+{
+    size_t at = 0;
+    for (int i = 0; i < f->chain.rows; i++) {
+        const char *name = f->chain.row[i].name;
+        const size_t n = strlen(name);
+        if (at + n + 2 > sizeof f->name)
+            break;
+        if (i)
+            f->name[at++] = '+';
+        memcpy(f->name + at, name, n + 1);
+        at += n;
+    }
+}
+
+/* What the rows alone would have read and written more. */
+static size_t saved_by(const finding *f)
+{
+    int64_t moved = -(int64_t)f->chain.tensors;
+    for (int i = 0; i < f->chain.rows; i++)
+        moved += 1 + f->chain.row[i].n;
+    return moved > 0 ? (size_t)(moved * f->chain.n) * tern_dtype_size(f->dtype) : 0;
+}
+
+static tern_made_chain *keep(finding *f)
+{
+    tern_graph *graph = f->graph;
+    tern_made_chain *made = tern_alloc(sizeof *made);
+    if (!made)
+        return NULL;
+    memcpy(made->name, f->name, sizeof f->name);
+    made->ref = (tern_kernel_ref){"chain", made->name};
+    made->kernel = tern_alloc(sizeof *made->kernel);
+    if (!made->kernel) {
+        tern_free(made);
+        return NULL;
+    }
+    made->kernel->ref = &made->ref;
+    made->kernel->dtype = f->dtype;
+    made->rows = f->chain.rows;
+    made->saved = saved_by(f);
+    made->next = graph->chains;
+    graph->chains = made;
+    return made;
+}
+
+/* The arguments of a chain's kernel: the tensors, n, the numbers; on the host the chain itself
+ * before them. */
+static int arguments_of(const finding *f, tern_arg *args)
+{
+    const tern_chain *c = &f->chain;
+    int n = 0;
+    if (f->graph->place->synchronous)
+        args[n++] = (tern_arg){
+            .bytes = sizeof *c, .role = TERN_ROLE_VALUE, .by_reference = true, .value.data = c};
+    for (int t = 0; t < c->tensors; t++)
+        args[n++] = f->tensors[t];
+    args[n++] = tern_arg_i64(c->n);
+    for (int i = 0; i < c->rows; i++)
+        for (int k = 0; k < c->row[i].numbers; k++) {
+            args[n] = tern_arg_real(f->dtype, 0);
+            args[n++].value.u64 = c->row[i].number[k];
+        }
+    return n;
+}
+
+/* The chain as one command. *made is false where the backend has none. */
+static tern_status record_chain(finding *f, int64_t end, bool *made)
+{
+    enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS };
+    tern_place *place = f->graph->place;
+    tern_arg args[MOST];
+    void *kernel = NULL;
+    *made = false;
+    leave_out(f, end);
+    renumber(f);
+    if (!give_slots(&f->chain))
+        return TERN_OK;
+    const int n = arguments_of(f, args);
+    TERN_TRY(place->backend->chain(place, &f->chain, f->dtype, &kernel));
+    if (!kernel)
+        return TERN_OK;
+    for (int t = 0; t < f->chain.tensors; t++)
+        f->graph->moves_all |= tern_block_of(f->tensors[t].buffer)->is_idle;
+    name_chain(f);
+    tern_made_chain *chain = keep(f);
+    if (!chain)
+        return TERN_ERR_MEMORY;
+    const tern_grid grid = {f->chain.n, f->work, 0};
+    const tern_work work = {
+        .kind = TERN_WORK_KERNEL,
+        .what.launch = {
+            .kernel = chain->kernel, .made = kernel, .grid = &grid, .args = args, .n = n}};
+    *made = true;
+    return tern_record_work(f->graph, &work);
+}
+
+/* ---- finding --------------------------------------------------------------------------- */
+
+/* The longest chain from command i on; how many rows it has. */
+static int find(finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i, int64_t n)
+{
+    *f = (finding){.graph = graph, .first = i};
+    for (int64_t k = i; k < n; k++) {
+        finding longer = *f;
+        bool joins = k == i;
+        if (!append(&longer, &nodes[k]->work, &joins) || !joins)
+            break;
+        *f = longer;
+    }
+    return f->chain.rows;
+}
+
+/* In place of commands i to end, or they stay. */
+static tern_status chain_up(tern_graph *graph, finding *f, int rows, tern_graph_node **nodes,
+                            int64_t i, int64_t end)
+{
+    bool made = false;
+    if (rows > 1)
+        TERN_TRY(record_chain(f, end, &made));
+    for (int64_t k = i; k < end && !made; k++)
+        TERN_TRY(tern_record_node(graph, nodes[k]));
+    return TERN_OK;
+}
+
+/* Compilers take tenths of a second for a text. */
+enum { MOST_TEXTS = 16 };
+
+tern_status tern_chains_make(tern_graph *graph)
+{
+    tern_graph_node **nodes = graph->nodes;
+    const int64_t n = graph->n_nodes;
+    const unsigned long long built = atomic_load(&graph->place->built);
+    finding f;
+    if (!graph->place->backend->chain || graph->options.no_fusion ||
+        !tern_env_flag(TERN_ENV_FUSE, true))
+        return TERN_OK;
+    for (int64_t i = 0; i < n; i++)
+        nodes[i]->is_fused = true; /* until it is recorded again */
+    graph->before = nodes;
+    graph->n_before = n;
+    graph->nodes = NULL;
+    graph->n_nodes = graph->capacity = 0;
+    for (int64_t i = 0; i < n;) {
+        const bool may = atomic_load(&graph->place->built) - built < MOST_TEXTS;
+        const int rows = may ? find(&f, graph, nodes, i, n) : 0;
+        const int64_t end = i + (rows > 1 ? rows : 1);
+        TERN_TRY(chain_up(graph, &f, rows, nodes, i, end));
+        i = end;
+    }
+    tern_values_note(graph);
+    return TERN_OK;
+}
