@@ -171,11 +171,13 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`,
  * how many rows are not ignored. A team has a row. what: 1 the mean; 2 there is one group, which
  * has all rows and so writes the loss and total; 4 total is known; otherwise each group counts; 8
- * rows of dx begin at multiples of 8, zeros between. */
-KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
-         (OUT, ACC, pulls), (OUT, ACC, weights), (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs),
-         (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows), (ARG, i64, n),
-         (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
+ * rows of dx begin at multiples of 8, zeros between; 16 all but dx; 32 dx alone, for dout, by the
+ * lses there are: it may lie where x does. */
+KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
+         (OUT, ACC, pulls), (OUT, ACC, weights), (OUT, STO, dxs), (OUT, ACC, totals),
+         (IN, ACC, douts), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows), (ARG, i64, n),
+         (ARG, i64, row), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what),
+         (ARG, i32, code))
 {
     BASE(ys);
     BASE(losses);
@@ -184,10 +186,13 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     BASE(weights);
     BASE(dxs);
     BASE(totals);
+    BASE(douts);
     BASE(xs);
     BASE(targets);
     BASE(fault);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    const i32 late = (what & 32) != 0;
+    const idx seen = late ? 0 : (idx)n, made = (what & 16) != 0 ? 0 : (idx)n;
     ACC total = 0, sum = 0, share = smoothing / (ACC)n;
     LANES(r, (what & 4) != 0 ? 0 : rows)
     {
@@ -197,9 +202,10 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     if ((what & 4) != 0)
         total = totals[0];
     ACC scale = (what & 1) != 0 ? 1 / total : 1;
+    scale = late ? scale * douts[0] : scale;
     TEAMS(r, rows, n)
     {
-        idx at = r * (idx)n, to = (what & 8) != 0 ? r * (((idx)n + 7) & ~(idx)7) : at;
+        idx at = r * (idx)row, to = r * ((what & 8) != 0 ? ((idx)n + 7) & ~(idx)7 : (idx)n);
         i64 target = targets[r];
         i32 known = target >= 0 && target < n, counts = known && target != ignored;
         ACC m = MINUS_INF, z = 0, even = 0;
@@ -208,7 +214,7 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
 #define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly);            \
     v = counts != 0 ? v : 0;
-        ROW_FOURS(xs + at, n, 1)
+        ROW_FOURS(xs + at, seen, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
         const ACC own = m;
@@ -218,25 +224,27 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             ROW_SUM(0, ENTROPY_IN, even, z - (x - m))
         }
 #else
-        TEAM_LANES(j, n)
+        TEAM_LANES(j, seen)
         {
             ACC x = LD(xs, at + j);
             m = m > x ? m : x;
         }
         m = TEAM_MAX(m, scratch);
-        TEAM_LANES(j, n)
+        TEAM_LANES(j, seen)
         {
             z += exp_below(LD(xs, at + j) - m);
         }
         z = log(TEAM_SUM(z, scratch));
-        TEAM_LANES(j, smoothing != 0 ? n : 0)
+        TEAM_LANES(j, smoothing != 0 ? seen : 0)
         {
             even += z - (LD(xs, at + j) - m);
         }
 #endif
         even = TEAM_SUM(even, scratch);
-        ACC lse = m + z, pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
-        if (TEAM_LEADER) {
+        ACC lse = late ? lses[r] : m + z, pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
+        for (idx j = (idx)n; TEAM_LEADER && (what & 8) != 0 && (j & 7) != 0; j++)
+            ST(dxs, to + j, 0);
+        if (TEAM_LEADER && !late) {
             ACC loss = 0;
             if (!known && target != ignored)
                 FAULT(fault, code, target, n);
@@ -247,8 +255,6 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             lses[r] = lse;
             pulls[r] = counts != 0 ? pull : 0;
             sum += loss;
-            for (idx j = (idx)n; (what & 8) != 0 && (j & 7) != 0; j++)
-                ST(dxs, to + j, 0);
             if ((what & 2) == 0) {
                 losses[r] = loss;
                 weights[r] = counts != 0 ? 1 : 0;
@@ -260,13 +266,13 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         const idx place = (idx)target;
         push += evenly;
         { /* by the fours that dx's row has */
-            ROW_FOURS(dxs + to, n, 1)
+            ROW_FOURS(dxs + to, made, 1)
             const i32 alike = PAST4(xs + at + head) == 0;
             back = again; /* what was read last is still in a cache */
             for (idx c = tern_lane; c < quads; c += ROW_KEPT * tern_team) {
                 if (!alike) {
                     ROW_UNITS_(TERN_CAT(GATHER4, TERN_T)(x_k[u], xs + at + head, q);)
-                } else if (again) {
+                } else if (again || late) {
                     ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
                 }
                 ROW_UNITS(ENTROPY_IN, f32 v4[4];, ENTROPY_DX_ v4[e] = v;,
@@ -275,7 +281,7 @@ KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             ROW_LEFT(ENTROPY_IN, ENTROPY_DX_ ST(dxs, to + j, v);)
         }
 #else
-        TEAM_LANES(j, n)
+        TEAM_LANES(j, made)
         {
             ACC v = pull * exp_below(LD(xs, at + j) - lse);
             v = j == (idx)target ? v - push - scale * share : v - scale * share;

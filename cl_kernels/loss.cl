@@ -8,10 +8,10 @@
  * lses keeps lse, pulls the factor of softmax in the gradient: (1 - s) w[t] + s / n sum_c w[c];
  * weights gets w[t]. Rows whose target is `ignored` have all of it 0. A target that is no class is
  * the fault `code`. */
-KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls),
+KERNEL15(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls),
          (OUT, ACC, weights), (IN, STO, xs), (IN, i64, targets), (IN, STO, ws), (OUT, i64, fault),
-         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
-         (ARG, i32, has_weight), (ARG, i32, code))
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, row), (ARG, i64, ignored),
+         (ARG, REAL, smoothing), (ARG, i32, has_weight), (ARG, i32, code))
 {
     BASE(losses);
     BASE(lses);
@@ -24,7 +24,7 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
     GROUPS(r, rows)
     {
-        idx at = r * (idx)n;
+        idx at = r * (idx)row;
         i64 target = targets[r];
         i32 known = target >= 0 && target < n, counts = known && target != ignored;
         ACC m = MINUS_INF, z = 0, all = (ACC)n, even = 0;
@@ -76,10 +76,10 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
 
 /* dx = dout (pull softmax(x) - (1 - s) w[t] [c = t] - s / n w[c]). dout is one for each row (each
  * != 0) or one for all, divided by total where mean != 0. */
-KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO, xs),
+KERNEL17(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO, xs),
          (IN, i64, targets), (IN, STO, ws), (IN, ACC, lses), (IN, ACC, pulls), (IN, ACC, totals),
-         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
-         (ARG, i32, has_weight), (ARG, i32, each), (ARG, i32, mean))
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, row), (ARG, i64, dx_row), (ARG, i64, ignored),
+         (ARG, REAL, smoothing), (ARG, i32, has_weight), (ARG, i32, each), (ARG, i32, mean))
 {
     BASE(dxs);
     BASE(douts);
@@ -91,33 +91,39 @@ KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO,
     BASE(totals);
     GROUPS(r, rows)
     {
-        idx at = r * (idx)n;
+        idx at = r * (idx)row, to = r * (idx)dx_row;
         i64 target = targets[r];
+        LANES(j, dx_row - n)
+        {
+            ST(dxs, to + (idx)n + j, 0);
+        }
         if (target == ignored || target < 0 || target >= n) {
             LANES(j, n)
             {
-                ST(dxs, at + j, 0);
+                ST(dxs, to + j, 0);
             }
         } else {
             ACC scale = douts[each != 0 ? r : 0], lse = lses[r], share = smoothing / (ACC)n;
             scale = mean != 0 ? scale / totals[0] : scale;
             ACC pull = scale * pulls[r], push = scale * (1 - smoothing);
+            const i32 own = LID == (i32)(target % LSIZE); /* the lane that writes there */
+            const ACC chosen = own ? LD(xs, at + (idx)target) : 0; /* dxs may be xs */
             ACC w = has_weight != 0 ? LD(ws, (idx)target) : 1, even = scale * share;
             if (smoothing != 0 && has_weight != 0) {
                 SIMD LANES(j, n)
                 {
-                    ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - even * LD(ws, j));
+                    ST(dxs, to + j, pull * exp_below(LD(xs, at + j) - lse) - even * LD(ws, j));
                 }
             } else {
                 SIMD LANES(j, n)
                 {
-                    ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - even);
+                    ST(dxs, to + j, pull * exp_below(LD(xs, at + j) - lse) - even);
                 }
             }
-            if (LID == (i32)(target % LSIZE)) { /* the lane that wrote there */
+            if (own) {
                 idx j = (idx)target;
                 even = has_weight != 0 ? even * w : even;
-                ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - push * w - even);
+                ST(dxs, to + j, pull * exp_below(chosen - lse) - push * w - even);
             }
         }
     }

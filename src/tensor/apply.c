@@ -201,7 +201,7 @@ static tern_tensor *given_for(const tern_call *call, int i)
 {
     tern_tensor *x = call->into ? call->into[i] : NULL;
     if (!x || x->dtype != call->result[i].dtype || x->storage->place != call->place ||
-        !x->contiguous || call->channels_last || call->padded >> i & 1)
+        call->channels_last || !(call->padded >> i & 1 ? tern_lies_padded(x) : x->contiguous))
         return NULL;
     tern_shape shape = tern_shape_of(x);
     return tern_shape_equal(&shape, &call->result[i].shape) ? tern_keep(x) : NULL;

@@ -116,6 +116,22 @@ tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_
     return x;
 }
 
+bool tern_lies_padded(const tern_tensor *x)
+{
+    const int last = x->ndim - 1;
+    if (last < 1 || x->numel == 0 || x->offset != 0 || x->stride[last] != 1)
+        return false;
+    int64_t step = tern_up(x->shape[last]);
+    for (int d = last - 1; d >= 0; d--) {
+        if (x->shape[d] > 1 && x->stride[d] != step)
+            return false;
+        step *= x->shape[d];
+    }
+    const int64_t row = tern_up(x->shape[last]), rows = x->numel / x->shape[last];
+    return (int64_t)x->storage->block->used >=
+           tern_up(rows) * row * (int64_t)tern_dtype_size(x->dtype);
+}
+
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block)
 {
     tern_tensor *x = without_memory(shape, dtype, block->place, "tern_from_data");

@@ -41,19 +41,32 @@ static bool is_padded(const tern_tensor *x)
     return !tern_is_leaf(x) && tern_place_wants_multiples(x->storage->place, &g);
 }
 
-/* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with
- * the loss, if there is one number and no weights: the logits are read once. Not in float16, where
- * the loss will be scaled. */
+/* Whether `cross_entropy_unit` is the kernel: on a device with work-groups, for one number without
+ * weights. */
+static bool is_unit(const entropy_attributes *at, const tern_tensor *x, const tern_tensor *weight)
+{
+    return at->reduction != TERN_REDUCTION_NONE && !weight && x->numel > 0 &&
+           tern_place_is_grouped(x->storage->place);
+}
+
+/* Logits of so many bytes are read once more in backward, which may write dx over them. */
+static bool is_large(const tern_tensor *x)
+{
+    enum { LARGE = 1 << 26 };
+    return x->numel * (int64_t)tern_dtype_size(x->dtype) > LARGE;
+}
+
+/* Inputs x (rows, C), target (rows), weight (C) or none. The kernel makes dx with the loss, so that
+ * the logits are read once, where they are not large. Not in float16, where the loss will be
+ * scaled. */
 static tern_status entropy_infer(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_dtype kept = kept_in(x->dtype), dtype = at->wide ? kept : x->dtype;
     tern_shape rows = {1, {x->shape[0]}}, scalar = {0};
-    bool one = at->reduction != TERN_REDUCTION_NONE && !call->in[2] && x->numel > 0;
-    bool with_dx = one && dtype == kept && x->dtype != TERN_F16 &&
-                   tern_place_is_grouped(call->place) &&
-                   tern_must_record(call->op, call->in, call->n_in);
+    bool with_dx = is_unit(at, x, call->in[2]) && dtype == kept && x->dtype != TERN_F16 &&
+                   !is_large(x) && tern_must_record(call->op, call->in, call->n_in);
     call->n_out = with_dx ? 4 : 3;
     call->result[LOSS] = (tern_result){.dtype = dtype, .shape = scalar};
     if (at->reduction == TERN_REDUCTION_NONE)
@@ -89,9 +102,9 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n),
                          tern_arg_out(losses), kept, pulls_of(kept, rows), tern_arg_out(weights),
                          tern_arg_in(x), tern_arg_in(call->in[1]), tern_arg_optional(weight, x),
-                         fault, tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
-                         tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
-                         tern_arg_fault(TERN_FAULT_TARGET)));
+                         fault, tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(x->stride[0]),
+                         tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
+                         tern_arg_i32(weight != NULL), tern_arg_fault(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
 }
 
@@ -125,6 +138,8 @@ enum {
     ALONE = 2,
     COUNTED = 4,
     PADDED = 8,
+    WITHOUT_DX = 16,
+    LATE = 32,
     MOST_ROUNDS = 8,
     MOST_ALONE = 32768,
     MOST_COUNTED = 4096,
@@ -153,32 +168,61 @@ static tern_status clear_rows(tern_tensor *dx)
                                        (size_t)(more * row) * size);
 }
 
+/* What the kernel is given; NULL: it has no use for that. */
+typedef struct unit {
+    const tern_tensor *x, *target, *kept, *total, *loss, *losses, *weights, *dout;
+    tern_tensor *dx;
+    int what;
+} unit;
+
+static tern_arg out_of(const unit *u, const tern_tensor *x)
+{
+    return x ? tern_arg_out(x) : tern_arg_unused(u->total);
+}
+
+static tern_status run_unit(const unit *u, const entropy_attributes *at)
+{
+    static const tern_kernel_ref kernel = {"fused", "cross_entropy_unit"};
+    const tern_tensor *x = u->x;
+    tern_place *place = x->storage->place;
+    const int64_t rows = x->shape[0], n = x->shape[1];
+    tern_arg fault, kept = tern_arg_out(u->kept);
+    TERN_TRY(tern_fault_arg(place, &fault));
+    TERN_TRY(TERN_LAUNCH(
+        place, &kernel, x->dtype,
+        u->what & ALONE ? tern_groups(1, 8 * x->numel) : tern_teams(rows, n, 8 * n),
+        out_of(u, u->loss), out_of(u, u->losses), kept, pulls_of(kept, rows), out_of(u, u->weights),
+        u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x), tern_arg_out(u->total),
+        tern_arg_optional(u->dout, u->total), tern_arg_in(x), tern_arg_in(u->target), fault,
+        tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
+        tern_arg_real(x->dtype, at->smoothing),
+        tern_arg_i32(u->what | (at->reduction == TERN_REDUCTION_MEAN ? MEAN : 0)),
+        tern_arg_fault(TERN_FAULT_TARGET)));
+    TERN_TRY(u->what & PADDED ? clear_rows(u->dx) : TERN_OK);
+    return tern_fault_check(place);
+}
+
 /* losses and weights are NULL where one group has all rows. */
 static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
                                const tern_tensor *weights)
 {
-    static const tern_kernel_ref kernel = {"fused", "cross_entropy_unit"};
     const entropy_attributes *at = call->attributes;
-    const tern_tensor *x = call->in[0], *total = call->out[TOTAL];
-    int64_t rows = x->shape[0], n = x->shape[1];
-    tern_arg fault, kept = tern_arg_out(call->out[KEPT]);
-    bool mean = at->reduction == TERN_REDUCTION_MEAN, counted = mean && rows > MOST_COUNTED;
+    const bool with_dx = call->n_out > DX;
+    const bool counted =
+        with_dx && at->reduction == TERN_REDUCTION_MEAN && call->in[0]->shape[0] > MOST_COUNTED;
     if (counted)
         TERN_TRY(count_classes(call));
-    TERN_TRY(tern_fault_arg(call->place, &fault));
-    TERN_TRY(TERN_LAUNCH(
-        call->place, &kernel, x->dtype,
-        losses ? tern_teams(rows, n, 8 * n) : tern_groups(1, 8 * x->numel),
-        losses ? tern_arg_unused(total) : tern_arg_out(call->out[LOSS]),
-        losses ? tern_arg_out(losses) : tern_arg_unused(total), kept, pulls_of(kept, rows),
-        weights ? tern_arg_out(weights) : tern_arg_unused(total), tern_arg_out(call->out[DX]),
-        tern_arg_out(total), tern_arg_in(x), tern_arg_in(call->in[1]), fault, tern_arg_i64(rows),
-        tern_arg_i64(n), tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
-        tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0) |
-                     (call->padded ? PADDED : 0)),
-        tern_arg_fault(TERN_FAULT_TARGET)));
-    TERN_TRY(call->padded ? clear_rows(call->out[DX]) : TERN_OK);
-    return tern_fault_check(call->place);
+    const unit u = {.x = call->in[0],
+                    .target = call->in[1],
+                    .kept = call->out[KEPT],
+                    .total = call->out[TOTAL],
+                    .loss = losses ? NULL : call->out[LOSS],
+                    .losses = losses,
+                    .weights = weights,
+                    .dx = with_dx ? call->out[DX] : NULL,
+                    .what = (losses ? 0 : ALONE) | (counted || !with_dx ? COUNTED : 0) |
+                            (call->padded ? PADDED : 0) | (with_dx ? 0 : WITHOUT_DX)};
+    return run_unit(&u, at);
 }
 
 /* ---- all of it ---- */
@@ -199,8 +243,9 @@ static tern_status entropy_forward(tern_call *call)
     tern_tensor *losses = each && kept == out->dtype
                               ? tern_keep(out)
                               : tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
+    const bool grouped = with_dx || (is_unit(at, call->in[0], call->in[2]) && is_large(call->in[0]));
     tern_status status = !weights || !losses ? tern_last_status()
-                         : with_dx           ? launch_unit(call, losses, weights)
+                         : grouped           ? launch_unit(call, losses, weights)
                                              : launch_rows(call, losses, weights);
     if (status == TERN_OK && each && losses != out)
         status = tern_copy_elements(out, losses);
@@ -224,32 +269,58 @@ static tern_status dx_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"loss", "cross_entropy_gradient"};
     const entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[1], *weight = call->in[3];
+    tern_tensor *dx = call->out[0];
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
+    const unit u = {.x = x,
+                    .target = call->in[2],
+                    .kept = call->in[4],
+                    .total = call->in[5],
+                    .dx = dx,
+                    .dout = call->in[0],
+                    .what = COUNTED | LATE | (call->padded ? PADDED : 0)};
+    if (is_unit(at, x, weight) && is_large(x))
+        return run_unit(&u, at);
+    if (call->padded)
+        TERN_TRY(clear_rows(dx));
     tern_arg kept = tern_arg_in(call->in[4]);
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n),
-                       tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_out(dx), tern_arg_in(call->in[0]), tern_arg_in(x),
                        tern_arg_in(call->in[2]), tern_arg_optional(weight, x), kept,
                        pulls_of(kept, rows), tern_arg_in(call->in[5]), tern_arg_i64(rows),
-                       tern_arg_i64(n), tern_arg_i64(at->ignored),
+                       tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(dx->stride[0]),
+                       tern_arg_i64(at->ignored),
                        tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_NONE),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
 }
 
+static tern_status dx_infer(tern_call *call)
+{
+    call->padded = call->in[1]->numel > 0 && is_padded(call->in[1]);
+    return tern_loss_infer_dx(call);
+}
+
 static const tern_op dx_op = {.name = "cross_entropy_gradient",
                               .optional = 1u << 3,
                               .not_differentiable = true,
-                              .infer = tern_loss_infer_dx,
+                              .infer = dx_infer,
                               .forward = dx_forward};
 
-/* dx in one kernel, for a gradient that is not differentiated again. */
+/* dx in one kernel, for a gradient that is not differentiated again; over the logits, where nobody
+ * needs them any more. */
 static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
 {
-    dout = tern_to_dtype(tern_contiguous(dout), kept_in(g->in[0]->dtype));
-    tern_tensor *in[] = {dout, g->in[0], g->in[1], g->in[2], g->out[KEPT], g->out[TOTAL]};
-    return tern_apply(&dx_op, in, 6, at, sizeof *at);
+    tern_tensor *x = g->in[0], *dx = NULL;
+    dout = tern_to_dtype(tern_contiguous(dout), kept_in(x->dtype));
+    tern_tensor *in[] = {dout, x, g->in[1], g->in[2], g->out[KEPT], g->out[TOTAL]};
+    tern_tensor *over = tern_may_overwrite(g) ? tern_scoped(tern_tensor_detached(x)) : NULL;
+    if (tern_apply_into(&dx_op, in, 6, at, sizeof *at, &dx, 1, &over) != TERN_OK)
+        return NULL;
+    if (dx == over)
+        tern_bump_version(x);
+    return dx;
 }
 
 /* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
@@ -294,7 +365,8 @@ static const tern_op cross_entropy_op = {.name = "cross_entropy",
                                                   TERN_SAVE_IN(2) | TERN_SAVE_OUT(KEPT) |
                                                   TERN_SAVE_OUT(TOTAL) | TERN_SAVE_OUT(DX),
                                          .no_grad_out = 1u << KEPT | 1u << TOTAL | 1u << DX,
-                                         .fusion = &(const tern_fusion){.seed_gradient = DX},
+                                         .fusion = &(const tern_fusion){.seed_gradient = DX,
+                                                                        .overwrites = true},
                                          .infer = entropy_infer,
                                          .forward = entropy_forward,
                                          .backward = entropy_backward};
@@ -365,6 +437,13 @@ static tern_status check_classes(const tern_tensor *x, const tern_tensor *target
     return TERN_OK;
 }
 
+/* Rows that are dense in themselves, however far apart they begin. */
+static tern_tensor *dense_rows(tern_tensor *x)
+{
+    const bool dense = x && x->numel > 0 && x->stride[1] == 1 && x->stride[0] >= x->shape[1];
+    return dense ? x : tern_contiguous(x);
+}
+
 /* The fused operation over all positions as rows; without a reduction the losses get the shape
  * of the target. */
 static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
@@ -376,7 +455,7 @@ static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_t
     tern_shape shape = tern_shape_of(target);
     if (weight && !(weight = tern_contiguous(weight)))
         return NULL; /* not an absent one */
-    tern_tensor *in[] = {tern_contiguous(tern_reshape(classes_last(x), flat)),
+    tern_tensor *in[] = {dense_rows(tern_reshape(classes_last(x), flat)),
                          tern_contiguous(tern_reshape(target, rows)), weight};
     tern_tensor *loss = tern_apply(&cross_entropy_op, in, 3, at, sizeof *at);
     return at->reduction == TERN_REDUCTION_NONE ? tern_view(loss, shape) : loss;

@@ -30,6 +30,18 @@ static tern_status refuse_bias(const tern_tensor *bias, int64_t columns, const t
                      TERN_TENSOR_TEXT(bias));
 }
 
+/* Whether rows of the result are to begin where the device wants them: products that do need no
+ * copy, and neither does a loss that reads rows. */
+static bool is_padded(const tern_call *call)
+{
+    const tern_tensor *x = call->in[0], *weight = call->in[1];
+    if (x->ndim < 2 || weight->ndim < 2 || x->numel == 0)
+        return false;
+    const int64_t k = weight->shape[1], n = weight->shape[0];
+    const tern_gemm g = {.dtype = x->dtype, .m = x->numel / k, .n = n, .k = k};
+    return n != tern_up(n) && tern_place_wants_multiples(call->place, &g);
+}
+
 /* x (..., in), weight (out, in) or (in), bias (out), one number, or none: y is (..., out) or
  * (...). */
 static tern_status linear_infer(tern_call *call)
@@ -48,6 +60,7 @@ static tern_status linear_infer(tern_call *call)
     tern_product p = linear_product(x->ndim, weight->ndim);
     call->n_out = 1;
     TERN_TRY(tern_product_infer(&p, x, weight, &call->result[0], "linear"));
+    call->padded = is_padded(call);
     if (!bias)
         return TERN_OK;
     if (bias->dtype != x->dtype)

@@ -403,11 +403,14 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     e = extents_of(o);
     if (status == TERN_OK && multiples && whole && !bias && j.ndim == 0)
         status = round_up(p, o, &j, &e);
-    if (status == TERN_OK && multiples && whole && (n != tern_up(n) || e.m != o[0].s.rows))
+    const bool lies_padded = tern_lies_padded(result);
+    const int64_t row = lies_padded ? tern_up(n) : n;
+    if (status == TERN_OK && multiples && whole && !lies_padded &&
+        (n != tern_up(n) || e.m != o[0].s.rows))
         status = (padded = tern_padded_empty(result)) ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         status = launch(p, &o[0].s, &o[1].s, &j, e, bias, padded ? padded : result,
-                        padded ? tern_up(n) : n);
+                        padded ? tern_up(n) : row);
     if (status == TERN_OK && padded)
         status = tern_copy_elements(result, padded);
     tern_release(padded);

@@ -46,17 +46,8 @@ void tern_zero_padded(tern_tensor *x)
 bool tern_is_zero_padded(const tern_tensor *x)
 {
     const int64_t *of = x->storage->zero_padded;
-    const int last = x->ndim - 1;
-    if (of[1] == 0 || last < 1 || x->offset != 0 || x->shape[last] != of[1] ||
-        x->stride[last] != 1 || x->numel != of[0] * of[1])
-        return false;
-    int64_t step = tern_up(of[1]);
-    for (int d = last - 1; d >= 0; d--) {
-        if (x->shape[d] > 1 && x->stride[d] != step)
-            return false;
-        step *= x->shape[d];
-    }
-    return true;
+    return of[1] != 0 && x->ndim > 1 && x->shape[x->ndim - 1] == of[1] &&
+           x->numel == of[0] * of[1] && tern_lies_padded(x);
 }
 
 bool tern_has_odd_rows(const tern_tensor *x)

@@ -24,6 +24,8 @@
  *   seed.c         The number one that a pass begins with is written once and kept from pass to
  *                  pass. A loss that computed its gradient for dout = 1 with its value gives that
  *                  away instead of running backward (seed gradient).
+ *   overwrite.c    A loss whose logits nobody else holds writes their gradient over them
+ *                  (may_overwrite).
  *
  * What is fused in forward:
  *
@@ -75,6 +77,8 @@ struct tern_fusion {
     /* The number of the output of a loss that is the gradient of input 0 for dout = 1. infer makes
      * it where that is worth it. */
     int seed_gradient;
+    /* backward may write the gradient of input 0, which it saves, over it (tern_may_overwrite). */
+    bool overwrites;
     /* Returns whether forward reads these inputs of different types as they are. Without it inputs
      * are brought to their common type. */
     bool (*mixes_dtypes)(const tern_call *call);
@@ -94,6 +98,7 @@ struct tern_fused_gradient {
     tern_dtype half_copy_dtype;
     tern_tensor *half_copy;
     uint32_t f32_grads;
+    bool may_overwrite;
     tern_tensor **sum;       /* where accumulate_into is from */
     const tern_tensor *made; /* the gradient of input 0 */
 };
@@ -150,6 +155,13 @@ static inline void tern_give_half_copy(const tern_gradient *g, tern_tensor *half
 static inline bool tern_takes_f32_grad(const tern_gradient *g, int i)
 {
     return g->fused && g->fused->f32_grads >> i & 1;
+}
+
+/* Returns whether nobody holds the memory of input 0 but the node, which lets go of it now: backward
+ * may write there, and raises its version. */
+static inline bool tern_may_overwrite(const tern_gradient *g)
+{
+    return g->fused && g->fused->may_overwrite;
 }
 
 /* ---- what forward of an operation asks ------------------------------------------------------- */

@@ -28,6 +28,7 @@ bool tern_fuse_begin(tern_backward_pass *w, const tern_node *node, tern_gradient
     f->relu = node->output[0].fused.relu;
     tern_accumulate_offer(w, node, f);
     tern_grad_outs_offer(w, node, f);
+    f->may_overwrite = tern_overwrite_offer(w, node);
     g->din[0] = tern_seed_gradient(w, node, g->needs);
     return g->din[0] != NULL;
 }

@@ -1,0 +1,20 @@
+/* overwrite.c -- gradients written over the input that they are of, which nobody needs any more. */
+#include "tensor/fuse/parts.h"
+#include "tensor/history.h"
+
+/* What the node saves alone holds the memory: x, and what x is a view of, which x alone holds. */
+static bool is_last_holder(const tern_tensor *x)
+{
+    const tern_tensor *base = x->history ? x->history->base : NULL;
+    const bool through = base && base->storage == x->storage;
+    return atomic_load(&x->handle.refs) == 1 &&
+           (!through || atomic_load(&base->handle.refs) == 1) &&
+           atomic_load(&x->storage->refs) == (through ? 2 : 1);
+}
+
+bool tern_overwrite_offer(const tern_backward_pass *w, const tern_node *node)
+{
+    const tern_tensor *x = node->n_in > 0 ? node->saved[0].tensor : NULL;
+    return tern_fusion_of(node)->overwrites && x && x->numel > 0 && !w->retain && !w->create &&
+           !node->frame && !node->edge[0].leaf && !tern_thread.mode.anomaly.on && is_last_holder(x);
+}
