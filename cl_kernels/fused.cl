@@ -8,6 +8,7 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 #include "float4.h"
+#include "math_rows.cl"
 #include "layer_norm.h"
 #include "layer_norm_gradient.h"
 
@@ -175,9 +176,9 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
  * lses there are: it may lie where x does. */
 KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
          (OUT, ACC, pulls), (OUT, ACC, weights), (OUT, STO, dxs), (OUT, ACC, totals),
-         (IN, ACC, douts), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows), (ARG, i64, n),
-         (ARG, i64, row), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what),
-         (ARG, i32, code))
+         (IN, ACC, douts), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
+         (ARG, i64, n), (ARG, i64, row), (ARG, i64, ignored), (ARG, REAL, smoothing),
+         (ARG, i32, what), (ARG, i32, code))
 {
     BASE(ys);
     BASE(losses);
@@ -241,7 +242,8 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         }
 #endif
         even = TEAM_SUM(even, scratch);
-        ACC lse = late ? lses[r] : m + z, pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
+        ACC lse = late ? lses[r] : m + z;
+        ACC pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
         for (idx j = (idx)n; TEAM_LEADER && (what & 8) != 0 && (j & 7) != 0; j++)
             ST(dxs, to + j, 0);
         if (TEAM_LEADER && !late) {
@@ -395,4 +397,52 @@ KERNEL4(K(add_mixed), (OUT, f32, zs), (IN, f32, xs), (IN, STO, ys), (ARG, i64, n
     }
 }
 #endif
+
+/* ---- gelu, made again, and its gradient in one reading --------------------------------------- */
+
+#define PAIR_(NAME, Y, DX)                                                                         \
+    KERNEL5(K(NAME##_pair), (OUT, STO, dxs), (OUT, STO, ys), (IN, STO, xs), (IN, STO, dys),        \
+            (ARG, i64, n))                                                                         \
+    {                                                                                              \
+        BASE(dxs);                                                                                 \
+        BASE(ys);                                                                                  \
+        BASE(xs);                                                                                  \
+        BASE(dys);                                                                                 \
+        idx quads = 0;                                                                             \
+        TERN_CAT(PAIR_FOURS, BY_FOURS)(Y, DX)                                                      \
+        ITEMS(i, n - 4 * quads)                                                                    \
+        {                                                                                          \
+            const REAL x = LD(xs, 4 * quads + i), dy = LD(dys, 4 * quads + i);                     \
+            ST(ys, 4 * quads + i, (Y));                                                            \
+            ST(dxs, 4 * quads + i, (DX));                                                          \
+        }                                                                                          \
+    }
+#define PAIR_FOURS_0(Y, DX)
+#define PAIR_FOURS_1(Y, DX)                                                                        \
+    if (ALIGNED4(dxs) && ALIGNED4(ys) && ALIGNED4(xs) && ALIGNED4(dys))                            \
+        quads = (idx)n / 4;                                                                        \
+    ITEMS(i, quads)                                                                                \
+    {                                                                                              \
+        REAL x4[4], y4[4], dy4[4], dx4[4];                                                         \
+        LOAD4(x4, xs, i);                                                                          \
+        LOAD4(dy4, dys, i);                                                                        \
+        EACH4(e)                                                                                   \
+        {                                                                                          \
+            const REAL x = x4[e], dy = dy4[e];                                                     \
+            y4[e] = (Y);                                                                           \
+            dx4[e] = (DX);                                                                         \
+        }                                                                                          \
+        STORE4(ys, i, y4);                                                                         \
+        STORE4(dxs, i, dx4);                                                                       \
+    }
+/* As in elementwise.def. */
+PAIR_(gelu, x * normal_cdf(x), dy * (normal_cdf(x) + C(0.3989422804014327) * x
+    * exp_below(C(-0.5) * x * x)))
+#define SIGMOID_ sigmoid(C(1.5957691216057308) * (x + C(0.044715) * x * x * x))
+PAIR_(gelu_tanh, x * SIGMOID_, dy * SIGMOID_ * (1 + x * (1 - SIGMOID_) * C(1.5957691216057308)
+    * (1 + C(0.134145) * x * x)))
+#undef SIGMOID_
+#undef PAIR_
+#undef PAIR_FOURS_0
+#undef PAIR_FOURS_1
 #endif

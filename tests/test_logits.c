@@ -35,8 +35,9 @@ static void rows_that_lie_apart_are_read_as_they_are(void **state)
     for (size_t i = 0; i < 4 * 3 * 4; i++)
         TERN_SCOPE {
             const size_t k = i % 4;
-            tern_tensor *all = test_uniform(device, dtypes[i / 4 % 4], TERN_SHAPE(shapes[k].rows, shapes[k].width),
-                                            -4, 4, i + 1);
+            tern_tensor *all =
+                test_uniform(device, dtypes[i / 4 % 4], TERN_SHAPE(shapes[k].rows, shapes[k].width),
+                             -4, 4, i + 1);
             tern_tensor *apart = tern_requires_grad_(
                 tern_detach(tern_narrow(all, 1, shapes[k].first, shapes[k].classes)), true);
             tern_tensor *dense = tern_requires_grad_(tern_detach(tern_contiguous(apart)), true);
@@ -135,7 +136,8 @@ static void large_logits_have_the_gradient_of_small_ones(void **state)
             tern_tensor *part = tern_detach(tern_contiguous(tern_narrow(tern_detach(x), 0, 0, 9)));
             tern_tensor *want = gradient_of(tern_requires_grad_(part, true),
                                             tern_narrow(target, 0, 0, 9), &o, &some);
-            assert_close(tern_narrow(g, 0, 0, 9), want, .rel = dtype == TERN_F32 ? 1e-5 : 0.01, .abs = 1e-7);
+            assert_close(tern_narrow(g, 0, 0, 9), want, .rel = dtype == TERN_F32 ? 1e-5 : 0.01,
+                         .abs = 1e-7);
             tern_tensor *each = tern_cross_entropy(
                 tern_detach(x), target,
                 &(tern_cross_entropy_options){.reduction = TERN_REDUCTION_NONE,

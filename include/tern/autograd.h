@@ -185,6 +185,50 @@ TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
 #define TERN_ANOMALY_LABEL_HERE(label)                                                             \
     TERN_HERE_(tern_anomaly_label_block, tern_anomaly_label_enter(label), tern_anomaly_label_leave)
 
+/* ---- TERN_SAVED_TENSORS_HOOKS(pack, unpack, user) { ... } ---------------------------------------
+ * torch.autograd.graph.saved_tensors_hooks: what operations inside save for backward, other than
+ * leaves, is given to pack, and what that returns is kept in its place, on any device, of any shape
+ * and dtype. When backward needs the tensor, unpack makes it of that again: its values, shape and
+ * dtype; where it is on another device it is brought to the right one. Both are called without
+ * recording, with a tensor that they do not write and that belongs to the library; NULL is an
+ * error.
+ * user must live as long as the graph. Of blocks within each other the innermost counts. In a
+ * checkpoint nothing is saved, and so nothing packed. */
+typedef struct tern_saved_tensors_hooks {
+    tern_tensor *(*pack)(tern_tensor *x, void *user);
+    tern_tensor *(*unpack)(tern_tensor *packed, void *user);
+    void *user;
+} tern_saved_tensors_hooks;
+typedef struct tern_saved_tensors_hooks_block {
+    int active;
+    tern_saved_tensors_hooks outer;
+} tern_saved_tensors_hooks_block;
+/* What TERN_SAVED_TENSORS_HOOKS opens with, for other languages. */
+TERN_API tern_saved_tensors_hooks_block
+tern_saved_tensors_hooks_enter(tern_tensor *(*pack)(tern_tensor *x, void *user),
+                               tern_tensor *(*unpack)(tern_tensor *packed, void *user), void *user);
+/* Goes back to what was before. */
+TERN_API void tern_saved_tensors_hooks_leave(tern_saved_tensors_hooks_block *block);
+#define TERN_SAVED_TENSORS_HOOKS(pack, unpack, user)                                               \
+    TERN_BLOCK_IF_(tern_saved_tensors_hooks_block,                                                 \
+                   tern_saved_tensors_hooks_enter(pack, unpack, user),                             \
+                   tern_saved_tensors_hooks_leave)
+#define TERN_SAVED_TENSORS_HOOKS_HERE(pack, unpack, user)                                          \
+    TERN_HERE_(tern_saved_tensors_hooks_block, tern_saved_tensors_hooks_enter(pack, unpack, user), \
+               tern_saved_tensors_hooks_leave)
+
+/* ---- TERN_SAVE_ON_CPU { ... } -------------------------------------------------------------------
+ * torch.autograd.graph.save_on_cpu: such hooks that keep saved tensors in the host's memory, and
+ * bring them back in backward. Copies wait for the device, and can't be recorded. */
+/* What TERN_SAVE_ON_CPU opens with. */
+TERN_API tern_saved_tensors_hooks_block tern_save_on_cpu_enter(void);
+#define TERN_SAVE_ON_CPU                                                                           \
+    TERN_BLOCK_(tern_saved_tensors_hooks_block, tern_save_on_cpu_enter(),                          \
+                tern_saved_tensors_hooks_leave)
+#define TERN_SAVE_ON_CPU_HERE                                                                      \
+    TERN_HERE_(tern_saved_tensors_hooks_block, tern_save_on_cpu_enter(),                           \
+               tern_saved_tensors_hooks_leave)
+
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
  * Whether operations are recorded for backward inside; leaving in any way restores the mode. */
 

@@ -6,7 +6,7 @@
 #ifndef TERN_BASE_THREAD_H
 #define TERN_BASE_THREAD_H
 #include "base/buffer.h"
-#include <tern/tensor.h>
+#include <tern/autograd.h>
 
 /* ---- the mode: entered and left ---------------------------------------------------------- */
 
@@ -186,7 +186,8 @@ typedef struct tern_thread_state {
     tern_thread_mode mode;
     tern_random_stream *random; /* NULL: the devices' generators */
     tern_running running;
-    uint64_t failures;  /* so far, whether they are recorded or not */
+    uint64_t failures;                    /* so far, whether they are recorded or not */
+    tern_saved_tensors_hooks saved_hooks; /* pack NULL: none */
     const char *called; /* "tern_zero_": named in errors (error.h); NULL: the function that fails */
     tern_after_backward **after_backward; /* of the backward pass that runs; NULL: none does */
     struct tern_graph *graph;             /* what is being recorded; NULL: work runs */

@@ -57,10 +57,11 @@ static tern_status check_saved(const tern_node *node)
     return TERN_OK;
 }
 
-static tern_status fetch_saved(tern_node *node)
+static tern_status fetch_saved(tern_node *node, bool create)
 {
     if (node->frame)
         TERN_TRY(tern_frame_unpack(node));
+    TERN_TRY(tern_node_unpack(node, create));
     return check_saved(node);
 }
 
@@ -188,9 +189,9 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
     int64_t span =
         tern_profiling ? tern_range_begin(TERN_RANGE_BACKWARD, tern_node_name(node), 0) : 0;
     TERN_SCOPE {
-        status = fetch_saved(node);
+        status = fetch_saved(node, w->create);
         if (status == TERN_OK && node->inner)
-            status = fetch_saved(node->inner);
+            status = fetch_saved(node->inner, w->create);
         if (status == TERN_OK)
             status = finish_outputs(w, node);
         bool deferred = false;
@@ -201,6 +202,9 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
             status = queue(w, next);
         if (status == TERN_OK && !deferred && !is_end(w, node))
             status = backward_of(w, node);
+        tern_node_repack(node);
+        if (node->inner)
+            tern_node_repack(node->inner);
     }
     tern_range_end(span);
     return status;

@@ -159,7 +159,7 @@ static tern_status keep_all(tern_function *f, tern_node *node, tern_tensor *cons
         int from = index_of(in, f->n, x), to = from < 0 ? index_of(out, f->k, x) : -1;
         f->where[i] = to >= 0 ? (saved){to, true} : (saved){from >= 0 ? from : extra++, false};
         int slot = to >= 0 ? node->n_in + to : f->where[i].slot;
-        if (node->saved[slot].tensor || node->saved[slot].version < 0)
+        if (node->saved[slot].tensor || node->saved[slot].packed || node->saved[slot].version < 0)
             continue; /* saved twice */
         tern_tensor *own = to >= 0 ? tern_tensor_detached(x) : tern_keep(x);
         if (!own)

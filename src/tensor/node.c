@@ -87,6 +87,8 @@ void tern_node_free_saved(tern_node *node)
         tern_tensor *x = node->saved[i].tensor;
         node->saved[i].tensor = NULL;
         tern_release(x);
+        tern_packed_free(node->saved[i].packed);
+        node->saved[i].packed = NULL;
     }
     node->freed = true;
     tern_frame_release(node->frame);

@@ -18,7 +18,17 @@ typedef struct tern_edge {
 typedef struct tern_saved {
     tern_tensor *tensor;
     int64_t version;
+    struct tern_packed *packed; /* how the tensor is had while it is wanted; NULL: it is kept */
 } tern_saved;
+
+/* A saved tensor that is not kept (saved.c). */
+typedef struct tern_packed {
+    const tern_op *maker; /* makes it again of `held`; NULL: hooks turned it into that */
+    tern_saved held;
+    tern_saved_tensors_hooks hooks;
+    tern_dtype dtype;
+    tern_shape shape;
+} tern_packed;
 
 /* What a node knows of one of its outputs, which may be gone by the time of backward. */
 typedef struct tern_node_output {
@@ -63,6 +73,16 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
                          const void *attributes, size_t attribute_bytes);
 /* Where gradients of x go. */
 tern_edge tern_edge_to(tern_tensor *x);
+/* Fill slot with x, which is given away, packed where it is not to be kept. */
+tern_status tern_node_pack(tern_node *node, int slot, tern_tensor *x);
+/* Have the tensors of node's slots that are packed, but for one that its backward asks for itself
+ * (tern_made_again); let go of them again. */
+tern_status tern_node_unpack(tern_node *node, bool create);
+void tern_node_repack(tern_node *node);
+void tern_packed_free(tern_packed *packed);
+/* The input of the operation that makes it again. */
+tern_tensor *tern_packed_held(const tern_packed *packed);
+
 /* Save x, which is given away, or let go of it in a checkpoint. After the edges are there. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x);
 /* Edges, shapes and saved tensors of a call that was run, its inputs being `in`. */

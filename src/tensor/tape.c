@@ -92,7 +92,7 @@ int64_t tern_frame_number(tern_frame *f, tern_tensor *x)
     tern_release(x);
     if (!detached)
         return -1;
-    f->kept[f->n_kept] = (tern_saved){detached, tern_tensor_version(detached)};
+    f->kept[f->n_kept] = (tern_saved){.tensor = detached, .version = tern_tensor_version(detached)};
     return f->n_kept++;
 }
 
@@ -115,8 +115,7 @@ tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
     tern_frame *f = tern_thread.mode.frame;
     if (f && !(slot < node->n_in && node->edge[slot].leaf))
         return save_in_frame(f, node, slot, x);
-    node->saved[slot] = (tern_saved){x, x ? tern_tensor_version(x) : 0};
-    return TERN_OK;
+    return tern_node_pack(node, slot, x);
 }
 
 void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)

@@ -28,6 +28,7 @@ typedef enum tern_row_rule {
     TERN_RULE_SQUARE,
     TERN_RULE_TENSORS,
     TERN_RULE_RECTIFIER,
+    TERN_RULE_GELU,
     TERN_RULE_SUM
 } tern_row_rule;
 
@@ -50,6 +51,10 @@ typedef struct tern_row_attributes {
 /* The gradient of relu, whose value is y; of gelu, or gelu_tanh, of x. */
 tern_tensor *tern_relu_dx(tern_tensor *dy, tern_tensor *y);
 tern_tensor *tern_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
+/* gelu of x again, by its operation; and with it its gradient for dy, of x's shape and type, all
+ * dense. */
+tern_tensor *tern_gelu_again(const tern_op *op, tern_tensor *x);
+tern_tensor *tern_gelu_pair(const tern_op *op, tern_tensor *x, tern_tensor *dy, tern_tensor **dx);
 /* x + a (y - x); z, which is not used, has x's shape and no history. */
 tern_tensor *tern_lerp_number(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
 tern_tensor *tern_lerp_number_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);

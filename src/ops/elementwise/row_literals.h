@@ -18,6 +18,7 @@
 #define PROMOTE_DIVISOR    NULL
 #define PROMOTE_SIZE       NULL
 #define PROMOTE_RECTIFIER  NULL
+#define PROMOTE_GELU       NULL
 /* The same where a number takes part. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
@@ -26,7 +27,11 @@
 #define WITH_SCALAR_POWER      with_scalar
 #define WITH_SCALAR_DIFFERENCE with_scalar_but_bools
 static const tern_fusion relu_fusion = {.is_relu = true},
+                         gelu_fusion = {.again = tern_gelu_again,
+                                        .again_with_gradient = tern_gelu_pair},
                          sum_fusion = {.mixes_dtypes = mixes_halves};
+#define UNARY_FUSION(rule)                                                                         \
+    ((rule) == TERN_RULE_RECTIFIER ? &relu_fusion : (rule) == TERN_RULE_GELU ? &gelu_fusion : NULL)
 #define ADVICE_PLAIN     NULL
 #define ADVICE_TENSORS   NULL
 #define ADVICE_DIVISION  NULL
@@ -38,6 +43,7 @@ static const tern_fusion relu_fusion = {.is_relu = true},
 #define ADVICE_SIZE      NULL
 #define ADVICE_SUM       NULL
 #define ADVICE_RECTIFIER NULL
+#define ADVICE_GELU      NULL
 #define ADVICE_NEGATION                                                                            \
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
     "a mask, use tern_logical_not instead."
@@ -114,7 +120,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .cast = TERN_CAST_##CAST,                                                                  \
         .promote = PROMOTE,                                                                        \
         .data = &NAME##_row,                                                                       \
-        .fusion = TERN_RULE_##RULE == TERN_RULE_RECTIFIER ? &relu_fusion : NULL,                   \
+        .fusion = UNARY_FUSION(TERN_RULE_##RULE),                                                  \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
         .forward = row_forward,                                                                    \

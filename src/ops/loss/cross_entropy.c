@@ -1,6 +1,7 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
 #include "ops/copy/copy.h"
+#include "ops/loss/cross_entropy.h"
 #include "ops/loss/loss.h"
 #include "ops/matmul/padded.h"
 #include "tensor/fuse/fuse.h"
@@ -10,17 +11,6 @@
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
-
-typedef struct entropy_attributes {
-    int64_t ignored;
-    double smoothing;
-    tern_reduction reduction;
-    bool wide; /* a loss in float32 of logits in half precision, which autocast makes */
-} entropy_attributes;
-
-/* Outputs: the loss; of each row lse and the factor of softmax, (2, rows); the sum of the weights;
- * dx for dout = 1. */
-enum { LOSS, KEPT, TOTAL, DX };
 
 /* The dtype of what the backward needs of each row: half precision keeps it in float32. */
 static tern_dtype kept_in(tern_dtype dtype)
@@ -41,48 +31,27 @@ static bool is_padded(const tern_tensor *x)
     return !tern_is_leaf(x) && tern_place_wants_multiples(x->storage->place, &g);
 }
 
-/* Whether `cross_entropy_unit` is the kernel: on a device with work-groups, for one number without
- * weights. */
-static bool is_unit(const entropy_attributes *at, const tern_tensor *x, const tern_tensor *weight)
-{
-    return at->reduction != TERN_REDUCTION_NONE && !weight && x->numel > 0 &&
-           tern_place_is_grouped(x->storage->place);
-}
-
-/* Logits of so many bytes are read once more in backward, which may write dx over them. */
-static bool is_large(const tern_tensor *x)
-{
-    enum { LARGE = 1 << 26 };
-    return x->numel * (int64_t)tern_dtype_size(x->dtype) > LARGE;
-}
-
 /* Inputs x (rows, C), target (rows), weight (C) or none. The kernel makes dx with the loss, so that
  * the logits are read once, where they are not large. Not in float16, where the loss will be
  * scaled. */
 static tern_status entropy_infer(tern_call *call)
 {
-    const entropy_attributes *at = call->attributes;
+    const tern_entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_dtype kept = kept_in(x->dtype), dtype = at->wide ? kept : x->dtype;
     tern_shape rows = {1, {x->shape[0]}}, scalar = {0};
-    bool with_dx = is_unit(at, x, call->in[2]) && dtype == kept && x->dtype != TERN_F16 &&
-                   !is_large(x) && tern_must_record(call->op, call->in, call->n_in);
+    bool with_dx = tern_entropy_is_unit(at, x, call->in[2]) && dtype == kept &&
+                   x->dtype != TERN_F16 && !tern_entropy_is_large(x) &&
+                   tern_must_record(call->op, call->in, call->n_in);
     call->n_out = with_dx ? 4 : 3;
-    call->result[LOSS] = (tern_result){.dtype = dtype, .shape = scalar};
+    call->result[ENTROPY_LOSS] = (tern_result){.dtype = dtype, .shape = scalar};
     if (at->reduction == TERN_REDUCTION_NONE)
-        call->result[LOSS].shape = rows;
-    call->result[KEPT] = (tern_result){.dtype = kept, .shape = {2, {2, rows.dims[0]}}};
-    call->result[TOTAL] = (tern_result){.dtype = kept, .shape = scalar};
-    call->result[DX] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
-    call->padded = with_dx && is_padded(x) ? 1u << DX : 0;
+        call->result[ENTROPY_LOSS].shape = rows;
+    call->result[ENTROPY_KEPT] = (tern_result){.dtype = kept, .shape = {2, {2, rows.dims[0]}}};
+    call->result[ENTROPY_TOTAL] = (tern_result){.dtype = kept, .shape = scalar};
+    call->result[ENTROPY_DX] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    call->padded = with_dx && is_padded(x) ? 1u << ENTROPY_DX : 0;
     return TERN_OK;
-}
-
-/* The second row of kept. */
-static tern_arg pulls_of(tern_arg kept, int64_t rows)
-{
-    kept.at += rows;
-    return kept;
 }
 
 /* The softmax is never stored: a group of work-items reads its row three times, for the maximum,
@@ -92,19 +61,20 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
                                const tern_tensor *weights)
 {
     static const tern_kernel_ref kernel = {"loss", "cross_entropy"};
-    const entropy_attributes *at = call->attributes;
+    const tern_entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0], *weight = call->in[2];
     int64_t rows = x->shape[0], n = x->shape[1];
-    tern_arg fault, kept = tern_arg_out(call->out[KEPT]);
+    tern_arg fault, kept = tern_arg_out(call->out[ENTROPY_KEPT]);
     if (rows == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n),
-                         tern_arg_out(losses), kept, pulls_of(kept, rows), tern_arg_out(weights),
-                         tern_arg_in(x), tern_arg_in(call->in[1]), tern_arg_optional(weight, x),
-                         fault, tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(x->stride[0]),
-                         tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
-                         tern_arg_i32(weight != NULL), tern_arg_fault(TERN_FAULT_TARGET)));
+                         tern_arg_out(losses), kept, tern_entropy_pulls(kept, rows),
+                         tern_arg_out(weights), tern_arg_in(x), tern_arg_in(call->in[1]),
+                         tern_arg_optional(weight, x), fault, tern_arg_i64(rows), tern_arg_i64(n),
+                         tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
+                         tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
+                         tern_arg_fault(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
 }
 
@@ -129,130 +99,36 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
     return filled ? TERN_OK : tern_last_status();
 }
 
-/* ---- with dx for dout = 1 ---- */
-
-/* As in fused.cl. One group takes so few rows and elements, each group counts up to so many
- * targets. */
-enum {
-    MEAN = 1,
-    ALONE = 2,
-    COUNTED = 4,
-    PADDED = 8,
-    WITHOUT_DX = 16,
-    LATE = 32,
-    MOST_ROUNDS = 8,
-    MOST_ALONE = 32768,
-    MOST_COUNTED = 4096,
-    GROUP = 256
-};
-
-static tern_status count_classes(const tern_call *call)
-{
-    static const tern_kernel_ref kernel = {"fused", "count_classes"};
-    const entropy_attributes *at = call->attributes;
-    const tern_tensor *x = call->in[0];
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(1, x->shape[0]),
-                       tern_arg_out(call->out[TOTAL]), tern_arg_in(call->in[1]),
-                       tern_arg_i64(x->shape[0]), tern_arg_i64(x->shape[1]),
-                       tern_arg_i64(at->ignored));
-}
-
-/* Behind the last row of dx, whose rows the kernel clears to their ends, all is zero too. */
-static tern_status clear_rows(tern_tensor *dx)
-{
-    const int64_t rows = dx->shape[0], row = tern_up(dx->shape[1]), more = tern_up(rows) - rows;
-    const size_t size = tern_dtype_size(dx->dtype);
-    tern_zero_padded(dx);
-    return more == 0 ? TERN_OK
-                     : tern_block_zero(dx->storage->block, (size_t)(rows * row) * size,
-                                       (size_t)(more * row) * size);
-}
-
-/* What the kernel is given; NULL: it has no use for that. */
-typedef struct unit {
-    const tern_tensor *x, *target, *kept, *total, *loss, *losses, *weights, *dout;
-    tern_tensor *dx;
-    int what;
-} unit;
-
-static tern_arg out_of(const unit *u, const tern_tensor *x)
-{
-    return x ? tern_arg_out(x) : tern_arg_unused(u->total);
-}
-
-static tern_status run_unit(const unit *u, const entropy_attributes *at)
-{
-    static const tern_kernel_ref kernel = {"fused", "cross_entropy_unit"};
-    const tern_tensor *x = u->x;
-    tern_place *place = x->storage->place;
-    const int64_t rows = x->shape[0], n = x->shape[1];
-    tern_arg fault, kept = tern_arg_out(u->kept);
-    TERN_TRY(tern_fault_arg(place, &fault));
-    TERN_TRY(TERN_LAUNCH(
-        place, &kernel, x->dtype,
-        u->what & ALONE ? tern_groups(1, 8 * x->numel) : tern_teams(rows, n, 8 * n),
-        out_of(u, u->loss), out_of(u, u->losses), kept, pulls_of(kept, rows), out_of(u, u->weights),
-        u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x), tern_arg_out(u->total),
-        tern_arg_optional(u->dout, u->total), tern_arg_in(x), tern_arg_in(u->target), fault,
-        tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
-        tern_arg_real(x->dtype, at->smoothing),
-        tern_arg_i32(u->what | (at->reduction == TERN_REDUCTION_MEAN ? MEAN : 0)),
-        tern_arg_fault(TERN_FAULT_TARGET)));
-    TERN_TRY(u->what & PADDED ? clear_rows(u->dx) : TERN_OK);
-    return tern_fault_check(place);
-}
-
-/* losses and weights are NULL where one group has all rows. */
-static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
-                               const tern_tensor *weights)
-{
-    const entropy_attributes *at = call->attributes;
-    const bool with_dx = call->n_out > DX;
-    const bool counted =
-        with_dx && at->reduction == TERN_REDUCTION_MEAN && call->in[0]->shape[0] > MOST_COUNTED;
-    if (counted)
-        TERN_TRY(count_classes(call));
-    const unit u = {.x = call->in[0],
-                    .target = call->in[1],
-                    .kept = call->out[KEPT],
-                    .total = call->out[TOTAL],
-                    .loss = losses ? NULL : call->out[LOSS],
-                    .losses = losses,
-                    .weights = weights,
-                    .dx = with_dx ? call->out[DX] : NULL,
-                    .what = (losses ? 0 : ALONE) | (counted || !with_dx ? COUNTED : 0) |
-                            (call->padded ? PADDED : 0) | (with_dx ? 0 : WITHOUT_DX)};
-    return run_unit(&u, at);
-}
-
 /* ---- all of it ---- */
 
 /* The losses of the rows are kept in float32 at least until they are summed: half precision
  * rounds once. */
 static tern_status entropy_forward(tern_call *call)
 {
-    const entropy_attributes *at = call->attributes;
-    tern_tensor *out = call->out[LOSS];
+    const tern_entropy_attributes *at = call->attributes;
+    tern_tensor *out = call->out[ENTROPY_LOSS];
     tern_shape rows = {1, {call->in[0]->shape[0]}};
-    tern_dtype kept = call->result[KEPT].dtype;
-    bool each = at->reduction == TERN_REDUCTION_NONE, with_dx = call->n_out > DX;
-    int64_t team = TERN_TEAM(call->in[0]->shape[1], GROUP);
-    if (with_dx && rows.dims[0] * team <= MOST_ROUNDS * GROUP && call->in[0]->numel <= MOST_ALONE)
-        return launch_unit(call, NULL, NULL);
+    tern_dtype kept = call->result[ENTROPY_KEPT].dtype;
+    bool each = at->reduction == TERN_REDUCTION_NONE, with_dx = call->n_out > ENTROPY_DX;
+    int64_t team = TERN_TEAM(call->in[0]->shape[1], ENTROPY_GROUP);
+    if (with_dx && rows.dims[0] * team <= ENTROPY_MOST_ROUNDS * ENTROPY_GROUP &&
+        call->in[0]->numel <= ENTROPY_MOST_ALONE)
+        return tern_entropy_launch_unit(call, NULL, NULL);
     tern_tensor *weights = tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
     tern_tensor *losses = each && kept == out->dtype
                               ? tern_keep(out)
                               : tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
-    const bool grouped = with_dx || (is_unit(at, call->in[0], call->in[2]) && is_large(call->in[0]));
+    const bool grouped = with_dx || (tern_entropy_is_unit(at, call->in[0], call->in[2]) &&
+                                     tern_entropy_is_large(call->in[0]));
     tern_status status = !weights || !losses ? tern_last_status()
-                         : grouped           ? launch_unit(call, losses, weights)
+                         : grouped           ? tern_entropy_launch_unit(call, losses, weights)
                                              : launch_rows(call, losses, weights);
     if (status == TERN_OK && each && losses != out)
         status = tern_copy_elements(out, losses);
     if (status == TERN_OK && !each && losses->numel == 0)
-        status = total_of_none(out, call->out[TOTAL], at->reduction);
+        status = total_of_none(out, call->out[ENTROPY_TOTAL], at->reduction);
     else if (status == TERN_OK && !each)
-        status = launch_total(out, call->out[TOTAL], losses, weights, at->reduction);
+        status = launch_total(out, call->out[ENTROPY_TOTAL], losses, weights, at->reduction);
     tern_release(weights);
     tern_release(losses);
     return status;
@@ -267,31 +143,32 @@ static tern_status entropy_forward(tern_call *call)
 static tern_status dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "cross_entropy_gradient"};
-    const entropy_attributes *at = call->attributes;
+    const tern_entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[1], *weight = call->in[3];
     tern_tensor *dx = call->out[0];
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
-    const unit u = {.x = x,
-                    .target = call->in[2],
-                    .kept = call->in[4],
-                    .total = call->in[5],
-                    .dx = dx,
-                    .dout = call->in[0],
-                    .what = COUNTED | LATE | (call->padded ? PADDED : 0)};
-    if (is_unit(at, x, weight) && is_large(x))
-        return run_unit(&u, at);
+    const tern_entropy_unit u = {.x = x,
+                                 .target = call->in[2],
+                                 .kept = call->in[4],
+                                 .total = call->in[5],
+                                 .dx = dx,
+                                 .dout = call->in[0],
+                                 .what = ENTROPY_COUNTED | ENTROPY_LATE |
+                                         (call->padded ? ENTROPY_PADDED : 0)};
+    if (tern_entropy_is_unit(at, x, weight) && tern_entropy_is_large(x))
+        return tern_entropy_run_unit(&u, at);
     if (call->padded)
-        TERN_TRY(clear_rows(dx));
+        TERN_TRY(tern_entropy_clear_rows(dx));
     tern_arg kept = tern_arg_in(call->in[4]);
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n),
-                       tern_arg_out(dx), tern_arg_in(call->in[0]), tern_arg_in(x),
-                       tern_arg_in(call->in[2]), tern_arg_optional(weight, x), kept,
-                       pulls_of(kept, rows), tern_arg_in(call->in[5]), tern_arg_i64(rows),
-                       tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(dx->stride[0]),
-                       tern_arg_i64(at->ignored),
-                       tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n), tern_arg_out(dx),
+                       tern_arg_in(call->in[0]), tern_arg_in(x), tern_arg_in(call->in[2]),
+                       tern_arg_optional(weight, x), kept, tern_entropy_pulls(kept, rows),
+                       tern_arg_in(call->in[5]), tern_arg_i64(rows), tern_arg_i64(n),
+                       tern_arg_i64(x->stride[0]), tern_arg_i64(dx->stride[0]),
+                       tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
+                       tern_arg_i32(weight != NULL),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_NONE),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
 }
@@ -310,11 +187,11 @@ static const tern_op dx_op = {.name = "cross_entropy_gradient",
 
 /* dx in one kernel, for a gradient that is not differentiated again; over the logits, where nobody
  * needs them any more. */
-static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
+static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const tern_entropy_attributes *at)
 {
     tern_tensor *x = g->in[0], *dx = NULL;
     dout = tern_to_dtype(tern_contiguous(dout), kept_in(x->dtype));
-    tern_tensor *in[] = {dout, x, g->in[1], g->in[2], g->out[KEPT], g->out[TOTAL]};
+    tern_tensor *in[] = {dout, x, g->in[1], g->in[2], g->out[ENTROPY_KEPT], g->out[ENTROPY_TOTAL]};
     tern_tensor *over = tern_may_overwrite(g) ? tern_scoped(tern_tensor_detached(x)) : NULL;
     if (tern_apply_into(&dx_op, in, 6, at, sizeof *at, &dx, 1, &over) != TERN_OK)
         return NULL;
@@ -326,9 +203,9 @@ static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const entropy_
 /* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
  * G is the fused gradient for s = 1 and p is the value of softmax(x), both without history, so
  * that only softmax and s are differentiated. */
-static tern_tensor *differentiable_dx(tern_gradient *g, const entropy_attributes *at)
+static tern_tensor *differentiable_dx(tern_gradient *g, const tern_entropy_attributes *at)
 {
-    entropy_attributes alone = *at;
+    tern_entropy_attributes alone = *at;
     alone.reduction = TERN_REDUCTION_SUM;
     tern_tensor *x = g->in[0], *s = g->dout[0], *constant = NULL, *now = NULL, *pull = NULL;
     if (at->wide)
@@ -337,10 +214,10 @@ static tern_tensor *differentiable_dx(tern_gradient *g, const entropy_attributes
         tern_shape scalar = {0};
         constant = fused_dx(g, tern_new_ones(x, scalar), &alone);
         now = tern_softmax(x, 1);
-        pull = tern_unsqueeze(tern_to_dtype(tern_select(g->out[KEPT], 0, 1), x->dtype), -1);
+        pull = tern_unsqueeze(tern_to_dtype(tern_select(g->out[ENTROPY_KEPT], 0, 1), x->dtype), -1);
     }
     if (at->reduction == TERN_REDUCTION_MEAN)
-        s = tern_div(s, tern_to_dtype(g->out[TOTAL], x->dtype));
+        s = tern_div(s, tern_to_dtype(g->out[ENTROPY_TOTAL], x->dtype));
     else if (at->reduction == TERN_REDUCTION_NONE)
         s = tern_unsqueeze(s, -1);
     tern_tensor *moved = tern_mul(pull, tern_sub(tern_softmax(x, 1), now));
@@ -349,7 +226,7 @@ static tern_tensor *differentiable_dx(tern_gradient *g, const entropy_attributes
 
 static tern_status entropy_backward(tern_gradient *g)
 {
-    const entropy_attributes *at = g->attributes;
+    const tern_entropy_attributes *at = g->attributes;
     if (g->needs[0]) {
         g->din[0] = g->recorded ? differentiable_dx(g, at) : fused_dx(g, g->dout[0], at);
         if (!g->din[0])
@@ -358,18 +235,17 @@ static tern_status entropy_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-static const tern_op cross_entropy_op = {.name = "cross_entropy",
-                                         .cast = TERN_CAST_FLOAT32,
-                                         .optional = 1u << 2,
-                                         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) |
-                                                  TERN_SAVE_IN(2) | TERN_SAVE_OUT(KEPT) |
-                                                  TERN_SAVE_OUT(TOTAL) | TERN_SAVE_OUT(DX),
-                                         .no_grad_out = 1u << KEPT | 1u << TOTAL | 1u << DX,
-                                         .fusion = &(const tern_fusion){.seed_gradient = DX,
-                                                                        .overwrites = true},
-                                         .infer = entropy_infer,
-                                         .forward = entropy_forward,
-                                         .backward = entropy_backward};
+static const tern_op cross_entropy_op = {
+    .name = "cross_entropy",
+    .cast = TERN_CAST_FLOAT32,
+    .optional = 1u << 2,
+    .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_IN(2) | TERN_SAVE_OUT(ENTROPY_KEPT) |
+             TERN_SAVE_OUT(ENTROPY_TOTAL) | TERN_SAVE_OUT(ENTROPY_DX),
+    .no_grad_out = 1u << ENTROPY_KEPT | 1u << ENTROPY_TOTAL | 1u << ENTROPY_DX,
+    .fusion = &(const tern_fusion){.seed_gradient = ENTROPY_DX, .overwrites = true},
+    .infer = entropy_infer,
+    .forward = entropy_forward,
+    .backward = entropy_backward};
 
 /* ---- the public function: checks, and views as rows of classes --------------------------- */
 
@@ -447,7 +323,7 @@ static tern_tensor *dense_rows(tern_tensor *x)
 /* The fused operation over all positions as rows; without a reduction the losses get the shape
  * of the target. */
 static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
-                                     const entropy_attributes *at)
+                                     const tern_entropy_attributes *at)
 {
     if (check_classes(x, target) != TERN_OK || check_weight(x, weight) != TERN_OK)
         return NULL;
@@ -464,7 +340,7 @@ static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_t
 /* -sum_c w[c] q[c] log softmax(x)[c] with q = (1 - s) target + s / C; the mean divides by the
  * number of rows, not by the weights. Composed, as the target may need a gradient too. */
 static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
-                                           const entropy_attributes *at)
+                                           const tern_entropy_attributes *at)
 {
     if (!tern_dtype_is_floating_point(target->dtype))
         return tern_fail_null(
@@ -523,7 +399,7 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
         tern_fail_argument_null("tern_cross_entropy", input ? "target" : "input");
         return NULL;
     }
-    entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction, wide};
+    tern_entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction, wide};
     if (!(at.smoothing >= 0 && at.smoothing <= 1))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,

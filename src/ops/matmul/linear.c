@@ -251,14 +251,14 @@ static bool is_plain(const tern_gradient *g)
 {
     const tern_tensor *dy = g->dout[0], *x = g->in[0];
     return !g->recorded && g->needs[1] && g->in_shape[1].ndim == 2 && dy->numel > 0 &&
-           x->numel > 0 && has_rows(dy) && x->contiguous;
+           has_rows(dy) && (tern_is_made_again(g) || (x->numel > 0 && x->contiguous));
 }
 
 /* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */
 static tern_status linear_backward(tern_gradient *g)
 {
     tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
-    tern_tensor *dy = g->dout[0], *given = dy;
+    tern_tensor *dy = g->dout[0], *given = dy, *x = g->in[0];
     bool at_once = false, bias = g->n_in > 2 && g->needs[2];
     gradients what;
     if (is_plain(g) && !(dy = tern_product_padded(dy, g->in_shape[1].dims[1])))
@@ -266,15 +266,17 @@ static tern_status linear_backward(tern_gradient *g)
     if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
         return tern_last_status();
     g->din[2] = bias ? given : NULL;
+    if (g->needs[1] && !(x = tern_made_again(g)))
+        return tern_last_status();
     if (is_plain(g)) {
         bool sums =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
-        TERN_TRY(choose(dy, g->in[0], sums, tern_takes_f32_grad(g, 1), &what, &at_once));
+        TERN_TRY(choose(dy, x, sums, tern_takes_f32_grad(g, 1), &what, &at_once));
     }
     if (at_once)
-        return make(dy, g->in[0], what, &g->din[1], tern_grad_outs(g, 1));
-    if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim,
-                                                     *tern_grad_outs(g, 1))))
+        return make(dy, x, what, &g->din[1], tern_grad_outs(g, 1));
+    if (g->needs[1] &&
+        !(g->din[1] = tern_product_dy(&p, dy, x, g->in_shape[1].ndim, *tern_grad_outs(g, 1))))
         return tern_last_status();
     return TERN_OK;
 }
@@ -291,7 +293,7 @@ static const tern_op linear_op = {
     .cast = TERN_CAST_LOWER,
     .optional = 1u << 2,
     .choose_saves = linear_saves,
-    .fusion = &(const tern_fusion){.grad_outs = 1u << 1 | 1u << 2},
+    .fusion = &(const tern_fusion){.grad_outs = 1u << 1 | 1u << 2, .asks_again = true},
     .infer = linear_infer,
     .forward = linear_forward,
     .backward = linear_backward,

@@ -24,6 +24,8 @@
  *   seed.c         The number one that a pass begins with is written once and kept from pass to
  *                  pass. A loss that computed its gradient for dout = 1 with its value gives that
  *                  away instead of running backward (seed gradient).
+ *   again.c        A product whose input is gelu's result has that made again, by the kernel that
+ *                  computes gelu's gradient (again_with_gradient): it is not kept.
  *   overwrite.c    A loss whose logits nobody else holds writes their gradient over them
  *                  (may_overwrite).
  *
@@ -79,6 +81,14 @@ struct tern_fusion {
     int seed_gradient;
     /* backward may write the gradient of input 0, which it saves, over it (tern_may_overwrite). */
     bool overwrites;
+    /* Returns output 0, made again of input 0 with the same bits, and the same with the gradient of
+     * input 0 for dout. An operation that has them, without attributes, saves input 0; what is made
+     * of its result need not keep that. */
+    tern_tensor *(*again)(const tern_op *op, tern_tensor *x);
+    tern_tensor *(*again_with_gradient)(const tern_op *op, tern_tensor *x, tern_tensor *dout,
+                                        tern_tensor **dx);
+    /* backward asks tern_made_again for input 0, once din[0] is there. */
+    bool asks_again;
     /* Returns whether forward reads these inputs of different types as they are. Without it inputs
      * are brought to their common type. */
     bool (*mixes_dtypes)(const tern_call *call);
@@ -90,6 +100,7 @@ struct tern_fusion {
 
 /* What backward may use and gives beside din, for the functions below. */
 enum { TERN_MAX_GRAD_OUTS = 5 };
+typedef struct tern_packed tern_packed; /* tensor/node.h */
 struct tern_fused_gradient {
     tern_tensor *accumulate_into;
     bool accumulates_in_place, accumulated;
@@ -99,6 +110,8 @@ struct tern_fused_gradient {
     tern_tensor *half_copy;
     uint32_t f32_grads;
     bool may_overwrite;
+    tern_packed *again;      /* input 0, which is to be made again */
+    tern_tensor *again_din;  /* the gradient before what made it, for din[0] */
     tern_tensor **sum;       /* where accumulate_into is from */
     const tern_tensor *made; /* the gradient of input 0 */
 };
@@ -157,12 +170,20 @@ static inline bool tern_takes_f32_grad(const tern_gradient *g, int i)
     return g->fused && g->fused->f32_grads >> i & 1;
 }
 
-/* Returns whether nobody holds the memory of input 0 but the node, which lets go of it now: backward
- * may write there, and raises its version. */
+/* Returns whether nobody holds the memory of input 0 but the node, which lets go of it now:
+ * backward may write there, and raises its version. */
 static inline bool tern_may_overwrite(const tern_gradient *g)
 {
     return g->fused && g->fused->may_overwrite;
 }
+
+/* Returns whether input 0 is not there, but is made again by the other function, dense. That
+ * returns input 0 in any case, in backward of an operation that asks_again; NULL after an error. */
+static inline bool tern_is_made_again(const tern_gradient *g)
+{
+    return g->fused && g->fused->again;
+}
+tern_tensor *tern_made_again(const tern_gradient *g);
 
 /* ---- what forward of an operation asks ------------------------------------------------------- */
 
@@ -190,5 +211,13 @@ static inline bool tern_fuse_mixes_dtypes(const tern_call *call)
     const tern_fusion *fusion = call->op->fusion;
     return fusion && fusion->mixes_dtypes && fusion->mixes_dtypes(call);
 }
+
+/* ---- what the graph asks (saved.c) ----------------------------------------------------------- */
+
+/* Returns the node that x, which the other one is to save as input 0, is the unchanged result of,
+ * if that is to be made again of the node's own input 0; NULL: it is to be kept (again.c). The
+ * second function makes it. */
+const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x);
+tern_tensor *tern_fuse_again(const tern_op *maker, tern_tensor *x);
 
 #endif

@@ -48,6 +48,10 @@ bool tern_fuse_claim(const tern_backward_pass *w, tern_arrival *a);
 tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batched);
 void tern_batched_drop(tern_backward_pass *w);
 
+/* ---- again.c ---- */
+/* Returns what input 0 of node is to be made again of; NULL where it is there. */
+tern_packed *tern_again_offer(const tern_node *node);
+
 /* ---- overwrite.c ---- */
 /* Returns whether node's backward may write over its input 0. */
 bool tern_overwrite_offer(const tern_backward_pass *w, const tern_node *node);

@@ -29,7 +29,10 @@ bool tern_fuse_begin(tern_backward_pass *w, const tern_node *node, tern_gradient
     tern_accumulate_offer(w, node, f);
     tern_grad_outs_offer(w, node, f);
     f->may_overwrite = tern_overwrite_offer(w, node);
+    f->again = tern_again_offer(node);
     g->din[0] = tern_seed_gradient(w, node, g->needs);
+    if (!g->din[0] && !w->create)
+        g->din[0] = node->output[0].fused.din;
     return g->din[0] != NULL;
 }
 
@@ -57,11 +60,13 @@ const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, 
 void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
 {
     const tern_edge *edge = &node->edge[0];
-    if (!edge->node || !(g->fused->half_copy || g->fused->accumulated))
+    if (!edge->node || !(g->fused->half_copy || g->fused->accumulated || g->fused->again_din))
         return;
     tern_node_output *out = &edge->node->output[edge->output];
     if (out->dout != g->fused->made)
         return;
+    tern_release(out->fused.din);
+    out->fused.din = g->fused->again_din ? tern_keep(g->fused->again_din) : NULL;
     tern_release(out->fused.half_copy);
     out->fused.half_copy = tern_keep(g->fused->half_copy);
 }

@@ -7,6 +7,8 @@
 typedef struct tern_fused_output {
     tern_tensor *half_copy; /* the same gradient in half precision, where the kernel that made it
                                wrote both; or NULL */
+    tern_tensor *din;       /* what the node's backward makes of the gradient, made already; or
+                               NULL */
     tern_tensor *relu;      /* the gradient is still to be multiplied by the slope of this result of
                                relu; or NULL */
 } tern_fused_output;
@@ -29,7 +31,8 @@ static inline void tern_fused_output_clear(tern_fused_output *out)
 {
     tern_release(out->half_copy);
     tern_release(out->relu);
-    out->half_copy = out->relu = NULL;
+    tern_release(out->din);
+    out->half_copy = out->relu = out->din = NULL;
 }
 
 #endif
