@@ -139,8 +139,8 @@ static void a_pass_that_is_recorded_goes_through_what_is_made_again(void **state
             assert_ok(tern_autograd_grad(&loss, 1, (tern_tensor *[]){m.w2}, 1, g[keep],
                                          &(tern_autograd_grad_options){.create_graph = true}));
             tern_tensor *norm = tern_sum(tern_square(g[keep][0]));
-            assert_ok(tern_autograd_grad(&norm, 1, (tern_tensor *[]){m.x, m.w1}, 2, second[keep],
-                                         NULL));
+            assert_ok(
+                tern_autograd_grad(&norm, 1, (tern_tensor *[]){m.x, m.w1}, 2, second[keep], NULL));
         }
         for (int i = 0; i < 2; i++) { /* sums in another order, beside the largest */
             const double most = tern_item(tern_max(tern_abs(second[1][i])));
@@ -217,8 +217,9 @@ static void hooks_pack_what_is_saved_and_unpack_it(void **state)
         tally t = {0};
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(3), 1, 2.001, 3), *y = NULL;
         tern_requires_grad_(x, true);
-        TERN_SAVED_TENSORS_HOOKS (halve, widen, &t) {
-            y = tern_exp(x);                     /* saves its result */
+        TERN_SAVED_TENSORS_HOOKS(halve, widen, &t)
+        {
+            y = tern_exp(x);                                               /* saves its result */
             y = tern_sum(tern_mul(y, tern_mul_scalar(x, TERN_SCALAR(2)))); /* both inputs */
         }
         assert_int_equal(t.packed, 3);
@@ -233,17 +234,17 @@ static void hooks_pack_what_is_saved_and_unpack_it(void **state)
         /* outside of the block nothing is packed, and a leaf never is */
         y = tern_sum(tern_square(x));
         assert_int_equal(t.packed, 3);
-        TERN_SAVED_TENSORS_HOOKS (halve, widen, &t)
-            y = tern_sum(tern_square(x));
+        TERN_SAVED_TENSORS_HOOKS(halve, widen, &t)
+        y = tern_sum(tern_square(x));
         assert_int_equal(t.packed, 3);
         /* a hook that has nothing to give is an error of the pass */
-        TERN_SAVED_TENSORS_HOOKS (halve, widen, &t)
-            y = tern_sum(tern_exp(tern_mul_scalar(x, TERN_SCALAR(2))));
+        TERN_SAVED_TENSORS_HOOKS(halve, widen, &t)
+        y = tern_sum(tern_exp(tern_mul_scalar(x, TERN_SCALAR(2))));
         t.fails = true;
         assert_int_equal(tern_backward(y), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "unpack gave no tensor");
-        TERN_SAVED_TENSORS_HOOKS (NULL, widen, &t)
-            fail_msg("a block without pack was entered");
+        TERN_SAVED_TENSORS_HOOKS(NULL, widen, &t)
+        fail_msg("a block without pack was entered");
         assert_error(TERN_ERR_ARGUMENT, "pack");
     }
 }
@@ -259,8 +260,8 @@ static void what_unpack_gives_has_the_shape_that_was_saved(void **state)
     (void)state;
     tern_tensor *x = TENSOR("cpu", TERN_F32, TERN_SHAPE(3), 1, 2, 3), *y = NULL;
     tern_requires_grad_(x, true);
-    TERN_SAVED_TENSORS_HOOKS (first_two, first_two, NULL)
-        y = tern_sum(tern_exp(x));
+    TERN_SAVED_TENSORS_HOOKS(first_two, first_two, NULL)
+    y = tern_sum(tern_exp(x));
     assert_int_equal(tern_backward(y), TERN_ERR_SHAPE);
     assert_error(TERN_ERR_SHAPE, "unpack gave a tensor of float32 [2] for one of float32 [3]");
 }
@@ -277,7 +278,7 @@ static void saved_tensors_wait_in_the_hosts_memory(void **state)
         tern_synchronize(device);
         assert_ok(tern_memory_get_stats(device, &before));
         TERN_SAVE_ON_CPU
-            loss = loss_of(&m, false, NULL);
+        loss = loss_of(&m, false, NULL);
         assert_ok(tern_memory_get_stats(device, &after));
         if (strcmp(device, "cpu") != 0)
             assert_true(after.allocated - before.allocated < 1 << 20);
@@ -286,7 +287,8 @@ static void saved_tensors_wait_in_the_hosts_memory(void **state)
         /* second derivatives go through what came back */
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2), *y = NULL, *g = NULL;
         tern_requires_grad_(x, true);
-        TERN_SAVE_ON_CPU {
+        TERN_SAVE_ON_CPU
+        {
             tern_tensor *z = tern_mul_scalar(x, TERN_SCALAR(1));
             y = tern_sum(tern_mul(tern_mul(z, z), z));
             assert_ok(tern_autograd_grad(&y, 1, &x, 1, &g,

@@ -77,6 +77,19 @@ TERN_API tern_status tern_step_reset(tern_step *step);
 /* NULL is fine. Results stay valid. */
 TERN_API void tern_step_free(tern_step *step);
 
+/* How many bytes of device memory tensors hold at most during a call of a function, which may be
+ * that of a step, together with those that there are already: the peak that tern_memory_get_stats
+ * then says. Nothing of it runs on the device, and what it makes there takes no memory, but for
+ * small tensors and what an optimizer makes for good in its first step: so the answer may be more
+ * than the device has. The module's parameters (needed) have the device, and have the gradients
+ * afterwards that they had before. The function runs twice, as in a recording: it asks for no
+ * values, what it does on the host happens, and it zeroes gradients first. It may make its inputs
+ * itself (n = 0). Not in it is memory that a vendor's library has for itself, and on the cpu what
+ * products of halves and convolutions take while they run. 0 after an error: that of the function,
+ * or TERN_ERR_STATE where the function kept a tensor beyond its end. */
+TERN_API uint64_t tern_memory_estimate(tern_step_function function, void *user,
+                                       tern_tensor *const *in, int n, int k, tern_module *module);
+
 typedef struct tern_step_stats {
     int64_t ran, replayed; /* calls that ran the function, and that replayed a recording */
     int recordings;        /* that there are now */

@@ -9,7 +9,7 @@
 
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place)
 {
-    return graph->place == place && (!graph->lists || place->backend->prebuild);
+    return graph->place == place && (!graph->lists || graph->estimates || place->backend->prebuild);
 }
 
 bool tern_graph_lists(const tern_graph *graph)

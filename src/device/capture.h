@@ -60,6 +60,10 @@ struct tern_work;
 /* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are
  * built. */
 tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
+/* While the thread estimates: a block that no memory stands behind; NULL where the block is to be
+ * an ordinary one, or after an error. */
+tern_block *tern_estimate_block(tern_place *place, const tern_graph *graph, size_t bytes);
+bool tern_graph_estimates(const tern_graph *graph);
 /* Whether the kernel is only listed, and need not be there. */
 bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);
 /* The work becomes a node, with copies of all that it points to. */

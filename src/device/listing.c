@@ -1,6 +1,9 @@
-/* listing.c -- a capture that keeps nothing: what it takes of programs is built ahead. */
+/* listing.c -- a capture that keeps nothing: what it takes of programs is built ahead, or what it
+ * takes of memory is counted. */
 #include "device/builds.h"
+#include "device/estimate.h"
 #include "device/recording.h"
+#include <sys/mman.h>
 #include <tern/compile.h>
 
 tern_status tern_compile_begin(const char *device)
@@ -31,9 +34,85 @@ tern_status tern_compile_end(void)
     return status;
 }
 
+/* ---- how much memory a step takes ------------------------------------------------------------ */
+
+enum { LARGE = 1 << 20, PAGE = 4096 }; /* smaller blocks are ordinary ones */
+static atomic_llong virtual_blocks;
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t peak_before;
+
+bool tern_graph_estimates(const tern_graph *graph)
+{
+    return graph->estimates;
+}
+
+/* The first page says how many bytes there are, of which no other is ever touched. */
+static void end_virtual(void *pages)
+{
+    munmap(pages, *(const size_t *)pages);
+    atomic_fetch_sub(&virtual_blocks, 1);
+}
+
+tern_block *tern_estimate_block(tern_place *place, const tern_graph *graph, size_t bytes)
+{
+    const size_t all = bytes + PAGE;
+    if (!graph->estimates || bytes < LARGE)
+        return NULL;
+    void *pages =
+        mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (pages == MAP_FAILED)
+        return NULL;
+    *(size_t *)pages = all;
+    char *memory = (char *)pages + PAGE;
+    const tern_buffer buffer = {
+        .handle = memory, .host = place->synchronous ? memory : NULL, .bytes = bytes};
+    atomic_fetch_add(&virtual_blocks, 1);
+    tern_block *block = tern_block_from_external(place, &buffer, end_virtual, pages);
+    if (!block)
+        end_virtual(pages);
+    return block;
+}
+
+tern_status tern_estimate_begin(const char *device)
+{
+    tern_graph *graph = tern_graph_new(device);
+    if (!graph)
+        return tern_last_status();
+    graph->lists = graph->estimates = true;
+    const tern_status status = tern_graph_capture_begin(graph);
+    if (status != TERN_OK) {
+        tern_graph_free(graph);
+        return status;
+    }
+    tern_place *place = graph->place;
+    pthread_mutex_lock(&one_at_a_time);
+    pthread_mutex_lock(&place->memory_lock);
+    peak_before = place->stats.allocated_peak;
+    place->stats.allocated_peak = place->stats.allocated;
+    pthread_mutex_unlock(&place->memory_lock);
+    return TERN_OK;
+}
+
+tern_status tern_estimate_end(uint64_t *peak, int64_t *left)
+{
+    tern_graph *graph = tern_thread.graph;
+    const tern_status status = graph->failed ? tern_last_status() : TERN_OK;
+    tern_place *place = graph->place;
+    pthread_mutex_lock(&place->memory_lock);
+    *peak = place->stats.allocated_peak;
+    place->stats.allocated_peak = peak_before;
+    pthread_mutex_unlock(&place->memory_lock);
+    *left = atomic_load(&virtual_blocks);
+    pthread_mutex_unlock(&one_at_a_time);
+    tern_graph_free(graph);
+    return status;
+}
+
 bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     const tern_graph *graph = tern_capture_of(place);
+    if (graph && graph->estimates)
+        return true;
     if (!graph || !graph->lists || !place->backend->prebuild)
         return false;
     tern_builds_expect(place, kernel->file, kernel->name, dtype);
@@ -44,7 +123,7 @@ bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_d
 tern_status tern_list_work(tern_graph *graph, const tern_work *work)
 {
     const tern_backend *backend = graph->place->backend;
-    if (work->kind == TERN_WORK_GEMM && backend->prebuild_gemm)
+    if (work->kind == TERN_WORK_GEMM && backend->prebuild_gemm && !graph->estimates)
         backend->prebuild_gemm(graph->place, work->what.gemm);
     return TERN_OK;
 }

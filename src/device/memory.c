@@ -175,8 +175,13 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     if (largest && rounded > largest)
         rounded = bytes;
     tern_graph *graph = tern_capture_of(place);
-    tern_block *block = graph ? NULL : tern_kept_take(place, class, bytes);
-    if (block)
+    tern_block *virtual = NULL;
+    if (graph && tern_graph_estimates(graph)) {
+        virtual = tern_estimate_block(place, graph, bytes);
+        graph = NULL;
+    }
+    tern_block *block = graph || virtual ? virtual : tern_kept_take(place, class, bytes);
+    if (block && !virtual)
         return block;
     tern_place_enter(place);
     tern_mutex_lock(&place->memory_lock);

@@ -43,8 +43,9 @@ struct tern_graph {
     bool faults;           /* some kernel reports faults */
     bool elsewhere;        /* while it was recorded the thread launched on other devices */
     bool lists;            /* programs are built, and nothing is recorded: listing.c */
-    int64_t taken;         /* groups of random numbers a replay */
-    int64_t drawn;         /* the next of them */
+    bool estimates; /* of those that list: nothing is built, and large blocks are addresses */
+    int64_t taken;  /* groups of random numbers a replay */
+    int64_t drawn;  /* the next of them */
     tern_refresh *refreshes;
     int n_refreshes;
     tern_block **held; /* from outside, used by nodes */

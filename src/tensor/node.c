@@ -81,13 +81,20 @@ void tern_frame_release(tern_frame *f)
     tern_free(f);
 }
 
+static void free_packed(tern_packed *packed)
+{
+    if (packed)
+        tern_release(packed->held.tensor);
+    tern_free(packed);
+}
+
 void tern_node_free_saved(tern_node *node)
 {
     for (int i = 0; i < node->n_in + node->n_out; i++) {
         tern_tensor *x = node->saved[i].tensor;
         node->saved[i].tensor = NULL;
         tern_release(x);
-        tern_packed_free(node->saved[i].packed);
+        free_packed(node->saved[i].packed);
         node->saved[i].packed = NULL;
     }
     node->freed = true;

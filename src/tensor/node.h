@@ -79,7 +79,9 @@ tern_status tern_node_pack(tern_node *node, int slot, tern_tensor *x);
  * (tern_made_again); let go of them again. */
 tern_status tern_node_unpack(tern_node *node, bool create);
 void tern_node_repack(tern_node *node);
-void tern_packed_free(tern_packed *packed);
+/* A hook's answer to x, in no scope; NULL after an error. */
+tern_tensor *tern_saved_hook(tern_tensor *(*hook)(tern_tensor *, void *), tern_tensor *x,
+                             void *user, const char *name);
 /* The input of the operation that makes it again. */
 tern_tensor *tern_packed_held(const tern_packed *packed);
 

@@ -68,6 +68,11 @@ const void *tern_storage_recording(const tern_tensor *x);
 /* Whether this thread's work is listed for its programs alone (tern_compile_begin), and nothing of
  * it happens. */
 bool tern_storage_lists(void);
+/* From here on nothing of this thread's work happens on the device, and its large blocks have no
+ * memory; TERN_ERR_STATE while it records. The second one ends that and tells the most that was
+ * allocated in between, with what there was before, and how many of those blocks are left. */
+tern_status tern_storage_estimate_begin(const char *device);
+tern_status tern_storage_estimate_end(uint64_t *peak, int64_t *left);
 /* Whether this thread, since it records, has launched something on another device, where it ran. */
 bool tern_storage_ran_elsewhere(void);
 /* Whether a graph that is there, or a transfer on its way, goes on with the memory that x has

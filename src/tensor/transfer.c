@@ -1,6 +1,7 @@
 /* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors
  * (storage.h). */
 #include "tensor/storage.h"
+#include "device/estimate.h"
 #include "device/capture.h"
 #include "device/transfers.h"
 #include "tensor/from_ops.h"
@@ -373,6 +374,16 @@ void tern_transfer_free(tern_transfer *t)
 const void *tern_storage_recording(const tern_tensor *x)
 {
     return tern_capture_of(x->storage->place);
+}
+
+tern_status tern_storage_estimate_begin(const char *device)
+{
+    return tern_estimate_begin(device);
+}
+
+tern_status tern_storage_estimate_end(uint64_t *peak, int64_t *left)
+{
+    return tern_estimate_end(peak, left);
 }
 
 bool tern_storage_lists(void)

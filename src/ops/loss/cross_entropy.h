@@ -1,5 +1,5 @@
-/* cross_entropy.h -- what the kernels of cross entropy share: its outputs, and the kernel that makes
- * the gradient with the loss. */
+/* cross_entropy.h -- what the kernels of cross entropy share: its outputs, and the kernel that
+ * makes the gradient with the loss. */
 #ifndef TERN_SRC_OPS_CROSS_ENTROPY_H
 #define TERN_SRC_OPS_CROSS_ENTROPY_H
 #include "device/device.h"

@@ -1,10 +1,11 @@
-/* cross_entropy_unit.c -- cross entropy in one kernel, on devices with work-groups: the loss with the
- * gradient for dout = 1, or each of both alone. */
+/* cross_entropy_unit.c -- cross entropy in one kernel, on devices with work-groups: the loss with
+ * the gradient for dout = 1, or each of both alone. */
 #include "ops/loss/cross_entropy.h"
 #include "ops/matmul/padded.h"
 #include "tensor/tensor.h"
 
-bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *x, const tern_tensor *weight)
+bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *x,
+                          const tern_tensor *weight)
 {
     return at->reduction != TERN_REDUCTION_NONE && !weight && x->numel > 0 &&
            tern_place_is_grouped(x->storage->place);
@@ -53,10 +54,11 @@ tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy
     TERN_TRY(TERN_LAUNCH(
         place, &kernel, x->dtype,
         u->what & ENTROPY_ALONE ? tern_groups(1, 8 * x->numel) : tern_teams(rows, n, 8 * n),
-        out_of(u, u->loss), out_of(u, u->losses), kept, tern_entropy_pulls(kept, rows), out_of(u, u->weights),
-        u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x), tern_arg_out(u->total),
-        tern_arg_optional(u->dout, u->total), tern_arg_in(x), tern_arg_in(u->target), fault,
-        tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
+        out_of(u, u->loss), out_of(u, u->losses), kept, tern_entropy_pulls(kept, rows),
+        out_of(u, u->weights), u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x),
+        tern_arg_out(u->total), tern_arg_optional(u->dout, u->total), tern_arg_in(x),
+        tern_arg_in(u->target), fault, tern_arg_i64(rows), tern_arg_i64(n),
+        tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
         tern_arg_real(x->dtype, at->smoothing),
         tern_arg_i32(u->what | (at->reduction == TERN_REDUCTION_MEAN ? ENTROPY_MEAN : 0)),
         tern_arg_fault(TERN_FAULT_TARGET)));
@@ -65,24 +67,24 @@ tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy
 }
 
 tern_status tern_entropy_launch_unit(const tern_call *call, const tern_tensor *losses,
-                               const tern_tensor *weights)
+                                     const tern_tensor *weights)
 {
     const tern_entropy_attributes *at = call->attributes;
     const bool with_dx = call->n_out > ENTROPY_DX;
-    const bool counted =
-        with_dx && at->reduction == TERN_REDUCTION_MEAN && call->in[0]->shape[0] > ENTROPY_MOST_COUNTED;
+    const bool counted = with_dx && at->reduction == TERN_REDUCTION_MEAN &&
+                         call->in[0]->shape[0] > ENTROPY_MOST_COUNTED;
     if (counted)
         TERN_TRY(count_classes(call));
-    const tern_entropy_unit u = {.x = call->in[0],
-                    .target = call->in[1],
-                    .kept = call->out[ENTROPY_KEPT],
-                    .total = call->out[ENTROPY_TOTAL],
-                    .loss = losses ? NULL : call->out[ENTROPY_LOSS],
-                    .losses = losses,
-                    .weights = weights,
-                    .dx = with_dx ? call->out[ENTROPY_DX] : NULL,
-                    .what = (losses ? 0 : ENTROPY_ALONE) | (counted || !with_dx ? ENTROPY_COUNTED : 0) |
-                            (call->padded ? ENTROPY_PADDED : 0) | (with_dx ? 0 : ENTROPY_WITHOUT_DX)};
+    const tern_entropy_unit u = {
+        .x = call->in[0],
+        .target = call->in[1],
+        .kept = call->out[ENTROPY_KEPT],
+        .total = call->out[ENTROPY_TOTAL],
+        .loss = losses ? NULL : call->out[ENTROPY_LOSS],
+        .losses = losses,
+        .weights = weights,
+        .dx = with_dx ? call->out[ENTROPY_DX] : NULL,
+        .what = (losses ? 0 : ENTROPY_ALONE) | (counted || !with_dx ? ENTROPY_COUNTED : 0) |
+                (call->padded ? ENTROPY_PADDED : 0) | (with_dx ? 0 : ENTROPY_WITHOUT_DX)};
     return tern_entropy_run_unit(&u, at);
 }
-

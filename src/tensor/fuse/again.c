@@ -1,4 +1,4 @@
-/* again.c -- results that a product does not keep, made again with the gradient of what made them. */
+/* again.c -- results that a product does not keep, made again with the gradient of their maker. */
 #include "tensor/fuse/parts.h"
 #include "base/debug.h"
 #include "tensor/history.h"
@@ -44,6 +44,5 @@ tern_tensor *tern_made_again(const tern_gradient *g)
         return NULL;
     if (!dout->contiguous || dout->dtype != x->dtype || !tern_same_shape(dout, x))
         return tern_fuse_again(packed->maker, x);
-    return packed->maker->fusion->again_with_gradient(packed->maker, x, dout,
-                                                      &g->fused->again_din);
+    return packed->maker->fusion->again_with_gradient(packed->maker, x, dout, &g->fused->again_din);
 }
