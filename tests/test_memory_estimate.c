@@ -47,11 +47,12 @@ static tern_status step(void *user, tern_tensor *const *in, int n, tern_tensor *
 static training make(const char *device, int64_t batch)
 {
     training t = {.batch = batch};
-    t.model = tern_nn_to(
-        tern_nn_sequential(tern_nn_linear(256, 1024, NULL), tern_nn_gelu(NULL),
-                           tern_nn_linear(1024, 512, NULL), tern_nn_layer_norm(TERN_SHAPE(512), NULL),
-                           tern_nn_relu(), tern_nn_dropout(0.1), tern_nn_linear(512, 1000, NULL)),
-        device);
+    t.model =
+        tern_nn_to(tern_nn_sequential(tern_nn_linear(256, 1024, NULL), tern_nn_gelu(NULL),
+                                      tern_nn_linear(1024, 512, NULL),
+                                      tern_nn_layer_norm(TERN_SHAPE(512), NULL), tern_nn_relu(),
+                                      tern_nn_dropout(0.1), tern_nn_linear(512, 1000, NULL)),
+                   device);
     t.optimizer = tern_optim_adamw(t.model, 1e-3, NULL);
     assert_no_error();
     return t;
@@ -85,13 +86,16 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
         int64_t batch;
         tern_dtype autocast;
         bool clips, scales, first;
-    } rows[] = {{512, TERN_DTYPE_DEFAULT, false, false, false}, {512, TERN_DTYPE_DEFAULT, true, false, true},
-                {2048, TERN_BF16, true, false, false}, {1024, TERN_F16, false, true, true},
+    } rows[] = {{512, TERN_DTYPE_DEFAULT, false, false, false},
+                {512, TERN_DTYPE_DEFAULT, true, false, true},
+                {2048, TERN_BF16, true, false, false},
+                {1024, TERN_F16, false, true, true},
                 {8, TERN_DTYPE_DEFAULT, true, false, false}};
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(device, "cpu") == 0 && rows[i].autocast != TERN_DTYPE_DEFAULT) {
-            test_skipped("row %d on the cpu, whose products of halves take memory as they run", (int)i);
+            test_skipped("row %d on the cpu, whose products of halves take memory as they run",
+                         (int)i);
             continue;
         }
         TERN_DEVICE (device)
@@ -128,7 +132,8 @@ static void a_step_beyond_all_memory_is_estimated_and_changes_nothing(void **sta
         tern_device_info info;
         assert_ok(tern_device_get_info(device, &info));
         const uint64_t largest = info.largest_allocation ? info.largest_allocation : 300000000000u;
-        training t = make(device, (int64_t)(largest / 4096 / 10 * 9)); /* hidden tensors of nearly that */
+        training t =
+            make(device, (int64_t)(largest / 4096 / 10 * 9)); /* hidden tensors of nearly that */
         tern_tensor *weight = tern_nn_parameter(t.model, "0.weight"), *before = tern_clone(weight);
         tern_tensor *grad = tern_ones_like(weight);
         tern_memory_stats was, is;

@@ -204,30 +204,31 @@ typedef struct tern_saved_tensors_hooks_block {
     tern_saved_tensors_hooks outer;
 } tern_saved_tensors_hooks_block;
 /* What TERN_SAVED_TENSORS_HOOKS opens with, for other languages. */
-TERN_API tern_saved_tensors_hooks_block
-tern_saved_tensors_hooks_enter(tern_tensor *(*pack)(tern_tensor *x, void *user),
-                               tern_tensor *(*unpack)(tern_tensor *packed, void *user), void *user);
+TERN_API tern_saved_tensors_hooks_block tern_saved_tensors_hooks_block_enter(
+    tern_tensor *(*pack)(tern_tensor *x, void *user),
+    tern_tensor *(*unpack)(tern_tensor *packed, void *user), void *user);
 /* Goes back to what was before. */
-TERN_API void tern_saved_tensors_hooks_leave(tern_saved_tensors_hooks_block *block);
+TERN_API void tern_saved_tensors_hooks_block_leave(tern_saved_tensors_hooks_block *block);
 #define TERN_SAVED_TENSORS_HOOKS(pack, unpack, user)                                               \
     TERN_BLOCK_IF_(tern_saved_tensors_hooks_block,                                                 \
-                   tern_saved_tensors_hooks_enter(pack, unpack, user),                             \
-                   tern_saved_tensors_hooks_leave)
+                   tern_saved_tensors_hooks_block_enter(pack, unpack, user),                       \
+                   tern_saved_tensors_hooks_block_leave)
 #define TERN_SAVED_TENSORS_HOOKS_HERE(pack, unpack, user)                                          \
-    TERN_HERE_(tern_saved_tensors_hooks_block, tern_saved_tensors_hooks_enter(pack, unpack, user), \
-               tern_saved_tensors_hooks_leave)
+    TERN_HERE_(tern_saved_tensors_hooks_block,                                                     \
+               tern_saved_tensors_hooks_block_enter(pack, unpack, user),                           \
+               tern_saved_tensors_hooks_block_leave)
 
 /* ---- TERN_SAVE_ON_CPU { ... } -------------------------------------------------------------------
  * torch.autograd.graph.save_on_cpu: such hooks that keep saved tensors in the host's memory, and
  * bring them back in backward. Copies wait for the device, and can't be recorded. */
 /* What TERN_SAVE_ON_CPU opens with. */
-TERN_API tern_saved_tensors_hooks_block tern_save_on_cpu_enter(void);
+TERN_API tern_saved_tensors_hooks_block tern_save_on_cpu_block_enter(void);
 #define TERN_SAVE_ON_CPU                                                                           \
-    TERN_BLOCK_(tern_saved_tensors_hooks_block, tern_save_on_cpu_enter(),                          \
-                tern_saved_tensors_hooks_leave)
+    TERN_BLOCK_(tern_saved_tensors_hooks_block, tern_save_on_cpu_block_enter(),                    \
+                tern_saved_tensors_hooks_block_leave)
 #define TERN_SAVE_ON_CPU_HERE                                                                      \
-    TERN_HERE_(tern_saved_tensors_hooks_block, tern_save_on_cpu_enter(),                           \
-               tern_saved_tensors_hooks_leave)
+    TERN_HERE_(tern_saved_tensors_hooks_block, tern_save_on_cpu_block_enter(),                     \
+               tern_saved_tensors_hooks_block_leave)
 
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
  * Whether operations are recorded for backward inside; leaving in any way restores the mode. */

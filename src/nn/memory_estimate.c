@@ -30,14 +30,15 @@ static tern_status note(tern_module *m, parameters *p)
     return TERN_OK;
 }
 
-/* The bytes of gradients from before that the step gave up, as it does first of all: p held them. */
+/* The bytes of earlier gradients that the step gave up, as it does first of all: p held them. */
 static uint64_t put_back(parameters *p)
 {
     uint64_t bytes = 0;
     for (int64_t i = 0; i < p->n; i++) {
         if (tern_grad(p->x[i]) != p->grad[i]) {
             if (p->grad[i])
-                bytes += (uint64_t)tern_numel(p->grad[i]) * tern_dtype_size(tern_dtype_of(p->grad[i]));
+                bytes +=
+                    (uint64_t)tern_numel(p->grad[i]) * tern_dtype_size(tern_dtype_of(p->grad[i]));
             tern_set_grad(p->x[i], p->grad[i]);
         }
         tern_release(p->grad[i]);
@@ -80,7 +81,8 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
         return 0;
     }
     tern_status status = note(module, &p);
-    for (int turn = 0; turn < 2 && status == TERN_OK; turn++) { /* an optimizer has its state then */
+    for (int turn = 0; turn < 2 && status == TERN_OK;
+         turn++) { /* an optimizer has its state then */
         status = tern_storage_estimate_begin(tern_device(p.x[0]));
         if (status != TERN_OK)
             break;

@@ -10,7 +10,7 @@
 
 /* ---- hooks ------------------------------------------------------------------------------- */
 
-tern_saved_tensors_hooks_block tern_saved_tensors_hooks_enter(
+tern_saved_tensors_hooks_block tern_saved_tensors_hooks_block_enter(
     tern_tensor *(*pack)(tern_tensor *x, void *user),
     tern_tensor *(*unpack)(tern_tensor *packed, void *user), void *user)
 {
@@ -24,7 +24,7 @@ tern_saved_tensors_hooks_block tern_saved_tensors_hooks_enter(
     return block;
 }
 
-void tern_saved_tensors_hooks_leave(tern_saved_tensors_hooks_block *block)
+void tern_saved_tensors_hooks_block_leave(tern_saved_tensors_hooks_block *block)
 {
     tern_thread.saved_hooks = block->outer;
 }
@@ -41,9 +41,9 @@ static tern_tensor *as_it_is(tern_tensor *packed, void *user)
     return packed;
 }
 
-tern_saved_tensors_hooks_block tern_save_on_cpu_enter(void)
+tern_saved_tensors_hooks_block tern_save_on_cpu_block_enter(void)
 {
-    return tern_saved_tensors_hooks_enter(to_cpu, as_it_is, NULL);
+    return tern_saved_tensors_hooks_block_enter(to_cpu, as_it_is, NULL);
 }
 
 tern_tensor *tern_saved_hook(tern_tensor *(*hook)(tern_tensor *, void *), tern_tensor *x,

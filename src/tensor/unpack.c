@@ -6,19 +6,6 @@
 #include <tern/autograd.h>
 #include <tern/ops/copy.h>
 
-tern_tensor *tern_packed_held(const tern_packed *packed)
-{
-    if (tern_tensor_version(packed->held.tensor) == packed->held.version)
-        return packed->held.tensor;
-    return tern_fail_null(
-        TERN_ERR_STATE,
-        "tern_backward: one of the variables needed for gradient computation has been modified by "
-        "an inplace operation: [%s %s], which is an input of %s, is at version %lld; expected "
-        "version %lld instead",
-        tern_dtype_name(packed->dtype), TERN_TENSOR_TEXT(packed->held.tensor), packed->maker->name,
-        (long long)tern_tensor_version(packed->held.tensor), (long long)packed->held.version);
-}
-
 static tern_tensor *unpacked_by_hooks(const tern_packed *packed, const tern_node *node)
 {
     tern_tensor *x =

@@ -28,6 +28,19 @@ tern_tensor *tern_fuse_again(const tern_op *maker, tern_tensor *x)
     return maker->fusion->again(maker, x);
 }
 
+tern_tensor *tern_packed_held(const tern_packed *packed)
+{
+    if (tern_tensor_version(packed->held.tensor) == packed->held.version)
+        return packed->held.tensor;
+    return tern_fail_null(
+        TERN_ERR_STATE,
+        "tern_backward: one of the variables needed for gradient computation has been modified by "
+        "an inplace operation: [%s %s], which is an input of %s, is at version %lld; expected "
+        "version %lld instead",
+        tern_dtype_name(packed->dtype), TERN_TENSOR_TEXT(packed->held.tensor), packed->maker->name,
+        (long long)tern_tensor_version(packed->held.tensor), (long long)packed->held.version);
+}
+
 tern_packed *tern_again_offer(const tern_node *node)
 {
     tern_packed *packed = node->n_in > 0 ? node->saved[0].packed : NULL;
