@@ -1,7 +1,6 @@
 /* test_memory_estimate.c -- the peak of a step that does not run is that of the step that does, within 3 %; nothing of it happens. */
 #include "support.h"
 #include <string.h>
-#include <sys/resource.h>
 #include <tern/step.h>
 
 typedef struct training {

@@ -121,7 +121,8 @@ int tern_os_sync_folder(int folder)
 
 void *tern_os_map(int file, size_t bytes)
 {
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_NORESERVE | (file < 0 ? MAP_ANONYMOUS : 0), file, 0);
     return map == MAP_FAILED ? NULL : map;
 }
 

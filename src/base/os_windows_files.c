@@ -318,6 +318,10 @@ bool tern_os_lock_byte(int file, int64_t at, bool locks)
 
 void *tern_os_map(int file, size_t bytes)
 {
+    if (file < 0) { /* which has no pages without memory that may be touched */
+        errno = ENOTSUP;
+        return NULL;
+    }
     HANDLE mapping = CreateFileMappingW(handle_of(file), NULL, PAGE_WRITECOPY, 0, 0, NULL);
     void *map = mapping ? MapViewOfFile(mapping, FILE_MAP_COPY, 0, 0, bytes) : NULL;
     if (!map)

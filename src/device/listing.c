@@ -1,9 +1,10 @@
 /* listing.c -- a capture that keeps nothing: what it takes of programs is built ahead, or what it
  * takes of memory is counted. */
+#include "base/lock.h"
+#include "base/os.h"
 #include "device/builds.h"
 #include "device/estimate.h"
 #include "device/recording.h"
-#include <sys/mman.h>
 #include <tern/compile.h>
 
 tern_status tern_compile_begin(const char *device)
@@ -38,7 +39,7 @@ tern_status tern_compile_end(void)
 
 enum { LARGE = 1 << 20, PAGE = 4096 }; /* smaller blocks are ordinary ones */
 static atomic_llong virtual_blocks;
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex one_at_a_time = TERN_MUTEX_INIT;
 static uint64_t peak_before;
 
 bool tern_graph_estimates(const tern_graph *graph)
@@ -49,7 +50,7 @@ bool tern_graph_estimates(const tern_graph *graph)
 /* The first page says how many bytes there are, of which no other is ever touched. */
 static void end_virtual(void *pages)
 {
-    munmap(pages, *(const size_t *)pages);
+    tern_os_unmap(pages, *(const size_t *)pages);
     atomic_fetch_sub(&virtual_blocks, 1);
 }
 
@@ -58,9 +59,8 @@ tern_block *tern_estimate_block(tern_place *place, const tern_graph *graph, size
     const size_t all = bytes + PAGE;
     if (!graph->estimates || bytes < LARGE)
         return NULL;
-    void *pages =
-        mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (pages == MAP_FAILED)
+    void *pages = tern_os_map(-1, all);
+    if (!pages)
         return NULL;
     *(size_t *)pages = all;
     char *memory = (char *)pages + PAGE;
@@ -85,11 +85,11 @@ tern_status tern_estimate_begin(const char *device)
         return status;
     }
     tern_place *place = graph->place;
-    pthread_mutex_lock(&one_at_a_time);
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&one_at_a_time);
+    tern_mutex_lock(&place->memory_lock);
     peak_before = place->stats.allocated_peak;
     place->stats.allocated_peak = place->stats.allocated;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     return TERN_OK;
 }
 
@@ -98,12 +98,12 @@ tern_status tern_estimate_end(uint64_t *peak, int64_t *left)
     tern_graph *graph = tern_thread.graph;
     const tern_status status = graph->failed ? tern_last_status() : TERN_OK;
     tern_place *place = graph->place;
-    pthread_mutex_lock(&place->memory_lock);
+    tern_mutex_lock(&place->memory_lock);
     *peak = place->stats.allocated_peak;
     place->stats.allocated_peak = peak_before;
-    pthread_mutex_unlock(&place->memory_lock);
+    tern_mutex_unlock(&place->memory_lock);
     *left = atomic_load(&virtual_blocks);
-    pthread_mutex_unlock(&one_at_a_time);
+    tern_mutex_unlock(&one_at_a_time);
     tern_graph_free(graph);
     return status;
 }
