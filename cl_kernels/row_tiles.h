@@ -35,6 +35,7 @@
     {#NAME, K(NAME##_tile), GRADIENT, INPUTS, NUMBERS, LOGICAL, FLIPS},
 /* Of the rules of UNARY the one that says what happens to the bits of a float. */
 #define FLIPS_PLAIN      0
+#define FLIPS_GELU       0
 #define FLIPS_BOUNDS     0
 #define FLIPS_DIFFERENCE 0
 #define FLIPS_DIVISOR    0
