@@ -178,6 +178,12 @@ int without_braces(int n)
     return n;
 }
 
+static tern_tensor *as_it_is(tern_tensor *x, void *user)
+{
+    (void)user;
+    return x;
+}
+
 int every_block(tern_graph *graph)
 {
     int blocks = 0;
@@ -220,6 +226,14 @@ int every_block(tern_graph *graph)
     TERN_UNRECORDED {
         blocks++;
     }
+    TERN_SAVED_TENSORS_HOOKS(as_it_is, as_it_is, NULL)
+    {
+        blocks++;
+    }
+    TERN_SAVE_ON_CPU
+    {
+        blocks++;
+    }
     TERN_PROFILE("trace.json")
     {
         blocks++;
@@ -249,6 +263,8 @@ int every_twin(tern_graph *graph, int n)
     TERN_ANOMALY_LABEL_HERE("here");
     TERN_CAPTURE_HERE(graph);
     TERN_UNRECORDED_HERE;
+    TERN_SAVED_TENSORS_HOOKS_HERE(as_it_is, as_it_is, NULL);
+    TERN_SAVE_ON_CPU_HERE;
     TERN_PROFILE_HERE("trace.json");
     TERN_PROFILER_LABEL_HERE("here");
     TERN_STRICT_HERE;
