@@ -69,7 +69,7 @@ INLINE void K(times_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL fac
         BASE(number);                                                                              \
         GROUPS(c, n)                                                                               \
         {                                                                                          \
-            i64 at = chunks[c].first; /* tables of addresses tell nothing of sizes */              \
+            i64 at = chunks[c].first; /* tables of addresses hold no sizes */                   \
             FIND(c)                                                                                \
             if (gs != 0)                                                                           \
                 K(NAME##_chunk)(ps + at, gs + at, (idx)chunks[c].count, number[0]);                \

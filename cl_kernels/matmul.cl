@@ -85,7 +85,7 @@ KERNEL7(K(gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases)
     }
 }
 
-/* C = beta C + bias, before a product that adds to C and knows no bias; beta 0 does not read C. */
+/* C = beta C + bias, before a product that adds to C and takes no bias; beta 0 does not read C. */
 KERNEL4(K(gemm_bias), (OUT, STO, cs), (IN, STO, biases), (ARG, tern_gemm_shape, g),
         (ARG, REAL, beta))
 {

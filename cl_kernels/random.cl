@@ -21,7 +21,7 @@ typedef struct tern_four {
         v.d = D;                                                                                   \
         return v;                                                                                  \
     }
-/* Uniform in [0, 1), with as many bits as the type can tell apart below 1. */
+/* Uniform in [0, 1), with as many bits as the type can distinguish below 1. */
 #define UNIT_(u, BITS) ((f32)(i32)((u) >> (32 - BITS)) * (1.0f / (f32)(1 << BITS)))
 #define UNIT4_(NAME, BITS)                                                                         \
     TERN_FOUR_(NAME, UNIT_(w.a, BITS), UNIT_(w.b, BITS), UNIT_(w.c, BITS), UNIT_(w.d, BITS))

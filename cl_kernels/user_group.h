@@ -1,4 +1,4 @@
-/* user_group.h -- what the cpu device tells a kernel of the program's own about its work-group; C
+/* user_group.h -- what a kernel of the program's own sees of its work-group on the cpu device; C
  * and C++. */
 typedef struct tern_user_group {
     size_t group[3], groups[3], local[3];

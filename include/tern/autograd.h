@@ -170,8 +170,8 @@ TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_HERE TERN_DETECT_ANOMALY_MODE_HERE(true, NULL)
 
 /* ---- TERN_ANOMALY_LABEL("decoder") { ... } ------------------------------------------------------
- * A word for where operations are called, as anomaly detection tells it: those of all open blocks,
- * outermost first. Modules have theirs. label must live as long as the block is open. */
+ * A word for where operations are called, as anomaly detection reports it: those of all open
+ * blocks, outermost first. Modules have theirs. label must live as long as the block is open. */
 typedef struct tern_anomaly_label_block {
     int active;
     int depth;

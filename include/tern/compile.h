@@ -1,5 +1,5 @@
 /* compile.h -- programs for devices that compile kernels at run time (opencl, cuda): built ahead of
- * their use, told of, and in files that can be shipped.
+ * their use, with progress reported, and in files that can be shipped.
  *
  * A kernel is compiled when it is first used, and kept in a cache on disk (TERN_CACHE_DIR, else
  * ~/.cache/tern; PoCL has one of its own). The first one of a kind that a training needs has others
@@ -26,7 +26,7 @@ typedef void (*tern_compile_handler)(const tern_compile_progress *progress, void
 /* Call handler when a program begins to be compiled and when it is done, on the thread that
  * compiles, one call at a time. NULL removes it: then TERN_PROGRESS=1 in the environment prints to
  * stderr, where that is a terminal a line that is written over. What PoCL compiles when a kernel is
- * first launched is told of, too, where it takes longer than to read a file. One handler per
+ * first launched is reported, too, where it takes longer than to read a file. One handler per
  * process. */
 TERN_API void tern_on_compile(tern_compile_handler handler, void *user);
 
@@ -51,8 +51,8 @@ TERN_API tern_status tern_compile_end(void);
 TERN_API tern_status tern_programs_save(const char *device, const char *path);
 /* Take the programs of a file, as if they had been compiled here; they are executable code, so the
  * file must be as trusted as a library. Gives how many there are; 0 for a pack of another device,
- * driver or version of tern (tern_on_warning is told which), and then nothing is taken; -1 after an
- * error: TERN_ERR_IO for one that can't be read or is damaged, which leaves all as it was. */
+ * driver or version of tern (tern_on_warning receives which), and then nothing is taken; -1 after
+ * an error: TERN_ERR_IO for one that can't be read or is damaged, which leaves all as it was. */
 TERN_API int64_t tern_programs_load(const char *device, const char *path);
 
 TERN_END_DECLS

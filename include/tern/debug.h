@@ -12,7 +12,7 @@ TERN_BEGIN_DECLS
  * - the handle of a tensor, module, optimizer, scheduler or gradient scaler that is gone is known
  *   for ever: a use of it, a second free too, is TERN_ERR_STATE. The message names the use, the
  *   operation that made the tensor ("mul") or the kind of the module ("Linear"), and what ended it:
- *   the scope, by the line where it was opened if tern/where.h tells that, else by number and
+ *   the scope, by the line where it was opened if tern/where.h records that, else by number and
  *   depth; the module whose forward function made the tensor and returned; the parent that a module
  *   was freed with.
  * - each result is looked at: the first NaN that an operation makes of inputs without one is a
@@ -25,7 +25,7 @@ TERN_BEGIN_DECLS
  *
  * The memory of handles is never used again: some 0.5 KB for each tensor that is made.
  *
- * Without the mode a handle of a tensor that is gone is known, by the same error with less to tell,
+ * Without the mode a handle of a tensor that is gone is known, by the same error with less detail,
  * until 4,000 more tensors went; from then on as long as its memory is not that of another tensor,
  * which it seldom is, as that is used again in turn. Modules and the like are known until 256 more
  * of their kind were freed. Questions that record no error for NULL (tern_shape_of, tern_dtype_of,

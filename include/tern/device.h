@@ -28,13 +28,13 @@ typedef struct tern_device_info {
     tern_device_type type;
     int compute_units;
     uint64_t memory_total;       /* bytes */
-    uint64_t memory_free;        /* bytes; memory_total where the driver can't tell */
+    uint64_t memory_free;        /* bytes; memory_total where the driver does not report it */
     uint64_t largest_allocation; /* bytes; 0 = no limit but the memory */
     bool has_f64;
     bool has_native_f16; /* f16 arithmetic; f16 storage works on every device */
     bool unified_memory; /* shares its memory with the host */
     bool exact;          /* elementwise results are bit-identical to the cpu's */
-    char uuid[40];       /* "01234567-89ab-..." (36 characters); "" where the driver can't tell */
+    char uuid[40];       /* "01234567-89ab-..." (36 characters); "" where it is not reported */
     int capability_major, capability_minor; /* compute capability of a CUDA GPU; 0 elsewhere */
     uint64_t reserved[8];
 } tern_device_info;

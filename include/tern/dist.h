@@ -1,6 +1,6 @@
 /* dist.h -- processes that compute together: torch.distributed's vocabulary over MPI.
  *
- *   mpirun -n 4 ./train            (or srun; docs/dist.md tells how to start a job)
+ *   mpirun -n 4 ./train            (or srun; docs/dist.md shows how to start a job)
  *
  *   tern_dist_init_process_group(NULL, NULL);
  *   int rank = tern_dist_get_rank(NULL), ranks = tern_dist_get_world_size(NULL);

@@ -82,14 +82,14 @@ TERN_API tern_status tern_get_error(tern_error_info *error);
 typedef enum tern_error_policy {
     TERN_ERRORS_RECORD = 0, /* the handler, if any, hears of each error that is recorded */
     TERN_ERRORS_CALL = 1,   /* the handler hears of every failure, also after the first */
-    TERN_ERRORS_ABORT = 2,  /* every failure is told (the handler, if any), printed to stderr with
-                             * all that is known of it, and stops the program by abort() */
+    TERN_ERRORS_ABORT = 2,  /* every failure is reported (to the handler, if any), printed to stderr
+                               with all that is known of it, and stops the program by abort() */
     TERN_ERRORS_PRINT = 3 /* each error that is recorded is printed to stderr; and once more at the
                              end of its thread or of the process, if the program never asked for it
                              (tern_last_status, tern_last_error, tern_get_error) or cleared it */
 } tern_error_policy;
 
-/* Called on the thread that failed. What fails in a handler is recorded, and not told. */
+/* Called on the thread that failed. What fails in a handler is recorded, and not reported. */
 typedef void (*tern_error_handler)(const tern_error_info *error, void *user);
 
 /* For the process; at first TERN_ERRORS_RECORD without a handler. With TERN_WARN=1 or TERN_DEBUG=1
@@ -101,7 +101,7 @@ TERN_API tern_status tern_set_error_policy(tern_error_policy policy, tern_error_
                                            void *user);
 
 /* Calls of this thread are made at that line of the program from now on, which errors and warnings
- * tell; NULL: it is not known. file must live as long as the process. For other languages. */
+ * name; NULL: it is not known. file must live as long as the process. For other languages. */
 TERN_API void tern_at(const char *file, int line);
 typedef struct tern_where_block {
     const char *file;
@@ -113,7 +113,7 @@ TERN_API tern_where_block tern_where_enter(const char *file, int line);
 /* Goes back to what was before. */
 TERN_API void tern_where_leave(tern_where_block *block);
 
-/* Told of what is odd but right. kind is a word:
+/* Called with what is odd but right. kind is a word:
  *
  *   broadcast   a loss whose input and target are of different shapes
  *   reduction   kl_div's mean, which is not the divergence
@@ -125,8 +125,8 @@ TERN_API void tern_where_leave(tern_where_block *block);
  *               take
  *   cache       compiled programs that can't be kept, or are not to be trusted
  *
- * text begins with the function's name, and ends with "(file:line)" where tern/where.h tells that.
- * A handler notes it and returns: the device may be in the middle of something. */
+ * text begins with the function's name, and ends with "(file:line)" where tern/where.h records
+ * that. A handler notes it and returns: the device may be in the middle of something. */
 typedef void (*tern_warning_handler)(const char *kind, const char *text, void *user);
 
 /* Call handler for each warning, on the thread that gives it, once for each place (the function and

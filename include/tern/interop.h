@@ -39,9 +39,8 @@ TERN_API tern_tensor *tern_from_blob(void *data, tern_shape shape, tern_dtype dt
 
 /* For tern_to_dlpack_with and tern_from_dlpack_with (tern/dlpack.h). */
 typedef struct tern_dlpack_options {
-    bool
-        copy; /* from: the elements are copied and the lender is told at once; they may be read-only
-                 then */
+    bool copy; /* from: the elements are copied and the lender's deleter is called at once; they may
+                 be read-only then */
     bool no_wait; /* to: the consumer works in the order of tern's own queue or stream */
     uint64_t reserved[4];
 } tern_dlpack_options;

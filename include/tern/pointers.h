@@ -16,7 +16,7 @@
 #ifndef __cplusplus
 
 /* What p points to, a tern_elements: rows of arrays too. By numbers, for short: what expands is
- * told by messages of compilers and by assert. */
+ * shown by messages of compilers and by assert. */
 #define TERN_POINTERS_(T, n) T *: n, const T *: n, T (*)[]: n, const T (*)[]: n
 #define TERN_ROWS_(T)         T **: -2, const T **: -2
 #define TERN_ELEMENTS_(p)                                                                          \

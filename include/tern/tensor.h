@@ -159,7 +159,7 @@ TERN_API double tern_item(const tern_tensor *x);
 TERN_API int64_t tern_item_int(const tern_tensor *x);
 /* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
-/* What a host pointer points to, as pointers.h tells it by the pointer's type. */
+/* What a host pointer points to, which pointers.h finds by the pointer's type. */
 typedef enum tern_elements {
     TERN_ELEMENTS_ANY = 0, /* bytes: void * */
     TERN_ELEMENTS_F32 = TERN_F32,

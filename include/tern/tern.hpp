@@ -745,7 +745,7 @@ class Module
         bool own;          // its forward is the class's
         bool owned = true; // by no parent
     };
-    // Which object asks, while the outermost one does: nobody else knows it.
+    // Which object asks, while the outermost one does: it is kept nowhere else.
     struct Calling {
         explicit Calling(Module *module) : outer(now())
         {

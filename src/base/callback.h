@@ -30,7 +30,7 @@ static inline tern_status tern_callback_end(const tern_callback *before, tern_st
     tern_name_leave(&before->called);
     return status;
 }
-/* After it: errors tell again of the call into tern that goes on. Gives its status; a failure that
+/* After it: errors name again the call into tern that goes on. Gives its status; a failure that
  * it did not record is recorded with the message behind. */
 #define TERN_CALLBACK_END(before, status, ...)                                                     \
     tern_callback_end(                                                                             \

@@ -1,4 +1,4 @@
-/* dtype.h -- what the library knows of an element type: a row of cl_kernels/dtypes.def. */
+/* dtype.h -- what the library has about an element type: a row of cl_kernels/dtypes.def. */
 #ifndef TERN_BASE_DTYPE_H
 #define TERN_BASE_DTYPE_H
 #include "base/error.h"

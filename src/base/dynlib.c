@@ -17,7 +17,8 @@ static void *open_first(const char *names, tern_os_binding how, char *reason, si
         void *library = tern_os_library_open(name, how, why, sizeof why);
         if (library)
             return library;
-        if (!bytes || !reason[0] || tern_dynlib_is_absent(reason)) /* what is broken tells more */
+        /* a broken library's reason is more useful */
+        if (!bytes || !reason[0] || tern_dynlib_is_absent(reason))
             snprintf(reason, bytes, "%s", why);
     }
     return NULL;

@@ -191,7 +191,7 @@ static void guess_name(const char *name, char *text, size_t bytes)
              best ? best : "", best ? "?" : "");
 }
 
-/* The i-th variable TERN_... of the environment that nobody knows: its name, and its value;
+/* The i-th variable TERN_... of the environment that is in no table: its name, and its value;
  * false beyond the last one. */
 static bool unknown_at(int i, char name[64], const char **value)
 {

@@ -23,7 +23,7 @@ bool tern_env_flag(tern_env_variable variable, bool by_default);
 /* Whether warnings and errors go to stderr where the program has no handler of them. */
 bool tern_env_prints(void);
 
-/* Warn once of variables that nobody knows and of values that are none, as soon as somebody
+/* Warn once of variables that are in no table and of values that are none, as soon as somebody
  * listens. */
 void tern_env_check(void);
 

@@ -1,4 +1,4 @@
-/* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
+/* error.c -- the first error of each thread, kept until it is cleared, and who receives it. */
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -191,7 +191,7 @@ tern_status tern_get_error(tern_error_info *error)
     return tern_thread.error.first.status;
 }
 
-/* ---- who is told ------------------------------------------------------------------------- */
+/* ---- who receives an error --------------------------------------------------------------- */
 
 static policy policy_now(void)
 {

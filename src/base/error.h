@@ -56,7 +56,7 @@ const char *tern_name_hide(void);
 TERN_PRIVATE void tern_name_leave(const char *const *outer);
 
 /* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart
- * from what was recorded before, and told to nobody: for code of the program's whose failure is
+ * from what was recorded before, and reported to nobody: for code of the program's whose failure is
  * not, or not yet, the program's. */
 typedef struct tern_error_hold {
     struct tern_error_record *before; /* NULL: nothing was recorded */

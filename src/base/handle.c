@@ -124,7 +124,7 @@ void tern_object_end(tern_handles *all, tern_handle *object)
 tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const char *function,
                            const char *argument)
 {
-    /* Of a tensor there is only the operation's name, unless more was told at its end. */
+    /* Of a tensor there is only the operation's name, unless more was recorded at its end. */
     bool unnamed = !handle->owns_about && strcmp(kind, "tensor") == 0;
     return tern_fail(TERN_ERR_STATE, "%s: the %s %s is gone%s%s%s%s", function, kind, argument,
                      handle->about ? ": " : "", handle->about && unnamed ? "made by " : "",

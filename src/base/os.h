@@ -168,7 +168,7 @@ typedef enum tern_os_binding { TERN_OS_NOW, TERN_OS_APART, TERN_OS_LAZY } tern_o
 void *tern_os_library_open(const char *name, tern_os_binding how, char *reason, size_t bytes);
 void *tern_os_library_symbol(void *library, const char *name);
 void tern_os_library_close(void *library);
-/* The folder of the library, or program, that has this address; "." where nobody knows. */
+/* The folder of the library, or program, that has this address; "." where that is unknown. */
 void tern_os_library_folder(const void *address, char *folder, size_t bytes);
 
 /* ---- folders and files ----------------------------------------------------------------------- */

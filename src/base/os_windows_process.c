@@ -16,7 +16,7 @@ int tern_os_own_cores(uint64_t *which)
     DWORD_PTR own = 0, all = 0;
     GetProcessAffinityMask(GetCurrentProcess(), &own, &all);
     *which = own;
-    /* Of more than 64 cores it knows those of one group alone. */
+    /* Of more than 64 cores it reports those of one group alone. */
     return own == all ? tern_os_cores() : __builtin_popcountll(own);
 }
 

@@ -1,4 +1,4 @@
-/* resumed.c -- what loaders are told of the snapshot that a training goes on from. */
+/* resumed.c -- what loaders receive of the snapshot that a training goes on from. */
 #include "base/resumed.h"
 #include <stdatomic.h>
 

@@ -1,4 +1,4 @@
-/* resumed.h -- what loaders are told of the snapshot that a training goes on from. */
+/* resumed.h -- what loaders receive of the snapshot that a training goes on from. */
 #ifndef TERN_BASE_RESUMED_H
 #define TERN_BASE_RESUMED_H
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* thread.h -- the state of a thread: all that the library keeps for each thread, in one variable.
  *
- * The layers above keep their part here too; this layer knows no more of it than its shape. Each
+ * The layers above keep their part here too; this layer has no more of it than its shape. Each
  * read of tern_thread in the shared library costs a call, so a function that reads it often takes
  * a pointer once. ci/style refuses a thread's variable elsewhere. */
 #ifndef TERN_BASE_THREAD_H
@@ -143,8 +143,8 @@ typedef struct tern_modules_running {
     tern_module_ref outermost, innermost;
 } tern_modules_running;
 
-/* What errors tell of where they happened. Who calls code of the program's in the middle of an own
- * function puts it back (callback.h). */
+/* What errors report of where they happened. Who calls code of the program's in the middle of an
+ * own function puts it back (callback.h). */
 typedef struct tern_running {
     struct {
         const char *file; /* NULL: not known */

@@ -1,4 +1,4 @@
-/* warning.c -- what is odd but right is told once for each place. */
+/* warning.c -- what is odd but right is reported once for each place. */
 #include "base/warning.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -17,7 +17,7 @@ static tern_mutex lock = TERN_MUTEX_INIT;
 static struct {
     tern_warning_handler call;
     void *user;
-    uint64_t seen[PLACES]; /* hashes of the places that were told, found by their last bits; or 0 */
+    uint64_t seen[PLACES]; /* hashes of the reported places, found by their last bits; or 0 */
     int count;
 } warnings;
 
@@ -68,7 +68,8 @@ static uint64_t place_of(const char *kind, const char *operation, const char *fo
     return tern_hash(place, format, strlen(format)) | 1;
 }
 
-/* Note the place. With the table nearly full no more are told, lest one is told for ever. */
+/* Note the place. With the table nearly full no more are reported, lest one is reported for
+ * ever. */
 static bool is_new(uint64_t place)
 {
     size_t i = place % PLACES;

@@ -10,7 +10,7 @@
 void tern_warn(const char *kind, const char *operation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether anybody listens: for what is only worked out to be told. */
+/* Whether anybody listens: for what is only worked out for a message. */
 bool tern_warns(void);
 
 #endif

@@ -108,7 +108,7 @@ tern_job *tern_job_new(int64_t n);
 void tern_job_free(tern_job *job, int count);
 /* Read the items of a job of an iterable data set; nobody else reads. */
 void tern_job_read(tern_loader *l, tern_job *job);
-/* Make its batch; failures are noted in it. item is told what is made. */
+/* Make its batch; failures are noted in it. item records what is made. */
 void tern_job_make(tern_loader *l, tern_job *job, atomic_llong *item, int worker);
 /* Bring it to the device. */
 void tern_job_move(tern_loader *l, tern_job *job);

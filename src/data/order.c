@@ -24,7 +24,8 @@ void tern_data_shuffle(int64_t *order, int64_t n, uint64_t seed)
 
 /* A Feistel network over the next even power of two, walked until it gives one of 0..n-1: four
  * turns at most on average. Eight rounds of Philox make every bit depend on all others (Luby and
- * Rackoff 1988: four rounds of random functions can't be told from a random permutation). */
+ * Rackoff 1988: four rounds of random functions can't be distinguished from a random
+ * permutation). */
 int64_t tern_data_permuted(int64_t position, int64_t n, uint64_t seed)
 {
     int half = 1;

@@ -246,7 +246,7 @@ static tern_status run(void *user, const tern_attention *a)
     return TERN_OK;
 }
 
-/* Builds and tries what is new; *usable: all kernels are right. What fails is told once. */
+/* Builds and tries what is new; *usable: all kernels are right. What fails is reported once. */
 static tern_status prepare(call *c, const tern_attention *a, bool *usable)
 {
     tern_attention_kernel *all[PASSES];

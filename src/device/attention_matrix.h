@@ -8,7 +8,7 @@
 
 enum { TERN_ATTENTION_ARGS = 15 };
 
-/* A kernel: what its text begins with tells it from others. */
+/* A kernel: the beginning of its text distinguishes it from others. */
 typedef struct tern_attention_kernel {
     struct tern_attention_kernel *next;
     const char *file, *title;

@@ -327,7 +327,7 @@ struct tern_backend {
     tern_status (*event)(tern_place *place, void **event);
     tern_status (*elapsed)(tern_place *place, void *from, void *to, double *nanoseconds);
     void (*event_free)(tern_place *place, void *event);
-    /* Bytes free and in all, as the driver says; free = total where it can't tell. */
+    /* Bytes free and in all, as the driver reports; free = total where it can't. */
     tern_status (*memory)(tern_place *place, uint64_t *free_bytes, uint64_t *total);
 
     /* The user's own kernels. */
@@ -359,8 +359,8 @@ struct tern_backend {
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;
-    /* Begin what was launched, where the driver waits to be told: the host turns to something else.
-     * NULL: it never waits. One that does calls tern_work_is_held for what it keeps. */
+    /* Begin what was launched, where the driver waits for a flush: the host turns to something
+     * else. NULL: it never waits. One that does calls tern_work_is_held for what it keeps. */
     void (*flush)(tern_place *place);
     /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails
      * is left to resolve. From any thread. And name to tern_builds_add the kernels that gemm would

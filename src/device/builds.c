@@ -1,5 +1,5 @@
 /* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for
- * each, and a training step needs dozens, one after the other: the first of a group's kernels tells
+ * each, and a training step needs dozens, one after the other: the first of a group's kernels shows
  * of the others, and other threads compile them meanwhile. They put them where the cache is; the
  * thread that launches finds them there, so that results and errors are what they are without. */
 #include "base/env.h"

@@ -1,5 +1,5 @@
 /* builds.h -- programs that are compiled while a program runs: each once, by the thread that wants
- * it first or ahead of that by others; and who is told. */
+ * it first or ahead of that by others; and who hears of it. */
 #ifndef TERN_DEVICE_BUILDS_H
 #define TERN_DEVICE_BUILDS_H
 #include "device/cache.h"
@@ -12,7 +12,7 @@
 void tern_build_begin(const tern_cache_key *key);
 bool tern_build_try(const tern_cache_key *key);
 void tern_build_end(const tern_cache_key *key);
-/* The compiler's own time: what tern_on_compile tells of. title: "kernel gelu_f32 of
+/* The compiler's own time: what tern_on_compile reports. title: "kernel gelu_f32 of
  * elementwise.cl". */
 void tern_build_compiles(const tern_place *place, const char *title);
 void tern_build_compiled(const tern_place *place, const char *title);

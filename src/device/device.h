@@ -17,7 +17,7 @@ bool tern_place_has_f64(const tern_place *place);
 bool tern_place_is_grouped(const tern_place *place);
 /* Whether launches there are done when they return. */
 bool tern_place_is_synchronous(const tern_place *place);
-/* Whether n elements that the host knows are written rather than launched: few, where a kernel is
+/* Whether n elements that the host has are written rather than launched: few, where a kernel is
  * compiled at its first launch. */
 enum { TERN_SMALL = 512 };
 bool tern_writes_by_copy(const tern_place *place, int64_t n);
@@ -84,7 +84,7 @@ tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
  * copy or graph has it and the device is done, deleter is called (NULL: nothing is). */
 tern_block *tern_block_from_external(tern_place *place, const tern_buffer *buffer,
                                      void (*deleter)(void *), void *user);
-/* The same of the application's memory, as the backend knows it. */
+/* The same of the application's memory, as the backend has it. */
 typedef struct tern_borrowing {
     const char *function; /* for messages */
     void *memory;         /* an address or a cl_mem */

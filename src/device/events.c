@@ -14,7 +14,7 @@ bool tern_event_has_passed(tern_place *place, void *event)
     return !event || slots(place)->has_passed(place, event);
 }
 
-/* Who is told of a failure takes the memory back: then no copy may be under way. */
+/* The owner takes the memory back after a failure: then no copy may be under way. */
 static tern_status or_drained(tern_place *place, tern_status status)
 {
     if (status != TERN_OK)

@@ -7,7 +7,7 @@
 
 int64_t tern_index32_limit = INT64_C(1) << 30;
 
-/* Structs that are all of i64, sizes that may be of no tensor. Of the others the tensors tell. */
+/* Structs that are all of i64, sizes that may be of no tensor. Of the others the tensors decide. */
 static const uint8_t words_of[TERN_TYPES] = {
 #define X(T) [TERN_TYPE_##T] = sizeof(T) / sizeof(int64_t)
     X(tern_gemm_shape), X(tern_columns),      X(tern_conv_shape),

@@ -1,4 +1,4 @@
-/* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS
+/* progress.c -- who hears of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS
  * the terminal. */
 #include "base/columns.h"
 #include "base/os.h"

@@ -206,7 +206,7 @@ tern_place *tern_place_find(const char *device, const char *function)
 
 /* ---- the public face ------------------------------------------------------------------------- */
 
-/* A question: what it finds wrong is held apart, so that no handler is told and no policy stops
+/* A question: what it finds wrong is held apart, so that no handler is called and no policy stops
  * the program. */
 bool tern_device_is_available(const char *device)
 {

@@ -19,7 +19,7 @@ static bool is_local(const tern_arg *a)
     return !a->buffer && a->by_reference && !a->value.data;
 }
 
-/* What an argument is, in the words of a parameter; a VECTOR where it does not tell what its bytes
+/* What an argument is, in the words of a parameter; a VECTOR where it does not show what its bytes
  * are. */
 static int given(const tern_arg *a)
 {

@@ -382,7 +382,7 @@ tern_status tern_user_parameters_read(tern_user_parameters *made, const char *so
     if (!list.failed && !list_parameters(made, list.data ? list.data : ""))
         status = TERN_ERR_ARGUMENT;
     for (int i = 0; find_parameters(*open + 1, name) && i < made->n; i++)
-        made->takes[i] |= TERN_USER_UNKNOWN; /* nobody knows which of two is compiled */
+        made->takes[i] |= TERN_USER_UNKNOWN; /* which of two is compiled is unknown */
     tern_text_free(&list);
     return status;
 }

@@ -7,7 +7,7 @@
 enum { TERN_USER_ARGUMENTS = 64 };
 
 /* What a parameter takes: the bytes of a number, or of an element of a tensor (0 or UNTOLD where
- * the text does not tell), and the rest of these that hold of it. */
+ * the text does not show), and the rest of these that hold of it. */
 enum {
     TERN_USER_BYTES = 15,
     TERN_USER_UNKNOWN = 15,

@@ -187,8 +187,8 @@ static void drop_watch(parallel *p)
     p->watch = NULL;
 }
 
-/* What the last step tells. Where no backward pass came, it is the way to the results that counts,
- * unless others had one. */
+/* What follows from the last step. Where no backward pass came, it is the way to the results that
+ * counts, unless others had one. */
 static tern_status look_back(parallel *p)
 {
     double seconds[p->n];

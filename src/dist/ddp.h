@@ -40,7 +40,8 @@ struct tern_ddp {
     int n;
     tern_ddp_bucket *buckets;
     int n_buckets, given; /* given: of them, the first so many, to MPI in this backward pass */
-    tern_tensor *counts;  /* what ranks tell beside gradients: rows, then how many used each slot */
+    tern_tensor *counts;  /* what ranks exchange beside gradients: rows, then how many used each
+                             slot */
     double rows;          /* since the last sum */
     bool no_sync;         /* inside of a block */
     bool joins;           /* inside of TERN_JOIN: each step begins with who goes on */

@@ -3,9 +3,9 @@
  *
  * Each header says whether the rank's tensors are where a link could read them, and whether that is
  * another device than the last time; all ranks see all headers, so that they decide alike: one that
- * can't, and data go by way of the host. When the first work of a group can go, ranks tell each
- * other which device they have, and the first one makes the id of the link: without one where two
- * share a device, or have other versions of the library. */
+ * can't, and data go by way of the host. When the first work of a group can go, ranks report to
+ * each other which device they have, and the first one makes the id of the link: without one where
+ * two share a device, or have other versions of the library. */
 #include "base/dtype.h"
 #include "base/os.h"
 #include "dist/dist.h"

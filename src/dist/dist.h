@@ -238,7 +238,7 @@ bool tern_dist_negotiation_is_silent(const tern_dist_job *job);
 void tern_dist_ask(tern_dist_job *job, tern_dist_work *work, const char *why);
 /* The work is done after all. */
 void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
-/* End the job: all works fail, all ranks are told. */
+/* End the job: all works fail, all ranks are notified. */
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
 /* ---- mpi_calls.c ----------------------------------------------------------------------------- */
@@ -365,7 +365,7 @@ bool tern_dist_has_ended(tern_dist_job *job);
 /* Until it is done; its status. */
 tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *work);
 
-/* A work that all of it is told of but its tensors; NULL after TERN_ERR_MEMORY. */
+/* A work of which everything but its tensors is set; NULL after TERN_ERR_MEMORY. */
 tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label);
 /* Nothing where MPI may still have its memory. */
 void tern_dist_work_free(tern_dist_work *work);

@@ -173,7 +173,7 @@ static void forget(tern_dist_job *job)
     }
     if (job->mpi && whole)
         tern_dist_negotiation_free(job);
-    if (whole) { /* else others may still be told of them */
+    if (whole) { /* else others may still hear of them */
         for (tern_dist_group *g; (g = job->groups);) {
             job->groups = g->next;
             tern_free(g->members);

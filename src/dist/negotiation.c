@@ -164,7 +164,7 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
     for (int i = 0; i < g->size; i++) {
         if (i == g->rank || (pair && i != w->root))
             continue;
-        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* those that ask will tell */
+        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* those that ask will answer */
             continue;
         t->answers[g->members[i]].state = ANSWER_NONE;
         write_to(job, g->members[i], &n);

@@ -340,7 +340,7 @@ static tern_status begin(step *t)
     return TERN_OK;
 }
 
-/* Ranks that have neither end are told how many rows there are. */
+/* Ranks that have neither end receive the number of rows. */
 static tern_status share_rows(step *t)
 {
     const tern_pipeline *p = t->p;

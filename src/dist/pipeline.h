@@ -41,7 +41,7 @@ struct tern_pipeline {
 tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
                                     int round);
 /* Whether it is there, handed over in a round before this one; of messages, what comes next is
- * received. An error is there too: taking it tells. */
+ * received. An error is there too: taking it reports it. */
 bool tern_stage_message_is_there(tern_pipeline *p, int from, int to, int micro, int round);
 /* The tensor on the stage's device, owned by the innermost scope; NULL after an error. */
 tern_tensor *tern_stage_message_take(tern_pipeline *p, int from, int to, int micro);

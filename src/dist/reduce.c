@@ -151,8 +151,8 @@ static tern_status sum_counts(tern_ddp *d)
     return TERN_OK;
 }
 
-/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks tell it
- * once. */
+/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks exchange
+ * it once. */
 static tern_status give_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;

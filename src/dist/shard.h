@@ -55,7 +55,7 @@ typedef struct tern_shard_traffic {
     bool *own, *trained; /* of slots: which have a gradient here, which should have one somewhere */
 } tern_shard_traffic;
 
-/* A run of a unit's module, as its graph knows it. */
+/* A run of a unit's module, as its graph has it. */
 typedef struct tern_shard_pass {
     atomic_int refs;
     tern_shard_unit *unit, *root;

@@ -323,7 +323,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
 static const tern_function_type gather_type = {
     .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
 
-/* ---- what tells that the backward pass comes to a unit, and leaves it ------------------------ */
+/* ---- what notices that the backward pass enters a unit and leaves it ------------------------ */
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)

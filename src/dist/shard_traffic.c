@@ -170,7 +170,7 @@ static tern_status copy_in(const tern_shard_slot *s, tern_tensor *grad, tern_ten
     return tern_failed_since(failures);
 }
 
-/* A 1 behind the gradients for each of these that there is here: its average tells whether any rank
+/* A 1 behind the gradients for each of these that there is here: its average shows whether any rank
  * has it. */
 static tern_status flag(tern_tensor *all, int ranks, int64_t row, int64_t at, int n, double value)
 {

@@ -4,8 +4,8 @@
  *                mean_r)^2
  *   dx = w rstd (dy - sum dy / T - h sum(dy h) / T),   h = (x - mean) rstd
  *
- * Sums of the first line are over ranks, of what each tells all, in their order: the same bits on
- * every rank. */
+ * Sums of the first line are over ranks, of what each rank sends to all, in their order: the same
+ * bits on every rank. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/dist.h"
@@ -66,7 +66,7 @@ static tern_tensor *over_ranks(tern_tensor *x)
     return tern_sum_dim(x, TERN_SHAPE(0), false);
 }
 
-/* Mean and var (C) of what all tell; *total elements of each channel. */
+/* Mean and var (C) of what all ranks send; *total elements of each channel. */
 static tern_status combine(batch *b, tern_tensor *local, int64_t channels, tern_tensor **mean,
                            tern_tensor **var)
 {

@@ -1,8 +1,8 @@
 /* uneven_inputs.c -- TERN_JOIN: ranks of DistributedDataParallel that have different numbers of
  * batches.
  *
- * Each step begins with a number that those who go on tell, whose greatest is that of the last of
- * them; who has left the block tells 0, and does with zeros what the number says that the others
+ * Each step begins with a number that those who go on send, whose greatest is that of the last of
+ * them; who has left the block sends 0, and does with zeros what the number says that the others
  * do. */
 #include "dist/ddp.h"
 #include <string.h>

@@ -13,7 +13,7 @@ typedef struct io_block {
     uint32_t id;
     const char *name;
     int elements, bytes; /* 0: the type was taken out of the format, and its size is not known */
-    /* NULL: single elements that io_type knows, and types that are not decoded. */
+    /* NULL: single elements that io_type has, and types that are not decoded. */
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
 

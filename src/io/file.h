@@ -11,7 +11,7 @@
 /* A tensor in a file. */
 typedef struct io_entry {
     char *name;
-    const io_type *type; /* NULL: one that only the file knows; then: */
+    const io_type *type; /* NULL: one that only the file has; then: */
     char foreign[24];    /* what it calls it */
     int64_t *dims;       /* of ndim; behind them as many strides, in elements, where is_strided */
     uint64_t at, bytes;  /* of its first element in its part, and of all elements from there on */

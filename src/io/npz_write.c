@@ -109,7 +109,7 @@ static void put_entry(tern_text *to, const writer *w, const member *m)
     put(to, m->at, 8);
 }
 
-/* The directory, and the three records that tell where it is. */
+/* The directory, and the three records that say where it is. */
 static tern_status write_directory(writer *w)
 {
     tern_text text = {0};

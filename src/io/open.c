@@ -44,7 +44,7 @@ typedef struct head {
     const char *path;
 } head;
 
-/* A JSON text is told by the file's name too: what is no index begins as one. */
+/* A JSON text is recognized by the file's name too: what is no index begins as one. */
 static bool is_index(const head *h)
 {
     return h->n && strchr("{ \t\r\n", h->bytes[0]) && h->bytes[0] &&

@@ -175,7 +175,7 @@ static tern_status save_scheduler(const tern_lr_scheduler *s, const char *name, 
     return TERN_OK;
 }
 
-/* Parts first: the whole tells the rates that they left behind. */
+/* Parts first: the whole reports the rates that they set. */
 static tern_status load_scheduler(tern_lr_scheduler *s, const char *name,
                                   const tern_state_dict *from, bool apply)
 {

@@ -162,7 +162,7 @@ static tern_status read_tensor(source *from, const char *key, const char *text,
     TERN_TRY(
         tern_part_find(&own, &l.whole, io_shards_shared(parameters, key), function, IO_SHOW(key)));
     int64_t missing = elements_of(&own);
-    const bool none = missing == 0; /* a file tells the type all the same */
+    const bool none = missing == 0; /* a file names the type all the same */
     for (int i = 0; i < from->size && (missing > 0 || !all); i++) {
         if (!part_in_file(&l, i, &p) || !(intersect(&own, &p, &both) || none))
             continue;

@@ -14,7 +14,7 @@
  *                         a copy, which was left out
  *
  * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of
- * its rank alone, and so are the notes; "shards.stages" in the first file tells of that. The cut of
+ * its rank alone, and so are the notes; "shards.stages" in the first file records that. The cut of
  * a stage is the last:
  *
  *   12x8 0/3@4 1:4@1      File f has it where f / 1 % 4 is 1

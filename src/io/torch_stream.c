@@ -152,7 +152,7 @@ static tern_status open_stream(stream *s)
 {
     io_pickle *p = &s->c.pickle;
     int magic, protocol, machine, root, list;
-    TERN_TRY(io_pickle_run(p, &magic)); /* which the first bytes have told */
+    TERN_TRY(io_pickle_run(p, &magic)); /* which the first bytes have shown */
     TERN_TRY(io_pickle_run(p, &protocol));
     const io_value *number = &p->values[protocol];
     if (number->kind != IO_INT || number->is.integer != 1001)

@@ -7,7 +7,7 @@
  * query of them may look at, with a window the last ones. */
 tern_status models_cache_extend(tern_kv_cache *cache, int layer, int64_t window, tern_tensor **key,
                                 tern_tensor **value);
-/* Places so far; of a static one as far as the host knows, without replays. */
+/* Places so far; of a static one as far as the host has counted, without replays. */
 int64_t models_cache_length(const tern_kv_cache *cache);
 /* The places of a static one; 0 of others and of NULL. */
 int64_t models_cache_static(const tern_kv_cache *cache);

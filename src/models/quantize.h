@@ -45,7 +45,7 @@ bool quantize_has(const models_model *m, const char *path);
 /* What quantization_config of config.json says of layers as tern_nn_state_dict has them. */
 #define QUANTIZE_METHOD "tern"
 
-/* A file that is read, who is told of the names that were used, and where layers go. */
+/* A file that is read, the callback that receives the names that were used, and where layers go. */
 typedef struct quantize_source {
     tern_file *file;
     void (*used)(void *user, const char *name);

@@ -87,7 +87,7 @@ struct tern_module {
     bool numbered;         /* children are named by their places: "0", "1", ... */
     bool shows_parameters; /* printed with its parameters, not only its children */
     bool computes;         /* some member is computed */
-    bool takes_inplace;    /* it may be told to write into what it is given ... */
+    bool takes_inplace;    /* it may be made to write into its input ... */
     bool hides_inplace;    /* (which is not printed) */
     bool inplace;          /* ... and was */
     tern_member *members;

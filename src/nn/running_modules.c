@@ -1,4 +1,4 @@
-/* running_modules.c -- which modules run, and their paths for errors to tell. */
+/* running_modules.c -- which modules run, and their paths for errors to name. */
 #include "nn/running_modules.h"
 #include "base/lock.h"
 #include "base/from_nn.h"

@@ -1,4 +1,4 @@
-/* running_modules.h -- which modules run, for errors to tell. */
+/* running_modules.h -- which modules run, for errors to name. */
 #ifndef TERN_NN_RUNNING_MODULES_H
 #define TERN_NN_RUNNING_MODULES_H
 #include "base/thread.h"

@@ -196,8 +196,8 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     return TERN_OK;
 }
 
-/* The same where a step is recorded and nobody knows the norm: it stays on the device, and each
- * replay clips by its own. */
+/* The same where a step is recorded and the host does not have the norm: it stays on the device,
+ * and each replay clips by its own. */
 static tern_status clip_recorded(gathering *all, double max_norm, double p)
 {
     tern_tensor *norms[all->n + 1];

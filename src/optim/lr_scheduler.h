@@ -5,7 +5,7 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* What tells one scheduler from another. */
+/* What distinguishes one scheduler from another. */
 typedef struct tern_lr_kind {
     const char *name; /* "tern_lr_scheduler_step_lr" */
     /* The rate of a group at last_epoch from its rate before (PyTorch's get_lr). */

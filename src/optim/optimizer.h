@@ -33,7 +33,7 @@ typedef struct tern_optim_parts {
 } tern_optim_parts;
 extern const tern_optim_parts tern_lamb_parts, tern_muon_parts, tern_lbfgs_parts;
 
-/* What tells one optimizer from another: its rows of optimizers.def. values are a
+/* What distinguishes one optimizer from another: its rows of optimizers.def. values are a
  * tern_<name>_values. */
 typedef struct tern_optim_kind {
     const char *name; /* "tern_optim_sgd" */
@@ -85,7 +85,7 @@ struct tern_optim_batch {
     tern_foreach *table;
     tern_tensor *steps;           /* int64, an element for each chunk; kernels count */
     tern_tensor *values;          /* the group's, on the device */
-    tern_tensor *no_skip;         /* a zero: nothing tells the kernel to skip */
+    tern_tensor *no_skip;         /* a zero: nothing makes the kernel skip */
     double written[OPTIM_VALUES]; /* what the group had then */
     bool is_written;
     tern_optim_columns columns; /* of the step at hand, and its launch */

@@ -1,5 +1,5 @@
 /* values.h -- what the rows of optimizers.def are in C: tern_<name>_values, what a parameter group
- * is told and what follows from it, in the order and by the names that the kernel has; and a table
+ * is given and what follows from it, in the order and by the names that the kernel has; and a table
  * of its rows. */
 #ifndef TERN_OPTIM_VALUES_H
 #define TERN_OPTIM_VALUES_H

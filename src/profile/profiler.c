@@ -1,4 +1,4 @@
-/* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
+/* profiler.c -- profilers: made, started, stopped, and what they record meanwhile. */
 #include "base/from_nn.h"
 #include "base/os.h"
 #include "base/option.h"

@@ -1,4 +1,4 @@
-/* autograd.c -- what a user asks and tells a tensor about its gradient. */
+/* autograd.c -- what a user reads and sets of a tensor's gradient. */
 #include "tensor/node.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"

@@ -234,7 +234,7 @@ static void pass_free(tern_backward_pass *w)
 }
 
 /* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
- * node is told, not the operations that its backward is made of. */
+ * node is reported, not the operations that its backward is made of. */
 static tern_status go_on(tern_backward_pass *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();

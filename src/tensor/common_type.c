@@ -12,7 +12,7 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n)
         tern_dtype *kind = in[i]->ndim ? &dims : &scalars;
         tern_dtype t = in[i]->dtype;
         *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
-        if (*kind == TERN_DTYPE_DEFAULT) /* they have none, which was told */
+        if (*kind == TERN_DTYPE_DEFAULT) /* they have none, which was reported */
             return *kind;
     }
     if (dims == TERN_DTYPE_DEFAULT)

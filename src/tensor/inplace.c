@@ -1,6 +1,6 @@
 /* inplace.c -- writes in place, and what they do to the graph, through views too.
  *
- * A view knows the tensor it looks into, its base. Writing through a view changes the base: the
+ * A view refers to the tensor it looks into, its base. Writing through a view changes the base: the
  * base's history becomes a copy_slices node, which on the way back cuts the written part out of the
  * gradient, sends it through the operation that wrote, and puts its answer back. Other views of the
  * base see by its count of writes that their own history is old, and make a new one from the base

@@ -20,7 +20,7 @@ bool tern_keeps_channels_last(tern_tensor *const *in, int n, const tern_shape *s
 bool tern_lies_as(const tern_tensor *x, const tern_tensor *other);
 tern_tensor *tern_in_format(tern_tensor *x, bool last);
 tern_tensor *tern_lie_as(tern_tensor *x, const tern_tensor *other);
-/* x in rows, for what knows no other format; its gradient lies as x (src/ops/copy). */
+/* x in rows, for operations that have no other format; its gradient lies as x (src/ops/copy). */
 tern_tensor *tern_rows_of(tern_tensor *x);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct tern_packed {
     tern_shape shape;
 } tern_packed;
 
-/* What a node knows of one of its outputs, which may be gone by the time of backward. */
+/* What a node keeps of one of its outputs, which may be gone by the time of backward. */
 typedef struct tern_node_output {
     tern_dtype dtype;
     bool differentiable;

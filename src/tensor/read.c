@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tern/ops/copy.h>
 
-/* Bytes of x's storage; a recording is told who wanted them. */
+/* Bytes of x's storage; a recording notes who wanted them. */
 static tern_status read_bytes(const tern_tensor *x, size_t at, void *data, size_t bytes,
                               const char *function)
 {

@@ -18,7 +18,7 @@ static __attribute__((noinline)) void release_down_to(tern_scope_stack *s, size_
         tern_released(s->headers, &ended);
 }
 
-/* Errors about what ends in here tell of the scope that does. */
+/* Errors about what ends in here name the scope that ends. */
 static __attribute__((noinline)) void release_and_report(tern_scope_stack *s, int depth)
 {
     static const tern_scope_place root = {.number = 0};

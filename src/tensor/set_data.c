@@ -4,7 +4,7 @@
 #include "tensor/tensor.h"
 #include <string.h>
 
-/* Nodes that saved x know its storage's version at that time: a greater one tells them. */
+/* Nodes that saved x keep its storage's version at that time: a greater one shows the change. */
 static void outdo_version(tern_storage *storage, int64_t old)
 {
     int64_t now = atomic_load(&storage->version);

@@ -69,7 +69,7 @@ const void *tern_storage_recording(const tern_tensor *x);
  * it happens. */
 bool tern_storage_lists(void);
 /* From here on nothing of this thread's work happens on the device, and its large blocks have no
- * memory; TERN_ERR_STATE while it records. The second one ends that and tells the most that was
+ * memory; TERN_ERR_STATE while it records. The second one ends that and returns the most that was
  * allocated in between, with what there was before, and how many of those blocks are left. */
 tern_status tern_storage_estimate_begin(const char *device);
 tern_status tern_storage_estimate_end(uint64_t *peak, int64_t *left);
@@ -100,7 +100,7 @@ const void *tern_transport_place(const tern_transport_call *call, int rank);
 /* An event behind what was launched, which made x. */
 tern_status tern_transport_event(const tern_tensor *x, void **event);
 void tern_transport_event_free(const tern_tensor *x, void *event);
-/* What processes tell each other before they open a link: x's device, and the id of the link that
+/* What processes send each other before they open a link: x's device, and the id of the link that
  * the first makes. */
 typedef struct tern_transport_card {
     char uuid[40], bus[16], id[128];

@@ -78,7 +78,7 @@ static inline tern_arg tern_arg_unused(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_UNUSED, x->dtype, x);
 }
-/* Read where it is there; `any` tensor stands in for NULL, which the kernel is told of
+/* Read where it is there; `any` tensor stands in for NULL, which the kernel sees
  * otherwise. */
 static inline tern_arg tern_arg_optional(const tern_tensor *x, const tern_tensor *any)
 {

@@ -156,7 +156,7 @@ static bool concerns(const tern_tracing *t, const tern_call *call)
     return false;
 }
 
-/* What a tensor held before the write that has just raised its version; -1: nobody knows. */
+/* What a tensor held before the write that has just raised its version; -1: unknown. */
 static int before_write(const tern_tracing *t, const tern_tensor *x)
 {
     int v = known(t, x);

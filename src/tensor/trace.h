@@ -101,7 +101,7 @@ typedef struct tern_traced_call {
     int n_in, n_out;
     int *in, *out; /* values; -1: left out */
     bool follows;
-    bool is_lost; /* a write in place over what nobody knows: its first input is left out */
+    bool is_lost; /* a write in place over unknown values: its first input is left out */
 } tern_traced_call;
 
 typedef struct tern_tracing {

@@ -54,7 +54,7 @@ static inline bool doctor_is_fault(int verdict)
     return verdict != DOCTOR_OK && verdict != DOCTOR_LEFT_OUT;
 }
 
-/* What a child tells of a row; it goes through a pipe in one piece. */
+/* What a child reports of a row; it goes through a pipe in one piece. */
 typedef struct doctor_report {
     int row, verdict; /* verdict -1: the row has begun */
     double ulp, ms; /* ulp: the worst error, in units of the last place of the largest element (1 at

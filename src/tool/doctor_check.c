@@ -135,9 +135,9 @@ static bool is_wrong(doctor_report *r, const char *what, const char *format, dou
 }
 
 /* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. Both
- * the tolerance and the units that errors are told in are those of the largest element, 1 at least:
- * an element near zero is what is left of larger ones, and its own last place says nothing of their
- * error. */
+ * the tolerance and the units that errors are given in are those of the largest element, 1 at
+ * least: an element near zero is what is left of larger ones, and its own last place says nothing
+ * of their error. */
 static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char *what,
                    doctor_report *r)
 {

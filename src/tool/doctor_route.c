@@ -25,7 +25,7 @@ static void ask_kernels(FILE *to, const void *user)
 }
 
 /* The kernels of a row: of a driver's message, or as they were launched; those of the cpu where the
- * driver does not live long enough to tell. */
+ * driver does not live long enough to report. */
 static char *kernels_of(const doctor_work *w, const doctor_report *r)
 {
     const char *at = strstr(r->text, "kernel ");

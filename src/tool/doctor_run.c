@@ -1,6 +1,6 @@
 /* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, gives each
- * child a row at a time, reads what it tells of it, and starts another for the rows behind one that
- * was lost. */
+ * child a row at a time, reads what it reports of it, and starts another for the rows behind one
+ * that was lost. */
 #include "tool/doctor.h"
 #include "base/os.h"
 #include "base/os.h"

@@ -27,7 +27,7 @@ TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_d
  * Gradients lie in buckets, one dtype and device each, in the reverse order of the parameters; a
  * bucket is summed over the ranks as soon as the backward pass has filled it, while that goes on.
  * tern_backward returns when all are there. A parameter that no rank used has no gradient
- * (tern_on_warning is told its name), one that only some used counts as 0 on the others; nothing
+ * (tern_on_warning receives its name), one that only some used counts as 0 on the others; nothing
  * needs to be said before. Buffers are rank 0's at the start of each forward that is after a step.
  *
  * After the first step buckets are dealt out anew, in the order in which gradients came on rank 0.

@@ -45,7 +45,7 @@ TERN_API tern_parallel_options tern_parallel_defaults(void);
 
 /* A Linear, or an Embedding, of which each rank keeps its part of the outputs: rows of weight and
  * bias, or columns of the table, as tern_chunk cuts them. The parameters are the same tensors as
- * before, with the values of the group's first rank; clipping knows that there are more. input:
+ * before, with the values of the group's first rank; clipping counts the other shards. input:
  * REPLICATE (default), or SEQUENCE, which is gathered. output: SHARD (default), or REPLICATE, which
  * gathers it. Returns m; before optimizers and DistributedDataParallel. Errors: TERN_ERR_ARGUMENT
  * for other modules, layouts that are not there, and what is cut already; TERN_ERR_SHAPE, later,

@@ -24,7 +24,7 @@
  * _wait, _free and _load alike, with one folder. Each writes its parts of parameters, averages and
  * optimizer states into a folder beside, step-<number>.shards/00001-of-00004.safetensors, with its
  * generators, unless another has the same parts; the snapshot's own file, which names the folder,
- * tells how each tensor was cut ("shards.part.model.0.weight": "12x8 1/2@1 0/3@2", of shape (12,
+ * says how each tensor was cut ("shards.part.model.0.weight": "12x8 1/2@1 0/3@2", of shape (12,
  * 8), along dim 1 in 2 parts, each along dim 0 in 3; file f, from 0 on, has number f / 1 % 2 and f
  * / 2 % 3 of them) and has the rest as the first rank has it, comes last, once all parts are on the
  * disk. It is loaded by any number of ranks, cut in any of these ways or not, as one that a single

@@ -51,7 +51,7 @@ typedef struct tern_generate_options {
     tern_tensor *
         decoder_input_ids; /* (N or 1, T): what the decoder beside an encoder begins with, its start
                               too */
-    /* Told of the tokens (N) of each step, not of beams; false: stop. */
+    /* Called with the tokens (N) of each step, not of beams; false: stop. */
     bool (*on_token)(tern_tensor *ids, void *user);
     void *user;
     uint64_t reserved[4];

@@ -25,9 +25,9 @@ typedef struct tern_pretrained_options {
      * row's bytes), and all else is float32. */
     tern_dtype dtype;
     int64_t num_labels; /* a new head for this many classes where the file has none of that size */
-    /* Told of each name that only the model, or only the file has, which then is no error; NULL: it
-     * is one. What the architecture is known to leave out (tied weights, masks, the head of another
-     * task) is none of these. */
+    /* Called with each name that only the model, or only the file has, which then is no error;
+     * NULL: it is one. What the architecture is known to leave out (tied weights, masks, the head
+     * of another task) is none of these. */
     void (*missing)(const char *key, void *user);
     void (*unexpected)(const char *key, void *user);
     void *user;

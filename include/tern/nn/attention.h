@@ -1,5 +1,5 @@
 /* nn/attention.h -- attention with heads, transformers (Vaswani et al. 2017,
- * https://arxiv.org/abs/1706.03762), and modules that tell places in a sequence.
+ * https://arxiv.org/abs/1706.03762), and modules that encode positions in a sequence.
  *
  * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
  * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the

@@ -23,7 +23,7 @@ TERN_BEGIN_DECLS
 TERN_API tern_status tern_all_reduce_(tern_tensor *const *x, int n);
 /* The same for any op: sum, mean, product, least, greatest, bits. 8-bit floats have none, a mean
  * only floating point, bits only integers and bools (TERN_ERR_DTYPE); of bools as tern_dist_op
- * tells. The mean is the sum over n. NaN of one is NaN, but for the least and the greatest of
+ * says. The mean is the sum over n. NaN of one is NaN, but for the least and the greatest of
  * NCCL. */
 TERN_API tern_status tern_all_reduce_with_(tern_tensor *const *x, int n, tern_dist_op op);
 /* All become x[root] (torch.cuda.nccl.broadcast). */

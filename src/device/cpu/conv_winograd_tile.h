@@ -11,8 +11,8 @@
  * of these 16, over all channels and tiles, is a matrix product: m = u v of (o, c) (c, tiles), and
  * the gradient of u is that of v and of what dy gives m, (c, tiles) (tiles, o). Sums differ from
  * the plain ones by a few roundings as long as they are finite: a difference of infinite numbers is
- * none, and one of large ones may be infinite. So each part tells whether its y is finite: its room
- * begins with 0, or NaN. */
+ * none, and one of large ones may be infinite. So each part reports whether its y is finite: its
+ * room begins with 0, or NaN. */
 
 /* What a part works with: of each, how far one of the 16 is from the next. */
 typedef struct winograd {

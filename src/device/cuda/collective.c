@@ -17,7 +17,7 @@ static struct {
     set sets[SETS];
 } kept = {.lock = TERN_MUTEX_INIT};
 
-/* Types that NCCL adds; of bools it knows the greatest and the least of bytes. */
+/* Types that NCCL adds; of bools it has the greatest and the least of bytes. */
 static const struct {
     ncclDataType_t type;
     bool known;

@@ -25,7 +25,7 @@ typedef struct tern_cuda_conv_plan {
     bool recorded;   /* a CUDA graph runs kernels of its graph's plan: it stays */
     bool legacy;     /* a plan of its graph refused to run */
     bool untried;    /* to be measured, once no graph is being made */
-    bool unmeasured; /* none could be: to be told */
+    bool unmeasured; /* none could be: to be reported */
 } tern_cuda_conv_plan;
 
 /* What cuDNN calls a dtype, and what it adds up in. */

@@ -204,7 +204,7 @@ static tern_status set_desc(tern_place *place, const shape *s, const beside *at,
     return set_beside(place, p, at);
 }
 
-/* The algorithm; p->usable stays false where cuBLASLt knows none. */
+/* The algorithm; p->usable stays false where cuBLASLt has none. */
 static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const shape *s, plan *p,
                        cublasLtMatmulPreference_t preference)
 {

@@ -45,7 +45,7 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
 /* ---- compiling --------------------------------------------------------------------------- */
 
 /* What NVRTC is asked for: the device's own code, or where this NVRTC is older than the device, the
- * newest that it knows as PTX, which the driver compiles. */
+ * newest that it supports as PTX, which the driver compiles. */
 typedef struct target {
     char option[48];
     bool ptx;

@@ -306,7 +306,7 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
         return NULL;
     uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
-    /* Shared virtual memory only where a pointer is a pointer: a GPU must be told beforehand of
+    /* Shared virtual memory only where a pointer is a pointer: a GPU needs to know beforehand of
      * every block that a kernel reaches through a table. The GPU form does without, as GPUs do. */
     bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree && info->type == TERN_DEVICE_CPU;
     s->platform = e->platform;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* OpenCL does not tell, but its CPU is this one. */
+/* OpenCL does not report it, but its CPU is this one. */
 static bool has_wide_registers(void)
 {
 #ifdef __x86_64__

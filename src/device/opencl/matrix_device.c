@@ -5,7 +5,7 @@
 
 /* ---- what a device says ------------------------------------------------------------------ */
 
-/* The least size of sub-groups that Intel's drivers tell; 0 where they don't. */
+/* The least size of sub-groups that Intel's drivers report; 0 where they don't. */
 static size_t least_sub_group(cl_device_id device)
 {
     enum { SUB_GROUP_SIZES_INTEL = 0x4108 };

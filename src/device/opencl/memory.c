@@ -7,7 +7,7 @@ enum { SMALL = 64 << 10, MOST_STAGED = 8 << 20 };
 /* A driver's call of some microseconds; drivers that start nothing before it, start nothing. */
 enum { FLUSH_EVERY = 8 };
 
-/* What goes wrong, a wait will tell. */
+/* A wait will report what goes wrong. */
 static void flush(tern_cl_state *s, uint64_t now)
 {
     atomic_store_explicit(&s->flushed, now, memory_order_relaxed);

@@ -94,7 +94,7 @@ typedef struct tern_cl_state {
     tern_mutex lock;
     atomic_bool lost;
     atomic_ullong enqueued, finished; /* equal: the device has nothing to do */
-    atomic_ullong flushed;            /* of those enqueued, how many the driver was told to begin */
+    atomic_ullong flushed;            /* of those enqueued, how many were flushed to the driver */
     atomic_ullong live;               /* bytes in buffers */
 
     tern_mutex staged_lock;
@@ -172,7 +172,7 @@ tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *to
 tern_status tern_cl_alive(tern_place *place);
 /* Say that a command was enqueued. */
 void tern_cl_note_enqueued(tern_cl_state *state);
-/* Begin what is enqueued: a driver may wait with that until it is told, or waited for. */
+/* Begin what is enqueued: a driver may put that off until a flush or a wait. */
 void tern_cl_flush(tern_place *place);
 /* Whether the device is known to have nothing to do. */
 bool tern_cl_is_idle(tern_cl_state *state);

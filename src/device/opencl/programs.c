@@ -372,7 +372,7 @@ static const tern_program_group_row *row_of(const tern_cl_state *s, const unit *
     return row && row->shares ? row : NULL;
 }
 
-/* A program group is begun by a kernel that tells of a training, and serves all that are in it. */
+/* A kernel that is a sign of training begins a program group, which serves all kernels in it. */
 static const char *group_for(tern_cl_state *s, unit *u)
 {
     const tern_program_group_row *row = row_of(s, u);

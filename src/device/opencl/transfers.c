@@ -96,7 +96,7 @@ static tern_status after(tern_place *place, bool transfers, void *waited)
     return TERN_OK;
 }
 
-/* A command that failed is over, too: who waits for it is told. */
+/* A command that failed is over, too: who waits for it is notified. */
 static bool has_passed(tern_place *place, void *waited)
 {
     cl_int status = CL_COMPLETE;

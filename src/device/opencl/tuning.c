@@ -1,4 +1,4 @@
-/* tuning.c -- a tuning file: its lines, and what they tell CLBlast and the routes. */
+/* tuning.c -- a tuning file: its lines, and what they set for CLBlast and the routes. */
 #include "base/env.h"
 #include "base/os.h"
 #include "device/opencl/gemm.h"

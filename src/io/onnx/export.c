@@ -136,7 +136,7 @@ static tern_status check_alike(onnx_export *w)
                      path);
 }
 
-/* The run with another batch. The module's error tells that it was another batch than the one that
+/* The run with another batch. The module's error says that it was another batch than the one that
  * it was given. */
 static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
                              int *results, int k, members *m)
@@ -206,7 +206,7 @@ static tern_status write_call(onnx_export *w, const tern_traced_call *c)
     if (!writer && !c->follows)
         return TERN_OK; /* its results are constants */
     if (!writer)
-        return onnx_cannot(w, "tern knows no form that it has there");
+        return onnx_cannot(w, "tern has no form for it there");
     if (c->is_lost && strcmp(c->op, "copy") != 0 && strcmp(c->op, "fill") != 0)
         return onnx_cannot(w, "it writes into a constant");
     TERN_TRY(writer(w, c));

@@ -2,7 +2,7 @@
 #include "io/onnx/operations.h"
 #include <string.h>
 
-/* ---- shapes, which the host knows ------------------------------------------------------------ */
+/* ---- shapes, which the host has -------------------------------------------------------------- */
 
 static tern_tensor *host_ints(const int64_t *values, int n)
 {

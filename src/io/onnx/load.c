@@ -45,7 +45,7 @@ static uint8_t *read_file(const char *path, size_t *n)
     return bytes;
 }
 
-/* The operator set of the default domain, within what tern knows. */
+/* The operator set of the default domain, within what tern supports. */
 static tern_status find_opset(onnx_graph *g)
 {
     for (size_t i = 0; i < g->model->n_opset_import; i++) {

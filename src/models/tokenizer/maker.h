@@ -137,7 +137,7 @@ json_t *tk_parse(const char *where, const char *bytes, size_t n);
 bool tk_is_sentence_piece(const char *bytes, size_t n);
 /* Whether the first line is base64, a space, digits. */
 bool tk_is_tiktoken(const char *bytes, size_t n);
-/* The reader of a file's contents; NULL: none knows them (kinds.c). */
+/* The reader of a file's contents; NULL: none reads them (kinds.c). */
 tk_reader tk_reader_of(const char *bytes, size_t n);
 
 #endif

@@ -5,7 +5,7 @@
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
 
-/* What tells the three apart. */
+/* What distinguishes the three. */
 typedef struct batch_kind {
     const char *name, *dims;
     int least, most; /* dims of an input */

@@ -2,7 +2,7 @@
  * variance of each sample and channel. */
 #include "nn/layers/layer.h"
 
-/* What tells the three apart. */
+/* What distinguishes the three. */
 typedef struct instance_kind {
     const char *name, *dims;
     int single; /* dims of an input without a batch; one more with */

@@ -32,7 +32,7 @@ tern_module *tern_layer_loss(const char *name, tern_module_call call, const void
     return finish(m, copy, data, bytes);
 }
 
-/* An absent parameter is NULL and so is an error: the number of members tells them apart. */
+/* An absent parameter is NULL and so is an error: the number of members distinguishes them. */
 tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x)
 {
     int before = m->count;

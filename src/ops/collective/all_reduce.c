@@ -71,7 +71,7 @@ static tern_status by_vendor(tern_collective_kind kind, tern_dist_op op, tern_te
 }
 
 /* x becomes what it is on each of their devices; of those that the vendor's library wrote versions
- * are told here. */
+ * are reported here. */
 static tern_status send(tern_tensor *x, tern_tensor *const *to, int n)
 {
     tern_place *places[n];

@@ -173,7 +173,7 @@ static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern
     return is_recorded(x, n) ? record(&add_type, to, places, n, x, n, sum, 1) : TERN_OK;
 }
 
-/* Of one device, by additions that the graph knows; else as a function of its own. */
+/* Of one device, by additions that the graph records; else as a function of its own. */
 static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
 {
     tern_place *places[n];

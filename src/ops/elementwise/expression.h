@@ -9,8 +9,8 @@ typedef struct tern_variable {
     double number;
 } tern_variable;
 
-/* What the function of that name gives of n tensors: the expression knows none itself. NULL after
- * an error. */
+/* What the function of that name gives of n tensors: the expression has no operations itself. NULL
+ * after an error. */
 typedef tern_tensor *(*tern_function_call)(const char *name, size_t length, tern_tensor **in,
                                            int n);
 

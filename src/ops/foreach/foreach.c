@@ -233,7 +233,7 @@ static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
 }
 
 /* The form without addresses, for tensors `from` to `to`: their buffers are arguments. An argument
- * must be a valid buffer, so those left out get any other, which the row tells not to touch. */
+ * must be a valid buffer, so those left out get any other, which the row says not to touch. */
 static tern_status launch_as_arguments(tern_foreach *t, const tern_foreach_call *call,
                                        const tern_foreach_ready *ready,
                                        const tern_foreach_kernel *kernel, int from, int to)

@@ -247,7 +247,7 @@ static tern_status fold_sum(operand *o)
     return TERN_OK;
 }
 
-/* Bring the operands into a form that gemm takes, with as few copies as there can be; *j tells
+/* Bring the operands into a form that gemm takes, with as few copies as there can be; *j says
  * the batch dims that are left. One matrix B for all of a batch of A is no batch: the rows of A
  * are merged into one matrix, (b m, k). */
 static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)

@@ -249,7 +249,7 @@ tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
     integer_range(dtype, &least, &most);
     if (n - 1 > most)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_randperm: %s does not tell %lld elements apart",
+                              "tern_randperm: %s cannot distinguish %lld elements",
                               tern_dtype_name(dtype), (long long)n);
     size_t bytes = (size_t)n * sizeof(int64_t);
     tern_tensor *whole =

@@ -1,4 +1,4 @@
-/* main.c -- trains a small network to tell the two arms of a spiral apart.
+/* main.c -- trains a small network to separate the two arms of a spiral.
  *
  *   @NAME@ [DEVICE]     cpu, opencl:0, cuda:0 or auto (the default)
  *
@@ -28,7 +28,7 @@ static tern_module *model_new(void)
                               tern_nn_linear(64, 2, NULL));
 }
 
-/* Trains on all points at once, and returns the part of them that are told right. */
+/* Trains on all points at once, and returns the share of them that is classified correctly. */
 static double train(tern_module *model, tern_tensor *x, tern_tensor *arm)
 {
     tern_optimizer *optimizer = tern_optim_adamw(model, 1e-2, NULL);
