@@ -380,9 +380,32 @@ void tern_os_at_main_end(void (*run)(void), const void *address)
 }
 #endif
 
+/* A child that was forked while another thread was in atexit waits for ever in exit(), for a lock
+ * of the C library's that nobody holds there: so no thread of the library is in it during fork. */
+static pthread_mutex_t at_exit_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&at_exit_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&at_exit_lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 void tern_os_at_exit(void (*run)(void))
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&at_exit_lock);
     atexit(run);
+    pthread_mutex_unlock(&at_exit_lock);
 }
 
 char **tern_os_environment(void)

@@ -1,6 +1,7 @@
 /* saved.c -- saved tensors that are not kept: hooks of the program turn them into others
  * (torch.autograd.graph.saved_tensors_hooks), and what is made again is left out. */
 #include "base/callback.h"
+#include "tensor/from_ops.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
 #include "tensor/node.h"
@@ -32,7 +33,7 @@ void tern_saved_tensors_hooks_block_leave(tern_saved_tensors_hooks_block *block)
 static tern_tensor *to_cpu(tern_tensor *x, void *user)
 {
     (void)user;
-    return tern_to(x, "cpu");
+    return tern_from_ops->to(x, "cpu");
 }
 
 static tern_tensor *as_it_is(tern_tensor *packed, void *user)

@@ -1,4 +1,5 @@
 /* unpack.c -- packed saved tensors (saved.c) as backward needs them, for as long as a node runs. */
+#include "tensor/from_ops.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
 #include "tensor/node.h"
@@ -19,7 +20,7 @@ static tern_tensor *unpacked_by_hooks(const tern_packed *packed, const tern_node
                               tern_dtype_name(x->dtype), TERN_SHAPE_TEXT(&shape),
                               tern_dtype_name(packed->dtype), TERN_SHAPE_TEXT(&packed->shape));
     if (x && x->storage->place != node->place)
-        x = tern_to(x, tern_place_text(node->place));
+        x = tern_from_ops->to(x, tern_place_text(node->place));
     return x && (x->requires_grad || x->history) ? tern_detach(x) : x;
 }
 

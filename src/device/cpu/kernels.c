@@ -215,6 +215,17 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
                      tern_dtype_name(dtype), file);
 }
 
+/* Whether a level has rows, and so conversions, for the type; the lowest one has them for all. */
+static bool has_rows(const level *l, tern_stored stored)
+{
+    size_t n;
+    const tern_host_rows *const *tables = l->rows(&n);
+    for (size_t t = 0; t < n; t++)
+        if (tables[t]->type == types[stored].tile)
+            return true;
+    return false;
+}
+
 /* A kernel of all chains of a type: it finds the rows' functions in its first argument. */
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                            void **made)
@@ -230,10 +241,14 @@ tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtyp
     for (tern_cpu_kernel *k = atomic_load(&kernels); k && !*made; k = k->next)
         if (!k->tile && !k->entry && k->stored == stored)
             *made = k;
-    if (*made || supported_levels(levels) == 0)
+    if (*made)
         return TERN_OK;
-    *made = keep(&(tern_cpu_kernel){.run = levels[0].chain_run, .stored = stored});
-    return *made ? TERN_OK : TERN_ERR_MEMORY;
+    for (int i = 0, n = supported_levels(levels); i < n; i++)
+        if (has_rows(&levels[i], stored)) {
+            *made = keep(&(tern_cpu_kernel){.run = levels[i].chain_run, .stored = stored});
+            return *made ? TERN_OK : TERN_ERR_MEMORY;
+        }
+    return TERN_OK;
 }
 
 void tern_cpu_free_kernels(void)
