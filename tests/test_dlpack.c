@@ -160,7 +160,7 @@ static void structs_that_lie_are_refused_and_given_back(void **state)
     REFUSED(t->device = ((DLDevice){kDLOpenCL, -1}), TERN_ERR_DEVICE, "");
     REFUSED(t->device = ((DLDevice){kDLCUDA, 999}), TERN_ERR_DEVICE, "");
     assert_null(tern_from_dlpack(NULL));
-    assert_error(TERN_ERR_ARGUMENT, "lent");
+    assert_error(TERN_ERR_ARGUMENT, "managed");
 }
 
 static void structs_of_other_libraries_are_read(void **state)

@@ -45,22 +45,30 @@ static int64_t elements_of(const tern_arg *arg)
     return w->rows == 1 && w->form == TERN_ND_UNIT ? w->inner : -1;
 }
 
+/* Whether two arguments may share elements: a recording gives memory to later blocks, and the plan
+ * may leave them there. */
+static bool may_meet(const tern_arg *x, const tern_arg *y)
+{
+    const tern_buffer *a = x->buffer, *b = y->buffer;
+    if (a->address && b->address)
+        return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
+    return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
+}
+
 /* Whether a row of the norm may be done before the next row's sums are made. Results may lie where
  * an operand of the sums did, which was given back in between, if each of their elements is where
  * one of that was; of weight and bias no sums are read. The program's own memory may be there under
- * another buffer, and what was given back too, unless a plan finds it another place. */
-static bool go_by_rows(const tern_graph *graph, const tern_arg *a, const tern_arg *b, int of)
+ * another buffer. */
+static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
 {
-    const bool moves = !graph->options.no_plan && !graph->options.check;
     if (((const tern_block *)(const void *)a[0].buffer)->external)
         return false;
-    for (int k = 1; k < 3 && !moves; k++)
-        if (tern_block_of(a[k].buffer)->is_idle)
-            return false;
     for (int i = 0; i < of; i++)
         for (int k = 1; k < 3; k++)
-            if (b[i].buffer == a[k].buffer &&
-                (i >= of - 2 || b[i].at != a[k].at || b[i].bytes != a[k].bytes))
+            if ((b[i].buffer == a[k].buffer || tern_block_of(a[k].buffer)->is_idle) &&
+                may_meet(&b[i], &a[k]) &&
+                (i >= of - 2 || b[i].buffer->handle != a[k].buffer->handle || b[i].at != a[k].at ||
+                 b[i].bytes != a[k].bytes))
                 return false;
     for (int i = of + 1; i < of + 3; i++)
         if (b[i].role == TERN_ROLE_IN && b[i].buffer == a[0].buffer)
@@ -82,7 +90,7 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
     if (last->work.what.launch.kernel->dtype != work->what.launch.kernel->dtype ||
         norm->buffer != a[0].buffer || norm->at != a[0].at ||
         elements_of(&a[3]) != norm[3].value.i64 * norm[4].value.i64 ||
-        !go_by_rows(graph, a, b, pairs[p].of))
+        !go_by_rows(a, b, pairs[p].of))
         return false;
     pair->kernel = pairs[p].fused;
     for (pair->n = 0; pair->n < 3; pair->n++)
