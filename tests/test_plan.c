@@ -192,6 +192,36 @@ static void values_share_memory(void **state)
         }
 }
 
+/* x[1:] - x[:-1] reads an element of x at two places: its result has a place of its own. */
+static void a_difference_of_neighbors_is_not_where_they_are(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            enum { N = 1000 };
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(N), -1, 1, 1), *y[2];
+            tern_graph *graph = tern_graph_new_with(device, &(tern_graph_options){.check = true});
+            for (int i = 0; i < 2; i++)
+                TERN_SCOPE {
+                    if (i == 1)
+                        assert_ok(tern_graph_capture_begin(graph));
+                    tern_tensor *a = tern_softmax(x, 0);
+                    y[i] = tern_keep(tern_softmax(
+                        tern_sub(tern_narrow(a, 0, 1, N - 1), tern_narrow(a, 0, 0, N - 1)), 0));
+                }
+            assert_ok(tern_graph_capture_end(graph));
+            assert_int_equal(graph->plan->n, 2);
+            for (int i = 0; i < 2; i++)
+                assert_null(graph->plan->slots[i].over);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y[1], y[0]);
+            tern_graph_free(graph);
+            tern_release(y[0]);
+            tern_release(y[1]);
+        }
+}
+
 static void what_nobody_reads_is_not_computed(void **state)
 {
     (void)state;
@@ -305,6 +335,7 @@ static const struct CMUnitTest tests[] = {
     TEST(steps_of_models_have_their_bits),
     TEST(random_programs_have_their_bits),
     TEST(values_share_memory),
+    TEST(a_difference_of_neighbors_is_not_where_they_are),
     TEST(what_nobody_reads_is_not_computed),
     TEST(rows_that_follow_each_other_are_one_command),
     TEST(a_plan_that_does_not_fit_names_peak_and_limit),

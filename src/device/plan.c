@@ -80,6 +80,18 @@ static bool is_dense_row(const tern_work *work)
     return false;
 }
 
+/* Whether a command has each element of a buffer at no other place than its own: x[1:] - x[:-1] has
+ * not. */
+static bool is_in_place(const tern_work *work, const tern_buffer *buffer, size_t bytes)
+{
+    for (int i = 0; i < work->what.launch.n; i++) {
+        const tern_arg *arg = &work->what.launch.args[i];
+        if (arg->buffer == buffer && (arg->at != 0 || arg->bytes != bytes))
+            return false;
+    }
+    return true;
+}
+
 /* The slot of an operand that ends at command i becomes that of the result, which begins there. */
 static void write_over(tern_graph *graph, int64_t i)
 {
@@ -90,7 +102,7 @@ static void write_over(tern_graph *graph, int64_t i)
     tern_slot *out = tern_block_of(args[0].buffer)->slot;
     for (int k = 1; k < work->what.launch.n && out->first == i; k++) {
         if (args[k].role != TERN_ROLE_IN || !is_whole(graph, &args[k]) ||
-            args[k].bytes != args[0].bytes)
+            !is_in_place(work, args[k].buffer, args[0].bytes))
             continue;
         tern_slot *in = tern_block_of(args[k].buffer)->slot;
         if (in->end != i && in->last == i && in->first < i && in->bytes == out->bytes) {
