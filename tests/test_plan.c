@@ -4,6 +4,7 @@
 #include "../examples/char_gpt/gpt.h"
 #include "device/plan.h"
 #include "recorded_programs.h"
+#include "tensor/fields.h"
 #include <stdlib.h>
 
 /* ---- steps of models ------------------------------------------------------------------------- */
@@ -222,6 +223,65 @@ static void a_difference_of_neighbors_is_not_where_they_are(void **state)
         }
 }
 
+enum { LARGE = 1 << 19 };
+
+/* z, written in place by two rows, and before it a tensor that a kernel has by its address where addressed. */
+static tern_graph *record_in_place(tern_tensor *x, bool addressed)
+{
+    tern_graph *graph = tern_graph_new(tern_device(x));
+    TERN_CAPTURE (graph) {
+        TERN_SCOPE {
+            tern_tensor *a = tern_softmax(x, 0);
+            if (addressed)
+                assert_ok(tern_capture_addressed(a->storage->block));
+            tern_escape(tern_sum(a));
+        }
+        TERN_SCOPE {
+            tern_tensor *z = tern_softmax(x, 0);
+            tern_neg_(tern_relu_(z));
+            tern_escape(tern_sum(z));
+        }
+    }
+    assert_no_error();
+    return graph;
+}
+
+/* Others may be where an addressed block was, and it stays; so do they. */
+static void what_is_found_by_its_address_stays(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_graph *graph = record_in_place(
+                test_uniform(device, TERN_F32, TERN_SHAPE(LARGE), -1, 1, 1), true);
+            if (graph->stays)
+                assert_false(graph->plan->is_planned);
+            else
+                test_skipped("a block on %s is not part of another", device);
+            tern_graph_free(graph);
+        }
+}
+
+/* An address is one recording's: in the next one the block has a place like others. */
+static void addresses_end_with_their_recording(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1000), -1, 1, 1);
+            int64_t values[3];
+            for (int i = 0; i < 3; i++) {
+                tern_graph *graph = record_in_place(x, i == 1);
+                values[i] = graph->plan->n;
+                tern_graph_free(graph);
+            }
+            assert_int_equal(values[1], values[0] - 1);
+            assert_int_equal(values[2], values[0]);
+        }
+}
+
 static void what_nobody_reads_is_not_computed(void **state)
 {
     (void)state;
@@ -336,6 +396,8 @@ static const struct CMUnitTest tests[] = {
     TEST(random_programs_have_their_bits),
     TEST(values_share_memory),
     TEST(a_difference_of_neighbors_is_not_where_they_are),
+    TEST(what_is_found_by_its_address_stays),
+    TEST(addresses_end_with_their_recording),
     TEST(what_nobody_reads_is_not_computed),
     TEST(rows_that_follow_each_other_are_one_command),
     TEST(a_plan_that_does_not_fit_names_peak_and_limit),

@@ -295,7 +295,8 @@ tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes)
 void tern_pool_adopt(tern_graph *graph, tern_block *block)
 {
     block->pool = graph;
-    block->is_idle = false;
+    block->is_idle = block->is_addressed = false;
+    block->slot = NULL;
     block->first = block->last = -1;
     block->of_pool = graph->pool;
     graph->pool = block;

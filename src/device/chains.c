@@ -290,7 +290,7 @@ static tern_status record_chain(finding *f, int64_t end, bool *made)
     if (!kernel)
         return TERN_OK;
     for (int t = 0; t < f->chain.tensors; t++)
-        f->graph->moves_all |= tern_block_of(f->tensors[t].buffer)->is_idle;
+        f->graph->moves_all |= moves(f->graph) && tern_block_of(f->tensors[t].buffer)->is_idle;
     name_chain(f);
     tern_made_chain *chain = keep(f);
     if (!chain)

@@ -355,7 +355,10 @@ tern_status tern_plan_make(tern_graph *graph)
     if (!plan)
         return TERN_ERR_MEMORY;
     plan->keeps = graph->options.check;
-    TERN_TRY(find_slots(graph, plan));
+    tern_mutex_lock(&place->memory_lock); /* other threads may give blocks back */
+    tern_status status = find_slots(graph, plan);
+    tern_mutex_unlock(&place->memory_lock);
+    TERN_TRY(status);
     for (int64_t i = 0; i < graph->n_nodes; i++)
         write_over(graph, i);
     TERN_TRY(place_all(graph, plan));
@@ -364,7 +367,7 @@ tern_status tern_plan_make(tern_graph *graph)
     tern_mutex_lock(&place->memory_lock);
     compare(graph, plan);
     const bool is_less = !graph->stays && plan->after < plan->before - plan->before / WORTH;
-    tern_status status = is_less || plan->keeps || graph->moves_all ? move(graph, plan) : TERN_OK;
+    status = is_less || plan->keeps || graph->moves_all ? move(graph, plan) : TERN_OK;
     tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);
     return status;
