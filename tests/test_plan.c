@@ -5,7 +5,9 @@
 #include "device/plan.h"
 #include "recorded_programs.h"
 #include "tensor/fields.h"
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* ---- steps of models ------------------------------------------------------------------------- */
 
@@ -253,8 +255,8 @@ static void what_is_found_by_its_address_stays(void **state)
     FOR_EACH_DEVICE(device)
     TERN_SCOPE
         TERN_NO_GRAD {
-            tern_graph *graph = record_in_place(
-                test_uniform(device, TERN_F32, TERN_SHAPE(LARGE), -1, 1, 1), true);
+            tern_graph *graph =
+                record_in_place(test_uniform(device, TERN_F32, TERN_SHAPE(LARGE), -1, 1, 1), true);
             if (graph->stays)
                 assert_false(graph->plan->is_planned);
             else
@@ -330,6 +332,54 @@ static void rows_that_follow_each_other_are_one_command(void **state)
             }
 }
 
+static void *replay(void *graph)
+{
+    return tern_graph_replay(graph) == TERN_OK ? graph : NULL;
+}
+
+enum { STACK = 96 << 10, FORBIDDEN = 1 << 20 }; /* bytes: sanitizers use more; those below it */
+
+/* Threads of programs may have as little: on the cpu they run the chain themselves. */
+static void a_chain_fits_a_small_stack(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_F64, TERN_I32};
+    char *memory = mmap(NULL, FORBIDDEN + STACK, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    pthread_attr_t attributes;
+    assert_true(memory != MAP_FAILED);
+    assert_int_equal(mprotect(memory + FORBIDDEN, STACK, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, memory + FORBIDDEN, STACK), 0);
+    for (int i = 0; i < 4; i++)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                tern_tensor *x = test_uniform("cpu", dtypes[i], TERN_SHAPE(700), -9, 9, 1), *y[2];
+                tern_graph *graph = tern_graph_new("cpu");
+                pthread_t thread;
+                void *good = NULL;
+                for (int k = 0; k < 2; k++) {
+                    if (k == 1)
+                        assert_ok(tern_graph_capture_begin(graph));
+                    TERN_SCOPE {
+                        y[k] = tern_abs(x);
+                        for (int row = 0; row < 4; row++)
+                            y[k] = tern_mul_scalar(tern_add(y[k], x), TERN_SCALAR(-1));
+                        tern_escape(y[k]);
+                    }
+                }
+                assert_ok(tern_graph_capture_end(graph));
+                assert_int_equal(tern_graph_size(graph), 1);
+                assert_int_equal(pthread_create(&thread, &attributes, replay, graph), 0);
+                assert_int_equal(pthread_join(thread, &good), 0);
+                assert_non_null(good);
+                assert_same(y[1], y[0]);
+                tern_graph_free(graph);
+            }
+    pthread_attr_destroy(&attributes);
+    munmap(memory, FORBIDDEN + STACK);
+}
+
 static void a_plan_that_does_not_fit_names_peak_and_limit(void **state)
 {
     (void)state;
@@ -400,6 +450,7 @@ static const struct CMUnitTest tests[] = {
     TEST(addresses_end_with_their_recording),
     TEST(what_nobody_reads_is_not_computed),
     TEST(rows_that_follow_each_other_are_one_command),
+    TEST(a_chain_fits_a_small_stack),
     TEST(a_plan_that_does_not_fit_names_peak_and_limit),
     TEST(a_wrong_plan_is_found),
 };

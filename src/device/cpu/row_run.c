@@ -330,28 +330,37 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
 
 /* ---- chains (device/chain.h) ----------------------------------------------------------------- */
 
-enum { CHAIN_SLOTS = TERN_CHAIN_TENSORS + TERN_CHAIN_ROWS + TERN_CHAIN_LIVE };
+/* A program's thread may have 64 KB in all. */
+enum { CHAIN_STACK = 32 << 10 };
 
 /* A part of a chain: tensors, each with a slot, then a slot of the number of each row, then those
- * of results. A slot has TILE elements of the tile's type. */
+ * of results. A slot has whole blocks of the tile's type, TILE elements where there is room. */
 typedef struct chain_part {
     const tern_chain *chain;
     const converter *c;
     u8 *const *tensors;
     u8 *slots;
+    idx length; /* elements of a slot */
     numbers number[TERN_CHAIN_ROWS];
     const void *result[TERN_CHAIN_ROWS]; /* where later rows find them */
 } chain_part;
 
 static void *slot_of(const chain_part *p, int slot)
 {
-    return p->slots + (size_t)slot * TILE * p->c->tile_bytes;
+    return p->slots + slot * p->length * p->c->tile_bytes;
+}
+
+static idx length_of_slots(const chain_part *p)
+{
+    const int slots = p->chain->tensors + p->chain->rows + TERN_CHAIN_LIVE;
+    const idx n = CHAIN_STACK / (slots * p->c->tile_bytes);
+    return tern_smaller(n / TERN_ROW_BLOCK * TERN_ROW_BLOCK, TILE);
 }
 
 static void fill_slot(const chain_part *p, int row)
 {
-    void *x = slot_of(p, TERN_CHAIN_TENSORS + row);
-    for (idx i = 0; i < TILE; i++)
+    void *x = slot_of(p, p->chain->tensors + row);
+    for (idx i = 0; i < p->length; i++)
         if (p->c->tile_bytes == 4)
             ((f32 *)x)[i] = p->number[row].f[0];
         else
@@ -378,16 +387,16 @@ static void run_chain_row(chain_part *p, int r, idx from, idx n)
     const tern_chain_row *row = &p->chain->row[r];
     const tern_cpu_kernel *k = row->made;
     const converter *c = p->c;
-    _Alignas(64) u8 rounded[TILE * 8];
+    _Alignas(64) u8 rounded[TILE * 4]; /* of types narrower than the tile's */
     const void *in[INPUTS] = {0};
     for (int i = 0; i < row->n; i++)
         in[i] = operand(p, row->in[i], from, n);
     if (k->constant)
-        in[row->n] = slot_of(p, TERN_CHAIN_TENSORS + r);
+        in[row->n] = slot_of(p, p->chain->tensors + r);
     u8 *out = row->out >= 0 ? p->tensors[row->out] + from * c->bytes : NULL;
     const int in_place = out && is_direct(c) && n == whole_blocks(n);
     void *result =
-        in_place ? (void *)out : slot_of(p, TERN_CHAIN_TENSORS + TERN_CHAIN_ROWS + row->slot);
+        in_place ? (void *)out : slot_of(p, p->chain->tensors + p->chain->rows + row->slot);
     k->tile(result, in, whole_blocks(n), &p->number[r]);
     p->result[r] = result;
     if (out && !in_place)
@@ -405,10 +414,11 @@ void TERN_GLUE(tern_chain_run_, TERN_ISA)(const tern_cpu_kernel *kernel, int par
                                           void *const *args)
 {
     const tern_host_grid tern_g = {part, parts};
-    _Alignas(64) u8 slots[CHAIN_SLOTS * TILE * 8];
+    _Alignas(64) u8 slots[CHAIN_STACK];
     u8 *tensors[TERN_CHAIN_TENSORS];
     chain_part p = {.chain = args[0], .tensors = tensors, .slots = slots};
     p.c = &converters[kernel->stored];
+    p.length = length_of_slots(&p);
     for (int t = 0; t < p.chain->tensors; t++)
         tensors[t] = args[1 + t];
     for (int r = 0; r < p.chain->rows; r++) {
@@ -421,7 +431,7 @@ void TERN_GLUE(tern_chain_run_, TERN_ISA)(const tern_cpu_kernel *kernel, int par
     }
     const idx end = TERN_TO(p.chain->n, 64);
     for (idx from = TERN_FROM(p.chain->n, 64), n; from < end; from += n) {
-        n = tern_smaller(end - from, TILE);
+        n = tern_smaller(end - from, p.length);
         n = n >= TERN_ROW_BLOCK ? n / TERN_ROW_BLOCK * TERN_ROW_BLOCK : n;
         for (int r = 0; r < p.chain->rows; r++)
             run_chain_row(&p, r, from, n);
