@@ -1,6 +1,8 @@
 /* test_matmul_padded.c -- large products of half precision of odd dims, which CUDA computes by padded copies:
  * forward and gradients as they are on the cpu. */
 #include "support.h"
+#include "tensor/leaf.h"
+#include "tensor/storage.h"
 #include <math.h>
 #include <string.h>
 
@@ -95,11 +97,39 @@ static void a_loss_of_odd_rows_has_the_cpus_gradients(void **state)
         }
 }
 
+/* A weight's gradient that is to lie in a bucket leaves the gradients that follow it there. */
+static void a_product_into_a_bucket_writes_nothing_behind_it(void **state)
+{
+    enum { OUT = 8193, IN = 128, MORE = 7 * IN };
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            const int64_t rows = rows_on(device);
+            tern_tensor *bucket = tern_full(TERN_SHAPE(OUT * IN + MORE), 3, TERN_BF16, device);
+            tern_tensor *x = tern_ones(TERN_SHAPE(4 * rows, IN), TERN_BF16, device);
+            tern_tensor *w = tern_zeros(TERN_SHAPE(OUT, IN), TERN_BF16, device);
+            tern_tensor *view = tern_storage_view(bucket, TERN_SHAPE(OUT, IN), NULL, 0);
+            tern_requires_grad_(w, true);
+            assert_ok(tern_set_grad_bucket_view(w, view));
+            tern_tensor *y = tern_linear(x, w, NULL);
+            tern_tensor *dy = tern_ones(TERN_SHAPE(4 * rows, OUT), TERN_BF16, device);
+            if (i) /* with padded rows */
+                assert_ok(tern_backward(tern_sum(y)));
+            else
+                assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
+            assert_ptr_equal(tern_grad(w), view);
+            assert_true(tern_equal(view, tern_full(TERN_SHAPE(OUT, IN), 4 * rows, TERN_BF16, device)));
+            assert_true(tern_item(tern_all(tern_eq(tern_narrow(bucket, 0, OUT * IN, MORE), 3))) != 0);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(large_products_of_odd_rows_are_exact),
         TEST(a_loss_of_odd_rows_has_the_cpus_gradients),
+        TEST(a_product_into_a_bucket_writes_nothing_behind_it),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

@@ -16,9 +16,10 @@ typedef struct tern_storage {
     struct tern_place *place;
     struct tern_block *block; /* NULL for no elements */
     size_t emptied;           /* bytes of the block that it gave back (storage.h) */
-    /* Rows of so many elements, in memory for multiples of TERN_ROW_MULTIPLE of both that has zeros
-     * in what is more; 0: another layout, or another content of that. */
-    int64_t zero_padded[2];
+    /* All of the memory is so many rows of so many elements, in multiples of TERN_ROW_MULTIPLE of
+     * both (tern_tensor_padded); 0: another layout. */
+    int64_t padded[2];
+    bool zero_padded; /* what is more is zeros */
 } tern_storage;
 
 typedef struct tern_history tern_history; /* tensor/history.h */

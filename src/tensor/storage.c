@@ -112,24 +112,29 @@ tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_
     tern_tensor *all = tern_tensor_new(
         &(tern_shape){2, {wide.ndim > 1 ? tern_up(rows) : 1, tern_up(n)}}, dtype, place, function);
     tern_tensor *x = all ? tern_tensor_alias(all, shape, strides, 0) : NULL;
+    if (x && wide.ndim > 1) {
+        x->storage->padded[0] = rows;
+        x->storage->padded[1] = n;
+    }
     tern_release(all);
     return x;
 }
 
+/* A view of other memory may have the same strides: what is between its rows is another's. */
 bool tern_lies_padded(const tern_tensor *x)
 {
     const int last = x->ndim - 1;
-    if (last < 1 || x->numel == 0 || x->offset != 0 || x->stride[last] != 1)
+    const int64_t *of = x->storage->padded;
+    if (of[1] == 0 || last < 1 || x->offset != 0 || x->shape[last] != of[1] ||
+        x->stride[last] != 1 || x->numel != of[0] * of[1])
         return false;
-    int64_t step = tern_up(x->shape[last]);
+    int64_t step = tern_up(of[1]);
     for (int d = last - 1; d >= 0; d--) {
         if (x->shape[d] > 1 && x->stride[d] != step)
             return false;
         step *= x->shape[d];
     }
-    const int64_t row = tern_up(x->shape[last]), rows = x->numel / x->shape[last];
-    return (int64_t)x->storage->block->used >=
-           tern_up(rows) * row * (int64_t)tern_dtype_size(x->dtype);
+    return true;
 }
 
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block)

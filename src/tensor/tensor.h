@@ -14,7 +14,7 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
  * memory for a multiple of rows; x is a view of its memory then. */
 tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                                 const char *function);
-/* Whether x lies so in such memory, to which nothing else belongs. */
+/* Whether x is all of such memory. */
 bool tern_lies_padded(const tern_tensor *x);
 /* n rounded up to a multiple of TERN_ROW_MULTIPLE. */
 static inline int64_t tern_up(int64_t n)

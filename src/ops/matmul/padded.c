@@ -38,16 +38,12 @@ tern_tensor *tern_padded_copy(const tern_tensor *x)
 
 void tern_zero_padded(tern_tensor *x)
 {
-    const int64_t n = x->shape[x->ndim - 1];
-    x->storage->zero_padded[0] = x->numel / n;
-    x->storage->zero_padded[1] = n;
+    x->storage->zero_padded = true;
 }
 
 bool tern_is_zero_padded(const tern_tensor *x)
 {
-    const int64_t *of = x->storage->zero_padded;
-    return of[1] != 0 && x->ndim > 1 && x->shape[x->ndim - 1] == of[1] &&
-           x->numel == of[0] * of[1] && tern_lies_padded(x);
+    return x->storage->zero_padded && tern_lies_padded(x);
 }
 
 bool tern_has_odd_rows(const tern_tensor *x)

@@ -196,8 +196,8 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
     if (__builtin_add_overflow(x->offset, offset, &start) || start < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_as_strided: invalid storage offset %lld",
                               (long long)offset);
-    if (x->storage->zero_padded[1] != 0)
-        x->storage->zero_padded[1] = 0; /* what is there can be written from here on */
+    if (x->storage->zero_padded)
+        x->storage->zero_padded = false; /* what is there can be written from here on */
     int64_t elements = (int64_t)(tern_storage_bytes(x->storage) / tern_dtype_size(x->dtype));
     if (needed(&view, start) > elements)
         return tern_fail_null(TERN_ERR_ARGUMENT,
