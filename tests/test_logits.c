@@ -3,6 +3,7 @@
 #include "support.h"
 #include <math.h>
 #include <tern/autograd.h>
+#include <tern/graph.h>
 
 enum { ROWS = 350, CLASSES = 50257 }; /* of float32 more than 64 MB */
 
@@ -117,6 +118,52 @@ static void the_gradient_of_logits_that_nobody_holds_is_written_over_them(void *
     }
 }
 
+/* Logits that were there before the recording: its replays read them, and so do those of another. */
+static void logits_that_a_recording_reads_stay(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int recorded = 0; recorded < 2; recorded++)
+        TERN_SCOPE {
+            tern_tensor *leaf = test_uniform(device, TERN_F32, TERN_SHAPE(64, 100), -2, 2, 3);
+            tern_tensor *target = targets(device, 64, 100), *loss[2], *sum = NULL, *want;
+            const tern_cross_entropy_options weighted = {
+                .weight = test_uniform(device, TERN_F32, TERN_SHAPE(100), 1, 2, 4)};
+            tern_graph *graph = tern_graph_new(device);
+            tern_requires_grad_(leaf, true);
+            TERN_SCOPE {
+                for (int i = 0; i < 2; i++) {
+                    tern_tensor *x = tern_mul_scalar(leaf, TERN_SCALAR(2));
+                    loss[i] = tern_escape(tern_cross_entropy(x, target, &weighted));
+                    if (i == 0 || recorded)
+                        continue;
+                    assert_ok(tern_graph_capture_begin(graph));
+                    sum = tern_keep(tern_sum(tern_detach(x)));
+                    assert_ok(tern_graph_capture_end(graph));
+                }
+            }
+            assert_ok(tern_backward(loss[0]));
+            want = tern_grad(leaf);
+            tern_keep(want);
+            assert_ok(tern_set_grad(leaf, NULL));
+            if (recorded)
+                assert_ok(tern_graph_capture_begin(graph));
+            assert_ok(tern_backward(loss[1]));
+            if (recorded)
+                assert_ok(tern_graph_capture_end(graph));
+            for (int i = 0; i < 3; i++) {
+                assert_ok(tern_graph_replay(graph));
+                assert_same(tern_grad(leaf), want);
+                if (!recorded)
+                    assert_close(tern_to_dtype(sum, TERN_F32),
+                                 tern_sum(tern_mul_scalar(leaf, TERN_SCALAR(2))), .abs = 1e-3);
+            }
+            tern_graph_free(graph);
+            tern_release(want);
+            tern_release(sum);
+        }
+}
+
 /* Those of other sizes are computed by other kernels. */
 static void large_logits_have_the_gradient_of_small_ones(void **state)
 {
@@ -151,5 +198,6 @@ static void large_logits_have_the_gradient_of_small_ones(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(rows_that_lie_apart_are_read_as_they_are),
     TEST(the_gradient_of_logits_that_nobody_holds_is_written_over_them),
+    TEST(logits_that_a_recording_reads_stay),
     TEST(large_logits_have_the_gradient_of_small_ones)};
 TEST_MAIN(tests)

@@ -149,6 +149,8 @@ static tern_status dx_forward(tern_call *call)
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
+    if (dx->storage == x->storage) /* even if what follows fails */
+        tern_bump_version(dx);
     const tern_entropy_unit u = {.x = x,
                                  .target = call->in[2],
                                  .kept = call->in[4],
@@ -193,11 +195,7 @@ static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const tern_ent
     dout = tern_to_dtype(tern_contiguous(dout), kept_in(x->dtype));
     tern_tensor *in[] = {dout, x, g->in[1], g->in[2], g->out[ENTROPY_KEPT], g->out[ENTROPY_TOTAL]};
     tern_tensor *over = tern_may_overwrite(g) ? tern_scoped(tern_tensor_detached(x)) : NULL;
-    if (tern_apply_into(&dx_op, in, 6, at, sizeof *at, &dx, 1, &over) != TERN_OK)
-        return NULL;
-    if (dx == over)
-        tern_bump_version(x);
-    return dx;
+    return tern_apply_into(&dx_op, in, 6, at, sizeof *at, &dx, 1, &over) == TERN_OK ? dx : NULL;
 }
 
 /* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
