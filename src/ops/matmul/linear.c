@@ -30,6 +30,15 @@ static tern_status refuse_bias(const tern_tensor *bias, int64_t columns, const t
                      TERN_TENSOR_TEXT(bias));
 }
 
+static tern_status check_bias_type(const tern_tensor *x, const tern_tensor *bias)
+{
+    if (bias->dtype == x->dtype)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_DTYPE,
+                     "tern_linear: input and bias must have the same dtype, but got %s and %s",
+                     tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
+}
+
 /* Whether rows of the result are to begin where the device wants them: products that do need no
  * copy, and neither does a loss that reads rows. */
 static bool is_padded(const tern_call *call)
@@ -63,10 +72,7 @@ static tern_status linear_infer(tern_call *call)
     call->padded = is_padded(call);
     if (!bias)
         return TERN_OK;
-    if (bias->dtype != x->dtype)
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_linear: input and bias must have the same dtype, but got %s and %s",
-                         tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
+    TERN_TRY(check_bias_type(x, bias));
     int64_t columns = weight->ndim == 1 ? 1 : weight->shape[0];
     if (bias->numel != columns && bias->numel != 1)
         return refuse_bias(bias, columns, &call->result[0].shape);
@@ -302,11 +308,11 @@ static const tern_op linear_op = {
 /* A bias of more dims is expanded to the result's shape, as PyTorch does. */
 static tern_tensor *add_expanded(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
+    TERN_CAST_FOR(&linear_op, &x, &weight, &bias);
     tern_tensor *y = tern_linear(x, weight, NULL);
-    const bool is_cast = y && x->dtype == bias->dtype && y->dtype != bias->dtype; /* by autocast */
-    bias = is_cast ? tern_to_dtype(bias, y->dtype) : bias;
-    bias = y && bias ? tern_expand(bias, tern_shape_of(y)) : NULL;
-    return bias ? tern_add(y, bias) : NULL;
+    if (!y || check_bias_type(y, bias) != TERN_OK)
+        return NULL;
+    return tern_add(y, tern_expand(bias, tern_shape_of(y)));
 }
 
 /* One operation, so that the bias costs no launch of its own. */
