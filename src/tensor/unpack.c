@@ -32,20 +32,24 @@ static bool waits(const tern_node *node, int slot, bool create)
     return before && before->op == packed->maker && !create;
 }
 
+static tern_tensor *unpacked_by_maker(const tern_packed *packed)
+{
+    tern_tensor *held = tern_packed_held(packed), *x = NULL;
+    TERN_NO_GRAD
+        x = held ? tern_fuse_again(packed->maker, held) : NULL;
+    return x;
+}
+
 /* Second derivatives go through what made an input. */
 static tern_tensor *unpacked(const tern_node *node, int slot)
 {
     const tern_packed *packed = node->saved[slot].packed;
-    if (!packed->maker) {
-        tern_tensor *x = unpacked_by_hooks(packed, node);
-        const tern_edge *edge = slot < node->n_in ? &node->edge[slot] : NULL;
-        if (!x || !edge || !edge->node)
-            return x;
-        x = tern_scoped(tern_tensor_detached(x));
-        return x && tern_node_attach(edge->node, edge->output, x) == TERN_OK ? x : NULL;
-    }
-    tern_tensor *held = tern_packed_held(packed);
-    return held ? tern_fuse_again(packed->maker, held) : NULL;
+    tern_tensor *x = packed->maker ? unpacked_by_maker(packed) : unpacked_by_hooks(packed, node);
+    const tern_edge *edge = slot < node->n_in ? &node->edge[slot] : NULL;
+    if (!x || !edge || !edge->node)
+        return x;
+    x = tern_scoped(tern_tensor_detached(x));
+    return x && tern_node_attach(edge->node, edge->output, x) == TERN_OK ? x : NULL;
 }
 
 tern_status tern_node_unpack(tern_node *node, bool create)
