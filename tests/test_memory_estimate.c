@@ -153,6 +153,36 @@ static void a_step_beyond_all_memory_is_estimated_and_changes_nothing(void **sta
     }
 }
 
+/* Weights, the optimizer's state and count, the scaler and random numbers are those without it. */
+static void training_goes_on_as_if_nothing_had_been_estimated(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *after[2][3], *x = test_uniform(device, TERN_F32, TERN_SHAPE(64, 256), -1, 1, 5);
+        tern_tensor *y = tern_arange(0, 64, 1, TERN_I64, device);
+        for (int i = 0; i < 2; i++) {
+            tern_manual_seed(3);
+            training t = make(device, 64);
+            t.scaler = tern_amp_grad_scaler(NULL);
+            for (int k = 0; k < 4; k++)
+                TERN_SCOPE {
+                    tern_tensor *in[] = {x, y};
+                    if (i && k % 2 == 0) /* before there is any state, and then */
+                        assert_true(tern_memory_estimate(step, &t, in, 2, 0, t.model) > 0);
+                    assert_ok(step(&t, in, 2, NULL, 0));
+                }
+            after[i][0] = tern_clone(tern_nn_parameter(t.model, "0.weight"));
+            after[i][1] = tern_clone(tern_nn_parameter(t.model, "6.bias"));
+            after[i][2] = tern_rand(TERN_SHAPE(4), TERN_F32, device);
+            end(&t);
+        }
+        for (int k = 0; k < 3; k++)
+            assert_same(after[0][k], after[1][k]);
+        assert_no_error();
+    }
+}
+
 static void what_cannot_be_estimated_is_an_error(void **state)
 {
     (void)state;
@@ -185,5 +215,6 @@ static void what_cannot_be_estimated_is_an_error(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(the_estimate_is_the_peak_of_the_step_within_three_percent),
     TEST(a_step_beyond_all_memory_is_estimated_and_changes_nothing),
+    TEST(training_goes_on_as_if_nothing_had_been_estimated),
     TEST(what_cannot_be_estimated_is_an_error)};
 TEST_MAIN(tests)

@@ -1,4 +1,5 @@
 /* memory_estimate.c -- the peak of device memory of a step that does not run. */
+#include "base/callback.h"
 #include "base/memory.h"
 #include "nn/module.h"
 #include "tensor/storage.h"
@@ -13,16 +14,17 @@ typedef struct parameters {
 
 static tern_status note(tern_module *m, parameters *p)
 {
-    p->n = tern_nn_parameters(m, NULL, 0);
-    if (p->n <= 0)
-        return p->n < 0 ? tern_last_status()
-                        : tern_fail(TERN_ERR_ARGUMENT,
-                                    "tern_memory_estimate: the module has no parameters");
-    p->x = tern_alloc(sizeof *p->x * 2 * (size_t)p->n);
+    const int64_t n = tern_nn_parameters(m, NULL, 0);
+    if (n <= 0)
+        return n < 0 ? tern_last_status()
+                     : tern_fail(TERN_ERR_ARGUMENT,
+                                 "tern_memory_estimate: the module has no parameters");
+    p->x = tern_alloc(sizeof *p->x * 2 * (size_t)n);
     if (!p->x)
         return TERN_ERR_MEMORY;
-    p->grad = p->x + p->n;
-    tern_nn_parameters(m, p->x, p->n);
+    p->n = n;
+    p->grad = p->x + n;
+    tern_nn_parameters(m, p->x, n);
     for (int64_t i = 0; i < p->n; i++) {
         tern_keep(p->x[i]);
         p->grad[i] = tern_grad(p->x[i]) ? tern_keep(tern_grad(p->x[i])) : NULL;
@@ -56,10 +58,15 @@ static tern_status run(tern_step_function function, void *user, tern_tensor *con
     tern_status status = TERN_OK;
     for (int i = 0; i < k; i++)
         out[i] = NULL;
-    const uint64_t failures = tern_failures();
-    TERN_SCOPE
+    TERN_SCOPE {
+        const tern_callback before = tern_callback_begin();
         status = function(user, in, n, out, k);
-    return status == TERN_OK ? tern_failed_since(failures) : status;
+        if (status == TERN_OK)
+            status = tern_failed_since(before.failures);
+        status =
+            TERN_CALLBACK_END(&before, status, "tern_memory_estimate: the function failed");
+    }
+    return status;
 }
 
 uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tensor *const *in,
@@ -81,14 +88,12 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
         return 0;
     }
     tern_status status = note(module, &p);
-    for (int turn = 0; turn < 2 && status == TERN_OK;
-         turn++) { /* an optimizer has its state then */
+    /* twice: an optimizer has its state then */
+    for (int turn = 0; turn < 2 && status == TERN_OK; turn++) {
         status = tern_storage_estimate_begin(tern_device(p.x[0]));
         if (status != TERN_OK)
             break;
         status = run(function, user, in, n, k);
-        if (status != TERN_OK && tern_last_status() == TERN_OK)
-            tern_fail(status, "tern_memory_estimate: the function failed");
         const bool last = turn == 1 || status != TERN_OK;
         const uint64_t given_up = last ? put_back(&p) : 0;
         const tern_status ended = tern_storage_estimate_end(&peak, &left);
