@@ -55,7 +55,7 @@ typedef struct tern_mpi_call {
 typedef struct tern_mpi {
     int version; /* TERN_MPI_VERSION */
     const char *family;
-    /* MPI_Init_thread, unless the program did so: *ours is set. */
+    /* MPI_Init_thread, unless the program did so; *ours: it did not. */
     int (*init)(bool *ours, tern_mpi_level *level);
     int (*finalize)(void);
     /* "MPICH 4.0.2"; what an error code means. */
