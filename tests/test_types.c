@@ -165,9 +165,24 @@ static void conversion_is_differentiable_in_the_source_type(void **state)
     }
 }
 
+static void a_bias_of_another_type_is_refused_whatever_its_dims(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(3, 3), TERN_F32, device);
+        for (int ndim = 1; ndim < 3; ndim++) {
+            const tern_shape shape = {ndim, {3, 3}};
+            assert_null(tern_linear(x, x, tern_ones(shape, TERN_F16, device)));
+            assert_error(TERN_ERR_DTYPE, "must have the same dtype, but got float32 and float16");
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(every_pair_of_types_promotes_as_in_pytorch),
     TEST(numbers_promote_as_in_pytorch),
+    TEST(a_bias_of_another_type_is_refused_whatever_its_dims),
     TEST(unknown_types_have_no_name_and_no_size),
     TEST(reals_become_integers_as_in_pytorch),
     TEST(integers_become_narrower_ones_and_reals),

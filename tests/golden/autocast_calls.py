@@ -63,7 +63,7 @@ CALLS = {
     "scatter_reduce": "index=i3,3 reduce='sum'", "index_add": "index=i3", "index_copy": "index=i3",
     "index_fill": "index=i2", "index_fill(Tensor input, int dim, Tensor index, T": "index=i2 value=f", "put": "index=i2 source=f2", "index_put": "indices=[i2;i2] values=f2",
     "nn.functional.one_hot": "input=i3 num_classes=4", "index_reduce": "index=i3 reduce='amax'",
-    "bmm": "input=f2,3,3 mat2=f2,3,3", "nn.functional.linear": "|bias=f3",
+    "bmm": "input=f2,3,3 mat2=f2,3,3", "nn.functional.linear": "|bias=f3|bias=f3,3",
     "matmul": "|input=f3 other=f3|input=f2,3,3",
     "nn.functional.scaled_dot_product_attention":
         "query=f1,2,3,4 key=f1,2,3,4 value=f1,2,3,4|query=f1,2,3,4 key=f1,2,3,4 value=f1,2,3,4 attn_mask=f3,3",
