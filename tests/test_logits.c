@@ -198,6 +198,5 @@ static void large_logits_have_the_gradient_of_small_ones(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(rows_that_lie_apart_are_read_as_they_are),
     TEST(the_gradient_of_logits_that_nobody_holds_is_written_over_them),
-    TEST(logits_that_a_recording_reads_stay),
-    TEST(large_logits_have_the_gradient_of_small_ones)};
+    TEST(logits_that_a_recording_reads_stay), TEST(large_logits_have_the_gradient_of_small_ones)};
 TEST_MAIN(tests)

@@ -119,8 +119,10 @@ static void a_product_into_a_bucket_writes_nothing_behind_it(void **state)
             else
                 assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
             assert_ptr_equal(tern_grad(w), view);
-            assert_true(tern_equal(view, tern_full(TERN_SHAPE(OUT, IN), 4 * rows, TERN_BF16, device)));
-            assert_true(tern_item(tern_all(tern_eq(tern_narrow(bucket, 0, OUT * IN, MORE), 3))) != 0);
+            assert_true(
+                tern_equal(view, tern_full(TERN_SHAPE(OUT, IN), 4 * rows, TERN_BF16, device)));
+            assert_true(tern_item(tern_all(tern_eq(tern_narrow(bucket, 0, OUT * IN, MORE), 3))) !=
+                        0);
         }
 }
 

@@ -63,8 +63,7 @@ static tern_status run(tern_step_function function, void *user, tern_tensor *con
         status = function(user, in, n, out, k);
         if (status == TERN_OK)
             status = tern_failed_since(before.failures);
-        status =
-            TERN_CALLBACK_END(&before, status, "tern_memory_estimate: the function failed");
+        status = TERN_CALLBACK_END(&before, status, "tern_memory_estimate: the function failed");
     }
     return status;
 }
