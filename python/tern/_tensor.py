@@ -2,6 +2,7 @@
 import ctypes
 import numbers
 import sys
+import warnings
 
 from ._c import (MAX_PARAMETERS, MOST_RESULTS, P, I64, D, Error, Parameter, Shape, Value, check, lib, names, scope, text)
 
@@ -13,6 +14,8 @@ _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_Is
 _pointer_of = ctypes.PYFUNCTYPE(P, P, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 _DELETER = ctypes.CFUNCTYPE(None, P)
+
+
 class _Managed(ctypes.Structure):  # DLManagedTensor; its deleter is behind the tensor and the context
     _fields_ = [("tensor", ctypes.c_char * 48), ("context", P), ("deleter", _DELETER)]
 
@@ -419,12 +422,14 @@ class Tensor:
 
 
 def _unpickled(data, shape, dtype_name, device, requires_grad):
-    """A pickled tensor; on the cpu where its device is not there."""
+    """A pickled tensor; on the cpu, with a warning, where its device is not there."""
     with scope():
         x = Tensor._of(lib.tern_from_data(data, Shape.of(shape), dtype_of(dtype_name).number, b"cpu"))
     if device != "cpu" and lib.tern_device_is_available(device.encode()):
         x = x.to(device)
-    lib.tern_clear_error()
+    elif device != "cpu":
+        lib.tern_clear_error()
+        warnings.warn("a tensor was pickled on %s, which is not there: it is on the cpu" % device, stacklevel=2)
     return x.requires_grad_() if requires_grad else x
 
 

@@ -69,6 +69,10 @@ class Copies(unittest.TestCase):
         self.assertTrue(pickle.loads(pickle.dumps(x)).requires_grad)
         with self.assertRaises(RuntimeError):
             pickle.dumps(x * 2)
+        data = pickle.dumps(tern.tensor(normal(2))).replace(b"\x03cpu", b"\x0aopencl:777")
+        self.assertIn(b"opencl:777", data)
+        with self.assertWarnsRegex(UserWarning, "opencl:777, which is not there"):
+            self.assertEqual(pickle.loads(data).device, "cpu")
         view = tern.tensor(normal(3, 4)).transpose(0, 1)
         self.assertEqual(pickle.loads(pickle.dumps(view)).tolist(), view.tolist())
 
