@@ -20,6 +20,8 @@ try:
 except ImportError:
     from wheel.bdist_wheel import bdist_wheel
 
+# An installed torch_tern of another PyTorch would end this import of torch, which is to replace it.
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parent.parent
 
