@@ -12,21 +12,26 @@ namespace torch_tern
 
 /* ---- which devices there are ----------------------------------------------------------------- */
 
-static void add_device(std::vector<std::string> &list, const std::string &device)
+/* false where there is none of that name: tern's error says why. */
+static bool add_device(std::vector<std::string> &list, const std::string &device)
 {
     const char *name = tern_device_canonical(device.c_str());
     if (name && std::find(list.begin(), list.end(), name) == list.end())
         list.push_back(name);
+    return name != nullptr;
 }
 
-/* The devices that a list ("opencl:1,cpu") names, those that are not there left out; for an empty
- * one tern's best device, then all others, the cpu last. */
-static std::vector<std::string> list_devices(const std::string &wanted)
+/* The devices that a list ("opencl:1,cpu") names, and in *missing those that are not there, and why;
+ * for an empty list tern's best device, then all others, the cpu last. */
+static std::vector<std::string> list_devices(const std::string &wanted, std::string *missing)
 {
     std::vector<std::string> list;
     for (size_t at = 0; !wanted.empty() && at <= wanted.size();) {
         const size_t comma = std::min(wanted.find(',', at), wanted.size());
-        add_device(list, wanted.substr(at, comma - at));
+        const std::string name = wanted.substr(at, comma - at);
+        if (!add_device(list, name))
+            *missing += (missing->empty() ? "'" : ", '") + name + "' (" + tern_last_error() + ")";
+        tern_clear_error();
         at = comma + 1;
     }
     if (wanted.empty()) {
@@ -48,7 +53,14 @@ static const std::vector<std::string> &devices()
     static const std::vector<std::string> list = [] {
         devices_are_listed = true;
         const char *variable = getenv("TERN_TORCH_DEVICES");
-        return list_devices(!wanted_devices.empty() ? wanted_devices : variable ? variable : "");
+        std::string missing;
+        auto found = list_devices(!wanted_devices.empty() ? wanted_devices
+                                  : variable              ? variable
+                                                          : "",
+                                  &missing);
+        if (!missing.empty())
+            TORCH_WARN("TERN_TORCH_DEVICES: left out, since tern has no such device: ", missing);
+        return found;
     }();
     return list;
 }
@@ -57,8 +69,9 @@ void choose_devices(const std::string &wanted)
 {
     TORCH_CHECK(!devices_are_listed, "torch_tern.devices: the devices are in use already; choose "
                                      "them before the first tensor is made on one");
-    TORCH_CHECK_VALUE(!list_devices(wanted).empty(), "torch_tern.devices: none of '", wanted,
-                      "' is a device of tern's");
+    std::string missing;
+    list_devices(wanted, &missing);
+    TORCH_CHECK_VALUE(missing.empty(), "torch_tern.devices: tern has no device ", missing);
     wanted_devices = wanted;
 }
 
@@ -277,6 +290,19 @@ at::Generator new_generator(int index)
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
+/* The first n bytes of a block; needs a frame. */
+static tern_tensor *bytes_of(Block *block, int64_t n)
+{
+    if (block->later)
+        make_now(block);
+    tern_memory_handle handle{};
+    check(tern_get_memory_handle(block->typed, &handle), "resize_");
+    tern_from_blob_options options = tern_from_blob_defaults();
+    options.device = device_name(block->device);
+    options.offset = (int64_t)handle.offset;
+    return tern_from_blob(handle.memory, tern_shape_from(1, &n), TERN_U8, &options);
+}
+
 /* The storage's memory becomes one of that many bytes, with as many of its elements as fit. */
 static void resize_storage(const c10::Storage &storage, size_t bytes)
 {
@@ -287,16 +313,9 @@ static void resize_storage(const c10::Storage &storage, size_t bytes)
     auto *from = static_cast<Block *>(storage.data_ptr().get_context());
     auto *to = static_cast<Block *>(fresh.get_context());
     const int64_t n = (int64_t)std::min(from ? from->bytes : 0, bytes);
-    if (n > 0 && from->typed && to->typed) {
+    if (n > 0) {
         Frame frame;
-        tern_memory_handle handle{};
-        check(tern_get_memory_handle(from->typed, &handle), "resize_");
-        tern_from_blob_options options = tern_from_blob_defaults();
-        options.device = device_name(from->device);
-        options.offset = (int64_t)handle.offset;
-        tern_tensor *source =
-            tern_from_blob(handle.memory, tern_shape_from(1, &n), TERN_U8, &options);
-        check(tern_copy_(tern_slice(to->typed, 0, 0, n, 1), source) != nullptr, "resize_");
+        check(tern_copy_(bytes_of(to, n), bytes_of(from, n)) != nullptr, "resize_");
     }
     impl->set_data_ptr_noswap(std::move(fresh));
     impl->set_nbytes(bytes);

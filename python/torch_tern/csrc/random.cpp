@@ -1,5 +1,6 @@
 /* random.cpp -- random numbers by the generator that a call names, or the device's own. */
 #include "torch_tern.h"
+#include <cmath>
 #include <limits>
 
 namespace torch_tern
@@ -36,16 +37,11 @@ struct Drawing {
     }
 };
 
-static bool is_known(const Tensor &x)
-{
-    return dtype_of(x.scalar_type()) != TERN_DTYPE_DEFAULT;
-}
-
 static Tensor &uniform_(Tensor &x, double from, double to, OptionalGenerator generator)
 {
     SERVED("uniform_");
-    if (!is_known(x)) {
-        x.copy_(at::empty(x.sizes(), x.options().device(at::kCPU)).uniform_(from, to));
+    if (x.is_complex()) {
+        at::view_as_real(x).uniform_(from, to, generator);
         return x;
     }
     Frame frame;
@@ -58,8 +54,8 @@ static Tensor &normal_(Tensor &x, double mean, double std, OptionalGenerator gen
 {
     SERVED("normal_");
     TORCH_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
-    if (!is_known(x)) {
-        x.copy_(at::empty(x.sizes(), x.options().device(at::kCPU)).normal_(mean, std));
+    if (x.is_complex()) { /* whose parts have half of the variance each */
+        at::view_as_real(x).normal_(mean, std / std::sqrt(2.0), generator);
         return x;
     }
     Frame frame;

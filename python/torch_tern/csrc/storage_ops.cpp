@@ -139,6 +139,8 @@ static bool is_known(const Tensor &x)
            !x.is_neg();
 }
 
+static const char not_known[] = "tern has no tensors of this dtype, or of so many dims";
+
 static Tensor copy_from(const Tensor &source, const Tensor &target, bool non_blocking);
 
 /* x on the host, with its storage, whatever its dtype. */
@@ -162,6 +164,8 @@ static void copy_by_host(const Tensor &source, const Tensor &target)
         target.copy_(on_host(source));
         return;
     }
+    if (on_device(source))
+        note_fallback("aten::_copy_from", not_known);
     Tensor host = on_host(target);
     host.copy_(on_host(source));
     Tensor bytes = at::empty({0}, at::kByte);
@@ -216,6 +220,7 @@ static Tensor &fill_scalar_(Tensor &x, const at::Scalar &value)
     if (!x.numel())
         return x;
     if (!is_known(x) || value.isComplex()) {
+        note_fallback("aten::fill_.Scalar", not_known);
         x.copy_(at::full(x.sizes(), value, x.options().device(at::kCPU)));
         return x;
     }
@@ -268,6 +273,7 @@ static Tensor &linspace_out(const at::Scalar &start, const at::Scalar &end, int6
 {
     SERVED("linspace.out");
     if (!is_known(out) || start.isComplex() || end.isComplex()) {
+        note_fallback("aten::linspace.out", not_known);
         out.resize_({steps});
         out.copy_(at::linspace(start, end, steps, out.options().device(at::kCPU)));
         return out;
@@ -288,6 +294,7 @@ static Tensor &eye_m_out(c10::SymInt rows, c10::SymInt columns, Tensor &out)
     SERVED("eye.m_out");
     out.resize_({rows.expect_int(), columns.expect_int()});
     if (!is_known(out)) {
+        note_fallback("aten::eye.m_out", not_known);
         out.copy_(at::eye(out.size(0), out.size(1), out.options().device(at::kCPU)));
         return out;
     }

@@ -25,7 +25,7 @@ using OptionalTensor = std::optional<at::Tensor>;
 
 /* ---- devices (device.cpp): "tern:0" is the first of TERN_TORCH_DEVICES ----------------------- */
 int device_count();
-/* Replaces TERN_TORCH_DEVICES. Throws once the devices are in use, and where none is there. */
+/* Replaces TERN_TORCH_DEVICES. Throws once the devices are in use, and where one is not there. */
 void choose_devices(const std::string &wanted);
 /* tern's own string of a device ("opencl:0"), which lives as long as the process. Throws where
  * there is no such device. */
@@ -105,6 +105,8 @@ inline Block *block_of(const Tensor &x)
 {
     return static_cast<Block *>(x.storage().data_ptr().get_context());
 }
+/* Makes the memory of a block that waits for its first reader; needs a frame. */
+void make_now(Block *block);
 at::Allocator *allocator();
 /* The dtype of what this thread allocates next; bytes where it is not set. */
 extern thread_local tern_dtype allocated_dtype;
