@@ -153,6 +153,25 @@ static int device_of(at::ArrayRef<c10::IValue> arguments)
     return current_device();
 }
 
+/* Throws PyTorch's error where a tensor that is no number is on another device. */
+static void check_device(const Tensor &x, int device)
+{
+    TORCH_CHECK(!x.defined() || is_number(x) || (on_device(x) && x.device().index() == device),
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                c10::Device(device_type, (c10::DeviceIndex)device), " and ", x.device(), "!");
+}
+
+static void check_devices(at::ArrayRef<c10::IValue> arguments, int device)
+{
+    for (const c10::IValue &value : arguments) {
+        if (value.isTensor())
+            check_device(value.toTensor(), device);
+        if (value.isTensorList())
+            for (const Tensor &each : value.toTensorVector())
+                check_device(each, device);
+    }
+}
+
 /* ---- in place: tern's own forms, where it has one for these values --------------------------- */
 
 using Binary = tern_tensor *(*)(tern_tensor *, tern_tensor *);
@@ -236,6 +255,20 @@ struct ByName final : c10::OperatorKernel {
     {
     }
 
+    /* Whether the tensors that the call writes into can have these results, by PyTorch's rules. */
+    bool can_hold(at::ArrayRef<c10::IValue> arguments, tern_tensor *const *out) const
+    {
+        for (int i = 0; i < (in_place ? 1 : n_out); i++) {
+            const Tensor &x = arguments[(size_t)(in_place ? 0 : n_in + i)].toTensor();
+            const tern_shape sizes = tern_shape_of(out[i]);
+            if (!on_device(x) || dtype_of(x.scalar_type()) == TERN_DTYPE_DEFAULT ||
+                !c10::canCast(scalar_type_of(tern_dtype_of(out[i])), x.scalar_type()) ||
+                (in_place && x.sizes() != at::IntArrayRef(sizes.dims, (size_t)sizes.ndim)))
+                return false;
+        }
+        return true;
+    }
+
     /* Calls the first plan that takes the arguments; the number of results, -1 for none. */
     int call(const c10::FunctionSchema &schema, at::ArrayRef<c10::IValue> arguments, int device,
              tern_tensor **out, std::string *reason) const
@@ -270,6 +303,10 @@ struct ByName final : c10::OperatorKernel {
                 for (const auto &value : values.list)
                     if (value.kind == TERN_VALUE_TENSOR && same_memory(value.as.tensor, out[i]))
                         out[i] = tern_clone(out[i]);
+            if (n >= n_results && !can_hold(arguments, out)) {
+                *reason = "the tensor that it writes into has another dtype or shape";
+                return -1;
+            }
             return n;
         }
         return -1;
@@ -317,6 +354,7 @@ struct ByName final : c10::OperatorKernel {
                 return;
             }
         }
+        check_devices(torch::jit::last(*stack, n_arguments), device);
         run_on_cpu(op, stack, reason);
     }
 };

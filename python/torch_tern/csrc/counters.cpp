@@ -63,10 +63,15 @@ static bool is_strict()
     return variable && *variable && std::string(variable) != "0";
 }
 
-void note_fallback(const std::string &operation, const std::string &reason)
+static void refuse_if_strict(const std::string &operation, const std::string &reason)
 {
     TORCH_CHECK_NOT_IMPLEMENTED(!is_strict(), operation, " has no kernel on tern for this call (",
                                 reason, "), and TERN_TORCH_STRICT=1 lets nothing run on the cpu");
+}
+
+void note_fallback(const std::string &operation, const std::string &reason)
+{
+    refuse_if_strict(operation, reason);
     Counter &counter = counter_of(operation);
     if (counter.fallbacks.fetch_add(1) == 0) {
         if (counter.reason.empty())
@@ -82,8 +87,10 @@ void note_fallback(const std::string &operation, const std::string &reason)
 
 void run_on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason)
 {
-    note_fallback(c10::toString(op.operator_name()), reason);
-    at::native::cpu_fallback(op, stack);
+    const std::string operation = c10::toString(op.operator_name());
+    refuse_if_strict(operation, reason);
+    at::native::cpu_fallback(op, stack); /* throws PyTorch's error of a call that is wrong */
+    note_fallback(operation, reason);
 }
 
 static void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack)

@@ -83,14 +83,22 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     }
 };
 
-/* Whether it is of classes by their numbers, which alone tern has as one operation, and only the
- * input's gradient is asked for. */
+/* Whether the target has one number of a class for each row of scores. */
+static bool is_of_classes(const Tensor &x, const Tensor &target)
+{
+    if (target.scalar_type() != at::kLong || !on_device(target) || x.dim() < 1)
+        return false;
+    at::DimVector sizes(x.sizes());
+    sizes.erase(sizes.begin() + (x.dim() == 1 ? 0 : 1));
+    return target.sizes() == at::IntArrayRef(sizes);
+}
+
+/* Whether tern has it as one operation, and only the input's gradient is asked for. PyTorch's own
+ * form says what is wrong with sizes and dtypes. */
 static bool is_fused(const Tensor &x, const Tensor &target, const OptionalTensor &weight)
 {
-    const bool is_of_classes = at::isIntegralType(target.scalar_type(), false) &&
-                               on_device(target) && x.dim() >= 1 && x.numel() > 0 &&
-                               x.size(x.dim() == 1 ? 0 : 1) > 0;
-    return on_device(x) && is_of_classes && x.layout() == at::kStrided && !x.is_complex() &&
+    return on_device(x) && is_of_classes(x, target) && x.numel() > 0 &&
+           x.layout() == at::kStrided && !x.is_complex() &&
            dtype_of(x.scalar_type()) != TERN_DTYPE_DEFAULT && !x._fw_grad(0).defined() &&
            !(weight && weight->defined() && (weight->requires_grad() || !on_device(*weight)));
 }

@@ -15,7 +15,8 @@ void throw_error(const char *operation)
     tern_clear_error();
     if (status == TERN_ERR_MEMORY)
         TORCH_CHECK_WITH(OutOfMemoryError, false, text);
-    if (status == TERN_ERR_UNSUPPORTED || status == TERN_ERR_DTYPE)
+    if (status == TERN_ERR_UNSUPPORTED ||
+        (status == TERN_ERR_DTYPE && text.find("not implemented") != std::string::npos))
         TORCH_CHECK_NOT_IMPLEMENTED(false, operation, ": ", text);
     if (text.find("out of range") != std::string::npos ||
         text.find("out of bounds") != std::string::npos)
@@ -186,13 +187,14 @@ static tern_tensor *lend_retyped(const Tensor &x, Block *block, tern_dtype dtype
     return tern_from_blob(handle.memory, shape(x.sizes()), dtype, &options);
 }
 
-/* Makes the memory of a block that waits for its first reader. */
-static void make_now(Block *block)
+void make_now(Block *block)
 {
     std::call_once(block->made, [&] {
         tern_tensor *typed = block->later();
         check(typed != nullptr, "statistics");
-        block->typed = tern_keep(tern_reshape(typed, shape(at::IntArrayRef(block->sizes))));
+        typed = tern_reshape(typed, shape(at::IntArrayRef(block->sizes)));
+        check(typed != nullptr, "statistics");
+        block->typed = tern_keep(typed);
         block->later = nullptr;
     });
 }
@@ -314,6 +316,7 @@ void adopt(tern_tensor *typed, const Tensor &x)
     std::swap(block->sizes, old->sizes);
     std::swap(block->strides, old->strides);
     old->dtype = block->dtype;
+    old->later = nullptr; /* what nobody has read is written over */
     old->recorded.reset();
 }
 
