@@ -90,16 +90,22 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
                 {2048, TERN_BF16, true, false, false},
                 {1024, TERN_F16, false, true, true},
                 {8, TERN_DTYPE_DEFAULT, true, false, false}};
+    enum { PRODUCTS = 3 * (256 * 1024 + 1024 * 512 + 512 * 1000), FEW = 32 };
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t batch = rows[i].batch;
         if (strcmp(device, "cpu") == 0 && rows[i].autocast != TERN_DTYPE_DEFAULT) {
             test_skipped("row %d on the cpu, whose products of halves take memory as they run",
                          (int)i);
             continue;
         }
+        if (batch > FEW && !test_affords(device, batch * PRODUCTS)) {
+            test_skipped("row %d with a batch of %d: it is %d here", (int)i, (int)batch, FEW);
+            batch = FEW;
+        }
         TERN_DEVICE (device)
             TERN_SCOPE {
-                training t = make(device, rows[i].batch);
+                training t = make(device, batch);
                 t.autocast = rows[i].autocast;
                 t.clips = rows[i].clips;
                 t.scaler = rows[i].scales ? tern_amp_grad_scaler(NULL) : NULL;
