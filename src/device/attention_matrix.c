@@ -215,7 +215,7 @@ typedef struct call {
     variant v;
 } call;
 
-/* The kernels of a; *all is NULL where one is not to be had. */
+/* The kernels of a, up to the first that is wrong. */
 static tern_status find_all(const call *c, const tern_attention *a, int passes[PASSES], int *n,
                             tern_attention_kernel *all[PASSES])
 {
@@ -227,6 +227,8 @@ static tern_status find_all(const call *c, const tern_attention *a, int passes[P
         tern_attention_kernel wanted;
         describe(&wanted, &c->v, a->dtype, passes[i], narrow);
         TERN_TRY(find(c->place, c->kernels, &wanted, &all[i]));
+        if (all[i]->state == TERN_ATTENTION_WRONG)
+            *n = i + 1; /* the others would be compiled for nothing */
     }
     return TERN_OK;
 }

@@ -93,7 +93,7 @@ static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha,
         bias_step = 0;
     }
     _Pragma(
-        "omp simd if(0)") /* rest numbers, any steps: one loop instead of a version for each case */
+        "omp simd if(0)") /* few numbers, any steps: one loop instead of a version for each case */
         for (idx i = 0; i < n; i++)
     {
         REAL v = alpha * sums[i] + bias[i * bias_step];
