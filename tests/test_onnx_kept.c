@@ -189,6 +189,37 @@ static void the_programs_memory_is_never_kept_of(void **state)
     tern_nn_free(m);
 }
 
+/* ---- whose results they are ------------------------------------------------------------------ */
+
+/* The results of one call may be written, also where they look at what is kept for the next. */
+static void a_result_is_the_callers(void **state)
+{
+    (void)state;
+    static const int64_t dims[] = {2};
+    static const float w[] = {0, 0};
+    message g = {0};
+    put_message(&g, 1, node("Exp", "w", "", "", "e"));
+    put_message(&g, 1, node("Reshape", "e", "shape", "", "y"));
+    put_message(&g, 5, float_tensor("w", 1, dims, w));
+    put_message(&g, 11, named("shape"));
+    put_message(&g, 12, named("y"));
+    write_model(in_folder("view.onnx"), g, 17);
+    FOR_EACH_DEVICE(device)
+    {
+        tern_module *m = tern_nn_to(tern_onnx_load(in_folder("view.onnx")), device);
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                tern_tensor *shape = tern_full(TERN_SHAPE(1), 2, TERN_I64, "cpu");
+                for (int i = 0; i < 3; i++) {
+                    tern_tensor *y = tern_nn_forward(m, shape);
+                    assert_values(y, 1, 1);
+                    assert_non_null(tern_fill_(y, 7));
+                }
+            }
+        tern_nn_free(m);
+    }
+}
+
 /* ---- modes ----------------------------------------------------------------------------------- */
 
 static void gradients_are_not_cut_off(void **state)
@@ -243,6 +274,38 @@ static void a_recording_reads_parameters(void **state)
     }
 }
 
+/* y = x + exp(c), of an integer c, which is a constant: a recording runs nothing, so that what it
+ * would keep has no values. */
+static void a_recording_keeps_nothing(void **state)
+{
+    (void)state;
+    message g = {0}, c = {0}, cast = node("Cast", "c", "", "", "f"), a = {0};
+    put_int(&c, 1, 1), put_int(&c, 2, 7), put_int(&c, 7, 1), put_text(&c, 8, "c");
+    put_text(&a, 1, "to"), put_int(&a, 3, 1), put_int(&a, 20, 2);
+    put_message(&cast, 5, a);
+    put_message(&g, 1, cast);
+    put_message(&g, 1, node("Exp", "f", "", "", "e"));
+    put_message(&g, 1, node("Add", "x", "e", "", "y"));
+    put_message(&g, 5, c);
+    put_message(&g, 11, named("x"));
+    put_message(&g, 12, named("y"));
+    write_model(in_folder("constant.onnx"), g, 17);
+    tern_module *m = tern_onnx_load(in_folder("constant.onnx"));
+    assert_non_null(m);
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = tern_ones(TERN_SHAPE(2), TERN_F32, "cpu");
+            tern_graph *graph = tern_graph_new("cpu");
+            assert_ok(tern_graph_capture_begin(graph));
+            tern_nn_forward(m, x);
+            assert_ok(tern_graph_capture_end(graph));
+            const double got = tern_item(tern_select(tern_nn_forward(m, x), 0, 0));
+            assert_true(fabs(got - 1 - exp(1)) < 1e-6);
+            tern_graph_free(graph);
+        }
+    tern_nn_free(m);
+}
+
 /* What was computed in half precision does not stay. */
 static void autocast_keeps_nothing(void **state)
 {
@@ -256,17 +319,20 @@ static void autocast_keeps_nothing(void **state)
     put_message(&g, 11, named("x"));
     put_message(&g, 12, named("y"));
     write_model(in_folder("cast.onnx"), g, 17);
-    tern_module *m = tern_onnx_load(in_folder("cast.onnx"));
-    TERN_SCOPE
-        TERN_NO_GRAD {
-            tern_tensor *x = tern_ones(TERN_SHAPE(1, 2), TERN_F32, "cpu");
-            TERN_AUTOCAST ("cpu", TERN_BF16)
-                assert_int_equal(tern_dtype_of(tern_nn_forward(m, x)), TERN_BF16);
-            tern_tensor *y = tern_nn_forward(m, x);
-            assert_int_equal(tern_dtype_of(y), TERN_F32);
-            assert_true(fabs(tern_item(tern_select(y, 1, 0)) - 1.00195407867) < 1e-6);
-        }
-    tern_nn_free(m);
+    FOR_EACH_DEVICE(device)
+    {
+        tern_module *m = tern_nn_to(tern_onnx_load(in_folder("cast.onnx")), device);
+        TERN_SCOPE
+            TERN_NO_GRAD { /* an input of the host goes where the parameters are */
+                tern_tensor *x = tern_ones(TERN_SHAPE(1, 2), TERN_F32, "cpu");
+                TERN_AUTOCAST (device, TERN_BF16)
+                    assert_int_equal(tern_dtype_of(tern_nn_forward(m, x)), TERN_BF16);
+                tern_tensor *y = tern_nn_forward(m, x);
+                assert_int_equal(tern_dtype_of(y), TERN_F32);
+                assert_true(fabs(tern_item(tern_select(y, 1, 0)) - 1.00195407867) < 1e-6);
+            }
+        tern_nn_free(m);
+    }
 }
 
 /* An LSTM's weights in tern's order of gates are kept too: after a write its results are those of a model that was loaded anew. */
@@ -313,6 +379,24 @@ static void weights_of_an_lstm_are_ordered_anew(void **state)
     }
 }
 
+/* Weights of the host go to the device of each call's input: those kept for one are not another's. */
+static void inputs_come_from_any_device(void **state)
+{
+    (void)state;
+    tern_module *m = tern_onnx_load(in_folder("lstm.onnx"));
+    TERN_SCOPE
+        TERN_NO_GRAD
+            FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++) {
+        const char *const at = i ? "cpu" : device;
+        tern_tensor *x = tern_ones(TERN_SHAPE(4, 1, 2), TERN_F32, at);
+        tern_tensor *y = tern_nn_forward(m, x);
+        assert_non_null(y);
+        assert_string_equal(tern_device(y), at);
+    }
+    tern_nn_free(m);
+}
+
 /* Written again as ONNX, parameters stay parameters. */
 static void an_export_sees_parameters(void **state)
 {
@@ -337,10 +421,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(what_was_written_is_computed_anew),
                                        TEST(the_programs_memory_is_never_kept_of),
+                                       TEST(a_result_is_the_callers),
                                        TEST(gradients_are_not_cut_off),
                                        TEST(a_recording_reads_parameters),
+                                       TEST(a_recording_keeps_nothing),
                                        TEST(autocast_keeps_nothing),
                                        TEST(weights_of_an_lstm_are_ordered_anew),
+                                       TEST(inputs_come_from_any_device),
                                        TEST(an_export_sees_parameters)};
     if (!tern_onnx_is_available()) {
         printf("test_onnx_kept: skipped: libprotobuf-c.so.1 can't be opened\n");

@@ -108,8 +108,8 @@ struct onnx_graph {
     onnx_value *values; /* of all bodies */
     int n_values;
     onnx_body body;
-    onnx_slot *kept; /* one for each value: results of nodes that are not of inputs, once they
-                        were computed */
+    tern_tensor **kept; /* one for each value: results of nodes that are not of inputs, once they
+                           were computed */
     onnx_watched *watched;
     int n_watched;
     uint64_t replays;    /* of graphs, when results of members were kept first */
@@ -128,6 +128,7 @@ struct onnx_running {
      * this. */
     onnx_origin keeps;
     uint64_t generation;
+    bool is_recorded; /* what it computes has no values before a replay: it takes, and keeps none */
 };
 
 /* Runs graph, the data of module. */
@@ -152,8 +153,8 @@ onnx_origin onnx_origin_of(const onnx_graph *g, const onnx_node *node);
 void onnx_set_origin(onnx_graph *g, onnx_node *node, onnx_origin origin);
 /* All nodes are there: list the members to watch. */
 tern_status onnx_watch(onnx_graph *g);
-/* A call begins, whose members are in r->slots; device: where it computes. */
-void onnx_kept_begin(onnx_running *r, const char *device);
+/* A call of in[n] begins, whose members are in r->slots. */
+void onnx_kept_begin(onnx_running *r, tern_tensor *const *in, int n);
 /* The node's results are in slots: whether they were kept. */
 bool onnx_kept_take(onnx_running *r, const onnx_node *node);
 /* The node's results, in slots, are kept where the call keeps such. */
@@ -163,6 +164,8 @@ typedef tern_tensor *(*onnx_derivation)(tern_tensor *x, const void *how);
 tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how);
 /* The node has values that are derived of its inputs. */
 void onnx_add_derived(onnx_graph *g, const onnx_body *body, onnx_node *node);
+/* Whether y is what is kept, or a view of it. */
+bool onnx_is_kept(onnx_graph *g, const tern_tensor *y);
 void onnx_kept_free(onnx_graph *g);
 /* The tensor that a TensorProto holds, on the cpu, of the scope; raw bytes of external data come
  * from a file beside path. */

@@ -3,6 +3,7 @@
 #include "io/onnx/graph.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "tensor/fields.h"
 #include "tensor/scope.h"
 #include "tensor/storage.h"
 #include "tensor/trace.h"
@@ -79,12 +80,18 @@ tern_status onnx_watch(onnx_graph *g)
 
 /* ---- a call ---------------------------------------------------------------------------------- */
 
+static void drop(tern_tensor **kept)
+{
+    tern_release(*kept);
+    *kept = NULL;
+}
+
 /* What was kept of members is of others now. */
 static void forget(onnx_graph *g, const onnx_running *r)
 {
     for (int v = 0; v < g->n_values; v++)
         if (g->values[v].origin == ONNX_OF_MEMBERS)
-            onnx_drop(&g->kept[v]);
+            drop(&g->kept[v]);
     for (int i = 0; i < g->n_watched; i++) {
         onnx_watched *w = &g->watched[i];
         tern_tensor *x = tern_keep(r->slots[w->value].x);
@@ -96,14 +103,28 @@ static void forget(onnx_graph *g, const onnx_running *r)
     g->generation++;
 }
 
-void onnx_kept_begin(onnx_running *r, const char *device)
+/* Whether autocast is on where nodes may run: constants are on the cpu, members by their inputs. */
+static bool casts(const onnx_running *r, tern_tensor *const *in, int n)
+{
+    bool on = tern_is_autocast_enabled("cpu");
+    for (int i = 0; i < n && !on; i++)
+        on = in[i] && tern_is_autocast_enabled(tern_device(in[i]));
+    for (int i = 0; i < r->graph->n_watched && !on; i++) {
+        const tern_tensor *x = r->slots[r->graph->watched[i].value].x;
+        on = x && tern_is_autocast_enabled(tern_device(x));
+    }
+    return on;
+}
+
+void onnx_kept_begin(onnx_running *r, tern_tensor *const *in, int n)
 {
     onnx_graph *g = r->graph;
     r->keeps = ONNX_OF_INPUTS;
-    if (tern_is_tracing() || tern_is_autocast_enabled(device))
+    if (tern_is_tracing() || casts(r, in, n))
         return;
     r->keeps = ONNX_OF_CONSTANTS;
-    if (tern_is_capturing())
+    r->is_recorded = tern_is_capturing();
+    if (r->is_recorded)
         return;
     const bool records = tern_is_grad_enabled();
     bool same = true;
@@ -146,11 +167,11 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
     tern_mutex_lock(&g->lock);
     bool there = is_current(r, node->origin);
     for (int i = 0; there && i < n; i++)
-        there = node->out[i] < 0 || g->kept[node->out[i]].x || g->kept[node->out[i]].list;
+        there = node->out[i] < 0 || g->kept[node->out[i]];
     for (int i = 0; there && i < n; i++)
         if (node->out[i] >= 0) {
             onnx_drop(&r->slots[node->out[i]]);
-            r->slots[node->out[i]] = onnx_hold(g->kept[node->out[i]]);
+            r->slots[node->out[i]] = (onnx_slot){.x = tern_keep(g->kept[node->out[i]])};
         }
     tern_mutex_unlock(&g->lock);
     return there;
@@ -160,9 +181,11 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
 static void keep(onnx_running *r, int v, onnx_origin origin, tern_tensor *x)
 {
     onnx_graph *g = r->graph;
+    if (r->is_recorded)
+        return;
     tern_mutex_lock(&g->lock);
-    if (is_current(r, origin) && !g->kept[v].x)
-        g->kept[v].x = tern_keep(x);
+    if (is_current(r, origin) && !g->kept[v])
+        g->kept[v] = tern_keep(x);
     tern_mutex_unlock(&g->lock);
 }
 
@@ -183,8 +206,8 @@ tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const
     if (!keeps(r, origin))
         return make(onnx_in(c, i), how);
     tern_mutex_lock(&g->lock);
-    if (is_current(r, origin) && g->kept[v].x)
-        y = tern_keep(g->kept[v].x);
+    if (is_current(r, origin) && g->kept[v] && tern_device(g->kept[v]) == tern_device(c->in[i]))
+        y = tern_keep(g->kept[v]);
     tern_mutex_unlock(&g->lock);
     if (y)
         return tern_scoped(y);
@@ -193,10 +216,20 @@ tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const
     return y;
 }
 
+bool onnx_is_kept(onnx_graph *g, const tern_tensor *y)
+{
+    bool found = false;
+    tern_mutex_lock(&g->lock);
+    for (int v = 0; v < g->n_values && !found; v++)
+        found = g->kept[v] && g->kept[v]->storage == y->storage;
+    tern_mutex_unlock(&g->lock);
+    return found;
+}
+
 void onnx_kept_free(onnx_graph *g)
 {
     for (int v = 0; v < g->n_values && g->kept; v++)
-        onnx_drop(&g->kept[v]);
+        drop(&g->kept[v]);
     for (int i = 0; i < g->n_watched; i++)
         tern_release(g->watched[i].x);
     tern_free(g->kept);

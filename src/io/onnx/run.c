@@ -1,7 +1,7 @@
 /* run.c -- running an ONNX graph, node by node. */
 #include "io/onnx/graph.h"
-#include "base/lock.h"
 #include "base/memory.h"
+#include "tensor/fields.h"
 #include "tensor/scope.h"
 #include <string.h>
 
@@ -194,18 +194,18 @@ static tern_status begin(onnx_running *r, tern_tensor *const *in, int n)
     return tern_failed_since(failures);
 }
 
-/* Whether y is the module's or the caller's, and not a result of this call's alone. */
+/* Whether y or the memory under it is the module's or the caller's, and not this call's alone. */
 static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor *const *out, int n)
 {
-    onnx_graph *g = r->graph;
-    bool found = false;
+    const onnx_graph *g = r->graph;
     for (int j = 0; j < n; j++)
-        found = found || out[j] == y;
-    tern_mutex_lock(&g->lock);
-    for (int v = 0; v < g->n_values && !found; v++)
-        found = (g->values[v].source == ONNX_COMPUTED ? g->kept[v].x : r->slots[v].x) == y;
-    tern_mutex_unlock(&g->lock);
-    return found;
+        if (out[j] == y)
+            return true;
+    for (int v = 0; v < g->n_values; v++)
+        if (g->values[v].source != ONNX_COMPUTED && r->slots[v].x &&
+            r->slots[v].x->storage == y->storage)
+            return true;
+    return onnx_is_kept(r->graph, y);
 }
 
 /* The results, which belong to the scope around. */
@@ -238,7 +238,7 @@ tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_te
         return TERN_ERR_MEMORY;
     tern_status status = begin(&r, in, n);
     if (status == TERN_OK) {
-        onnx_kept_begin(&r, n ? tern_device(in[0]) : NULL);
+        onnx_kept_begin(&r, in, n);
         status = run_nodes(&r, &g->body);
     }
     if (status == TERN_OK)
