@@ -1,5 +1,6 @@
 /* test_gguf_config.c -- models that came from a config.json written as GGUFs: keys, tensors of factors, tokenizers; and the memory of
  * a step of an adapter around blocks. */
+#define _GNU_SOURCE /* memmem */
 #include "models.h"
 #include "folder.h"
 #include <stdio.h>
@@ -175,24 +176,32 @@ enum {
     NAMES_OF_TOKENS = 5
 }; /* the text which has some: in a GGUF of kind llama <s> and </s> in a text are text */
 
+static bool same_ids(tern_tokenizer *a, tern_tokenizer *b, const char *text)
+{
+    bool same = false;
+    TERN_SCOPE {
+        tern_encoding e[2];
+        tern_tokenizer *const both[] = {a, b};
+        for (int k = 0; k < 2; k++)
+            assert_ok(tern_tokenizer_call(both[k], &text, NULL, 1,
+                                          &(tern_encode_options){.device = "cpu"}, &e[k]));
+        same = tern_same_shape(e[0].input_ids, e[1].input_ids) &&
+               tern_equal(e[0].input_ids, e[1].input_ids);
+    }
+    return same;
+}
+
 static int other_ids(const char *name, tern_tokenizer *a, tern_tokenizer *b)
 {
     int other = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        TERN_SCOPE {
-            if (i == NAMES_OF_TOKENS && !strcmp(name, "llama2"))
-                continue;
-            tern_encoding e[2];
-            tern_tokenizer *const both[] = {a, b};
-            for (int k = 0; k < 2; k++)
-                assert_ok(tern_tokenizer_call(both[k], &texts[i], NULL, 1,
-                                              &(tern_encode_options){.device = "cpu"}, &e[k]));
-            const bool same = tern_same_shape(e[0].input_ids, e[1].input_ids) &&
-                              tern_equal(e[0].input_ids, e[1].input_ids);
-            if (!same)
-                print_error("%s: text %zu has other ids\n", name, i);
-            other += !same;
-        }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (i == NAMES_OF_TOKENS && !strcmp(name, "llama2"))
+            continue;
+        const bool same = same_ids(a, b, texts[i]);
+        if (!same)
+            print_error("%s: text %zu has other ids\n", name, i);
+        other += !same;
+    }
     return other;
 }
 
@@ -245,6 +254,67 @@ static void tokenizers_go_along(void **state)
     tern_clear_error();
     tern_nn_free(m);
     assert_int_equal(other, 0);
+}
+
+/* The tokenizer.json beside a model, which is written as a GGUF. */
+static void write_with(const char *tokenizer)
+{
+    char to[1024];
+    tern_module *made = model_of("");
+    assert_ok(tern_models_save_pretrained(made, in_folder("spelled"), NULL));
+    snprintf(to, sizeof to, "%s/tokenizer.json", in_folder("spelled"));
+    write_text(to, tokenizer);
+    tern_module *m = load(in_folder("spelled"), "cpu", TERN_F32);
+    assert_ok(tern_models_save_pretrained(m, in_folder("spelled.gguf"), NULL));
+    tern_nn_free(m);
+    tern_nn_free(made);
+}
+
+static void a_token_has_any_length(void **state)
+{
+    (void)state;
+    enum { LONG = 3000 };
+    char token[LONG + 1], text[LONG + 512], spelled[LONG + 8];
+    size_t n;
+    memset(token, 'a', LONG);
+    token[LONG] = 0;
+    snprintf(text, sizeof text,
+             "{\"normalizer\": {\"type\": \"BertNormalizer\", \"lowercase\": true}, \"model\": "
+             "{\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"vocab\": {\"[UNK]\": 0, "
+             "\"%s\": 1}}}",
+             token);
+    write_with(text);
+    snprintf(spelled, sizeof spelled, "\xe2\x96\x81%s", token);
+    char *bytes = read_file(in_folder("spelled.gguf"), &n);
+    assert_non_null(memmem(bytes, n, spelled, strlen(spelled)));
+    free(bytes);
+}
+
+/* Files from before prepend_scheme say by add_prefix_space whether a text begins with a blank. */
+static void a_blank_comes_before_a_text_as_it_did(void **state)
+{
+    (void)state;
+    for (int prefix = 0; prefix < 2; prefix++) {
+        char text[1024], from[1024];
+        snprintf(
+            text, sizeof text,
+            "{\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\xe2\x96\x81\", "
+            "\"add_prefix_space\": %s}, \"model\": {\"type\": \"BPE\", \"byte_fallback\": true, "
+            "\"unk_token\": \"<unk>\", \"vocab\": {\"<unk>\": 0, \"a\": 1, "
+            "\"\xe2\x96\x81\": 2, \"\xe2\x96\x81"
+            "a\": 3}, "
+            "\"merges\": [\"\xe2\x96\x81 a\"]}}",
+            prefix ? "true" : "false");
+        write_with(text);
+        snprintf(from, sizeof from, "%s/tokenizer.json", in_folder("spelled"));
+        tern_tokenizer *a = tern_tokenizer_from_file(from),
+                       *b = tern_tokenizer_from_file(in_folder("spelled.gguf"));
+        assert_non_null(a);
+        assert_non_null(b);
+        assert_true(same_ids(a, b, "a a"));
+        tern_tokenizer_free(a);
+        tern_tokenizer_free(b);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -315,7 +385,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(directories_become_files_with_the_same_logits),
                                        TEST(what_no_key_says_is_refused_by_its_name),
-                                       TEST(frequencies_come_back), TEST(tokenizers_go_along),
+                                       TEST(frequencies_come_back),
+                                       TEST(tokenizers_go_along),
+                                       TEST(a_token_has_any_length),
+                                       TEST(a_blank_comes_before_a_text_as_it_did),
                                        TEST(a_step_over_blocks_has_a_third_of_the_memory)};
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

@@ -135,19 +135,15 @@ static tern_status score_by_merges(writing *t)
 static void write_token(writing *t, size_t i)
 {
     const tk_text_of *token = &t->v.tokens[i];
-    char text[1024];
-    int n = (int)token->n;
-    if (t->v.types[i] == TK_UNUSED && !n)
-        n = snprintf(text, sizeof text, "[PAD%zu]", i);
-    else if (t->respells && t->v.types[i] == TK_NORMAL && n > 2 && !memcmp(token->text, "##", 2))
-        n = snprintf(text, sizeof text, "%.*s", n - 2, token->text + 2);
-    else if (t->respells && t->v.types[i] == TK_NORMAL)
-        n = snprintf(text, sizeof text, "\xe2\x96\x81%.*s", n, token->text);
-    else {
-        gguf_write_element(t->w, token->text, token->n);
-        return;
-    }
-    gguf_write_element(t->w, text, (size_t)n);
+    const bool respells = t->respells && t->v.types[i] == TK_NORMAL;
+    char unused[32];
+    if (t->v.types[i] == TK_UNUSED && !token->n) {
+        const int n = snprintf(unused, sizeof unused, "[PAD%zu]", i);
+        gguf_write_element(t->w, "", unused, (size_t)n);
+    } else if (respells && token->n > 2 && !memcmp(token->text, "##", 2))
+        gguf_write_element(t->w, "", token->text + 2, token->n - 2);
+    else
+        gguf_write_element(t->w, respells ? "\xe2\x96\x81" : "", token->text, token->n);
 }
 
 static void write_vocabulary(writing *t, bool scores)
@@ -179,7 +175,7 @@ static tern_status write_merges(writing *t)
             return unsupported(t, "a merge that is none of two tokens");
         const int all =
             snprintf(text, sizeof text, "%.*s %.*s", (int)n[0], half[0], (int)n[1], half[1]);
-        gguf_write_element(t->w, text, (size_t)all);
+        gguf_write_element(t->w, "", text, (size_t)all);
     }
     return TERN_OK;
 }
@@ -211,8 +207,10 @@ static tern_status write_sentence_pieces(writing *t)
     const json_t *normalizer = json_object_get(t->json, "normalizer");
     const json_t *spaces =
         part_of(json_object_get(t->json, "pre_tokenizer"), "pretokenizers", "Metaspace");
-    const bool prefix = part_of(normalizer, "normalizers", "Prepend") ||
-                        (spaces && strcmp(text_at(spaces, "prepend_scheme"), "never"));
+    const char *scheme = json_string_value(json_object_get(spaces, "prepend_scheme"));
+    const bool never = scheme ? strcmp(scheme, "never") == 0
+                              : json_is_false(json_object_get(spaces, "add_prefix_space"));
+    const bool prefix = part_of(normalizer, "normalizers", "Prepend") || (spaces && !never);
     TRY(score_by_merges(t));
     gguf_write_text(t->w, KEY("model"), "llama");
     gguf_write_text(t->w, KEY("pre"), "default");

@@ -63,9 +63,12 @@ void gguf_write_array(gguf_writer *w, const char *key, io_gguf_kind kind, uint64
     put_bits(&w->pairs, count, 8);
 }
 
-void gguf_write_element(gguf_writer *w, const char *text, size_t n)
+void gguf_write_element(gguf_writer *w, const char *prefix, const char *text, size_t n)
 {
-    put_text(&w->pairs, text, n);
+    const size_t before = strlen(prefix);
+    put_bits(&w->pairs, before + n, 8);
+    tk_out_bytes(&w->pairs, prefix, before);
+    tk_out_bytes(&w->pairs, text, n);
 }
 
 void gguf_write_bits(gguf_writer *w, const void *x, size_t n)

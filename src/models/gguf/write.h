@@ -52,7 +52,8 @@ void gguf_write_bool(gguf_writer *w, const char *key, bool x);
 void gguf_write_value(gguf_writer *w, const char *key, const io_gguf_value *value);
 /* The head of an array, behind which are its elements. */
 void gguf_write_array(gguf_writer *w, const char *key, io_gguf_kind kind, uint64_t count);
-void gguf_write_element(gguf_writer *w, const char *text, size_t n);
+/* An element that is a text: the prefix and n bytes. */
+void gguf_write_element(gguf_writer *w, const char *prefix, const char *text, size_t n);
 /* An element that is a number, as it lies in memory. */
 void gguf_write_bits(gguf_writer *w, const void *x, size_t n);
 /* A tensor that will be encoded, or bytes of blocks: of block->elements a block. TERN_ERR_ARGUMENT
