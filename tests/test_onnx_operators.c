@@ -137,6 +137,66 @@ static void loops_end_where_the_limit_is(void **state)
     }
 }
 
+/* A sequence of x's elements, each of which a body negates. */
+static void write_map(const char *path)
+{
+    message g = {0}, map = {0}, body = {0}, graph = {0};
+    put_message(&body, 1, node("Neg", "s", "", "", "s2"));
+    put_message(&body, 11, named("s"));
+    put_message(&body, 12, named("s2"));
+    put_text(&graph, 1, "body");
+    put_message(&graph, 6, body);
+    put_int(&graph, 20, 5);
+    put_text(&map, 1, "parts"), put_text(&map, 2, "mapped"), put_text(&map, 3, "each");
+    put_text(&map, 4, "SequenceMap");
+    put_message(&map, 5, graph);
+    put_message(&g, 1, node("SplitToSequence", "x", "", "", "parts"));
+    put_message(&g, 1, map);
+    put_message(&g, 1, node("SequenceLength", "mapped", "", "", "y"));
+    put_message(&g, 11, named("x"));
+    put_message(&g, 12, named("y"));
+    write_model(path, g, 17);
+}
+
+static void items_of_a_map_are_turns(void **state)
+{
+    (void)state;
+    const int64_t live = tern_live_tensors();
+    write_map(in_folder("map.onnx"));
+    tern_module *m = tern_onnx_load(in_folder("map.onnx"));
+    assert_non_null(m);
+    TERN_SCOPE {
+        assert_true(tern_item(tern_nn_forward(m, tern_ones(TERN_SHAPE(1000), TERN_F32, "cpu"))) ==
+                    1000);
+        assert_null(tern_nn_forward(m, tern_ones(TERN_SHAPE(1001), TERN_F32, "cpu")));
+        assert_error(TERN_ERR_UNSUPPORTED,
+                     "node 'each' (SequenceMap, opset 17): the loops of one call have made 1000");
+    }
+    tern_nn_free(m);
+    assert_int_equal(tern_live_tensors(), live);
+}
+
+/* Parts of a size that is larger than what is split are one part, whatever it is. */
+static void a_part_is_as_large_as_any_number(void **state)
+{
+    (void)state;
+    const int64_t part = INT64_MAX;
+    message g = {0}, n = {0};
+    put_int(&n, 2, 7), put_text(&n, 8, "part");
+    put_block(&n, 9, &part, sizeof part);
+    put_message(&g, 5, n);
+    put_message(&g, 1, node("SplitToSequence", "x", "part", "", "parts"));
+    put_message(&g, 1, node("SequenceLength", "parts", "", "", "y"));
+    put_message(&g, 11, named("x"));
+    put_message(&g, 12, named("y"));
+    write_model(in_folder("split.onnx"), g, 17);
+    tern_module *m = tern_onnx_load(in_folder("split.onnx"));
+    assert_non_null(m);
+    TERN_SCOPE
+        assert_true(tern_item(tern_nn_forward(m, tern_ones(TERN_SHAPE(4), TERN_F32, "cpu"))) == 1);
+    tern_nn_free(m);
+}
+
 /* ---- members ------------------------------------------------------------------------------------------- */
 
 /* Weights of both branches are parameters (the attributes stand in the order of their names), and that which is taken is trained. */
@@ -191,10 +251,9 @@ static void results_are_not_the_constants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(graphs_give_onnxruntimes_results),
-        TEST(loops_end_where_the_limit_is),
-        TEST(weights_in_branches_are_parameters),
-        TEST(results_are_not_the_constants),
+        TEST(graphs_give_onnxruntimes_results),   TEST(loops_end_where_the_limit_is),
+        TEST(items_of_a_map_are_turns),           TEST(a_part_is_as_large_as_any_number),
+        TEST(weights_in_branches_are_parameters), TEST(results_are_not_the_constants),
     };
     setenv("TERN_ONNX_LOOP_LIMIT", "1000", 1);
     if (!tern_onnx_is_available()) {

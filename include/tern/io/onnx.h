@@ -20,10 +20,13 @@ TERN_API bool tern_onnx_is_available(void);
  * convolutions). Sizes are computed by the host and wait for no device.
  *
  * Operator sets 1 to 28 of the default domain; weights in the file or in one beside it. What
- * depends on constants alone is computed once. Conditions of If and Loop are read by the host,
- * which waits for the device if they are there; of an If whose condition is constant the other
- * branch is not read. The loops of one call make 1048576 turns at most, or as many as the variable
- * TERN_ONNX_LOOP_LIMIT says. Errors: TERN_ERR_IO for what is no valid model, TERN_ERR_DTYPE for
+ * depends on constants alone is computed once; what depends on parameters and buffers too is kept
+ * until one of them is written, or a graph replayed (memory that the module has beside its own; not
+ * where gradients for them are recorded). Conditions of If and Loop are read by the host, which
+ * waits for the device if they are there; of an If whose condition is constant the other branch is
+ * not read. Loops, Scans and SequenceMaps of one call make 1048576 turns at most, or as many as the
+ * variable TERN_ONNX_LOOP_LIMIT says. Results are the caller's: none is a view of a parameter, of
+ * an input or of what is kept. Errors: TERN_ERR_IO for what is no valid model, TERN_ERR_DTYPE for
  * elements that tern does not compute with, TERN_ERR_UNSUPPORTED, with node, operation and operator
  * set, for what tern has not, and for loops that don't end. */
 TERN_API tern_module *tern_onnx_load(const char *path);

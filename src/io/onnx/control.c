@@ -111,8 +111,7 @@ static void end(turns *t, int n_out)
     tern_free(t->rows);
 }
 
-/* Turns of all loops of a call, so that a small file can't keep a program for years. */
-static tern_status count_turn(const onnx_call *c)
+tern_status onnx_count_turn(const onnx_call *c)
 {
     const char *text = tern_env(TERN_ENV_ONNX_LOOP_LIMIT);
     const int64_t most = text ? strtoll(text, NULL, 10) : MOST_TURNS;
@@ -128,7 +127,7 @@ static tern_status count_turn(const onnx_call *c)
 static tern_status turn(turns *t, int own_out)
 {
     const int n_out = own_out + t->n_carried + t->n_rows;
-    TERN_TRY(count_turn(t->call));
+    TERN_TRY(onnx_count_turn(t->call));
     if (t->n == t->capacity) {
         const int64_t capacity = 2 * t->capacity + 16;
         tern_tensor **rows =

@@ -142,6 +142,9 @@ void onnx_free_node(onnx_node *node);
  * the caller gets. */
 tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
                           onnx_slot *out, int k);
+/* A node begins a turn of a body that it runs again and again. Turns of all such nodes of a call are
+ * counted, so that a small file can't keep a program for years (control.c). */
+tern_status onnx_count_turn(const onnx_call *c);
 /* Runs a node of constants alone when a model is loaded: its results are constants. slots: of all
  * values, empty. */
 tern_status onnx_fold(onnx_graph *g, const onnx_node *node, onnx_slot *slots);

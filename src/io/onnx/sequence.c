@@ -169,7 +169,7 @@ tern_status onnx_split_to_sequence(onnx_call *c)
     const int64_t size = tern_size(x, axis);
     TERN_TRY(sizes_of(c, size, list, &n, &each));
     const bool squeezes = !onnx_in(c, 1) && !onnx_int(c, "keepdims", 1);
-    onnx_sequence *s = sequence_of(c, each ? (size + each - 1) / each : n);
+    onnx_sequence *s = sequence_of(c, each ? size / each + (size % each != 0) : n);
     for (int i = 0; s && i < s->n; i++) {
         const int64_t part = !each ? list[i] : size - at < each ? size - at : each;
         tern_tensor *y = tern_narrow(x, axis, at, part);
@@ -214,6 +214,7 @@ tern_status onnx_has_element(onnx_call *c)
 /* Item i of every sequence, and tensors as they are, through the body: out[n_out], references. */
 static tern_status run_item(onnx_call *c, const onnx_body *body, int i, onnx_slot *out)
 {
+    TERN_TRY(onnx_count_turn(c));
     onnx_slot *in = tern_alloc(sizeof *in * (size_t)(c->n_in + 1));
     if (!in)
         return TERN_ERR_MEMORY;
