@@ -1,9 +1,10 @@
-/* test_onnx_kept.c -- what an ONNX model computes of its parameters alone is kept from call to call, and computed anew when one of
- * them was written, by whatever it was. */
+/* test_onnx_kept.c -- what an ONNX model computes of its parameters alone is kept until one is written. */
 #include "support.h"
 #include "folder.h"
 #include "onnx_file.h"
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <tern/dlpack.h>
 #include <tern/graph.h>
 
@@ -191,10 +192,9 @@ static void the_programs_memory_is_never_kept_of(void **state)
 
 /* ---- whose results they are ------------------------------------------------------------------ */
 
-/* The results of one call may be written, also where they look at what is kept for the next. */
-static void a_result_is_the_callers(void **state)
+/* y = exp(w) of zeros, in the shape that the input says: a view of what is kept. */
+static tern_module *view_model(const char *device)
 {
-    (void)state;
     static const int64_t dims[] = {2};
     static const float w[] = {0, 0};
     message g = {0};
@@ -204,9 +204,18 @@ static void a_result_is_the_callers(void **state)
     put_message(&g, 11, named("shape"));
     put_message(&g, 12, named("y"));
     write_model(in_folder("view.onnx"), g, 17);
+    tern_module *m = tern_nn_to(tern_onnx_load(in_folder("view.onnx")), device);
+    assert_non_null(m);
+    return m;
+}
+
+/* The results of one call may be written, also where they look at what is kept for the next. */
+static void a_result_is_the_callers(void **state)
+{
+    (void)state;
     FOR_EACH_DEVICE(device)
     {
-        tern_module *m = tern_nn_to(tern_onnx_load(in_folder("view.onnx")), device);
+        tern_module *m = view_model(device);
         TERN_SCOPE
             TERN_NO_GRAD {
                 tern_tensor *shape = tern_full(TERN_SHAPE(1), 2, TERN_I64, "cpu");
@@ -218,6 +227,59 @@ static void a_result_is_the_callers(void **state)
             }
         tern_nn_free(m);
     }
+}
+
+typedef struct caller {
+    pthread_t thread;
+    tern_module *m;
+    int others; /* results that another thread wrote */
+    atomic_int *running;
+} caller;
+
+static void *call_and_write(void *user)
+{
+    caller *c = user;
+    for (int i = 0; i < 5000; i++)
+        TERN_SCOPE {
+            TERN_NO_GRAD {
+                tern_tensor *shape = tern_full(TERN_SHAPE(1), 2, TERN_I64, "cpu");
+                tern_tensor *y = tern_nn_forward(c->m, shape);
+                c->others += tern_item(tern_sum(y)) != 2;
+                tern_fill_(y, 7);
+            }
+        }
+    atomic_fetch_sub(c->running, 1);
+    return NULL;
+}
+
+/* Threads call one module at once, while replays of a graph that has nothing to do with it make it
+ * forget what it kept. */
+static void results_of_threads_are_their_own(void **state)
+{
+    (void)state;
+    atomic_int running = 4;
+    caller callers[4] = {{.m = view_model("cpu")}};
+    tern_graph *graph = tern_graph_new("cpu");
+    TERN_SCOPE {
+        tern_tensor *x = tern_zeros(TERN_SHAPE(1), TERN_F32, "cpu");
+        assert_ok(tern_graph_capture_begin(graph));
+        tern_add_scalar_(x, TERN_SCALAR(1.0));
+        assert_ok(tern_graph_capture_end(graph));
+        for (int i = 0; i < 4; i++) {
+            callers[i].m = callers[0].m;
+            callers[i].running = &running;
+            assert_int_equal(pthread_create(&callers[i].thread, NULL, call_and_write, &callers[i]),
+                             0);
+        }
+        while (atomic_load(&running) > 0)
+            assert_ok(tern_graph_replay(graph));
+        for (int i = 0; i < 4; i++)
+            pthread_join(callers[i].thread, NULL);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(callers[i].others, 0);
+    tern_graph_free(graph);
+    tern_nn_free(callers[0].m);
 }
 
 /* ---- modes ----------------------------------------------------------------------------------- */
@@ -379,7 +441,7 @@ static void weights_of_an_lstm_are_ordered_anew(void **state)
     }
 }
 
-/* Weights of the host go to the device of each call's input: those kept for one are not another's. */
+/* Weights of the host go to each input's device: what is kept for one is not another's. */
 static void inputs_come_from_any_device(void **state)
 {
     (void)state;
@@ -422,6 +484,7 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(what_was_written_is_computed_anew),
                                        TEST(the_programs_memory_is_never_kept_of),
                                        TEST(a_result_is_the_callers),
+                                       TEST(results_of_threads_are_their_own),
                                        TEST(gradients_are_not_cut_off),
                                        TEST(a_recording_reads_parameters),
                                        TEST(a_recording_keeps_nothing),

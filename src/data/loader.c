@@ -155,7 +155,8 @@ tern_loader *tern_data_loader(tern_dataset *dataset, const tern_loader_options *
     l->sampler = sampler_of(&o);
     l->o = o;
     l->ahead = o.prefetch_factor ? o.prefetch_factor : LEAST_AHEAD;
-    if (l->sampler && (prepare(l), true) && set_device(l) == TERN_OK && draw_seed(l) == TERN_OK) {
+    prepare(l);
+    if (l->sampler && set_device(l) == TERN_OK && draw_seed(l) == TERN_OK) {
         l->fingerprint = fingerprint(l);
         return l;
     }

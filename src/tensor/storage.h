@@ -24,6 +24,8 @@ bool tern_storage_is_empty(const tern_tensor *x);
 tern_status tern_storage_fill(tern_tensor *x, const tern_tensor *y);
 /* Whether both are looks at one storage, from the same element on. */
 bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y);
+/* Whether both are looks at one storage, from any element on. */
+TERN_PRIVATE bool tern_storage_is_one(const tern_tensor *x, const tern_tensor *y);
 /* A view of x's storage, from an element of it on (counted from x's first), of any strides; no part
  * of the graph. Its elements must lie in the storage. Owned by the innermost scope. */
 tern_tensor *tern_storage_view(tern_tensor *x, tern_shape shape, const int64_t *strides,

@@ -75,6 +75,11 @@ bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y)
     return x && y && x->storage == y->storage && x->offset == y->offset;
 }
 
+bool tern_storage_is_one(const tern_tensor *x, const tern_tensor *y)
+{
+    return x->storage == y->storage;
+}
+
 /* Elements from the first to the last that shape and strides reach, in *span; false where that
  * overflows. */
 bool tern_extent_of(const tern_shape *shape, const int64_t *strides, int64_t *span)

@@ -243,7 +243,7 @@ static const struct form {
     {"onnx", {"golden/onnx"}, ".onnx", parse_protobuf, read_onnx, nodes},
     {"gzip", {"fuzz/corpus/data"}, "", parse_gzip, read_packed, ranks},
     {"zstd", {"fuzz/corpus/data"}, "", parse_zstd, read_packed, ranks},
-    {"image", {"images", "images"}, "", parse_image, read_image, places},
+    {"image", {"images"}, "", parse_image, read_image, places},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

@@ -128,6 +128,8 @@ struct onnx_running {
      * this. */
     onnx_origin keeps;
     uint64_t generation;
+    tern_tensor **taken; /* one for each value: what is kept, and this call has its part in, also
+                            once it is no longer kept */
     bool is_recorded; /* what it computes has no values before a replay: it takes, and keeps none */
 };
 
@@ -142,8 +144,8 @@ void onnx_free_node(onnx_node *node);
  * the caller gets. */
 tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
                           onnx_slot *out, int k);
-/* A node begins a turn of a body that it runs again and again. Turns of all such nodes of a call are
- * counted, so that a small file can't keep a program for years (control.c). */
+/* A node begins a turn of a body that it runs again and again. Turns of all such nodes of a call
+ * are counted, so that a small file can't keep a program for years (control.c). */
 tern_status onnx_count_turn(const onnx_call *c);
 /* Runs a node of constants alone when a model is loaded: its results are constants. slots: of all
  * values, empty. */
@@ -167,8 +169,6 @@ typedef tern_tensor *(*onnx_derivation)(tern_tensor *x, const void *how);
 tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how);
 /* The node has values that are derived of its inputs. */
 void onnx_add_derived(onnx_graph *g, const onnx_body *body, onnx_node *node);
-/* Whether y is what is kept, or a view of it. */
-bool onnx_is_kept(onnx_graph *g, const tern_tensor *y);
 void onnx_kept_free(onnx_graph *g);
 /* The tensor that a TensorProto holds, on the cpu, of the scope; raw bytes of external data come
  * from a file beside path. */

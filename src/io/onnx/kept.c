@@ -3,7 +3,6 @@
 #include "io/onnx/graph.h"
 #include "base/lock.h"
 #include "base/memory.h"
-#include "tensor/fields.h"
 #include "tensor/scope.h"
 #include "tensor/storage.h"
 #include "tensor/trace.h"
@@ -158,6 +157,13 @@ static bool is_current(const onnx_running *r, onnx_origin origin)
     return origin == ONNX_OF_CONSTANTS || r->generation == r->graph->generation;
 }
 
+/* x, which is kept for other calls too, is no result of this one's alone. */
+static void share(onnx_running *r, int v, tern_tensor *x)
+{
+    if (!r->taken[v])
+        r->taken[v] = tern_keep(x);
+}
+
 bool onnx_kept_take(onnx_running *r, const onnx_node *node)
 {
     onnx_graph *g = r->graph;
@@ -172,6 +178,7 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
         if (node->out[i] >= 0) {
             onnx_drop(&r->slots[node->out[i]]);
             r->slots[node->out[i]] = (onnx_slot){.x = tern_keep(g->kept[node->out[i]])};
+            share(r, node->out[i], g->kept[node->out[i]]);
         }
     tern_mutex_unlock(&g->lock);
     return there;
@@ -184,8 +191,10 @@ static void keep(onnx_running *r, int v, onnx_origin origin, tern_tensor *x)
     if (r->is_recorded)
         return;
     tern_mutex_lock(&g->lock);
-    if (is_current(r, origin) && !g->kept[v])
+    if (is_current(r, origin) && !g->kept[v]) {
         g->kept[v] = tern_keep(x);
+        share(r, v, x);
+    }
     tern_mutex_unlock(&g->lock);
 }
 
@@ -207,23 +216,13 @@ tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const
         return make(onnx_in(c, i), how);
     tern_mutex_lock(&g->lock);
     if (is_current(r, origin) && g->kept[v] && tern_device(g->kept[v]) == tern_device(c->in[i]))
-        y = tern_keep(g->kept[v]);
+        share(r, v, y = tern_keep(g->kept[v]));
     tern_mutex_unlock(&g->lock);
     if (y)
         return tern_scoped(y);
     if ((y = make(onnx_in(c, i), how)))
         keep(r, v, origin, y);
     return y;
-}
-
-bool onnx_is_kept(onnx_graph *g, const tern_tensor *y)
-{
-    bool found = false;
-    tern_mutex_lock(&g->lock);
-    for (int v = 0; v < g->n_values && !found; v++)
-        found = g->kept[v] && g->kept[v]->storage == y->storage;
-    tern_mutex_unlock(&g->lock);
-    return found;
 }
 
 void onnx_kept_free(onnx_graph *g)

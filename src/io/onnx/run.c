@@ -1,8 +1,8 @@
 /* run.c -- running an ONNX graph, node by node. */
 #include "io/onnx/graph.h"
 #include "base/memory.h"
-#include "tensor/fields.h"
 #include "tensor/scope.h"
+#include "tensor/storage.h"
 #include <string.h>
 
 /* ---- slots ----------------------------------------------------------------------------------- */
@@ -197,15 +197,16 @@ static tern_status begin(onnx_running *r, tern_tensor *const *in, int n)
 /* Whether y or the memory under it is the module's or the caller's, and not this call's alone. */
 static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor *const *out, int n)
 {
-    const onnx_graph *g = r->graph;
     for (int j = 0; j < n; j++)
         if (out[j] == y)
             return true;
-    for (int v = 0; v < g->n_values; v++)
-        if (g->values[v].source != ONNX_COMPUTED && r->slots[v].x &&
-            r->slots[v].x->storage == y->storage)
+    for (int v = 0; v < r->graph->n_values; v++) {
+        const bool computed = r->graph->values[v].source == ONNX_COMPUTED;
+        const tern_tensor *x = computed ? r->taken[v] : r->slots[v].x;
+        if (x && tern_storage_is_one(x, y))
             return true;
-    return onnx_is_kept(r->graph, y);
+    }
+    return false;
 }
 
 /* The results, which belong to the scope around. */
@@ -233,20 +234,22 @@ tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_te
     onnx_running r = {.module = module,
                       .graph = g,
                       .slots = tern_alloc(sizeof(onnx_slot) * (size_t)(g->n_values + 1)),
+                      .taken = tern_alloc(sizeof(tern_tensor *) * (size_t)(g->n_values + 1)),
                       .training = tern_nn_is_training(module)};
-    if (!r.slots)
-        return TERN_ERR_MEMORY;
-    tern_status status = begin(&r, in, n);
+    tern_status status = r.slots && r.taken ? begin(&r, in, n) : TERN_ERR_MEMORY;
     if (status == TERN_OK) {
         onnx_kept_begin(&r, in, n);
         status = run_nodes(&r, &g->body);
     }
     if (status == TERN_OK)
         status = end(&r, out, k);
-    for (int v = 0; v < g->n_values; v++)
+    for (int v = 0; v < g->n_values && r.slots; v++)
         if (g->values[v].source == ONNX_COMPUTED)
             onnx_drop(&r.slots[v]);
+    for (int v = 0; v < g->n_values && r.taken; v++)
+        tern_release(r.taken[v]);
     tern_free(r.slots);
+    tern_free(r.taken);
     return status;
 }
 
