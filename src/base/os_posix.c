@@ -225,29 +225,31 @@ void tern_os_thread_detach(tern_os_thread thread)
     pthread_detach(thread);
 }
 
+/* A function as the address that destructors are given. */
+static void call_at_end(void *run)
+{
+    void (*function)(void);
+    memcpy(&function, &run, sizeof function);
+    function();
+}
+
 static struct {
     pthread_key_t key;
     tern_once once;
     bool is_made;
-    void (*run)(void);
 } thread_end = {.once = TERN_ONCE_INIT};
-
-static void run_thread_end(void *unused)
-{
-    (void)unused;
-    thread_end.run();
-}
 
 static void make_key(void)
 {
-    thread_end.is_made = pthread_key_create(&thread_end.key, run_thread_end) == 0;
+    thread_end.is_made = pthread_key_create(&thread_end.key, call_at_end) == 0;
 }
 
 bool tern_os_at_thread_end(void (*run)(void))
 {
-    thread_end.run = run;
+    void *function;
+    memcpy(&function, &run, sizeof function);
     tern_call_once(&thread_end.once, make_key);
-    return thread_end.is_made && pthread_setspecific(thread_end.key, &thread_end) == 0;
+    return thread_end.is_made && pthread_setspecific(thread_end.key, function) == 0;
 }
 
 void tern_os_forget_thread_end(void)
@@ -349,13 +351,6 @@ extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void 
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-static void end_of_main(void *run)
-{
-    void (*function)(void);
-    memcpy(&function, &run, sizeof function);
-    function();
-}
-
 /* By a destructor of a variable of its thread, which keeps a plugin loaded. */
 void tern_os_at_main_end(void (*run)(void), const void *address)
 {
@@ -364,7 +359,7 @@ void tern_os_at_main_end(void (*run)(void), const void *address)
     memcpy(&function, &run, sizeof function);
     if (__cxa_thread_atexit_impl && !atomic_load(&watched) && syscall(SYS_gettid) == getpid() &&
         tern_os_stays(address) && !atomic_exchange(&watched, true))
-        __cxa_thread_atexit_impl(end_of_main, function, &__dso_handle);
+        __cxa_thread_atexit_impl(call_at_end, function, &__dso_handle);
 }
 #else
 bool tern_os_stays(const void *address)
@@ -382,16 +377,16 @@ void tern_os_at_main_end(void (*run)(void), const void *address)
 
 /* A child that was forked while another thread was in atexit waits for ever in exit(), for a lock
  * of the C library's that nobody holds there: so no thread of the library is in it during fork. */
-static pthread_mutex_t at_exit_lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_mutex at_exit_lock = TERN_MUTEX_INIT;
 
 static void before_fork(void)
 {
-    pthread_mutex_lock(&at_exit_lock);
+    tern_mutex_lock(&at_exit_lock);
 }
 
 static void after_fork(void)
 {
-    pthread_mutex_unlock(&at_exit_lock);
+    tern_mutex_unlock(&at_exit_lock);
 }
 
 static void watch_forks(void)
@@ -401,11 +396,11 @@ static void watch_forks(void)
 
 void tern_os_at_exit(void (*run)(void))
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&at_exit_lock);
+    static tern_once once = TERN_ONCE_INIT;
+    tern_call_once(&once, watch_forks);
+    tern_mutex_lock(&at_exit_lock);
     atexit(run);
-    pthread_mutex_unlock(&at_exit_lock);
+    tern_mutex_unlock(&at_exit_lock);
 }
 
 char **tern_os_environment(void)
