@@ -127,7 +127,7 @@ static void end_here(tern_dist_job *job, tern_status status, const char *message
         job->first = w->next;
         w->status = status;
         if (w->state != WORK_WAITS)
-            w->next = job->unfinished, job->unfinished = w; /* whoever frees it keeps it */
+            w->next = job->unfinished, job->unfinished = w; /* MPI may have its memory */
         atomic_store(&w->done, true);
     }
     if (job->negotiation)
@@ -164,7 +164,7 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
     for (int i = 0; i < g->size; i++) {
         if (i == g->rank || (pair && i != w->root))
             continue;
-        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* those that ask will answer */
+        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* those that ask will report */
             continue;
         t->answers[g->members[i]].state = ANSWER_NONE;
         write_to(job, g->members[i], &n);

@@ -78,8 +78,8 @@ static inline tern_arg tern_arg_unused(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_UNUSED, x->dtype, x);
 }
-/* Read where it is there; `any` tensor stands in for NULL, which the kernel sees
- * otherwise. */
+/* Read where it is there; `any` tensor stands in for NULL, of which another argument informs the
+ * kernel. */
 static inline tern_arg tern_arg_optional(const tern_tensor *x, const tern_tensor *any)
 {
     return x ? tern_arg_in(x) : tern_arg_unused(any);

@@ -40,7 +40,9 @@ TERN_API tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n);
 /* ---- layers: weight (out, in) as modules have it, bias (out) or NULL ------------------------- */
 
 /* x (*, in) times weight transposed, plus bias -> (*, out) (torch.nn.functional.linear). A bias of
- * more dims is expanded to the result's shape. */
+ * more dims is expanded to the result's shape. Rows of a large result of halves on CUDA begin at
+ * multiples of 8 elements: where `out` is none, tern_is_contiguous is false, and tern_contiguous
+ * makes a dense copy. */
 TERN_API tern_tensor *tern_linear(tern_tensor *x, tern_tensor *weight, tern_tensor *bias);
 /* x1 (*, n), x2 (*, m), weight (out, n, m) -> (*, out): the sum over i and j of x1_i weight_oij
  * x2_j, plus bias (torch.nn.functional.bilinear). */
