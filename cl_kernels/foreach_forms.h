@@ -36,47 +36,47 @@
     PLACE_(REAL, as, 2)                                                                            \
     PLACE_(REAL, bs, 3)                                                                            \
     PLACE_(REAL, cs, 4)
-#define ARGUED_(NAME, BODY, parameters)                                                            \
+#define LISTED_(NAME, BODY, parameters)                                                            \
     TERN_KERNEL(K(NAME##_arguments)) parameters BODY(NAME, ARGUMENTS_)
-#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)                                                       \
-    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4 TWENTY_(ARGUMENT_)))
-#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                   \
-    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
-#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                               \
-    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6          \
+#define LISTED4_(NAME, BODY, p1, p2, p3, p4)                                                       \
+    LISTED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4 TWENTY_(ARGUMENT_)))
+#define LISTED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                   \
+    LISTED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
+#define LISTED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                               \
+    LISTED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6          \
                       TWENTY_(ARGUMENT_)))
-#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                           \
-    ARGUED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6,         \
+#define LISTED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                           \
+    LISTED_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6,         \
                          PARAM_ p7                                                                 \
                       TWENTY_(ARGUMENT_)))
 #elif TERN_HOST
-#define ARGUED_(NAME, text)                                                                        \
+#define LISTED_(NAME, text)                                                                        \
     DECLARED_(K(NAME##_arguments), text                                                            \
               "*20(OUT, STO, p)(OUT, STO, g)(OUT, REAL, a)(OUT, REAL, b)(OUT, REAL, c)")
-#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)             ARGUED_(NAME, #p1 #p2 #p3 #p4)
-#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)         ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5)
-#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
-#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) ARGUED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
+#define LISTED4_(NAME, BODY, p1, p2, p3, p4)             LISTED_(NAME, #p1 #p2 #p3 #p4)
+#define LISTED5_(NAME, BODY, p1, p2, p3, p4, p5)         LISTED_(NAME, #p1 #p2 #p3 #p4 #p5)
+#define LISTED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     LISTED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
+#define LISTED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) LISTED_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
 #else
-#define ARGUED4_(NAME, BODY, p1, p2, p3, p4)
-#define ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)
-#define ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
-#define ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
+#define LISTED4_(NAME, BODY, p1, p2, p3, p4)
+#define LISTED5_(NAME, BODY, p1, p2, p3, p4, p5)
+#define LISTED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
+#define LISTED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
 #endif
 #define BOTH4_(NAME, BODY, p1, p2, p3, p4)                                                         \
-    ARGUED4_(NAME, BODY, p1, p2, p3, p4)                                                           \
+    LISTED4_(NAME, BODY, p1, p2, p3, p4)                                                           \
     KERNEL4(K(NAME), p1, p2, p3, p4)                                                               \
     BODY(NAME, TABLE_)
 #define BOTH5_(NAME, BODY, p1, p2, p3, p4, p5)                                                     \
-    ARGUED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                       \
+    LISTED5_(NAME, BODY, p1, p2, p3, p4, p5)                                                       \
     KERNEL5(K(NAME), p1, p2, p3, p4, p5)                                                           \
     BODY(NAME, TABLE_)
 #define BOTH6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                 \
-    ARGUED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                   \
+    LISTED6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                   \
     KERNEL6(K(NAME), p1, p2, p3, p4, p5, p6)                                                       \
     BODY(NAME, TABLE_)
 #define BOTH7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                             \
-    ARGUED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                               \
+    LISTED7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                               \
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
 
