@@ -193,7 +193,6 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     BASE(fault);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
     const i32 late = (what & 32) != 0;
-    const idx seen = late ? 0 : (idx)n, made = (what & 16) != 0 ? 0 : (idx)n;
     ACC total = 0, sum = 0, share = smoothing / (ACC)n;
     LANES(r, (what & 4) != 0 ? 0 : rows)
     {
@@ -202,19 +201,22 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     total = GROUP_SUM(total, scratch);
     if ((what & 4) != 0)
         total = totals[0];
+    else if (LID == 0 && (what & 2) != 0)
+        totals[0] = total;
     ACC scale = (what & 1) != 0 ? 1 / total : 1;
     scale = late ? scale * douts[0] : scale;
     TEAMS(r, rows, n)
     {
-        idx at = r * (idx)row, to = r * ((what & 8) != 0 ? ((idx)n + 7) & ~(idx)7 : (idx)n);
+        const idx at = r * (idx)row;
         i64 target = targets[r];
         i32 known = target >= 0 && target < n, counts = known && target != ignored;
         ACC m = MINUS_INF, z = 0, even = 0;
+        const idx seen = late ? 0 : (idx)n, made = (what & 16) != 0 ? 0 : (idx)n;
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
 #define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly);            \
-    v = counts != 0 ? v : 0;
+    v = place < 0 ? 0 : v;
         ROW_FOURS(xs + at, seen, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
@@ -242,6 +244,7 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         }
 #endif
         even = TEAM_SUM(even, scratch);
+        const idx to = r * ((what & 8) != 0 ? ((idx)n + 7) & ~(idx)7 : (idx)n);
         ACC lse = late ? lses[r] : m + z;
         ACC pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
         for (idx j = (idx)n; TEAM_LEADER && (what & 8) != 0 && (j & 7) != 0; j++)
@@ -265,7 +268,7 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         pull = scale * pull;
 #if BY_FOURS
         const ACC evenly = scale * share;
-        const idx place = (idx)target;
+        const idx place = counts != 0 ? (idx)target : -1;
         push += evenly;
         { /* by the fours that dx's row has */
             ROW_FOURS(dxs + to, made, 1)
@@ -292,10 +295,8 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #endif
     }
     sum = GROUP_SUM(sum, scratch);
-    if (LID == 0 && (what & 2) != 0) {
-        totals[0] = total;
-        ys[0] = (what & 1) != 0 ? sum / total : sum;
-    }
+    if (LID == 0 && (what & 2) != 0)
+        ys[0] = (what & 1) != 0 ? sum / totals[0] : sum;
 }
 
 /* How many targets are classes and not ignored; one group. */
