@@ -273,12 +273,15 @@ void tern_unrecorded_block_leave(tern_unrecorded_block *block)
 
 /* A block of its own for each that is asked for: nodes name their values by it, wherever these are
  * in the end. */
-tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes)
+tern_status tern_pool_take(tern_graph *graph, int size_class, size_t bytes, tern_block **taken)
 {
     tern_block *before = graph->idle[size_class];
-    tern_block *block = before && before->buffer.bytes >= bytes ? tern_alloc(sizeof *block) : NULL;
+    *taken = NULL;
+    if (!before || before->buffer.bytes < bytes)
+        return TERN_OK;
+    tern_block *block = *taken = tern_alloc(sizeof *block);
     if (!block)
-        return NULL;
+        return tern_last_status();
     graph->idle[size_class] = before->next;
     before->is_lent = true;
     *block = (tern_block){.buffer = before->buffer,
@@ -289,7 +292,7 @@ tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes)
                           .first = -1,
                           .last = -1};
     graph->pool = block;
-    return block;
+    return TERN_OK;
 }
 
 void tern_pool_adopt(tern_graph *graph, tern_block *block)

@@ -76,7 +76,7 @@ void tern_record_faults(tern_graph *graph);
 
 /* With the place's memory_lock held: an idle block of the pool, NULL where there is none; a new one
  * for it; one that is no longer used. */
-tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes);
+tern_status tern_pool_take(tern_graph *graph, int size_class, size_t bytes, tern_block **taken);
 void tern_pool_adopt(tern_graph *graph, tern_block *block);
 void tern_pool_give(tern_graph *graph, tern_block *block);
 

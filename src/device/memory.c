@@ -185,9 +185,8 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
         return block;
     tern_place_enter(place);
     tern_mutex_lock(&place->memory_lock);
-    if (graph)
-        block = tern_pool_take(graph, class, bytes);
-    if (!block) {
+    tern_status status = graph ? tern_pool_take(graph, class, bytes, &block) : TERN_OK;
+    if (status == TERN_OK && !block) {
         block = place->cache[class];
         if (block && block->buffer.bytes >= bytes)
             place->cache[class] = block->next;
