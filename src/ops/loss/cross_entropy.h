@@ -43,7 +43,9 @@ typedef struct tern_entropy_unit {
  * weights. */
 bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *x,
                           const tern_tensor *weight);
-/* Logits of so many bytes are read once more in backward, which may write dx over them. */
+/* Logits of so many bytes are read once more in backward, which may write dx over them. Tests set
+ * it. */
+extern int64_t tern_entropy_large_from;
 bool tern_entropy_is_large(const tern_tensor *x);
 /* Run it; in forward losses and weights are NULL where one group has all rows. */
 tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy_attributes *at);

@@ -11,10 +11,11 @@ bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *
            tern_place_is_grouped(x->storage->place);
 }
 
+int64_t tern_entropy_large_from = 1 << 26;
+
 bool tern_entropy_is_large(const tern_tensor *x)
 {
-    enum { LARGE = 1 << 26 };
-    return x->numel * (int64_t)tern_dtype_size(x->dtype) > LARGE;
+    return x->numel * (int64_t)tern_dtype_size(x->dtype) >= tern_entropy_large_from;
 }
 
 static tern_status count_classes(const tern_call *call)

@@ -4,7 +4,7 @@
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 
-enum { WORTH_IT = 1 << 24 }; /* bytes: what is smaller is not worth a command */
+int64_t tern_again_from = 1 << 24; /* what is smaller is not worth a command */
 
 const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x)
 {
@@ -13,7 +13,7 @@ const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x)
     const tern_node *maker = history && !history->base ? history->node : NULL;
     if (!maker || history->output != 0 || !maker->op->fusion || !maker->op->fusion->again ||
         maker->frame || !x->contiguous || tern_tensor_version(x) != 0 || tern_debugging ||
-        x->numel * (int64_t)tern_dtype_size(x->dtype) < WORTH_IT ||
+        x->numel * (int64_t)tern_dtype_size(x->dtype) < tern_again_from ||
         !tern_place_is_grouped(x->storage->place))
         return NULL;
     const tern_saved *of = &maker->saved[0];

@@ -49,6 +49,8 @@ tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batche
 void tern_batched_drop(tern_backward_pass *w);
 
 /* ---- again.c ---- */
+/* A result of fewer bytes is kept. Tests set it. */
+extern int64_t tern_again_from;
 /* Returns what input 0 of node is to be made again of; NULL where it is there. */
 tern_packed *tern_again_offer(const tern_node *node);
 
