@@ -202,6 +202,7 @@ static const struct CMUnitTest tests[] = {
     TEST(logits_that_a_recording_reads_stay), TEST(large_logits_have_the_gradient_of_small_ones)};
 int main(void)
 {
-    tern_entropy_large_from = LARGE; /* smaller than programs have it: products of 64 MB take long */
+    tern_entropy_large_from =
+        LARGE; /* smaller than programs have it: products of 64 MB take long */
     return test_main(tests, sizeof tests / sizeof *tests);
 }

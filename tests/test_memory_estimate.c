@@ -167,8 +167,7 @@ static void training_goes_on_as_if_nothing_had_been_estimated(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_tensor *after[2][3],
-            *x = test_uniform(device, TERN_F32, TERN_SHAPE(8, 256), -1, 1, 5);
+        tern_tensor *after[2][3], *x = test_uniform(device, TERN_F32, TERN_SHAPE(8, 256), -1, 1, 5);
         tern_tensor *y = tern_arange(0, 8, 1, TERN_I64, device);
         for (int i = 0; i < 2; i++) {
             tern_manual_seed(3);
