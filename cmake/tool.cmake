@@ -10,6 +10,10 @@ add_executable(tern_tool ${TERN_TOOL_SOURCES} ${PROJECT_BINARY_DIR}/project_file
 target_include_directories(tern_tool PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(tern_tool PRIVATE TERN_VERSION_TEXT="${PROJECT_VERSION}")
 target_link_libraries(tern_tool PRIVATE tern_names_shared tern_report_shared tern_shared tern_flags jansson::jansson Threads::Threads m)
+if(TERN_MODELS)
+  target_link_libraries(tern_tool PRIVATE tern_models_shared)
+  target_compile_definitions(tern_tool PRIVATE TERN_TOOL_MODELS)
+endif()
 # build/tern is the folder of the plugins.
 set_target_properties(tern_tool PROPERTIES OUTPUT_NAME tern RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 file(RELATIVE_PATH TERN_TOOL_LIBRARIES /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})

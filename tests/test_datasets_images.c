@@ -41,6 +41,48 @@ static void images_are_as_torchvision_reads_them(void **state)
     test_golden_close(golden);
 }
 
+static void sixteen_bits_are_kept_where_asked(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"deep.png",       "deep_colour.png",     "deep_gamma.png",
+                                        "deep_alpha.png", "deep_grey_alpha.png", "deep_lines.png"};
+    const tern_image_options kept = {.keep_16_bits = true};
+    if (!images_can_be_read("grey.png"))
+        skip();
+    test_golden *golden = test_golden_open("decoded");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        TERN_SCOPE {
+            size_t n;
+            char name[64];
+            unsigned char *bytes = test_image(names[i], &n);
+            tern_tensor *x = tern_image_decode(bytes, n, &kept);
+            assert_non_null(x);
+            assert_int_equal(tern_dtype_of(x), TERN_U16);
+            snprintf(name, sizeof name, "%s/16", names[i]);
+            test_close(tern_to_dtype(x, TERN_I32), test_golden_tensor(golden, name, "cpu"),
+                       (test_tolerance){.abs = 0}, names[i], __FILE__, __LINE__);
+            assert_int_equal(tern_dtype_of(tern_image_decode(bytes, n, NULL)), TERN_U8);
+            assert_null(tern_image_decode(
+                bytes, n, &(tern_image_options){.max_pixels = 3, .keep_16_bits = true}));
+            assert_error(TERN_ERR_IO, "3 are allowed");
+            for (size_t cut = 26; cut < n - 12; cut += 7) { /* a copy, so that ASan sees its end */
+                unsigned char *part = malloc(cut);
+                memcpy(part, bytes, cut);
+                assert_null(tern_image_decode(part, cut, &kept));
+                assert_error(TERN_ERR_IO, "tern_image_decode: ");
+                free(part);
+            }
+            free(bytes);
+        }
+    TERN_SCOPE {
+        size_t n;
+        unsigned char *bytes = test_image("colour.png", &n);
+        assert_int_equal(tern_dtype_of(tern_image_decode(bytes, n, &kept)), TERN_U8);
+        free(bytes);
+    }
+    test_golden_close(golden);
+}
+
 static void hostile_images_are_refused(void **state)
 {
     (void)state;
@@ -306,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(images_are_as_torchvision_reads_them),
+        TEST(sixteen_bits_are_kept_where_asked),
         TEST(hostile_images_are_refused),
         TEST(jpegs_are_decoded_smaller),
         TEST(folders_are_classes),

@@ -83,7 +83,7 @@ void *tern_dynlib_symbol(void *library, const char *name)
 bool tern_dynlib_take(const char *names, const char *const symbols[], void *const to[],
                       char *reason, size_t bytes)
 {
-    void *library = tern_dynlib_open(names, reason, bytes), *found[16];
+    void *library = tern_dynlib_open(names, reason, bytes), *found[TERN_DYNLIB_MOST];
     int n = 0;
     for (; library && symbols[n]; n++)
         if (!(found[n] = tern_dynlib_symbol(library, symbols[n]))) {

@@ -29,8 +29,9 @@ void tern_dynlib_close(void *library);
 /* The address of a symbol, or NULL. Copy it into a function pointer with memcpy. */
 TERN_PRIVATE void *tern_dynlib_symbol(void *library, const char *name);
 
-/* Open the first of names that loads, and copy the addresses of symbols (NULL-ended, at most 16) to
- * the function pointers `to`, all or none; false with why in reason. */
+enum { TERN_DYNLIB_MOST = 24 };
+/* Open the first of names that loads, and copy the addresses of symbols (NULL-ended, at most
+ * TERN_DYNLIB_MOST) to the function pointers `to`, all or none; false with why in reason. */
 bool tern_dynlib_take(const char *names, const char *const symbols[], void *const to[],
                       char *reason, size_t bytes);
 

@@ -14,7 +14,7 @@ typedef struct tern_magic {
 } tern_magic;
 
 /* The kind of a file that begins with these n bytes; NULL: an unknown one. */
-const tern_magic *tern_magic_of(const void *bytes, size_t n);
+TERN_PRIVATE const tern_magic *tern_magic_of(const void *bytes, size_t n);
 /* The same for messages: ": it is a GIF image, ..." of at most 300 bytes; "" for an unknown
  * kind. */
 typedef struct tern_magic_text {

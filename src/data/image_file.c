@@ -1,5 +1,4 @@
-/* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run
- * time. */
+/* image_file.c -- planes of pixels, and JPEG by libjpeg-turbo, opened at run time. */
 #include "base/dynlib.h"
 #include "base/os_cpu.h"
 #include "base/lock.h"
@@ -191,73 +190,5 @@ tern_tensor *tern_image_decode_jpeg(const unsigned char *bytes, size_t n,
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for a JPEG", function);
     tern_tensor *x = decode_with(handle, bytes, n, o);
     jpeg.destroy(handle);
-    return x;
-}
-
-/* ---- PNG: png_image of png.h, version 1 ------------------------------------------------------ */
-
-typedef struct png_image {
-    void *opaque;
-    uint32_t version, width, height, format, flags, colormap_entries, warning_or_error;
-    char message[64];
-} png_image;
-
-static struct {
-    tern_once once;
-    char reason[256];
-    int (*begin)(png_image *image, const void *memory, size_t size);
-    int (*finish)(png_image *image, const void *background, void *buffer, int32_t row, void *map);
-    void (*free)(png_image *image);
-} png = {.once = TERN_ONCE_INIT};
-
-enum { PNG_RGBA = 3, PNG_16BIT_SRGB = 4, PNG_IS_ERROR = 2 };
-
-#ifdef TERN_WITH_IMAGES
-static void find_png(void)
-{
-    static const char *const symbols[] = {"png_image_finish_read", "png_image_free",
-                                          "png_image_begin_read_from_memory", NULL};
-    tern_dynlib_take(TERN_LIBRARY_PNG, symbols, (void *const[]){&png.finish, &png.free, &png.begin},
-                     png.reason, sizeof png.reason);
-}
-#else
-static void find_png(void)
-{
-}
-#endif
-
-static tern_tensor *read_png(png_image *image, const tern_image_options *o)
-{
-    if (!tern_image_fits(image->width, image->height, o, "PNG"))
-        return NULL;
-    image->format = PNG_RGBA; /* without alpha it would be mixed with a background */
-    image->flags |= PNG_16BIT_SRGB;
-    size_t bytes = tern_size_bytes(tern_size_mul(image->width, image->height), 4);
-    unsigned char *pixels = tern_alloc_aligned(bytes);
-    if (!pixels)
-        return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %u x %u pixels", function,
-                              image->width, image->height);
-    tern_tensor *x = NULL;
-    if (!png.finish(image, NULL, pixels, 0, NULL))
-        tern_fail(TERN_ERR_IO, "%s: %s", function, image->message);
-    else
-        x = tern_image_planes(pixels, image->width, image->height, 4);
-    tern_free(pixels);
-    return x;
-}
-
-tern_tensor *tern_image_decode_png(const unsigned char *bytes, size_t n,
-                                   const tern_image_options *o)
-{
-    tern_call_once(&png.once, find_png);
-    if (!png.begin)
-        return tern_image_absent("PNG", "libpng16-16", png.reason);
-    png_image image = {.version = 1};
-    tern_tensor *x = NULL;
-    if (!png.begin(&image, bytes, n))
-        tern_fail(TERN_ERR_IO, "%s: %s", function, image.message);
-    else
-        x = read_png(&image, o);
-    png.free(&image);
     return x;
 }

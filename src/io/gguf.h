@@ -37,7 +37,7 @@ TERN_PRIVATE bool io_gguf_find(const tern_file *file, const char *key, io_gguf_v
 TERN_PRIVATE bool io_gguf_is(const tern_file *file);
 /* The i-th key in the order of the file, and its value; NULL behind the last. */
 TERN_PRIVATE const char *io_gguf_pair_at(const tern_file *file, int i, io_gguf_value *value);
-/* The blocks of a matrix as they lie, (rows, bytes of a row) of u8, onto device; of the innermost
+/* The blocks of a tensor as they lie, (rows, bytes of a row) of u8, onto device; of the innermost
  * scope. NULL after an error, and where the tensor is none of blocks that are decoded. */
 TERN_PRIVATE tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *device);
 /* Bytes of a number of that kind; 0 of texts and arrays. */

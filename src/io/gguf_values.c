@@ -41,14 +41,16 @@ tern_tensor *io_gguf_blocks(tern_file *file, const char *name, const char *devic
 {
     int i = tern_keys_find(&file->keys, name);
     const io_entry *from = i < 0 ? NULL : &file->entries[i];
-    if (!from || !from->block || from->ndim != 2)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: \"%s\": `%s` is no matrix of blocks",
+    if (!from || !from->block || from->ndim < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: \"%s\": `%s` is not of blocks",
                               file->function, file->path, IO_SHOW(name));
-    int64_t dims[2] = {from->dims[0], from->dims[1] / from->block->elements * from->block->bytes};
+    int64_t dims[2] = {0, from->dims[from->ndim - 1] / from->block->elements * from->block->bytes};
     io_entry e = *from;
+    e.ndim = 2;
     e.dims = dims;
     e.type = io_type_named("U8");
     e.bytes = io_entry_bytes(from);
+    dims[0] = dims[1] ? (int64_t)e.bytes / dims[1] : 0;
     e.block = NULL;
     return io_read(file, &e, -1, -1, device, file->function);
 }

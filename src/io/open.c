@@ -96,7 +96,7 @@ static tern_status refuse(tern_file *file, const head *h)
                       "it is a pickle that is not PyTorch's, and nothing of it is run: save its "
                       "arrays with numpy.savez, or tensors with torch.save");
     if (kind)
-        return io_bad(file, 0, "it is %s, no kind that %s reads%s%s", kind->name, file->function,
+        return io_bad(file, 0, "it is %s, no file of tensors%s%s", kind->name,
                       *kind->way ? "; " : "", kind->way);
     return io_safetensors_open(file); /* which says what its header lacks */
 }

@@ -2,10 +2,9 @@
 #include "tool/convert.h"
 #include "base/os.h"
 #include "tool/tool.h"
-#include <errno.h>
 #include <string.h>
 
-static const char *dtype_name;
+static const char *dtype_name, *type_name;
 
 static bool ends_in(const char *path, const char *end)
 {
@@ -14,60 +13,100 @@ static bool ends_in(const char *path, const char *end)
 }
 
 /* On a terminal alone. */
-static void progress(const char *what, int i, int n)
+static void progress(int i, int n)
 {
     if (!tern_os_isatty(STDERR_FILENO))
         return;
     if (i < n)
-        fprintf(stderr, "\r%s %d of %d ", what, i + 1, n);
+        fprintf(stderr, "\rtensor %d of %d ", i + 1, n);
     else
         fputs("\r\x1b[K", stderr); /* an empty line */
 }
 
-/* All tensors of a file, one after the other, and its metadata. NULL after an error. */
-static tern_state_dict *read_all(const char *path, tern_dtype dtype)
+/* ---- tensors ------------------------------------------------------------------------------- */
+
+tern_dtype tool_tensor_dtype(const tool_tensors *from, const char *name)
 {
-    tern_file *file = tern_safe_open(path);
-    tern_state_dict *dict = file ? tern_state_dict_new() : NULL;
-    tern_status status = dict ? TERN_OK : TERN_ERR_IO;
-    const int n = file ? tern_file_count(file) : 0;
-    for (int i = 0; i < n && status == TERN_OK; i++)
-        TERN_SCOPE {
-            const char *name = tern_file_name_at(file, i);
-            progress("reading tensor", i, n);
-            tern_tensor *x = tern_file_get(file, name, "cpu");
-            if (x && dtype && tern_dtype_is_floating_point(tern_dtype_of(x)))
-                x = tern_to_dtype(x, dtype);
-            status = x ? tern_state_dict_set(dict, name, x) : TERN_ERR_IO;
-        }
-    for (int i = 0; file && i < tern_file_metadata_count(file) && status == TERN_OK; i++) {
-        const char *key = tern_file_metadata_key_at(file, i);
-        status = tern_state_dict_set_metadata(dict, key, tern_file_metadata(file, key));
+    const tern_dtype dtype = tern_file_dtype(from->file, name);
+    if (!dtype) {
+        TERN_SCOPE
+            tern_file_get(from->file, name, "cpu"); /* whose error says why it is not read */
+        tool_fail_with_error();
     }
-    progress("", n, n);
-    tern_file_free(file);
+    return dtype && from->dtype && tern_dtype_is_floating_point(dtype) ? from->dtype : dtype;
+}
+
+tern_tensor *tool_tensor_get(const tool_tensors *from, int i)
+{
+    const int n = tern_file_count(from->file);
+    progress(i, n);
+    tern_tensor *x = tern_file_get(from->file, tern_file_name_at(from->file, i), "cpu");
+    if (x && from->dtype && tern_dtype_is_floating_point(tern_dtype_of(x)))
+        x = tern_to_dtype(x, from->dtype);
+    x = x ? tern_contiguous(x) : NULL;
+    if (!x || i + 1 == n)
+        progress(n, n);
+    return x;
+}
+
+/* All of them, and the metadata. NULL after an error. */
+static tern_state_dict *read_all(const tool_tensors *from)
+{
+    tern_state_dict *dict = tern_state_dict_new();
+    tern_status status = dict ? TERN_OK : TERN_ERR_MEMORY;
+    for (int i = 0; i < tern_file_count(from->file) && status == TERN_OK; i++)
+        TERN_SCOPE {
+            tern_tensor *x = tool_tensor_get(from, i);
+            status =
+                x ? tern_state_dict_set(dict, tern_file_name_at(from->file, i), x) : TERN_ERR_IO;
+        }
+    for (int i = 0; i < tern_file_metadata_count(from->file) && status == TERN_OK; i++) {
+        const char *key = tern_file_metadata_key_at(from->file, i);
+        status = tern_state_dict_set_metadata(dict, key, tern_file_metadata(from->file, key));
+    }
     if (status == TERN_OK)
         return dict;
     tern_state_dict_free(dict);
     return NULL;
 }
 
-static int save_safetensors(const tern_state_dict *dict, const char *path)
+/* ---- kinds that are written ---------------------------------------------------------------- */
+
+static int write_all(const tool_tensors *from, const char *path, bool npz)
 {
-    return tern_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error();
+    tern_state_dict *dict = read_all(from);
+    tern_status status = dict ? TERN_OK : TERN_ERR_IO;
+    if (dict)
+        status = npz ? tern_npz_save(dict, path, NULL) : tern_save(dict, path, NULL);
+    tern_state_dict_free(dict);
+    return status == TERN_OK ? TOOL_FINE : tool_fail_with_error();
 }
 
-static int save_npz(const tern_state_dict *dict, const char *path)
+static int write_safetensors(const tool_tensors *from, const char *path)
 {
-    return tern_npz_save(dict, path, NULL) == TERN_OK ? TOOL_FINE : tool_fail_with_error();
+    return write_all(from, path, false);
+}
+
+static int write_npz(const tool_tensors *from, const char *path)
+{
+    for (int i = 0; i < tern_file_count(from->file); i++) {
+        const char *name = tern_file_name_at(from->file, i);
+        const tern_dtype dtype = tool_tensor_dtype(from, name);
+        if (dtype == TERN_BF16 || dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2)
+            return tool_fail(TOOL_WRONG,
+                             "convert: %s is of %s, which NumPy does not have: --dtype float32 "
+                             "converts it",
+                             name, tern_dtype_name(dtype));
+    }
+    return write_all(from, path, true);
 }
 
 static const struct {
     const char *end;
-    int (*write)(const tern_state_dict *dict, const char *path);
-} writers[] = {{".safetensors", save_safetensors}, {".npz", save_npz},
-               {".pt", tool_write_torch},          {".pth", tool_write_torch},
-               {".bin", tool_write_torch},         {".gguf", tool_write_gguf}};
+    int (*write)(const tool_tensors *from, const char *path);
+} writers[] = {{".safetensors", write_safetensors}, {".npz", write_npz},
+               {".pt", tool_write_torch},           {".pth", tool_write_torch},
+               {".bin", tool_write_torch},          {".gguf", tool_write_gguf}};
 enum { WRITERS = sizeof writers / sizeof *writers };
 
 static int find_dtype(tern_dtype *dtype)
@@ -89,15 +128,47 @@ static int find_dtype(tern_dtype *dtype)
                            dtype_name);
 }
 
-static int run(const char *const *words, int n)
+static int report(const char *path)
 {
-    tern_dtype dtype = TERN_DTYPE_DEFAULT;
-    int k = 0;
     char text[32];
     struct tern_os_stat about;
+    tern_file *file = tern_safe_open(path);
+    if (!file || tern_os_stat(path, &about) != 0)
+        return tool_fail_with_error();
+    printf("%s: %d tensors, %s\n", path, tern_file_count(file),
+           tool_bytes((double)about.st_size, text));
+    tern_file_free(file);
+    return TOOL_FINE;
+}
+
+/* A folder with a config.json. */
+static bool is_model(const char *path)
+{
+    char config[4096];
+    struct tern_os_stat about;
+    snprintf(config, sizeof config, "%s/config.json", path);
+    return tern_os_stat(config, &about) == 0;
+}
+
+static int convert_model(const char *from, const char *path, tern_dtype dtype)
+{
+    const char *type = dtype == TERN_F32    ? "f32"
+                       : dtype == TERN_F16  ? "f16"
+                       : dtype == TERN_BF16 ? "bf16"
+                                            : type_name;
+    if (dtype == TERN_F64)
+        return tool_fail(TOOL_USAGE, "convert: a model's GGUF is not written as float64");
+    const int code = tool_write_model(from, path, type);
+    return code == TOOL_FINE ? report(path) : code;
+}
+
+static int run(const char *const *words, int n)
+{
+    tool_tensors from = {0};
+    int k = 0;
     if (n < 2)
         return tool_fail(TOOL_USAGE, "convert: from which file, to which?");
-    if (find_dtype(&dtype) != TOOL_FINE)
+    if (find_dtype(&from.dtype) != TOOL_FINE)
         return TOOL_USAGE;
     while (k < WRITERS && !ends_in(words[1], writers[k].end))
         k++;
@@ -105,19 +176,24 @@ static int run(const char *const *words, int n)
         return tool_fail(TOOL_USAGE,
                          "convert: %s: .safetensors, .npz, .pt, .pth, .bin or .gguf is expected",
                          words[1]);
-    tern_state_dict *dict = read_all(words[0], dtype);
-    if (!dict)
+    const bool gguf = writers[k].write == tool_write_gguf;
+    if (type_name && (!gguf || dtype_name))
+        return tool_fail(TOOL_USAGE, "convert: --type is of a .gguf, and without --dtype");
+    if (gguf && (type_name || is_model(words[0])))
+        return convert_model(words[0], words[1], from.dtype);
+    from.file = tern_safe_open(words[0]);
+    if (!from.file)
         return tool_fail_with_error();
-    const int code = writers[k].write(dict, words[1]);
-    if (code == TOOL_FINE && tern_os_stat(words[1], &about) == 0)
-        printf("%s: %d tensors, %s\n", words[1], tern_state_dict_count(dict),
-               tool_bytes((double)about.st_size, text));
-    tern_state_dict_free(dict);
-    return code;
+    const int code = writers[k].write(&from, words[1]);
+    tern_file_free(from.file);
+    return code == TOOL_FINE ? report(words[1]) : code;
 }
 
 static const tool_option options[] = {
     {"--dtype", "NAME", "floats as float32, float16, bfloat16 or float64", .text = &dtype_name},
+    {"--type", "NAME",
+     "matrices of a model's GGUF as f32, f16, bf16, q8_0, q4_0, q4_k, ... (tern/models.h)",
+     .text = &type_name},
     {0}};
 
 const tool_command tool_convert = {
@@ -128,7 +204,10 @@ const tool_command tool_convert = {
             ".safetensors, .npz, .pt,\n"
             ".pth or .bin of PyTorch's, .gguf. It appears whole or not at all. Names stay as they "
             "are, blocks of a GGUF become\n"
-            "float32. A GGUF that llama.cpp runs is written by tern_models_save_pretrained.\n",
+            "float32, but in another GGUF, where they stay, with all metadata (which makes one "
+            "file of several parts).\n"
+            "A folder with a config.json becomes a GGUF that llama.cpp runs, as with --type does "
+            "a GGUF of a model.\n",
     .part = TOOL_FILES,
     .example = "tern convert a.gguf b.npz",
     .most = 2,

@@ -1,4 +1,5 @@
 /* summary.c -- tern summary: what is in a file of tensors or a model. */
+#include "tool/convert.h"
 #include "tool/tool.h"
 #include <math.h>
 #include <stdlib.h>
@@ -82,8 +83,7 @@ static void print_totals(const totals *t, int tensors)
            tool_bytes(t->bytes, text));
 }
 
-/* Text of a file, which may be anything: nothing that a terminal obeys. */
-static void print_text(const char *text)
+void tool_print_text(const char *text)
 {
     enum { MOST = 400 };
     size_t i = 0;
@@ -128,7 +128,7 @@ static int of_file(const char *path)
     for (int i = 0; i < tern_file_metadata_count(file); i++) {
         const char *key = tern_file_metadata_key_at(file, i);
         printf("%s: ", key);
-        print_text(tern_file_metadata(file, key));
+        tool_print_text(tern_file_metadata(file, key));
     }
     tern_file_free(file);
     return TOOL_FINE;
@@ -163,8 +163,7 @@ static int run(const char *const *words, int n)
 {
     if (n == 0)
         return tool_fail(TOOL_USAGE, "summary: which file?");
-    size_t length = strlen(words[0]);
-    if (length > 5 && strcmp(words[0] + length - 5, ".onnx") == 0)
+    if (tool_kind_of(words[0]).holds == TOOL_HOLDS_MODEL)
         return of_module(tern_onnx_load(words[0]));
     return of_file(words[0]);
 }

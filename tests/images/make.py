@@ -1,5 +1,6 @@
 """make.py -- small images of every kind, and what torchvision reads in them, Pillow in those of CMYK: python3 make.py > ../golden/decoded.txt"""
 import os
+import zlib
 
 import numpy as np
 import torch
@@ -63,3 +64,36 @@ for name in ["colour.webp", "colour.bmp", "palette.bmp", "grey.bmp", "bits.bmp",
     z = torch.from_numpy(np.array(Image.open(os.path.join(here, name)).convert("RGB"))).permute(2, 0, 1)
     print(name, "uint8 3 3", *z.shape[1:])
     print(*z.contiguous().flatten().tolist())
+
+
+def png(name, colour, numbers, chunks=b"", interlaced=0):
+    """16 bits a number: numbers (rows, columns, channels); Pillow writes greys alone."""
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+    h, w = numbers.shape[:2]
+    lines = b"".join(b"\0" + row.astype(">u2").tobytes() for row in (adam7(numbers) if interlaced else numbers))
+    head = w.to_bytes(4, "big") + h.to_bytes(4, "big") + bytes([16, colour, 0, 0, interlaced])
+    with open(os.path.join(here, name), "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunks + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+def adam7(numbers):
+    """The rows of the seven images that an interlaced one is made of."""
+    for y, x, down, right in [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]:
+        part = numbers[y::down, x::right]
+        if part.size:
+            yield from part
+
+
+deep = np.random.default_rng(3).integers(0, 65536, (6, 9, 4))
+gamma = b"\0\0\0\4gAMA" + (45455).to_bytes(4, "big")
+gamma += zlib.crc32(gamma[4:]).to_bytes(4, "big")
+png("deep_colour.png", 2, deep[..., :3])
+png("deep_gamma.png", 2, deep[..., :3], gamma)
+png("deep_alpha.png", 6, deep)
+png("deep_grey_alpha.png", 4, deep[..., :2])
+png("deep_lines.png", 2, deep[..., :3], b"", 1)
+for name in ["deep.png", "deep_colour.png", "deep_gamma.png", "deep_alpha.png", "deep_grey_alpha.png", "deep_lines.png"]:
+    z = decode_image(read_file(os.path.join(here, name)), mode=ImageReadMode.RGB)
+    print("%s/16" % name, "int32", z.dim(), *z.shape)
+    print(*z.int().contiguous().flatten().tolist())

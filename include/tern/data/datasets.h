@@ -54,9 +54,9 @@ typedef struct tern_csv_options {
 } tern_csv_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_csv_options tern_csv_defaults(void);
-/* A table of numbers (RFC 4180), also packed by gzip: values (columns) float32, and the label
- * int64: its number where all are whole numbers, else the number of its text among all, sorted.
- * Lines end with LF, CR LF or CR (pandas.read_csv). */
+/* A table of numbers (RFC 4180), also packed by gzip or zstd: values (columns) float32, and the
+ * label int64: its number where all are whole numbers, else the number of its text among all,
+ * sorted. Lines end with LF, CR LF or CR (pandas.read_csv). */
 TERN_API tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options);
 /* A line each: its bytes (n), uint8, without the end of line. */
 TERN_API tern_dataset *tern_datasets_text_lines(const char *path);
@@ -71,13 +71,16 @@ typedef struct tern_image_options {
     /* JPEGs whose shorter edge stays at least this long are decoded at 1/2, 1/4 or 1/8, which is
      * faster; 0: as they are. */
     int64_t min_edge;
+    bool keep_16_bits; /* a PNG of 16 bits is uint16; other images stay uint8 */
     uint64_t reserved[4];
 } tern_image_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_image_options tern_image_defaults(void);
 /* A PNG, JPEG, WebP or BMP of n bytes as RGB (3, H, W), uint8, on the cpu
  * (torchvision.io.decode_image): palettes, greys and a JPEG's CMYK (as Pillow's convert("RGB"))
- * become colours, 16 bits 8, alpha is dropped, EXIF's orientation ignored. */
+ * become colours, 16 bits 8, alpha is dropped, EXIF's orientation ignored. With keep_16_bits a PNG
+ * of 16 bits is uint16, in 0 .. 65535, as torchvision has it; as uint16 is only stored, convert it
+ * before it is computed with: tern_div(tern_to_dtype(x, TERN_F32), 65535). */
 TERN_API tern_tensor *tern_image_decode(const void *bytes, size_t n,
                                         const tern_image_options *options);
 /* The same of a file (torchvision.io.read_image). */
@@ -101,7 +104,7 @@ TERN_API tern_dataset *tern_datasets_image_folder(const char *root,
  * of an item is the file that ends in one of fields[k], "jpg;jpeg;png": images (3, H, W) uint8;
  * cls, a number: int64; all others their bytes, uint8. A sample without one of them is left out.
  * The archives are indexed when they are opened, and items are read where they lie; one that is
- * packed by gzip is unpacked into memory. */
+ * packed by gzip or zstd is unpacked into memory. */
 TERN_API tern_dataset *tern_datasets_tar(const char *const *paths, int n_paths,
                                          const char *const *fields, int n_fields,
                                          const tern_image_options *options);

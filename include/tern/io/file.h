@@ -29,8 +29,8 @@ typedef struct tern_save_options {
      * it ends in .safetensors, and gives the name in place of "model". */
     uint64_t max_shard_size;
     /* Of a model that is written as a GGUF (tern_models_save_pretrained): the type of its matrices,
-     * f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1; NULL: each as it is. TERN_ERR_ARGUMENT
-     * elsewhere. */
+     * f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k or iq4_nl; NULL: each as it is.
+     * TERN_ERR_ARGUMENT elsewhere. */
     const char *type;
     uint64_t reserved[4];
 } tern_save_options;
