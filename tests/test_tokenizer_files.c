@@ -237,6 +237,38 @@ static void a_config_beside_them_counts(void **state)
     tern_clear_error();
 }
 
+/* As transformers: files of templates go before what tokenizer_config.json has, a text or a list. */
+static void chat_templates_are_found(void **state)
+{
+    static const char list[] =
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"{{ t }}\"},"
+        " {\"name\": \"default\", \"template\": \"{{ d }}\"}]}";
+    static const char older[] = "{\"chat_template\": \"{{ older }}\"}", jinja[] = "{{ jinja }}\n";
+    static const struct {
+        const char *name, *bytes, *expected;
+    } rows[] = {{"chat_template.json", older, "{{ older }}"},
+                {"tokenizer_config.json", list, "{{ d }}"},
+                {"chat_template.jinja", jinja, jinja}};
+    char path[4200], file[4300];
+    (void)state;
+    empty_folder();
+    snprintf(path, sizeof path, "%s/model", folder);
+    copy_to(FILES "bpe_bytes.model", "tokenizer.model");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, rows[i].name);
+        write_file(file, rows[i].bytes, strlen(rows[i].bytes));
+        tern_tokenizer *t = need(tern_tokenizer_from_pretrained(path));
+        assert_string_equal(tern_tokenizer_chat_template(t), rows[i].expected);
+        tern_tokenizer_free(t);
+    }
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkfifo(file, 0600), 0); /* which nobody writes into */
+    assert_null(tern_tokenizer_from_pretrained(path));
+    assert_int_equal(tern_last_status(), TERN_ERR_IO);
+    assert_non_null(strstr(tern_last_error(), "chat_template.jinja: no regular file"));
+    tern_clear_error();
+}
+
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 static void wrong_files_are_refused_by_name(void **state)
@@ -347,6 +379,7 @@ int main(void)
         TEST(they_are_saved_as_tokenizer_json),
         TEST(a_folder_may_have_any_of_them),
         TEST(a_config_beside_them_counts),
+        TEST(chat_templates_are_found),
         TEST(wrong_files_are_refused_by_name),
         TEST(cut_files_are_refused_or_whole),
         TEST(ids_of_200_texts_are_those_of_the_packages),

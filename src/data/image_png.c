@@ -69,13 +69,14 @@ static void find_png(void)
                                           "png_error",
                                           "png_image_begin_read_from_memory",
                                           NULL};
-    tern_dynlib_take(TERN_LIBRARY_PNG, symbols,
-                     (void *const[]){&png.finish, &png.free, &png.version, &png.create,
-                                     &png.create_info, &png.destroy, &png.user, &png.set_read,
-                                     &png.read_user, &png.read_info, &png.width, &png.height,
-                                     &png.grey_to_rgb, &png.strip_alpha, &png.swap, &png.update,
-                                     &png.read_image, &png.read_end, &png.error, &png.begin},
-                     png.reason, sizeof png.reason);
+    tern_dynlib_take(
+        TERN_LIBRARY_PNG, symbols,
+        (void *const[]){&png.finish,      &png.free,        &png.version, &png.create,
+                        &png.create_info, &png.destroy,     &png.user,    &png.set_read,
+                        &png.read_user,   &png.read_info,   &png.width,   &png.height,
+                        &png.grey_to_rgb, &png.strip_alpha, &png.swap,    &png.update,
+                        &png.read_image,  &png.read_end,    &png.error,   &png.begin},
+        png.reason, sizeof png.reason);
 }
 #else
 static void find_png(void)

@@ -141,8 +141,8 @@ static bool put_tensor(writing *w, int i)
     const char *name = tern_file_name_at(w->from->file, i);
     const bool blocks = w->is_gguf && !w->from->dtype &&
                         io_block_named(tern_file_dtype_name(w->from->file, name))->decode;
-    tern_tensor *x = blocks ? io_gguf_blocks(w->from->file, name, "cpu")
-                            : tool_tensor_get(w->from, i);
+    tern_tensor *x =
+        blocks ? io_gguf_blocks(w->from->file, name, "cpu") : tool_tensor_get(w->from, i);
     if (!x)
         return tool_fail_with_error(), false;
     tool_out_bytes(&w->out, tern_data(x),

@@ -75,7 +75,8 @@ static bool is_tiktoken(const char *head)
 {
     static const char base64[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-    const size_t n = strspn(head, base64), digits = strspn(head + n + (head[n] == ' '), "0123456789");
+    const size_t n = strspn(head, base64),
+                 digits = strspn(head + n + (head[n] == ' '), "0123456789");
     return n >= 4 && n % 4 == 0 && head[n] == ' ' && digits && strchr("\r\n", head[n + 1 + digits]);
 }
 
@@ -108,10 +109,10 @@ static tool_kind kind_of_magic(const tern_magic *magic)
     static const struct {
         const char *part;
         tool_holds holds;
-    } kinds[] = {{"ONNX model", TOOL_HOLDS_MODEL},   {"PNG image", TOOL_HOLDS_IMAGE},
-                 {"JPEG image", TOOL_HOLDS_IMAGE},   {"WebP image", TOOL_HOLDS_IMAGE},
-                 {"BMP image", TOOL_HOLDS_IMAGE},    {"WAV sound", TOOL_HOLDS_SOUND},
-                 {"IDX file", TOOL_HOLDS_IDX},       {"sentencepiece", TOOL_HOLDS_TOKENIZER},
+    } kinds[] = {{"ONNX model", TOOL_HOLDS_MODEL},    {"PNG image", TOOL_HOLDS_IMAGE},
+                 {"JPEG image", TOOL_HOLDS_IMAGE},    {"WebP image", TOOL_HOLDS_IMAGE},
+                 {"BMP image", TOOL_HOLDS_IMAGE},     {"WAV sound", TOOL_HOLDS_SOUND},
+                 {"IDX file", TOOL_HOLDS_IDX},        {"sentencepiece", TOOL_HOLDS_TOKENIZER},
                  {"tar archive", TOOL_HOLDS_ARCHIVE}, {"gzip", TOOL_HOLDS_PACKED},
                  {"zstd", TOOL_HOLDS_PACKED}};
     const char *name = magic->name;
@@ -169,8 +170,8 @@ tool_kind tool_kind_of(const char *path)
         return named(TOOL_HOLDS_TENSORS, "folder");
     FILE *file = S_ISREG(about.st_mode) ? tern_os_fopen(path, "rb") : NULL;
     const size_t n = file ? fread(head, 1, HEAD, file) : 0;
-    const tool_kind kind = file ? kind_of_head(file, path, head, n)
-                                : named(TOOL_HOLDS_UNKNOWN, "no regular file");
+    const tool_kind kind =
+        file ? kind_of_head(file, path, head, n) : named(TOOL_HOLDS_UNKNOWN, "no regular file");
     if (file)
         fclose(file);
     return kind;

@@ -58,10 +58,9 @@ bool tool_show_sound(const char *path)
 
 int tool_write_model(const char *from, const char *path, const char *type)
 {
-    tern_module *m =
-        tern_models_from_pretrained(from, &(tern_pretrained_options){.device = "cpu"});
-    const bool good = m && tern_models_save_pretrained(
-                               m, path, &(tern_save_options){.type = type}) == TERN_OK;
+    tern_module *m = tern_models_from_pretrained(from, &(tern_pretrained_options){.device = "cpu"});
+    const bool good =
+        m && tern_models_save_pretrained(m, path, &(tern_save_options){.type = type}) == TERN_OK;
     if (!good)
         tool_fail_with_error();
     tern_nn_free(m);

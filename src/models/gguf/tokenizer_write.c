@@ -6,6 +6,10 @@
 #include <string.h>
 
 #define KEY(name) "tokenizer.ggml." name
+#define CHAT      "tokenizer.chat_template."
+
+/* What stays of a template's name in its key. */
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 typedef struct writing {
     gguf_writer *w;
@@ -38,6 +42,29 @@ static const json_t *part_of(const json_t *part, const char *list, const char *t
     json_array_foreach(json_object_get(part, list), i, one) found =
         found ? found : part_of(one, list, type);
     return found;
+}
+
+/* TERN_ERR_UNSUPPORTED for a part of another type than those of `types`, which end with NULL; what:
+ * "normalizer". */
+static tern_status check_parts(const writing *t, const char *what, const char *list,
+                               const char *const *types)
+{
+    const json_t *part = json_object_get(t->json, what), *parts = json_object_get(part, list), *one;
+    char message[160];
+    size_t i;
+    if (!json_is_object(part))
+        return TERN_OK;
+    for (i = 0; i < (parts ? json_array_size(parts) : 1); i++) {
+        one = parts ? json_array_get(parts, i) : part;
+        size_t k = 0;
+        while (types[k] && strcmp(text_at(one, "type"), types[k]))
+            k++;
+        if (types[k])
+            continue;
+        snprintf(message, sizeof message, "a %s of type %.60s", what, text_at(one, "type"));
+        return unsupported(t, message);
+    }
+    return TERN_OK;
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
@@ -182,24 +209,90 @@ static tern_status write_merges(writing *t)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static tern_status write_byte_pairs(writing *t)
+/* Whether a text of the model's is there and not empty. */
+static bool has_text(const json_t *model, const char *name)
+{
+    return *text_at(model, name) != 0;
+}
+
+/* The name of the pattern that words are cut by; NULL: none of those that have one. */
+static const char *pre_of(const writing *t)
 {
     const json_t *pre = json_object_get(t->json, "pre_tokenizer");
     const json_t *split = part_of(pre, "pretokenizers", "Split");
     const json_t *level = part_of(pre, "pretokenizers", "ByteLevel");
     const json_t *digits = part_of(pre, "pretokenizers", "Digits");
     const bool nfc = part_of(json_object_get(t->json, "normalizer"), "normalizers", "NFC") != NULL;
-    const char *name = NULL;
-    if (level && !json_is_true(json_object_get(level, "add_prefix_space")))
-        name = gguf_pre_of(split ? text_at(json_object_get(split, "pattern"), "Regex") : NULL,
-                           digits != NULL, json_is_true(json_object_get(t->model, "ignore_merges")),
-                           nfc);
+    if (!level || json_is_true(json_object_get(level, "add_prefix_space")) ||
+        json_is_false(json_object_get(level, "use_regex")) != (split != NULL))
+        return NULL;
+    if (digits && !json_is_true(json_object_get(digits, "individual_digits")))
+        return NULL;
+    if (split && (strcmp(text_at(split, "behavior"), "Isolated") ||
+                  json_is_true(json_object_get(split, "invert"))))
+        return NULL;
+    return gguf_pre_of(split ? text_at(json_object_get(split, "pattern"), "Regex") : NULL,
+                       digits != NULL, json_is_true(json_object_get(t->model, "ignore_merges")),
+                       nfc);
+}
+
+static tern_status write_byte_pairs(writing *t)
+{
+    static const char *const normalizers[] = {"NFC", NULL};
+    static const char *const pre_tokenizers[] = {"Split", "ByteLevel", "Digits", NULL};
+    const char *name = pre_of(t);
+    TRY(check_parts(t, "normalizer", "normalizers", normalizers));
+    TRY(check_parts(t, "pre_tokenizer", "pretokenizers", pre_tokenizers));
+    if (has_text(t->model, "end_of_word_suffix") || has_text(t->model, "continuing_subword_prefix"))
+        return unsupported(t, "letters around the parts of a word");
     if (!name)
         return unsupported(t, "a pre_tokenizer");
     gguf_write_text(t->w, KEY("model"), "gpt2");
     gguf_write_text(t->w, KEY("pre"), name);
     write_vocabulary(t, false);
     return write_merges(t);
+}
+
+#define MARK "\xe2\x96\x81" /* U+2581, which stands for a space */
+
+/* Whether normalizers do nothing but what SentencePiece's models of byte pairs do: spaces become
+ * U+2581, and one may be put in front. */
+static tern_status check_marks(const writing *t)
+{
+    static const char *const types[] = {"Prepend", "Replace", NULL};
+    const json_t *normalizer = json_object_get(t->json, "normalizer");
+    const json_t *list = json_object_get(normalizer, "normalizers");
+    TRY(check_parts(t, "normalizer", "normalizers", types));
+    for (size_t i = 0; i < (list ? json_array_size(list) : json_is_object(normalizer)); i++) {
+        const json_t *one = list ? json_array_get(list, i) : normalizer;
+        const bool prepend = strcmp(text_at(one, "type"), "Prepend") == 0;
+        if (prepend ? strcmp(text_at(one, "prepend"), MARK)
+                    : strcmp(text_at(one, "content"), MARK) ||
+                          strcmp(text_at(json_object_get(one, "pattern"), "String"), " "))
+            return unsupported(t, "a normalizer that replaces or prepends something else than "
+                                  "the space's U+2581");
+    }
+    return TERN_OK;
+}
+
+/* Whether words are cut where no token reaches over: SentencePiece cuts none. */
+static tern_status check_words(const writing *t, const json_t *spaces)
+{
+    static const char *const types[] = {"Metaspace", "Split", NULL};
+    const json_t *split =
+        part_of(json_object_get(t->json, "pre_tokenizer"), "pretokenizers", "Split");
+    TRY(check_parts(t, "pre_tokenizer", "pretokenizers", types));
+    if (split && strcmp(text_at(json_object_get(split, "pattern"), "String"), " "))
+        return unsupported(t, "a pre_tokenizer that splits at something else than spaces");
+    if (spaces && strcmp(text_at(spaces, "replacement"), MARK))
+        return unsupported(t, "a pre_tokenizer whose replacement is another than U+2581");
+    const size_t mark = sizeof MARK - 1;
+    for (size_t i = 0; spaces && !json_is_false(json_object_get(spaces, "split")) && i < t->v.n;
+         i++)
+        for (size_t at = 1; at + mark <= t->v.tokens[i].n; at++)
+            if (t->v.types[i] == TK_NORMAL && !memcmp(t->v.tokens[i].text + at, MARK, mark))
+                return unsupported(t, "a pre_tokenizer that splits words which a token joins");
+    return TERN_OK;
 }
 
 static tern_status write_sentence_pieces(writing *t)
@@ -211,6 +304,10 @@ static tern_status write_sentence_pieces(writing *t)
     const bool never = scheme ? strcmp(scheme, "never") == 0
                               : json_is_false(json_object_get(spaces, "add_prefix_space"));
     const bool prefix = part_of(normalizer, "normalizers", "Prepend") || (spaces && !never);
+    TRY(check_marks(t));
+    TRY(check_words(t, spaces));
+    if (!spaces && !part_of(normalizer, "normalizers", "Replace"))
+        return unsupported(t, "nothing that makes U+2581 of spaces");
     TRY(score_by_merges(t));
     gguf_write_text(t->w, KEY("model"), "llama");
     gguf_write_text(t->w, KEY("pre"), "default");
@@ -221,10 +318,18 @@ static tern_status write_sentence_pieces(writing *t)
 
 static tern_status write_word_pieces(writing *t)
 {
+    static const char *const bert[] = {"BertPreTokenizer", NULL};
     const json_t *normalizer = json_object_get(t->json, "normalizer");
+    const json_t *prefix = json_object_get(t->model, "continuing_subword_prefix");
     if (strcmp(text_at(normalizer, "type"), "BertNormalizer") ||
-        !json_is_true(json_object_get(normalizer, "lowercase")))
+        !json_is_true(json_object_get(normalizer, "lowercase")) ||
+        json_is_false(json_object_get(normalizer, "strip_accents")) ||
+        json_is_false(json_object_get(normalizer, "clean_text")) ||
+        json_is_false(json_object_get(normalizer, "handle_chinese_chars")))
         return unsupported(t, "a normalizer that is not BERT's of lower case");
+    TRY(check_parts(t, "pre_tokenizer", "pretokenizers", bert));
+    if (prefix && strcmp(text_at(t->model, "continuing_subword_prefix"), "##"))
+        return unsupported(t, "a continuing_subword_prefix that is not ##");
     t->respells = true;
     gguf_write_text(t->w, KEY("model"), "bert");
     gguf_write_text(t->w, KEY("pre"), "default");
@@ -295,19 +400,52 @@ static void write_ids(writing *t, const json_t *config)
     gguf_write_bool(t->w, t->respells ? KEY("add_sep_token") : KEY("add_eos_token"), last >= 0);
 }
 
+/* Templates that are not the default one have keys of their own, and a list of their names. */
+static void write_templates(writing *t, json_t *templates)
+{
+    const char *name;
+    const json_t *text;
+    char key[256];
+    size_t others = 0, i = 0;
+    json_object_foreach(templates, name, text) others += strcmp(name, "default") != 0;
+    for (int list = 0; list < 2 && others; list++) {
+        if (list)
+            gguf_write_array(t->w, "tokenizer.chat_templates", IO_GGUF_TEXT, others);
+        json_object_foreach(templates, name, text)
+        {
+            if (strcmp(name, "default") == 0)
+                continue;
+            snprintf(key, sizeof key, CHAT "%.200s", name);
+            for (i = (sizeof CHAT - 1); key[i]; i++)
+                if (!strchr(letters, key[i]))
+                    key[i] = '_';
+            if (list)
+                gguf_write_element(t->w, "", key + (sizeof CHAT - 1),
+                                   strlen(key) - (sizeof CHAT - 1));
+            else
+                gguf_write_text(t->w, key, json_string_value(text));
+        }
+    }
+    text = json_object_get(templates, "default");
+    if (text)
+        gguf_write_text(t->w, "tokenizer.chat_template", json_string_value(text));
+}
+
 static tern_status write_chat(writing *t, const char *directory)
 {
     char path[4096];
     struct tern_os_stat is;
     snprintf(path, sizeof path, "%s/tokenizer_config.json", directory);
-    if (tern_os_stat(path, &is) != 0)
-        return TERN_OK;
-    json_t *json = models_read_json(t->w->function, directory, "tokenizer_config.json");
-    const char *text = json_string_value(json_object_get(json, "chat_template"));
-    if (text)
-        gguf_write_text(t->w, "tokenizer.chat_template", text);
-    const tern_status status = json ? TERN_OK : TERN_ERR_IO;
-    json_decref(json);
+    const bool there = tern_os_stat(path, &is) == 0;
+    json_t *config =
+        there ? models_read_json(t->w->function, directory, "tokenizer_config.json") : NULL;
+    json_t *templates =
+        there && !config ? NULL : tk_chat_templates(t->w->function, directory, config);
+    if (templates)
+        write_templates(t, templates);
+    const tern_status status = templates ? TERN_OK : TERN_ERR_IO;
+    json_decref(templates);
+    json_decref(config);
     return status;
 }
 

@@ -9,35 +9,45 @@
 
 /* ---- files --------------------------------------------------------------------------------- */
 
+static char *read_failed(const char *function, const char *path, const char *why, size_t *n)
+{
+    *n = 1;
+    tern_fail(TERN_ERR_IO, "%s: can't read %s: %s", function, path, why);
+    return NULL;
+}
+
 char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n)
 {
     struct tern_os_stat about;
     *n = 0;
+    if (tern_os_stat(path, &about) != 0)
+        return may_lack && errno == ENOENT ? NULL : read_failed(function, path, strerror(errno), n);
+    if (!S_ISREG(about.st_mode)) /* nothing waits for whoever writes into a pipe */
+        return read_failed(function, path, S_ISDIR(about.st_mode) ? "a folder" : "no regular file",
+                           n);
     FILE *file = tern_os_fopen(path, "rb");
-    if (!file && may_lack && errno == ENOENT)
-        return NULL;
-    if (!file || tern_os_fstat(fileno(file), &about) != 0 || S_ISDIR(about.st_mode)) {
-        tern_fail(TERN_ERR_IO, "%s: can't read %s: %s", function, path,
-                  file ? "a folder" : strerror(errno));
+    if (!file || tern_os_fstat(fileno(file), &about) != 0) {
+        read_failed(function, path, strerror(errno), n);
         if (file)
             fclose(file);
         return NULL;
     }
     char *bytes = about.st_size < INT32_MAX ? malloc((size_t)about.st_size + 1) : NULL;
-    if (!bytes)
-        tern_fail(TERN_ERR_MEMORY, "%s: no memory for %s, %lld bytes", function, path,
-                  (long long)about.st_size);
     if (bytes)
         *n = fread(bytes, 1, (size_t)about.st_size, file);
-    if (bytes && *n != (size_t)about.st_size) {
-        tern_fail(TERN_ERR_IO, "%s: can't read all of %s", function, path);
-        free(bytes);
-        bytes = NULL;
-    }
     fclose(file);
-    if (bytes)
+    if (bytes && *n == (size_t)about.st_size) {
         bytes[*n] = 0;
-    return bytes;
+        return bytes;
+    }
+    if (bytes)
+        read_failed(function, path, "it is shorter than it was", n);
+    else
+        tern_fail(TERN_ERR_MEMORY, "%s: no memory for %s, %lld bytes", function, path,
+                  (long long)about.st_size);
+    free(bytes);
+    *n = 1;
+    return NULL;
 }
 
 json_t *tk_parse(const char *where, const char *bytes, size_t n)
@@ -163,9 +173,22 @@ static tern_status apply_config(tern_tokenizer *t, const json_t *json)
     t->pad_id = named(t, json, "pad_token", t->pad_id);
     t->bos_id = named(t, json, "bos_token", t->bos_id);
     t->eos_id = named(t, json, "eos_token", t->eos_id);
-    const char *chat = json_string_value(json_object_get(json, "chat_template"));
+    return TERN_OK;
+}
+
+/* The template called "default", of the files beside tokenizer_config.json, which lies at path. */
+static tern_status find_template(const char *function, tern_tokenizer *t, const char *path,
+                                 const json_t *config)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    json_t *templates = tk_chat_templates(function, folder, config);
+    const char *chat = json_string_value(json_object_get(templates, "default"));
     t->chat_template = chat ? tk_copy(chat, strlen(chat)) : NULL;
-    return chat && !t->chat_template ? TERN_ERR_MEMORY : TERN_OK;
+    const bool good = templates && (!chat || t->chat_template);
+    json_decref(templates);
+    return good ? TERN_OK : TERN_ERR_IO;
 }
 
 /* *config NULL where the file is not there. */
@@ -243,6 +266,10 @@ static tern_tokenizer *read_at(const char *function, const char *path, const cha
     tern_tokenizer *t = NULL;
     if (bytes && (!config || read_config(function, config, &json) == TERN_OK))
         t = of_bytes(function, path, bytes, n, &(tk_settings){json, tiktoken});
+    if (t && config && find_template(function, t, config, json) != TERN_OK) {
+        tern_tokenizer_free(t);
+        t = NULL;
+    }
     free(bytes);
     json_decref(json);
     return t;

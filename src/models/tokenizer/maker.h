@@ -133,6 +133,10 @@ tern_tokenizer *tk_read_vocab_and_merges(const char *where, const char *path, co
                                          size_t n, const tk_settings *settings);
 /* An object of JSON; NULL after an error (load.c). */
 json_t *tk_parse(const char *where, const char *bytes, size_t n);
+/* The chat templates beside a tokenizer by their names ("default"), as transformers reads them:
+ * chat_template.jinja and additional_chat_templates/NAME.jinja, else what tokenizer_config.json
+ * (NULL: there is none) has, a text or a list, else chat_template.json; NULL after an error. */
+json_t *tk_chat_templates(const char *function, const char *folder, const json_t *config);
 /* Whether n bytes are a SentencePiece model: fields of it up to the end. */
 bool tk_is_sentence_piece(const char *bytes, size_t n);
 /* Whether the first line is base64, a space, digits. */

@@ -67,7 +67,8 @@ struct tern_tokenizer {
 
 /* Of n bytes of JSON, behind which is a zero. */
 tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_t n);
-/* All bytes of a file, to be freed; NULL and *n 0 without an error where it may lack and does. */
+/* All bytes of a file and a zero, to be freed; NULL and *n 0 without an error where it may lack and
+ * does, NULL and *n 1 after an error. */
 char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n);
 /* The bytes of a token; NULL if there is none of that number. */
 const char *tk_token_text(const tern_tokenizer *tokenizer, int64_t id, size_t *n);
