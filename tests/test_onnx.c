@@ -282,7 +282,19 @@ static void what_is_no_model_is_refused(void **state)
             TERN_ERR_SHAPE, "overflow");
     refused(linear_graph(sized(-1, 3, 1), plain_bias()), 17, TERN_ERR_SHAPE, "overflow");
     refused(linear_graph(sized(1, 3, 14), plain_bias()), 17, TERN_ERR_DTYPE, "complex64");
-    refused(linear_graph(sized(1, 3, 8), plain_bias()), 17, TERN_ERR_DTYPE, "string");
+    refused(linear_graph(sized(1, 3, 8), plain_bias()), 17, TERN_ERR_DTYPE,
+            "reads 'fc.1.weight', which is of type string");
+    g = linear_graph(plain_weight(), plain_bias());
+    message texts = node("Constant", "", "", "", "texts"), value = {0}, tensor = {0};
+    put_int(&tensor, 2, 8);
+    put_text(&tensor, 6, "a");
+    put_text(&value, 1, "value");
+    put_message(&value, 5, tensor);
+    put_int(&value, 20, 4);
+    put_message(&texts, 5, value);
+    put_message(&g, 1, texts);
+    refused(g, 17, TERN_ERR_UNSUPPORTED,
+            "node 'texts' (Constant, opset 17): a constant of strings");
     g = linear_graph(plain_weight(), plain_bias());
     put_message(&g, 1, node("TfIdfVectorizer", "y", "", "", "z"));
     refused(g, 17, TERN_ERR_UNSUPPORTED, "is TfIdfVectorizer of operator set 17");

@@ -149,6 +149,8 @@ tern_status onnx_constant(onnx_call *c)
 {
     const Onnx__AttributeProto *a = c->proto->n_attribute ? c->proto->attribute[0] : NULL;
     const char *name = a && a->name ? a->name : "";
+    if (!strcmp(name, "value") && a->t && a->t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__STRING)
+        return onnx_fail(c, TERN_ERR_UNSUPPORTED, "a constant of strings");
     if (!strcmp(name, "value") && a->t)
         return onnx_give(c, onnx_tensor(a->t, NULL));
     if (!strcmp(name, "value_float"))

@@ -157,10 +157,34 @@ static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *pr
     return status;
 }
 
+/* The first node of a graph that reads a value; NULL: none does, but one in a graph of a node may. */
+static const Onnx__NodeProto *reader_of(const Onnx__GraphProto *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->n_node; i++)
+        for (size_t k = 0; k < graph->node[i]->n_input; k++)
+            if (name && !strcmp(graph->node[i]->input[k], name))
+                return graph->node[i];
+    return NULL;
+}
+
+/* Texts are refused with the node that reads them. */
+static tern_status check_texts(const Onnx__GraphProto *graph, const Onnx__TensorProto *t)
+{
+    const Onnx__NodeProto *node =
+        t->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__STRING ? reader_of(graph, t->name) : NULL;
+    return !node ? TERN_OK
+                 : tern_fail(TERN_ERR_DTYPE,
+                             "tern_onnx_load: node '%.80s' (%s) reads '%.80s', which is of type "
+                             "string, which tern does not compute with",
+                             node->name ? node->name : "", node->op_type ? node->op_type : "",
+                             t->name);
+}
+
 static tern_status add_initializers(onnx_builder *b, const Onnx__GraphProto *graph, int first)
 {
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const int v = first + (int)i;
+        TERN_TRY(check_texts(graph, graph->initializer[i]));
         TERN_TRY(add_value(b, v, graph->initializer[i], b->uses[v] & ONNX_IS_USED));
         onnx_free_bytes(&b->g->budget, &graph->initializer[i]->raw_data);
         b->has_weights = b->has_weights || b->g->values[v].source == ONNX_MEMBER;

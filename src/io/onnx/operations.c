@@ -1,6 +1,7 @@
 /* operations.c -- ONNX's operations by name, and those that take numbers beside their tensors. */
 #include "io/onnx/operations.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- one and two tensors --------------------------------------------------------------------- */
@@ -210,7 +211,10 @@ tern_status onnx_is_infinite(onnx_call *c)
 
 tern_status onnx_cast(onnx_call *c)
 {
-    tern_dtype dtype = onnx_dtype(onnx_type_in(c, "to"), c->proto->name ? c->proto->name : "Cast");
+    char what[128];
+    snprintf(what, sizeof what, "the result of node '%.60s' (Cast)",
+             c->proto->name ? c->proto->name : "");
+    tern_dtype dtype = onnx_dtype(onnx_type_in(c, "to"), what);
     return dtype ? onnx_give(c, tern_to_dtype(onnx_in(c, 0), dtype)) : TERN_ERR_DTYPE;
 }
 
