@@ -157,7 +157,7 @@ static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *pr
     return status;
 }
 
-/* The first node of a graph that reads a value; NULL: none does, but one in a graph of a node may. */
+/* The first node of a graph that reads a value; NULL: none does, but graphs of its nodes may. */
 static const Onnx__NodeProto *reader_of(const Onnx__GraphProto *graph, const char *name)
 {
     for (size_t i = 0; i < graph->n_node; i++)
