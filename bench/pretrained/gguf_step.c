@@ -89,7 +89,7 @@ static int make(const char *path)
     fputs("GGUF", file);
     put(file, 3, 4);
     put(file, OUTSIDE + LAYERS * INSIDE_EACH, 8);
-    put(file, 7, 8);
+    put(file, 9, 8);
     put_text(file, "general.architecture");
     put(file, 8, 4);
     put_text(file, "llama");
@@ -99,6 +99,10 @@ static int make(const char *path)
     put_key(file, "llama.context_length", 4, 2048);
     put_key(file, "llama.attention.head_count", 4, WIDTH / 64);
     put_key(file, "llama.attention.layer_norm_rms_epsilon", 6, 0x3727c5ac); /* 1e-5 */
+    put_key(file, "llama.vocab_size", 4, TOKENS);
+    put_text(file, "tokenizer.ggml.model"); /* llama.cpp wants to hear of it */
+    put(file, 8, 4);
+    put_text(file, "none");
     for (int k = 0; k < OUTSIDE; k++)
         put_record(file, k, 0, &at);
     for (int i = 0; i < LAYERS * INSIDE_EACH; i++)

@@ -1,13 +1,14 @@
 /* turns.c -- pretrained models, one thing at a time as lines on stdin ask: run.py takes turns with transformers.
  *
  *   decode KIND N       N tokens behind 16, one by one       KIND: f32, bf16, int8, int4, nf4;
- *                       int8h, int4h: with the head in int8
+ *                       int8h, int4h: with the head in int8; gguf: as blocks of a GGUF
  *   prefill KIND N      N tokens at once
  *   lora KIND N         a LoRA step with rows of N tokens; KIND c: of f32, checkpointed
  *   full tokens N       an AdamW step of all parameters in float32 with 2 rows of N tokens; images N: of N images of 224 x 224
- *   load DIRECTORY, tokenizer FILE, bytes KIND
+ *   load DIRECTORY, tokenizer FILE, bytes KIND, save DIRECTORY (in float32)
+ *   loss KIND N         the loss of a row of N fixed tokens, and two zeros
  *
- * The models are those of the directory that is the argument, with random weights where it has none. Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
+ * The models are those of the directory or the GGUF that is the argument, with random weights where it has none. Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +41,9 @@ static double most_memory(void)
 
 /* ---- models -------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {"f32", "bf16", "int8", "int4", "int8h", "int4h", "nf4", "c"};
-enum { F32, BF16, INT8, INT4, INT8_HEAD, INT4_HEAD, NF4, CHECKPOINTED, KINDS };
+static const char *const kinds[] = {"f32",   "bf16", "int8", "int4", "int8h",
+                                    "int4h", "nf4",  "c",    "gguf"};
+enum { F32, BF16, INT8, INT4, INT8_HEAD, INT4_HEAD, NF4, CHECKPOINTED, GGUF, KINDS };
 
 static int kind_of(const char *name)
 {
@@ -63,10 +65,13 @@ static tern_module *model_of(int kind, bool lora)
     tern_module **m = &models[lora][kind];
     if (*m)
         return *m;
-    tern_dtype dtype = kind == F32 || kind == CHECKPOINTED ? TERN_F32 : TERN_BF16;
+    const tern_dtype dtype = kind == GGUF                          ? TERN_DTYPE_DEFAULT
+                             : kind == F32 || kind == CHECKPOINTED ? TERN_F32
+                                                                   : TERN_BF16;
     tern_manual_seed(1);
     char weights[4096];
-    snprintf(weights, sizeof weights, "%s/model.safetensors", config);
+    const bool file = strlen(config) > 5 && strcmp(config + strlen(config) - 5, ".gguf") == 0;
+    snprintf(weights, sizeof weights, "%s%s", config, file ? "" : "/model.safetensors");
     const tern_pretrained_options o = {.dtype = dtype};
     *m = access(weights, R_OK) == 0 ? tern_models_from_pretrained(config, &o)
                                     : tern_models_from_config(config, &o);
@@ -140,6 +145,21 @@ static void train(int kind, int64_t n)
     }
 }
 
+/* Of tokens that the other side has too, so that both are known to have one model. */
+static double loss_of(int kind, int64_t n)
+{
+    double loss = 0;
+    TERN_NO_GRAD
+        TERN_SCOPE {
+            tern_tensor *ids = tern_add(
+                tern_remainder(tern_mul(tern_arange(0, (double)n, 1, TERN_I64, NULL), 37), 997), 3);
+            ids = tern_unsqueeze(ids, 0);
+            loss = tern_item(tern_models_loss(
+                model_of(kind, false), &(tern_model_inputs){.input_ids = ids, .labels = ids}));
+        }
+    return loss;
+}
+
 /* Of a model of tokens or of images. */
 static void train_all(bool images, int64_t n)
 {
@@ -193,12 +213,18 @@ static bool answer(const char *what, const char *name, int64_t n)
         printf("%lld\n", (long long)bytes_of(model_of(kind, false)));
         return true;
     }
+    if (strcmp(what, "loss") == 0) {
+        printf("%.9g 0 0\n", loss_of(kind, n));
+        return true;
+    }
     if (strcmp(what, "prefill") == 0)
         prefill(kind, n);
     else if (strcmp(what, "lora") == 0)
         train(kind, n);
     else if (strcmp(what, "full") == 0)
         train_all(strcmp(name, "images") == 0, n);
+    else if (strcmp(what, "save") == 0)
+        tern_models_save_pretrained(model_of(F32, false), name, NULL);
     else if (strcmp(what, "load") == 0)
         tern_nn_free(tern_models_from_pretrained(name, NULL));
     else if (strcmp(what, "tokenizer") == 0)

@@ -40,7 +40,8 @@ static tern_status add_folder(const char *function, json_t *templates, const cha
     tern_status status = TERN_OK;
     snprintf(path, sizeof path, "%s/additional_chat_templates", folder);
     tern_os_dir *entries = tern_os_opendir(path);
-    for (struct tern_os_dirent *e; entries && status == TERN_OK && (e = tern_os_readdir(entries));) {
+    for (struct tern_os_dirent *e;
+         entries && status == TERN_OK && (e = tern_os_readdir(entries));) {
         char name[256];
         const size_t n = strlen(e->d_name), k = sizeof end - 1;
         if (e->d_name[0] == '.' || n <= k || n >= sizeof name || strcmp(e->d_name + n - k, end))
@@ -67,8 +68,8 @@ static tern_status add_value(const char *function, json_t *templates, const json
         const json_t *text = json_object_get(one, "template");
         const char *name = json_string_value(json_object_get(one, "name"));
         if (status == TERN_OK && name && *name && json_is_string(text))
-            status = add(function, templates, name, json_string_value(text),
-                         json_string_length(text));
+            status =
+                add(function, templates, name, json_string_value(text), json_string_length(text));
     }
     return status;
 }
@@ -85,8 +86,8 @@ static tern_status add_json(const char *function, json_t *templates, const char 
         return n ? TERN_ERR_IO : TERN_OK;
     json_t *json = tk_parse(where, text, n);
     free(text);
-    tern_status status = json ? add_value(function, templates, json_object_get(json, "chat_template"))
-                              : TERN_ERR_IO;
+    tern_status status =
+        json ? add_value(function, templates, json_object_get(json, "chat_template")) : TERN_ERR_IO;
     json_decref(json);
     return status;
 }
@@ -94,9 +95,9 @@ static tern_status add_json(const char *function, json_t *templates, const char 
 json_t *tk_chat_templates(const char *function, const char *folder, const json_t *config)
 {
     json_t *templates = json_object();
-    tern_status status = templates ? add_file(function, templates, folder, "chat_template.jinja",
-                                              "default")
-                                   : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
+    tern_status status =
+        templates ? add_file(function, templates, folder, "chat_template.jinja", "default")
+                  : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
     if (status == TERN_OK)
         status = add_folder(function, templates, folder);
     if (status == TERN_OK && json_object_size(templates) == 0)
