@@ -60,7 +60,11 @@ static void forget(onnx_builder *b, const onnx_body *body, int first)
 /* Whether an operation makes something of its inputs that is the same as long as they are. */
 static bool derives(const onnx_operation *operation)
 {
-    return operation && (operation->run == onnx_lstm || operation->run == onnx_gru);
+    return operation &&
+           (operation->run == onnx_lstm || operation->run == onnx_gru ||
+            operation->run == onnx_matmul_integer || operation->run == onnx_qlinear_matmul ||
+            operation->run == onnx_conv_integer || operation->run == onnx_qlinear_conv ||
+            operation->run == onnx_quantized_lstm);
 }
 
 /* How many values a graph and those among the attributes of its nodes have. */

@@ -167,6 +167,8 @@ void onnx_kept_give(onnx_running *r, const onnx_node *node);
 /* What make(input i, how) is, kept as results of nodes are where the node has derived values. */
 typedef tern_tensor *(*onnx_derivation)(tern_tensor *x, const void *how);
 tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how);
+/* Whether input i is left out, or the same in every call. */
+bool onnx_is_constant(const onnx_call *c, int i);
 /* The node has values that are derived of its inputs. */
 void onnx_add_derived(onnx_graph *g, const onnx_body *body, onnx_node *node);
 void onnx_kept_free(onnx_graph *g);

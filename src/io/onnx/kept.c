@@ -205,6 +205,12 @@ void onnx_kept_give(onnx_running *r, const onnx_node *node)
             keep(r, node->out[i], node->origin, r->slots[node->out[i]].x);
 }
 
+bool onnx_is_constant(const onnx_call *c, int i)
+{
+    return i >= c->n_in || !c->in[i] ||
+           origin_of(&c->running->graph->values[c->node->in[i]]) == ONNX_OF_CONSTANTS;
+}
+
 tern_tensor *onnx_derived(const onnx_call *c, int i, onnx_derivation make, const void *how)
 {
     onnx_running *r = c->running;

@@ -169,6 +169,35 @@ static void part(tern_tensor *w, tern_tensor *parts[2])
     parts[1] = tern_sub(w, tern_mul_scalar(parts[0], TERN_SCALAR(16.0)));
 }
 
+/* How a weight is multiplied: its zero points, which are along an axis, and in which parts. */
+typedef struct weighing {
+    const onnx_call *c;
+    tern_tensor *zero;
+    int axis;
+    exactness how;
+    bool joins; /* its parts are rows of one weight, else they are stacked */
+} weighing;
+
+static tern_tensor *weighed(tern_tensor *q, const void *how)
+{
+    const weighing *g = how;
+    tern_tensor *parts[2],
+        *w = centred(g->c, q, g->zero, g->axis, g->how == DOUBLE ? TERN_F64 : TERN_F32);
+    if (!w || g->how != PARTED)
+        return w;
+    part(w, parts);
+    return g->joins ? tern_cat(parts, 2, 0) : tern_stack(parts, 2, 0);
+}
+
+/* Input i as it is multiplied, its zero points are input `zero`; made once where both are
+ * constant. */
+static tern_tensor *weight_of(const onnx_call *c, int i, int zero, weighing g)
+{
+    g.c = c;
+    g.zero = onnx_in(c, zero);
+    return onnx_is_constant(c, zero) ? onnx_derived(c, i, weighed, &g) : weighed(onnx_in(c, i), &g);
+}
+
 /* 16 high + low, as int32. */
 static tern_tensor *joined(tern_tensor *high, tern_tensor *low)
 {
@@ -176,53 +205,51 @@ static tern_tensor *joined(tern_tensor *high, tern_tensor *low)
                     tern_to_dtype(low, TERN_I32));
 }
 
-static tern_tensor *integer_matmul(const onnx_call *c, tern_tensor *a, tern_tensor *a_zero,
-                                   tern_tensor *b, tern_tensor *b_zero)
+/* Of inputs 0 and b, whose zero points are inputs a_zero and b_zero. */
+static tern_tensor *integer_matmul(const onnx_call *c, int a_zero, int b, int b_zero)
 {
-    const int64_t k = a && tern_dim(a) > 0 ? tern_size(a, -1) : 1;
-    const exactness how = exactness_of(k);
+    tern_tensor *a = onnx_in(c, 0), *q = onnx_in(c, b);
+    const exactness how = exactness_of(a && tern_dim(a) > 0 ? tern_size(a, -1) : 1);
     const tern_dtype real = how == DOUBLE ? TERN_F64 : TERN_F32;
-    tern_tensor *parts[2];
     /* zero points of a are those of its rows, of b those of its columns */
-    tern_tensor *x = a ? centred(c, a, a_zero, tern_dim(a) - 2, real) : NULL;
-    tern_tensor *w = b ? centred(c, b, b_zero, tern_dim(b) - 1, real) : NULL;
-    if (how != PARTED)
+    tern_tensor *x = a ? centred(c, a, onnx_in(c, a_zero), tern_dim(a) - 2, real) : NULL;
+    tern_tensor *w =
+        q ? weight_of(c, b, b_zero, (weighing){.axis = tern_dim(q) - 1, .how = how}) : NULL;
+    if (how != PARTED || !w)
         return tern_to_dtype(tern_matmul(x, w), TERN_I32);
-    part(w, parts);
-    return joined(tern_matmul(x, parts[0]), tern_matmul(x, parts[1]));
+    return joined(tern_matmul(x, tern_select(w, 0, 0)), tern_matmul(x, tern_select(w, 0, 1)));
 }
 
 tern_status onnx_matmul_integer(onnx_call *c)
 {
-    return onnx_give(c,
-                     integer_matmul(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 1), onnx_in(c, 3)));
+    return onnx_give(c, integer_matmul(c, 2, 1, 3));
 }
 
-static tern_tensor *integer_conv(onnx_call *c, tern_tensor *q, tern_tensor *zero,
-                                 tern_tensor *weight, tern_tensor *weight_zero)
+/* Of input 0 by input `weight`, whose zero points are inputs `zero` and weight_zero. */
+static tern_tensor *integer_conv(onnx_call *c, int zero, int weight, int weight_zero)
 {
-    tern_tensor *parts[2];
-    const int64_t n = weight && tern_dim(weight) > 2 ? tern_size(weight, 0) : 0;
+    tern_tensor *q = onnx_in(c, 0), *by = onnx_in(c, weight);
+    const int64_t n = by && tern_dim(by) > 2 ? tern_size(by, 0) : 0;
     if (!q || n < 1)
         return onnx_fail(c, TERN_ERR_SHAPE, "convolves by nothing"), NULL;
-    const exactness how = exactness_of(tern_numel(weight) / n);
-    const tern_dtype real = how == DOUBLE ? TERN_F64 : TERN_F32;
-    tern_tensor *x = centred(c, q, zero, 1, real), *w = centred(c, weight, weight_zero, 0, real);
+    const exactness how = exactness_of(tern_numel(by) / n);
+    const bool joins = onnx_int(c, "group", 1) == 1;
+    tern_tensor *x = centred(c, q, onnx_in(c, zero), 1, how == DOUBLE ? TERN_F64 : TERN_F32);
+    tern_tensor *w = weight_of(c, weight, weight_zero, (weighing){.how = how, .joins = joins});
     if (!x || !w)
         return NULL;
     if (how != PARTED)
         return tern_to_dtype(onnx_convolve(c, x, w, NULL), TERN_I32);
-    part(w, parts);
-    if (onnx_int(c, "group", 1) != 1)
-        return joined(onnx_convolve(c, x, parts[0], NULL), onnx_convolve(c, x, parts[1], NULL));
-    tern_tensor *y = onnx_convolve(c, x, tern_cat(parts, 2, 0), NULL);
+    if (!joins)
+        return joined(onnx_convolve(c, x, tern_select(w, 0, 0), NULL),
+                      onnx_convolve(c, x, tern_select(w, 0, 1), NULL));
+    tern_tensor *y = onnx_convolve(c, x, w, NULL);
     return y ? joined(tern_narrow(y, 1, 0, n), tern_narrow(y, 1, n, n)) : NULL;
 }
 
 tern_status onnx_conv_integer(onnx_call *c)
 {
-    return onnx_give(c,
-                     integer_conv(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 1), onnx_in(c, 3)));
+    return onnx_give(c, integer_conv(c, 2, 1, 3));
 }
 
 /* An exact sum by the scales of its two factors and of the result, quantized as the result. */
@@ -242,15 +269,14 @@ static tern_tensor *requantized(const onnx_call *c, tern_tensor *sum, tern_tenso
 
 tern_status onnx_qlinear_matmul(onnx_call *c)
 {
-    tern_tensor *sum =
-        integer_matmul(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 3), onnx_in(c, 5));
+    tern_tensor *sum = integer_matmul(c, 2, 3, 5);
     return onnx_give(c, requantized(c, sum, onnx_in(c, 1), onnx_in(c, 4),
                                     sum ? tern_dim(sum) - 1 : 0, onnx_in(c, 6), onnx_in(c, 7)));
 }
 
 tern_status onnx_qlinear_conv(onnx_call *c)
 {
-    tern_tensor *sum = integer_conv(c, onnx_in(c, 0), onnx_in(c, 2), onnx_in(c, 3), onnx_in(c, 5));
+    tern_tensor *sum = integer_conv(c, 2, 3, 5);
     tern_tensor *bias = onnx_in(c, 8);
     if (sum && bias) {
         tern_shape channels = {.ndim = tern_dim(sum)};
@@ -286,21 +312,31 @@ static cell step(tern_tensor *gates, tern_tensor *c, int64_t n)
     return (cell){tern_mul(out, tern_tanh(c)), c};
 }
 
+/* W or R (directions, rows, 4 H) less their zero points, of which each direction has one or 4 H. */
+static tern_tensor *directions_of(tern_tensor *q, const void *how)
+{
+    const onnx_call *c = how;
+    tern_tensor *zero = onnx_in(c, q == onnx_in(c, 1) ? 9 : 11);
+    const tern_shape shape = TERN_SHAPE(tern_size(q, 0), 1, -1);
+    return tern_sub(tern_to_dtype(q, TERN_F32), tern_reshape(tern_to_dtype(zero, TERN_F32), shape));
+}
+
 /* Direction d of x (T, N, I): all h (T, N, H) as *all. */
 static cell direction(const onnx_call *call, tern_tensor *x, int d, bool backwards,
                       tern_tensor **all)
 {
     const int64_t steps = tern_size(x, 0), batch = tern_size(x, 1);
-    tern_tensor *weights[2], *b = onnx_in(call, 3);
+    tern_tensor *weights[2], *scales[2], *b = onnx_in(call, 3);
     for (int i = 0; i < 2; i++) { /* (I, 4 H) and (H, 4 H), a scale for all or for each column */
-        tern_tensor *scale = onnx_in(call, 8 + 2 * i), *zero = onnx_in(call, 9 + 2 * i);
-        weights[i] = dequantized(call, tern_select(onnx_in(call, 1 + i), 0, d),
-                                 tern_reshape(tern_select(scale, 0, d), TERN_SHAPE(-1)),
-                                 tern_reshape(tern_select(zero, 0, d), TERN_SHAPE(-1)), 1);
+        tern_tensor *all_weights = onnx_is_constant(call, 9 + 2 * i)
+                                       ? onnx_derived(call, 1 + i, directions_of, call)
+                                       : directions_of(onnx_in(call, 1 + i), call);
+        weights[i] = all_weights ? tern_select(all_weights, 0, d) : NULL;
+        scales[i] = tern_reshape(tern_select(onnx_in(call, 8 + 2 * i), 0, d), TERN_SHAPE(1, -1));
     }
     const int64_t n = tern_size(onnx_in(call, 2), 1);
     tern_tensor *bias = b ? tern_select(b, 0, d) : NULL;
-    tern_tensor *inputs = tern_matmul(rounded(call, x), weights[0]);
+    tern_tensor *inputs = tern_mul(tern_matmul(rounded(call, x), weights[0]), scales[0]);
     if (bias)
         inputs = tern_add(
             inputs, tern_add(tern_narrow(bias, 0, 0, 4 * n), tern_narrow(bias, 0, 4 * n, 4 * n)));
@@ -312,7 +348,8 @@ static cell direction(const onnx_call *call, tern_tensor *x, int d, bool backwar
     for (int64_t i = 0; i < steps && at.h; i++) {
         const int64_t t = backwards ? steps - 1 - i : i;
         tern_tensor *gates =
-            tern_add(tern_select(inputs, 0, t), tern_matmul(rounded(call, at.h), weights[1]));
+            tern_add(tern_select(inputs, 0, t),
+                     tern_mul(tern_matmul(rounded(call, at.h), weights[1]), scales[1]));
         at = step(gates, at.c, n);
         tern_tensor *row = tern_unsqueeze(at.h, 0);
         *all = !*all       ? row
