@@ -36,8 +36,8 @@ def serve(path):
     size = L.llama_vocab_n_tokens(L.llama_model_get_vocab(model))
 
     def decode(ids):
-        batch = L.llama_batch_get_one((L.llama_token * len(ids))(*ids), len(ids))
-        if L.llama_decode(context, batch): raise RuntimeError("llama_decode")
+        tokens = (L.llama_token * len(ids))(*ids)  # which the batch borrows
+        if L.llama_decode(context, L.llama_batch_get_one(tokens, len(ids))): raise RuntimeError("llama_decode")
         return numpy.ctypeslib.as_array(L.llama_get_logits_ith(context, -1), (size,))
     print("ready", flush=True)
     for line in sys.stdin:

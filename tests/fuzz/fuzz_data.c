@@ -58,6 +58,8 @@ static tern_dataset *tar(const char *path)
 static tern_dataset *image(const char *path)
 {
     tern_image_read(path, &(tern_image_options){.max_pixels = 1 << 16, .min_edge = 4});
+    tern_clear_error();
+    tern_image_read(path, &(tern_image_options){.max_pixels = 1 << 16, .keep_16_bits = true});
     return NULL;
 }
 

@@ -151,7 +151,8 @@ static void read_packed(void)
 static void read_image(void)
 {
     watch_memory();
-    given(tern_image_read(path, &(tern_image_options){.max_pixels = 1 << 16, .min_edge = 4}));
+    given(tern_image_read(
+        path, &(tern_image_options){.max_pixels = 1 << 16, .min_edge = 4, .keep_16_bits = true}));
 }
 
 /* ---- forms ----------------------------------------------------------------------------------- */
