@@ -109,6 +109,25 @@ static void put_entry(tern_text *to, const writer *w, const member *m)
     put(to, m->at, 8);
 }
 
+/* The two records of 64 bits that say where the directory is. */
+static void put_zip64(tern_text *to, uint64_t at, uint64_t n, uint64_t bytes)
+{
+    tern_text_add_bytes(to, "PK\6\6", 4);
+    put(to, 44, 8);
+    put(to, VERSION, 2);
+    put(to, VERSION, 2);
+    put(to, 0, 4);
+    put(to, 0, 4);
+    put(to, n, 8);
+    put(to, n, 8);
+    put(to, bytes, 8);
+    put(to, at, 8);
+    tern_text_add_bytes(to, "PK\6\7", 4);
+    put(to, 0, 4);
+    put(to, at + bytes, 8);
+    put(to, 1, 4);
+}
+
 /* The directory, and the three records that say where it is. */
 static tern_status write_directory(writer *w)
 {
@@ -117,20 +136,8 @@ static tern_status write_directory(writer *w)
     for (int i = 0; i < w->count; i++)
         put_entry(&text, w, &w->members[i]);
     uint64_t bytes = text.length;
-    tern_text_add_bytes(&text, "PK\6\6", 4);
-    put(&text, 44, 8);
-    put(&text, VERSION, 2);
-    put(&text, VERSION, 2);
-    put(&text, 0, 4);
-    put(&text, 0, 4);
-    put(&text, n, 8);
-    put(&text, n, 8);
-    put(&text, bytes, 8);
-    put(&text, at, 8);
-    tern_text_add_bytes(&text, "PK\6\7", 4);
-    put(&text, 0, 4);
-    put(&text, at + bytes, 8);
-    put(&text, 1, 4);
+    if (n) /* an archive of nothing begins with its last record, by which NumPy knows it */
+        put_zip64(&text, at, n, bytes);
     tern_text_add_bytes(&text, "PK\5\6", 4);
     put(&text, 0, 4);
     put(&text, n < UINT16_MAX ? n : UINT16_MAX, 2);

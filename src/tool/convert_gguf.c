@@ -47,10 +47,10 @@ static void put_text(tool_out *out, const char *text, uint64_t n)
     tool_out_bytes(out, text, (size_t)n);
 }
 
-/* Of parts, which become one file, and what decides how a file lies, which is this one's. */
-static bool is_of_the_file(const char *key)
+/* Of parts, which become one file; and how another kind of file says that a GGUF was aligned. */
+static bool is_left_out(const writing *w, const char *key)
 {
-    return strncmp(key, "split.", 6) == 0 || strcmp(key, "general.alignment") == 0;
+    return strncmp(key, "split.", 6) == 0 || (!w->is_gguf && strcmp(key, "general.alignment") == 0);
 }
 
 static void put_value(tool_out *out, const io_gguf_value *v)
@@ -86,19 +86,14 @@ static uint64_t put_pairs(writing *w, bool write)
 {
     io_gguf_value v = {0};
     const char *key;
-    uint64_t n = w->alignment != DEFAULT_ALIGNMENT;
-    if (n && write) {
-        put_text(&w->out, "general.alignment", strlen("general.alignment"));
-        tool_out_number(&w->out, IO_GGUF_U32, 4);
-        tool_out_number(&w->out, w->alignment, 4);
-    }
+    uint64_t n = 0;
     const int most = w->is_gguf ? INT32_MAX : tern_file_metadata_count(w->from->file);
     for (int i = 0; i < most; i++) {
         key = w->is_gguf ? io_gguf_pair_at(w->from->file, i, &v)
                          : tern_file_metadata_key_at(w->from->file, i);
         if (!key)
             break;
-        if (is_of_the_file(key))
+        if (is_left_out(w, key))
             continue;
         n++;
         if (!write)
