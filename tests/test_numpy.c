@@ -208,17 +208,13 @@ static void an_archive_of_nothing(void **state)
 {
     (void)state;
     size_t n;
-    tern_state_dict *dict = tern_state_dict_new(), *back = NULL;
+    tern_state_dict *dict = tern_state_dict_new();
     assert_ok(tern_npz_save(dict, in_folder("none.npz"), NULL));
     char *bytes = read_file(in_folder("none.npz"), &n);
     assert_int_equal(n, 22);
     assert_memory_equal(bytes, "PK\5\6", 4);
-    back = tern_load(in_folder("none.npz"), NULL);
-    if (back || !test_no_library()) {
-        assert_non_null(back);
-        assert_int_equal(tern_state_dict_count(back), 0);
-    }
-    tern_state_dict_free(back);
+    assert_null(tern_load(in_folder("none.npz"), NULL)); /* as nothing says whose it is */
+    tern_clear_error();
     tern_state_dict_free(dict);
     free(bytes);
 }

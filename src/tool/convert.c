@@ -128,16 +128,12 @@ static int find_dtype(tern_dtype *dtype)
                            dtype_name);
 }
 
-static int report(const char *path)
+static int report(const char *path, int tensors)
 {
     char text[32];
     struct tern_os_stat about;
-    tern_file *file = tern_safe_open(path);
-    if (!file || tern_os_stat(path, &about) != 0)
-        return tool_fail_with_error();
-    printf("%s: %d tensors, %s\n", path, tern_file_count(file),
-           tool_bytes((double)about.st_size, text));
-    tern_file_free(file);
+    if (tern_os_stat(path, &about) == 0)
+        printf("%s: %d tensors, %s\n", path, tensors, tool_bytes((double)about.st_size, text));
     return TOOL_FINE;
 }
 
@@ -159,7 +155,12 @@ static int convert_model(const char *from, const char *path, tern_dtype dtype)
     if (dtype == TERN_F64)
         return tool_fail(TOOL_USAGE, "convert: a model's GGUF is not written as float64");
     const int code = tool_write_model(from, path, type);
-    return code == TOOL_FINE ? report(path) : code;
+    if (code != TOOL_FINE)
+        return code;
+    tern_file *file = tern_safe_open(path);
+    const int n = file ? tern_file_count(file) : 0;
+    tern_file_free(file);
+    return file ? report(path, n) : tool_fail_with_error();
 }
 
 static int run(const char *const *words, int n)
@@ -184,9 +185,9 @@ static int run(const char *const *words, int n)
     from.file = tern_safe_open(words[0]);
     if (!from.file)
         return tool_fail_with_error();
-    const int code = writers[k].write(&from, words[1]);
+    const int code = writers[k].write(&from, words[1]), tensors = tern_file_count(from.file);
     tern_file_free(from.file);
-    return code == TOOL_FINE ? report(words[1]) : code;
+    return code == TOOL_FINE ? report(words[1], tensors) : code;
 }
 
 static const tool_option options[] = {
