@@ -68,8 +68,17 @@ static bool is_safetensors(const head *h)
 BEGINS_WITH(is_zip, 0, "PK\3\4")
 BEGINS_WITH(is_empty_zip, 0, "PK\5\6")
 BEGINS_WITH(is_npy, 0, "\x93NUMPY")
-BEGINS_WITH(is_torch_stream, 0, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")
 BEGINS_WITH(is_tar, 257, "ustar")
+
+/* PyTorch's magic number, pickled by any protocol: as text in 0 and 1, in a frame from 4 on. */
+static bool is_torch_stream(const head *h)
+{
+    static const char text[] = "L119547037146038801333356L\n.";
+    static const char number[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+    const unsigned char *at = h->bytes + (h->bytes[2] == 0x95 ? 11 : 2);
+    return memcmp(h->bytes, text, sizeof text - 1) == 0 ||
+           (h->bytes[0] == 0x80 && memcmp(at, number, sizeof number - 1) == 0);
+}
 
 static bool is_gguf(const head *h)
 {

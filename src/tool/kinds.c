@@ -143,13 +143,17 @@ static tool_kind kind_of_head(FILE *file, const char *path, const char *head, si
         const char *bytes, *name;
     } kinds[] = {{4, "GGUF", "GGUF"},
                  {6, "\x93NUMPY", "NumPy array (numpy.save)"},
-                 {4, "\x80\2\x8a\x0a", "PyTorch stream of pickles (torch.save before 1.6)"}};
+                 {6, "L11954", "PyTorch stream of pickles (torch.save before 1.6)"}};
     const size_t known = n < TERN_MAGIC_BYTES ? n : TERN_MAGIC_BYTES;
     if (n > 4 && memcmp(head, "PK\3\4", 4) == 0)
         return kind_of_zip(file, head, n);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (n >= kinds[i].n && memcmp(head, kinds[i].bytes, kinds[i].n) == 0)
             return named(TOOL_HOLDS_TENSORS, kinds[i].name);
+    /* its magic number, in a frame from protocol 4 on */
+    if (n > 24 && head[0] == '\x80' &&
+        memcmp(head + (head[2] == '\x95' ? 11 : 2), "\x8a\x0a\x6c\xfc", 4) == 0)
+        return named(TOOL_HOLDS_TENSORS, "PyTorch stream of pickles (torch.save before 1.6)");
     if (n > 9 && head[8] == '{' && !is_text(head, 8))
         return named(TOOL_HOLDS_TENSORS, "safetensors");
     const tern_magic *magic = tern_magic_of(head, known);

@@ -129,6 +129,10 @@ def zips(net):
     expect("dtypes.pt", "but [complex32]", "types that tern does not have", {"w": w})
     torch.save({"args": argparse.Namespace(lr=1e-3), "best": np.float64(0.75), "w": w}, "protocol4.pt", pickle_protocol=4)
     expect("protocol4.pt", "same", "objects beside a tensor, protocol 4", {"w": w})
+    for protocol in 0, 1, 3, 5:
+        name = "stream_protocol%d.pt" % protocol
+        torch.save({"w": w}, name, pickle_protocol=protocol, _use_new_zipfile_serialization=False)
+        expect(name, "same", "before 1.6 by protocol %d" % protocol, {"w": w})
     torch.save({"model": net}, "module.pt")
     expect("module.pt", "same", "a whole module", {"model." + k: v for k, v in net.state_dict().items()})
 
