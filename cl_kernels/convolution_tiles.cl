@@ -3,6 +3,7 @@
  * Chetlur et al., cuDNN, 2014). It is built as matmul_tiles.cl is, with indices of 32 bits;
  * TILE_TB: neighbours down B are neighbours in memory, not across. */
 #include "tiles.h"
+#include "convolution_lines.h"
 
 /* Where a line's numbers point: along the image in three dims, in its memory, and in the other
  * matrix. Lines that are not there are far outside. */
@@ -24,28 +25,6 @@
         name##_to[i] = (line).at + (p)[0] * (line).outer_at + (p)[1] * (line).along_at[0] +        \
                        (p)[2] * (line).along_at[1] + (p)[3] * (line).along_at[2];                  \
     } while (0)
-
-/* r of a line as an outer number and three along its size. */
-INLINE void line_at(i32 p[4], const i32 *size, i32 r)
-{
-    p[3] = r % size[2];
-    r /= size[2];
-    p[2] = r % size[1];
-    r /= size[1];
-    p[1] = r % size[0];
-    p[0] = r / size[0];
-}
-/* p += by, both of that form. */
-INLINE void line_move(i32 p[4], const i32 by[4], const i32 *size)
-{
-    i32 carry = 0;
-    for (i32 d = 3; d > 0; d--) {
-        p[d] += by[d] + carry;
-        carry = p[d] >= size[d - 1];
-        p[d] -= carry ? size[d - 1] : 0;
-    }
-    p[0] += by[0] + carry;
-}
 
 KERNEL6(K(conv_tiles), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO, bs),
         (IN, STO, biases), (ARG, tern_conv_tiles, shape))

@@ -6,38 +6,15 @@
  *   MATRIX_DEPTH              a multiple of 16
  *   MATRIX_TA MATRIX_TB       1: the columns of A (the rows of B are then not) lie without gaps
  *   MATRIX_ODD                see matrix_tiles.h
- *
- * C goes by way of local memory, a quarter of it after the other, where items have eight neighbours
- * each. */
+ */
 #include "matrix_tiles.h"
-#undef MATRIX_SUB_X
-#undef MATRIX_SUB_Y
-#undef MATRIX_X
-#undef MATRIX_Y
-#undef MATRIX_HIGH
-#undef MATRIX_ROOM
-#undef C_STEP
+#include "matrix_product.h"
 #undef A_HELD
 #undef B_HELD
 #undef FETCH_A
 #undef PUT_A
 #undef FETCH_B
 #undef PUT_B
-#undef STORE_QUARTER
-#undef IS_AT_16
-/* What a sub-group has of C: 64 sums a lane; in rows and columns, and in tiles. */
-#define MATRIX_SUB_X (MATRIX_LANES >= 32 ? 64 : 32)
-#define MATRIX_SUB_Y (MATRIX_LANES == 64 ? 64 : MATRIX_LANES >= 16 ? 32 : 16)
-#define MATRIX_X     (MATRIX_SUB_X / 16)
-#define MATRIX_Y     (MATRIX_SUB_Y / MATRIX_N)
-/* A quarter of C is so many rows of each sub-group's; the gap from row to row spreads what is
- * stored over the banks. */
-#define MATRIX_HIGH (MATRIX_SUB_X / 4)
-#define C_STEP      (MATRIX_COLS + 4)
-#define MATRIX_ROOM                                                                                \
-    ((MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2 > MATRIX_ROWS / 4 * C_STEP                     \
-         ? (MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2                                          \
-         : MATRIX_ROWS / 4 * C_STEP)
 
 #if MATRIX_TA
 #define A_HELD  (2 * MATRIX_PAIRS(MATRIX_ROWS, MATRIX_DEPTH))
@@ -57,23 +34,6 @@
 #define FETCH_B MATRIX_FETCH_TURNED
 #define PUT_B   MATRIX_PUT_TURNED
 #endif
-
-/* Eight halves in a row as float32, and back; they lie at a multiple of 16 bytes. */
-INLINE void K(matrix_load8)(f32 *v, const GLOBAL STO *from)
-{
-    matrix_four w = *(const GLOBAL matrix_four *)from;
-    v[0] = matrix_low(w.x), v[1] = matrix_high(w.x), v[2] = matrix_low(w.y);
-    v[3] = matrix_high(w.y), v[4] = matrix_low(w.z), v[5] = matrix_high(w.z);
-    v[6] = matrix_low(w.w), v[7] = matrix_high(w.w);
-}
-INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
-{
-    matrix_four w;
-    w.x = matrix_pair(v[0], v[1]), w.y = matrix_pair(v[2], v[3]);
-    w.z = matrix_pair(v[4], v[5]), w.w = matrix_pair(v[6], v[7]);
-    *(GLOBAL matrix_four *)to = w;
-}
-#define IS_AT_16(p) ((u64)(p) % 16 == 0)
 
 /* alpha v + bias + beta c, of a number of C, and of eight in a row. */
 INLINE void K(matrix_end)(f32 v, GLOBAL STO *c, const GLOBAL STO *bias, f32 alpha, f32 beta,
@@ -101,18 +61,6 @@ INLINE void K(matrix_end8)(const LOCAL f32 *from, GLOBAL STO *c, const GLOBAL ST
     }
     K(matrix_store8)(c, v);
 }
-
-/* Quarter t of the sums into local memory. The numbers of sums must be constants, which a loop
- * with as much in it would not leave them with all compilers. */
-#define STORE_QUARTER(t)                                                                           \
-    MATRIX_EACH(s, MATRIX_Y)                                                                       \
-    MATRIX_EACH(e, MATRIX_SUMS)                                                                    \
-    {                                                                                              \
-        const i32 row = MATRIX_ROW(e) - (t)*MATRIX_HIGH % 16;                                      \
-        if (MATRIX_HIGH == 16 || (row >= 0 && row < MATRIX_HIGH))                                  \
-            tc[(sub_x * MATRIX_HIGH + row) * C_STEP + y0 + s * MATRIX_N +                          \
-               MATRIX_COLUMN(MATRIX_PLACE(e))] = sums[(t)*MATRIX_X / 4][s].v[e];                   \
-    }
 
 KERNEL7(K(gemm_matrix), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
         (ARG, tern_gemm_shape, g), (ARG, f32, alpha), (ARG, f32, beta))
@@ -147,9 +95,7 @@ KERNEL7(K(gemm_matrix), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, 
         GLOBAL STO *c = cs + b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1];
         matrix_sums sums[MATRIX_X][MATRIX_Y];
         u32 a_held[A_HELD][4], b_held[B_HELD][4];
-        MATRIX_EACH(r, MATRIX_X)
-        MATRIX_EACH(s, MATRIX_Y)
-        MATRIX_EACH(e, MATRIX_SUMS) sums[r][s].v[e] = 0;
+        MATRIX_CLEAR_SUMS
         idx left = k; /* of the depth */
         FETCH_A(a_held, a, a_row, a_col, m - i0, left, MATRIX_ROWS, MATRIX_DEPTH)
         FETCH_B(b_held, b, b_col, b_row, n - j0, left, MATRIX_COLS, MATRIX_DEPTH)
@@ -165,35 +111,13 @@ KERNEL7(K(gemm_matrix), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, 
                 FETCH_A(a_held, a, a_row, a_col, m - i0, left, MATRIX_ROWS, MATRIX_DEPTH)
                 FETCH_B(b_held, b, b_col, b_row, n - j0, left, MATRIX_COLS, MATRIX_DEPTH)
             }
-            MATRIX_EACH(d, MATRIX_DEPTH / 16)
-            {
-                matrix_b y[MATRIX_Y];
-                MATRIX_STEP();
-                MATRIX_EACH(s, MATRIX_Y)
-                y[s] = matrix_load_b(tb, y0 + s * MATRIX_N, d * 8, MATRIX_DEPTH / 2);
-                MATRIX_EACH(r, MATRIX_X)
-                {
-                    matrix_a x = matrix_load_a(ta, sub_x * MATRIX_SUB_X + r * 16, d * 8,
-                                               MATRIX_DEPTH / 2);
-                    MATRIX_EACH(s, MATRIX_Y) matrix_multiply(&sums[r][s], &x, &y[s]);
-                }
-            }
+            MATRIX_MULTIPLY_TILES
         }
         for (i32 t = 0; t < 4; t++) {
-            MATRIX_BARRIER();
-            if (t == 0)
-                STORE_QUARTER(0)
-            else if (t == 1)
-                STORE_QUARTER(1)
-            else if (t == 2)
-                STORE_QUARTER(2)
-            else
-                STORE_QUARTER(3)
-            MATRIX_BARRIER();
+            MATRIX_QUARTER(t)
             for (i32 q = LID; q < MATRIX_ROWS / 4 * (MATRIX_COLS / width); q += TERN_WG) {
                 const i32 l = q / (MATRIX_COLS / width), column = q % (MATRIX_COLS / width) * width;
-                const i32 x = l / MATRIX_HIGH * MATRIX_SUB_X + t * MATRIX_HIGH + l % MATRIX_HIGH;
-                const idx i = i0 + x, j = j0 + column;
+                const idx i = i0 + MATRIX_QUARTER_ROW(t, l), j = j0 + column;
                 const LOCAL f32 *sum = tc + l * C_STEP + column;
                 GLOBAL STO *to = c + i * (idx)g.c.row + j * (idx)g.c.col;
                 if (i >= m || j >= n)

@@ -101,7 +101,11 @@ typedef struct tern_conv_shape {
  * image of size end: number r of a line (a row or a column of B) is an outer one and three along
  * size, with the last next to each other; it adds outer and first + step to the place in the image,
  * and where it is in A (rows) or C (columns) is at + outer_at and along_at. k is cut into `parts`
- * of `part`, with more than one their sums are in a scratch, `whole` apart. */
+ * of `part`, with more than one their sums are in a scratch, `whole` apart.
+ *
+ * In convolution_matrix.cl a row of the lines is a unit of the depth: several of `depth` channels,
+ * which are `deep` apart in the image and a_deep in A, at one tap, or a place. Places of the image
+ * are `pixel` apart. `width` neighbours of C lie together, at multiples of 16 bytes where it is 8. */
 typedef struct tern_conv_line {
     i32 size[3], first[3], step[3], outer;
     i32 at, along_at[3], outer_at;
@@ -111,6 +115,7 @@ typedef struct tern_conv_tiles {
     i32 end[3], a_row, c_row, a_group, b_group, c_group;
     i32 outs, channels, has_bias, adds; /* of conv_parts: elements of a channel, channels; C is
                                            added to */
+    i32 depth, deep, a_deep, pixel, width;
     tern_conv_line row, column;
 } tern_conv_tiles;
 /* Of convolution_vector.cl: numbers of the image, of k, rows and places that a work-group has at

@@ -129,6 +129,8 @@ set(TERN_EMBEDDED_FILES
   attention_matrix_gradient.cl
   batch_norm.h
   collectives.h
+  convolution_lines.h
+  convolution_matrix.cl
   convolution_parts.h
   convolution_tiles.cl
   convolution_vector.cl
@@ -151,6 +153,7 @@ set(TERN_EMBEDDED_FILES
   matmul_tiles.cl
   matrix.h
   matrix_chain.h
+  matrix_product.h
   matrix_tiles.h
   matmul_vector.cl
   optimizer_rule.h

@@ -29,6 +29,12 @@ static void compare(const char *way, const char *type, matrix_gemm_test *test)
         (void)state;                                                                               \
         compare(#NAME, "float16", matrix_attention_##WAY##_f16);                                   \
         compare(#NAME, "bfloat16", matrix_attention_##WAY##_bf16);                                 \
+    }                                                                                              \
+    static void convolutions_by_##NAME(void **state)                                               \
+    {                                                                                              \
+        (void)state;                                                                               \
+        compare(#NAME, "float16", matrix_convolution_##WAY##_f16);                                 \
+        compare(#NAME, "bfloat16", matrix_convolution_##WAY##_bf16);                               \
     }
 MATRIX_EACH_WAY(X)
 #undef X
@@ -36,7 +42,7 @@ MATRIX_EACH_WAY(X)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define X(NAME, WAY) TEST(products_by_##NAME), TEST(attention_by_##NAME),
+#define X(NAME, WAY) TEST(products_by_##NAME), TEST(attention_by_##NAME), TEST(convolutions_by_##NAME),
         MATRIX_EACH_WAY(X)
 #undef X
     };

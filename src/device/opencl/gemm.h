@@ -52,8 +52,11 @@ static inline int tern_cl_layout(const tern_gemm *g)
 /* The device's own routes (of a tuning file), then those that are built in; with the tile of
  * TERN_CL_TILES, where tile is no NULL. */
 tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
-/* Whether a convolution that is such a product goes by tiles, and by which; else by columns. */
-bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
+/* Whether a convolution that is such a product goes by tiles (TERN_CL_TILES) or on matrix units
+ * (TERN_CL_MATRIX, in the way *matrix; matrix NULL: not so), and by which tile; else
+ * TERN_CL_OWN. */
+tern_cl_way tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile,
+                                     int *matrix);
 
 /* ---- a tuning file (tuning.c) ------------------------------------------------------------ */
 /* Text, from TERN_OPENCL_TUNING or else tern/opencl.tuning in the user's configuration folder; read
@@ -118,7 +121,8 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                const tern_cl_tile *tile, bool *done);
 
-/* ---- matrix units (matrix_device.c, matrix_unit.c, gemm_matrix.c, attention.c) --------------- */
+/* ---- matrix units (matrix_device.c, matrix_unit.c, matrix_kernels.c, gemm_matrix.c,
+ * convolution_matrix.c, attention.c) --------------------------------------------------------- */
 /* How products of this type go on matrix units: NONE where the device has none, or what it has was
  * tried and did not come out. The first call for a type tries it, with the state's lock, which the
  * caller has not. */
@@ -133,22 +137,46 @@ tern_status tern_cl_matrix_build(tern_place *place, int way, size_t group, const
 const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile);
 const char *tern_cl_matrix_tile_check(const tern_cl_tile *tile, uint64_t local_memory,
                                       size_t group_limit);
+/* Items of a group: each has 64 numbers of the result. */
+size_t tern_cl_matrix_group(const tern_cl_tile *tile);
 /* What a product takes untuned. */
 tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *gemm);
-/* A kernel as it was built; without one the driver does not build it. */
+
+/* A kernel of one of these files, and what it is built for. */
+extern const char tern_cl_gemm_file[], tern_cl_conv_file[], tern_cl_parts_file[];
 typedef struct tern_cl_matrix_kernel {
     struct tern_cl_matrix_kernel *next;
+    const char *file; /* one of the three */
     tern_cl_tile tile;
     tern_dtype dtype;
-    int way, layout, odd;
+    int way;
+    int layout;  /* of products as tern_cl_layout's; of convolutions 1: channels_last */
+    int odd;     /* of products MATRIX_ODD; of convolutions bits: 1 the image, 2 the other operand */
+    int pass, unit; /* of convolutions: tern_conv_pass, CONV_UNIT */
     bool narrow;
-    tern_cl_kernel *kernel;
+    tern_cl_kernel *kernel; /* NULL: it does not build, or its trial did not come out */
 } tern_cl_matrix_kernel;
-/* A product, with the state's lock held. Not done: the driver does not build its kernel. */
-tern_status tern_cl_matrix_run(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
-                               int way, const tern_cl_tile *tile);
+/* With the state's lock held: the kernel for what is written but kernel, built and tried when it is
+ * first wanted. NULL where that did not come out, which is reported once; an error where
+ * TERN_OPENCL_GEMM names the way. */
+tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
+                                const tern_cl_matrix_kernel *wanted, tern_cl_kernel **kernel);
+/* matrix_trial.c: whether a kernel of products or convolutions gives a problem's sums, whose numbers
+ * are exact. */
+tern_status tern_cl_matrix_try(tern_place *place, const tern_cl_matrix_kernel *kernel, bool *right);
+/* A product, with the state's lock held. Not done: there is no kernel for it. */
 tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                 int way, const tern_cl_tile *tile, bool *done);
+tern_status tern_cl_matrix_launch(tern_place *place, tern_cl_kernel *kernel, const tern_gemm *gemm,
+                                  const tern_cl_tile *tile);
+/* convolution_matrix.c: what a pass is built for. */
+struct tern_conv_tiles;
+tern_cl_matrix_kernel tern_cl_conv_kernel(const tern_convolution *c, int way,
+                                          const tern_cl_tile *tile);
+/* Its launch for a product, with parts and part given; operands: C, the scratch of parts, A, B and
+ * the bias. */
+tern_status tern_cl_conv_launch(tern_place *place, const tern_cl_matrix_kernel *kernel,
+                                const struct tern_conv_tiles *product, const tern_arg operands[5]);
 
 /* matmul_vector.cl, for CPU-type devices. */
 /* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */

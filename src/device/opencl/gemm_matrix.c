@@ -1,11 +1,7 @@
-/* gemm_matrix.c -- matrix products of halves on matrix units: programs and launches of
- * gemm_matrix.cl. */
-#include "base/env.h"
-#include "base/warning.h"
+/* gemm_matrix.c -- matrix products of halves on matrix units: tiles and launches of gemm_matrix.cl. */
 #include "device/gemm_kernel.h"
 #include "device/index32.h"
 #include "device/opencl/gemm.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +22,7 @@ const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile)
     return NULL;
 }
 
-/* Items of a group: each has 64 numbers of the result. */
-static size_t group_of(const tern_cl_tile *tile)
+size_t tern_cl_matrix_group(const tern_cl_tile *tile)
 {
     return (size_t)tile->m * tile->n / 64;
 }
@@ -36,7 +31,7 @@ const char *tern_cl_matrix_tile_check(const tern_cl_tile *t, uint64_t local_memo
                                       size_t group_limit)
 {
     uint64_t operands = (uint64_t)(t->m + t->n) * t->k * 2, sums = (uint64_t)t->m * (t->n + 4);
-    if (group_of(t) > group_limit)
+    if (tern_cl_matrix_group(t) > group_limit)
         return "wants larger work-groups than the device has";
     if (operands > local_memory || sums > local_memory)
         return "wants more local memory than the device has";
@@ -82,107 +77,37 @@ static int odd_of(const tern_gemm *g, int layout)
     return a > b ? a : b;
 }
 
-/* ---- kernels ----------------------------------------------------------------------------- */
-
-static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
-{
-    const tern_cl_state *s = tern_cl_state_of(place);
-    const char *type = tern_dtype_rows[u->dtype].suffix;
-    char title[96], name[32], defines[256];
-    const char *why = u->tile.m
-                          ? tern_cl_matrix_tile_check(&u->tile, s->local_memory, s->group_limit)
-                          : tern_cl_matrix_tile_read("0", &(tern_cl_tile){0});
-    snprintf(title, sizeof title, "tile %dx%dx%d by %s of gemm_matrix.cl", u->tile.m, u->tile.n,
-             u->tile.k, tern_matrix_name(u->way));
-    if (why)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %s", tern_place_info(place)->device, title,
-                         why);
-    snprintf(name, sizeof name, "gemm_matrix_%s", type);
-    snprintf(defines, sizeof defines,
-             "#define TERN_WG %zu\n#define TERN_IDX32 %d\n#define TERN_T %s\n"
-             "#define MATRIX_WAY %d\n#define MATRIX_ROWS %d\n#define MATRIX_COLS %d\n"
-             "#define MATRIX_DEPTH %d\n#define MATRIX_TA %d\n#define MATRIX_TB %d\n"
-             "#define MATRIX_ODD %d\n",
-             group_of(&u->tile), u->narrow, type, u->way, u->tile.m, u->tile.n, u->tile.k,
-             u->layout & 1, u->layout >> 1, u->odd);
-    return tern_cl_matrix_build(place, u->way, group_of(&u->tile), defines, "gemm_matrix.cl", name,
-                                title, &u->kernel);
-}
-
-static bool is_same(const tern_cl_matrix_kernel *x, const tern_cl_matrix_kernel *y)
-{
-    return memcmp(&x->tile, &y->tile, sizeof x->tile) == 0 && x->dtype == y->dtype &&
-           x->way == y->way && x->layout == y->layout && x->odd == y->odd && x->narrow == y->narrow;
-}
-
-static tern_status find(tern_place *place, tern_cl_gemm_state *state, tern_cl_matrix_kernel u,
-                        tern_cl_kernel **kernel)
-{
-    tern_cl_matrix_kernel *k = state->matrix;
-    while (k && !is_same(k, &u))
-        k = k->next;
-    if (k && !k->kernel)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: the driver did not build gemm_matrix.cl",
-                         tern_place_info(place)->device);
-    if (!k) {
-        tern_status status = build(place, &u);
-        k = status == TERN_OK || status == TERN_ERR_ARGUMENT ? tern_alloc(sizeof *k) : NULL;
-        if (!k) {
-            tern_cl_kernel_free(u.kernel);
-            return status == TERN_OK ? TERN_ERR_MEMORY : status;
-        }
-        *k = u;
-        k->next = state->matrix;
-        state->matrix = k;
-        TERN_TRY(status);
-    }
-    *kernel = k->kernel;
-    return TERN_OK;
-}
-
 /* ---- a product --------------------------------------------------------------------------- */
 
-tern_status tern_cl_matrix_run(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
-                               int way, const tern_cl_tile *tile)
+tern_status tern_cl_matrix_launch(tern_place *place, tern_cl_kernel *kernel, const tern_gemm *g,
+                                  const tern_cl_tile *tile)
 {
     const tern_gemm_shape shape = tern_gemm_shape_of(g);
-    const int layout = tern_cl_layout(g);
-    const tern_arg all[] = TERN_GEMM_ARGS(g, &shape);
-    const tern_arg args[] = {all[0],
-                             all[1],
-                             all[2],
-                             all[3],
-                             all[4],
-                             tern_arg_f32((float)g->alpha),
-                             tern_arg_f32((float)g->beta)};
-    const int n = sizeof args / sizeof *args;
-    const tern_cl_matrix_kernel u = {.tile = *tile,
-                                     .dtype = g->dtype,
-                                     .way = way,
-                                     .layout = layout,
-                                     .odd = odd_of(g, layout),
-                                     .narrow = tern_fits_index32(args, n, 0)};
-    tern_cl_kernel *kernel = NULL;
-    TERN_TRY(find(place, state, u, &kernel));
+    tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
+    args[5] = tern_arg_f32((float)g->alpha);
+    args[6] = tern_arg_f32((float)g->beta);
     int64_t tiles = (g->m + tile->m - 1) / tile->m * ((g->n + tile->n - 1) / tile->n);
     tern_grid grid =
         tern_groups(g->count[0] * g->count[1] * tiles, (int64_t)tile->m * tile->n * g->k);
-    return tern_cl_launch(place, kernel, &grid, args, n);
+    return tern_cl_launch(place, kernel, &grid, args, sizeof args / sizeof *args);
 }
 
 tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
                                 int way, const tern_cl_tile *tile, bool *done)
 {
-    char message[800];
-    tern_error_hold hold;
-    *done = true;
-    if (tern_env(TERN_ENV_OPENCL_GEMM))
-        return tern_cl_matrix_run(place, state, g, way, tile);
-    TERN_TRY(tern_error_hold_begin(&hold));
-    tern_cl_matrix_run(place, state, g, way, tile);
-    tern_status status = tern_error_hold_end(&hold, message, sizeof message);
-    *done = status != TERN_ERR_ARGUMENT;
-    if (!*done)
-        tern_warn("slow", "tern_matmul", "products take a slower kernel: %s", message);
-    return *done && status != TERN_OK ? tern_fail(status, "%s", message) : TERN_OK;
+    const tern_gemm_shape shape = tern_gemm_shape_of(g);
+    const tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
+    const int layout = tern_cl_layout(g);
+    const tern_cl_matrix_kernel u = {
+        .file = tern_cl_gemm_file,
+        .tile = *tile,
+        .dtype = g->dtype,
+        .way = way,
+        .layout = layout,
+        .odd = odd_of(g, layout),
+        .narrow = tern_fits_index32(args, sizeof args / sizeof *args, 0)};
+    tern_cl_kernel *kernel;
+    TERN_TRY(tern_cl_matrix_find(place, state, &u, &kernel));
+    *done = kernel != NULL;
+    return kernel ? tern_cl_matrix_launch(place, kernel, g, tile) : TERN_OK;
 }

@@ -132,20 +132,44 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }
 
-bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
+/* On a matrix unit: by the tile that is named or was tuned, or else an own one. */
+static bool is_for_matrix(tern_place *place, const tern_gemm *g, tern_cl_tile *tile, int *matrix)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
+    const bool named = forced && strncmp(forced, "matrix:", 7) == 0;
+    if (!tern_dtype_is_half(g->dtype) || s->doctor.gemm[g->dtype] ||
+        (forced && !named && strcmp(forced, "gpu") != 0))
+        return false;
+    *matrix = tern_cl_matrix_way(place, g->dtype);
+    if (named) {
+        *matrix = *matrix == TERN_MATRIX_NONE ? TERN_MATRIX_PLAIN : *matrix;
+        return !tern_cl_matrix_tile_read(forced + 7, tile);
+    }
+    const tern_cl_route *tuned = first(place, s->tuning.routes, s->tuning.n_routes, g, false);
+    if (*matrix == TERN_MATRIX_NONE || (tuned && tuned->way != TERN_CL_MATRIX))
+        return false;
+    *tile = tuned ? tuned->tile : tern_cl_matrix_tile(place, *matrix, g);
+    return !tern_cl_matrix_tile_check(tile, s->local_memory, s->group_limit);
+}
+
+tern_cl_way tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile,
+                                     int *matrix)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
     const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
     if (g->dtype == TERN_F64)
-        return false;
+        return TERN_CL_OWN;
+    if (matrix && is_for_matrix(place, g, tile, matrix))
+        return TERN_CL_MATRIX;
     if (forced && strncmp(forced, "tiles:", 6) == 0)
-        return !tern_cl_tile_read(forced + 6, tile);
+        return tern_cl_tile_read(forced + 6, tile) ? TERN_CL_OWN : TERN_CL_TILES;
     if (s->cpu_form || s->doctor.gemm[g->dtype] || (forced && strcmp(forced, "gpu") != 0))
-        return false;
+        return TERN_CL_OWN;
     const tern_cl_route *tuned = first(NULL, s->tuning.routes, s->tuning.n_routes, g, false);
     if (tuned)
         *tile = tuned->tile;
     else if (!has_family_tile(place, g, tile))
         *tile = (tern_cl_tile){8, 8, 4, 4, 8, 4}; /* fits everywhere */
-    return !tuned || tuned->way == TERN_CL_TILES;
+    return !tuned || tuned->way == TERN_CL_TILES ? TERN_CL_TILES : TERN_CL_OWN;
 }
