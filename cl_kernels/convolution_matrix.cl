@@ -25,6 +25,7 @@
 #undef LINES
 #undef OTHERS
 #undef CONV_HELD
+#undef CONV_LOAD
 #undef CONV_SEES
 #undef CONV_ALONG
 #undef CONV_DOWN
@@ -49,30 +50,40 @@
 #define OTHERS MATRIX_ROWS
 #endif
 
-INLINE void K(conv_eight)(u32 *to, const GLOBAL STO *from, i32 there)
+/* Eight halves, or one, from `at` on; zeros where they are not. Where a load that is left out is a
+ * branch, something else is loaded, so that all of an item's loads are under way at once; NVIDIA's
+ * instructions have conditions of their own. */
+#if MATRIX_WAY == MATRIX_MMA
+#define CONV_LOAD(T, from, at, there, otherwise)                                                   \
+    ((there) ? *(const GLOBAL T *)((from) + (at)) : (otherwise))
+#else
+#define CONV_LOAD(T, from, at, there, otherwise)                                                   \
+    (*(const GLOBAL T *)((from) + ((there) ? (at) : 0)))
+#endif
+INLINE void K(conv_eight)(u32 *to, const GLOBAL STO *from, i32 at, i32 there)
 {
     matrix_four w;
-    to[0] = to[1] = to[2] = to[3] = 0;
-    if (there) {
-        w = *(const GLOBAL matrix_four *)from;
-        to[0] = w.x, to[1] = w.y, to[2] = w.z, to[3] = w.w;
-    }
+    w.x = w.y = w.z = w.w = 0;
+    w = CONV_LOAD(matrix_four, from, at, there, w);
+    to[0] = there ? w.x : 0, to[1] = there ? w.y : 0;
+    to[2] = there ? w.z : 0, to[3] = there ? w.w : 0;
 }
-INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
+INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 at, i32 there)
 {
-    return there ? from[0] : 0;
+    const u32 h = CONV_LOAD(STO, from, at, there, 0);
+    return there ? h : 0;
 }
 
 /* Fours of words of a tile that an item has in registers. */
 #define CONV_HELD(SIZE) (2 * MATRIX_PAIRS(SIZE, MATRIX_DEPTH))
 /* Whether line l sees something at unit u. */
 #define CONV_SEES(l, u)                                                                            \
-    ((l).y + (u).y < (u32)g.end[0] && (l).z + (u).z < (u32)g.end[1] &&                             \
-     (l).w + (u).w < (u32)g.end[2])
+    (((l).y + (u).y < (u32)g.end[0]) & ((l).z + (u).z < (u32)g.end[1]) &                           \
+     ((l).w + (u).w < (u32)g.end[2]))
 /* Number r of an item, of lines that come `wide` at a time: neighbours are next to each other along
  * the lines, or along the depth. */
-#define CONV_ALONG(wide)   (LID % (wide))
-#define CONV_DOWN(r, wide) (LID / (wide) + (r) * (TERN_WG / (wide)))
+#define CONV_ALONG(wide)   (item % (wide))
+#define CONV_DOWN(r, wide) (item / (wide) + (r) * (TERN_WG / (wide)))
 #define CONV_PUT_WORDS(tile, held, SIZE, I, W)                                                     \
     MATRIX_EACH(r_, (SIZE) * MATRIX_DEPTH / 2 / TERN_WG)                                           \
     {                                                                                              \
@@ -90,9 +101,9 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
             const i32 k_ = CONV_DOWN(r_, LINES) * 2, c_ = k_ % CONV_UNIT;                          \
             const matrix_four u_ = unit[k_ / CONV_UNIT];                                           \
             const i32 left_ = CONV_SEES(l_, u_) ? (i32)unit_to[k_ / CONV_UNIT].y - c_ : 0;         \
-            const GLOBAL STO *at_ = image + (i32)(l_.x + u_.x) + c_ * g.deep;                      \
-            held[r_ / 4][r_ % 4] =                                                                 \
-                K(conv_half)(at_, left_ > 0) | K(conv_half)(at_ + g.deep, left_ > 1) << 16;        \
+            const i32 at_ = (i32)(l_.x + u_.x) + c_ * g.deep;                                      \
+            held[r_ / 4][r_ % 4] = K(conv_half)(image, at_, left_ > 0) |                           \
+                                   K(conv_half)(image, at_ + g.deep, left_ > 1) << 16;             \
         }                                                                                          \
     }
 #define PUT_IMAGE(tile, held)                                                                      \
@@ -106,8 +117,8 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
         {                                                                                          \
             const matrix_four l_ = line[CONV_DOWN(r_, MATRIX_DEPTH / 2)];                          \
             held[r_ / 4][r_ % 4] =                                                                 \
-                K(conv_half)(image + (i32)(l_.x + u_.x), CONV_SEES(l_, u_)) |                      \
-                K(conv_half)(image + (i32)(l_.x + v_.x), CONV_SEES(l_, v_)) << 16;                 \
+                K(conv_half)(image, (i32)(l_.x + u_.x), CONV_SEES(l_, u_)) |                       \
+                K(conv_half)(image, (i32)(l_.x + v_.x), CONV_SEES(l_, v_)) << 16;                  \
         }                                                                                          \
     }
 #define PUT_IMAGE(tile, held)                                                                      \
@@ -123,7 +134,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
                 MATRIX_EACH(h_, 2)                                                                 \
                 {                                                                                  \
                     const matrix_four u_ = unit[k_ + h_];                                          \
-                    K(conv_eight)(held[2 * r_ + h_], image + (i32)(l_.x + u_.x),                   \
+                    K(conv_eight)(held[2 * r_ + h_], image, (i32)(l_.x + u_.x),                    \
                                   CONV_SEES(l_, u_));                                              \
                 }                                                                                  \
         }                                                                                          \
@@ -138,8 +149,8 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
         MATRIX_EACH(r_, MATRIX_HELD(LINES, MATRIX_DEPTH))                                          \
         if (MATRIX_IS_OWN(LID + r_ * TERN_WG, LINES *MATRIX_DEPTH / 8)) {                          \
             const matrix_four l_ = line[CONV_DOWN(r_, MATRIX_DEPTH / 8)];                          \
-            K(conv_eight)(held[r_], image + (i32)(l_.x + u_.x) + c_,                               \
-                          left_ > 0 && CONV_SEES(l_, u_));                                         \
+            K(conv_eight)(held[r_], image, (i32)(l_.x + u_.x) + c_,                                \
+                          (left_ > 0) & CONV_SEES(l_, u_));                                        \
         }                                                                                          \
     }
 #define PUT_IMAGE(tile, held) MATRIX_PUT(tile, held, , , , , , LINES, MATRIX_DEPTH)
@@ -149,10 +160,11 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
 
 /* Where (i, k) of it is, and whether. */
 #define OTHER_AT(i, k)                                                                             \
-    (other + (i)*g.a_row + (i32)unit_to[(k) / CONV_UNIT].x + (k) % CONV_UNIT * g.a_deep)
-#define OTHER_IS(i, k) ((i) < rows && (k) % CONV_UNIT < (i32)unit_to[(k) / CONV_UNIT].y)
+    ((i)*g.a_row + (i32)unit_to[(k) / CONV_UNIT].x + (k) % CONV_UNIT * g.a_deep)
+#define OTHER_IS(i, k) (((i) < rows) & ((k) % CONV_UNIT < (i32)unit_to[(k) / CONV_UNIT].y))
 #if CONV_OTHER_ODD
-#if CONV_PASS == 1 || (CONV_PASS == 2 && CONV_LAST) /* neighbours among its lines lie together */
+/* Neighbours among its lines lie together; Intel's compiler would run out of registers with them. */
+#if (CONV_PASS == 1 && !MATRIX_IS_XE) || (CONV_PASS == 2 && CONV_LAST)
 #define OTHER_I CONV_ALONG(OTHERS)
 #define OTHER_W CONV_DOWN(r_, OTHERS)
 #else
@@ -163,8 +175,8 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
     MATRIX_EACH(r_, OTHERS *MATRIX_DEPTH / 2 / TERN_WG)                                            \
     {                                                                                              \
         const i32 i_ = OTHER_I, k_ = OTHER_W * 2;                                                  \
-        held[r_ / 4][r_ % 4] = K(conv_half)(OTHER_AT(i_, k_), OTHER_IS(i_, k_)) |                  \
-                               K(conv_half)(OTHER_AT(i_, k_ + 1), OTHER_IS(i_, k_ + 1)) << 16;     \
+        held[r_ / 4][r_ % 4] = K(conv_half)(other, OTHER_AT(i_, k_), OTHER_IS(i_, k_)) |                  \
+                               K(conv_half)(other, OTHER_AT(i_, k_ + 1), OTHER_IS(i_, k_ + 1)) << 16;     \
     }
 #define PUT_OTHER(tile, held) CONV_PUT_WORDS(tile, held, OTHERS, OTHER_I, OTHER_W)
 #elif CONV_PASS == 0
@@ -172,7 +184,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
     MATRIX_EACH(r_, MATRIX_HELD(OTHERS, MATRIX_DEPTH))                                             \
     if (MATRIX_IS_OWN(LID + r_ * TERN_WG, OTHERS *MATRIX_DEPTH / 8)) {                             \
         const i32 i_ = CONV_DOWN(r_, MATRIX_DEPTH / 8), k_ = CONV_ALONG(MATRIX_DEPTH / 8) * 8;     \
-        K(conv_eight)(held[r_], OTHER_AT(i_, k_), OTHER_IS(i_, k_));                               \
+        K(conv_eight)(held[r_], other, OTHER_AT(i_, k_), OTHER_IS(i_, k_));                               \
     }
 #define PUT_OTHER(tile, held) MATRIX_PUT(tile, held, , , , , , OTHERS, MATRIX_DEPTH)
 #else
@@ -181,7 +193,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 there)
     if (MATRIX_IS_OWN(LID + r_ * TERN_WG, OTHERS / 8 * (MATRIX_DEPTH / 2))) {                      \
         const i32 i_ = CONV_ALONG(OTHERS / 8) * 8, k_ = CONV_DOWN(r_, OTHERS / 8) * 2;             \
         MATRIX_EACH(h_, 2)                                                                         \
-        K(conv_eight)(held[2 * r_ + h_], OTHER_AT(i_, k_ + h_), OTHER_IS(i_, k_ + h_));            \
+        K(conv_eight)(held[2 * r_ + h_], other, OTHER_AT(i_, k_ + h_), OTHER_IS(i_, k_ + h_));            \
     }
 #define PUT_OTHER(tile, held) MATRIX_PUT_TURNED(tile, held, , , , , , OTHERS, MATRIX_DEPTH)
 #endif
@@ -259,7 +271,7 @@ KERNEL6(K(conv_matrix), (OUT, STO, cs), (OUT, f32, parts), (IN, STO, as), (IN, S
     const i32 sub_x = LID / MATRIX_LANES % subs, y0 = LID / MATRIX_LANES / subs * MATRIX_SUB_Y;
     const i32 line_tiles = (g.n + LINES - 1) / LINES, other_tiles = (g.m + OTHERS - 1) / OTHERS;
     const i32 each = g.part / CONV_UNIT, units = g.k / CONV_UNIT;
-    i32 by[4];
+    i32 by[4], item = LID;
     line_at(by, g.row.size, CONV_UNITS);
     GROUPS(u, g.groups * g.parts * line_tiles * other_tiles)
     {
@@ -290,6 +302,7 @@ KERNEL6(K(conv_matrix), (OUT, STO, cs), (OUT, f32, parts), (IN, STO, as), (IN, S
         FETCH_IMAGE(image_held)
         FETCH_OTHER(other_held)
         for (i32 p = begin; p < end; p += CONV_UNITS) {
+            MATRIX_ANEW(item);
             MATRIX_BARRIER();
 #if PLACES_ARE_ROWS
             PUT_IMAGE(ta, image_held)

@@ -132,6 +132,16 @@
 #define MATRIX_BARRIER() BARRIER()
 #endif
 
+/* v is made anew behind it: what is computed of it is not kept from one turn of a loop to the
+ * next, in registers that there are too few of. */
+#if !MATRIX_SIMULATED && MATRIX_WAY == MATRIX_MMA
+#define MATRIX_ANEW(v) MATRIX_ASM volatile("" : "+r"(v))
+#elif MATRIX_IS_AMD
+#define MATRIX_ANEW(v) MATRIX_ASM volatile("" : "+v"(v))
+#else
+#define MATRIX_ANEW(v)
+#endif
+
 /* ---- types --------------------------------------------------------------------------------- */
 
 #ifdef __OPENCL_VERSION__

@@ -194,10 +194,10 @@ static size_t lines_of(const tern_cl_tile *t)
 static tern_status plan_matrix(tern_place *place, const tern_convolution *c, int way, plan *p)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    const size_t lines = lines_of(&p->tile);
     tern_cl_matrix_kernel sum = {.file = tern_cl_parts_file, .dtype = c->dtype, .narrow = true};
     tern_cl_gemm_state *state;
     p->matrix = tern_cl_conv_kernel(c, way, &p->tile);
+    p->tile = p->matrix.tile;
     p->layout = (tern_conv_layout){c->channels_last, p->matrix.unit};
     static const int64_t zeros[3];
     p->first = product_of(c, p, zeros);
@@ -205,6 +205,7 @@ static tern_status plan_matrix(tern_place *place, const tern_convolution *c, int
     p->rows = swapped ? p->tile.n : p->tile.m;
     p->columns = swapped ? p->tile.m : p->tile.n;
     p->wanted = (int64_t)tern_place_info(place)->compute_units * MATRIX_GROUPS_PER_UNIT;
+    const size_t lines = lines_of(&p->tile);
     if (lines > s->local_memory ||
         tern_cl_matrix_tile_check(&p->tile, s->local_memory - lines, s->group_limit))
         return TERN_OK;

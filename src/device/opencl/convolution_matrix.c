@@ -6,7 +6,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-enum { EIGHT = 8, LEAST_UNIT = 4 };
+/* Loads one by one want registers, which half the depth leaves. */
+enum { EIGHT = 8, LEAST_UNIT = 4, ODD_DEPTH = 32 };
 
 /* Which operand has no eights that lie together: the image by its channels, and the other by those
  * of its rows or of the depth. */
@@ -34,9 +35,11 @@ tern_cl_matrix_kernel tern_cl_conv_kernel(const tern_convolution *c, int way,
                                .pass = (int)c->pass,
                                .unit = 1,
                                .narrow = true};
+    if (k.odd && k.tile.k > ODD_DEPTH)
+        k.tile.k = ODD_DEPTH;
     if (c->pass != TERN_CONV_WEIGHT)
         k.unit = tern_conv_unit((c->pass == TERN_CONV_X ? s->o : s->c) / s->groups,
-                                k.odd == 3 ? LEAST_UNIT : EIGHT, tile->k);
+                                k.odd == 3 ? LEAST_UNIT : EIGHT, k.tile.k);
     return k;
 }
 
