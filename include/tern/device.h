@@ -36,7 +36,13 @@ typedef struct tern_device_info {
     bool exact;          /* elementwise results are bit-identical to the cpu's */
     char uuid[40];       /* "01234567-89ab-..." (36 characters); "" where it is not reported */
     int capability_major, capability_minor; /* compute capability of a CUDA GPU; 0 elsewhere */
-    uint64_t reserved[8];
+    /* The matrix unit of an OpenCL device that products in half precision go on: "mma", "rdna3",
+     * "rdna4", "cdna", "xe8", "xe16"; "" where none is known of. */
+    const char *matrix_unit;
+    /* Whether a product tried on it was right, in float16 and in bfloat16: 1 right, -1 wrong, 0 not
+     * tried yet. */
+    signed char matrix_f16, matrix_bf16;
+    uint64_t reserved[6];
 } tern_device_info;
 
 /* Memory of a device as tern uses it, in bytes. */

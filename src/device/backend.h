@@ -194,6 +194,8 @@ typedef struct tern_vendor {
     /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements
      * if it is to be fast. */
     bool (*wants_multiples)(const tern_gemm *g);
+    /* What tern_device_get_info says of the device beyond what was found when it was opened. */
+    void (*describe)(tern_place *place, tern_device_info *info);
     bool adds_convolutions;
     bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */

@@ -245,6 +245,9 @@ tern_status tern_device_get_info(const char *device, tern_device_info *info)
     *info = place->info;
     info->memory_free = free_bytes;
     info->memory_total = total;
+    info->matrix_unit = "";
+    if (place->backend->vendor && place->backend->vendor->describe)
+        place->backend->vendor->describe(place, info);
     return TERN_OK;
 }
 

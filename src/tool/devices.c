@@ -54,6 +54,11 @@ static int print_all(void)
     return broken ? TOOL_WRONG : TOOL_FINE;
 }
 
+static const char *verdict(int tried)
+{
+    return tried > 0 ? "right" : tried < 0 ? "wrong, not used" : "not tried yet";
+}
+
 static int print_one(const char *device)
 {
     char total[32], part[32];
@@ -73,6 +78,9 @@ static int print_one(const char *device)
         printf("largest allocation  %s\n", tool_bytes((double)d.largest_allocation, total));
     printf("float64             %s\nfloat16 arithmetic  %s (storage works everywhere)\n",
            d.has_f64 ? "yes" : "no", d.has_native_f16 ? "yes" : "no");
+    if (*d.matrix_unit)
+        printf("matrix unit         %s (float16: %s, bfloat16: %s)\n", d.matrix_unit,
+               verdict(d.matrix_f16), verdict(d.matrix_bf16));
     printf("memory is           %s\n", d.unified_memory ? "the host's" : "its own");
     printf("elementwise         %s\n",
            d.exact ? "the same bits as on the cpu" : "within a few units in the last place");

@@ -219,6 +219,8 @@ static int examine(const char *name, json_t *device, const char *to)
         } else {
             doctor_find_routes(&w, folder, routes, refused);
             code = print_routes(&w, refused);
+            if (!only || path)
+                doctor_matrix(name, seconds, routes);
         }
         if (!dry && !verify && only && !path)
             puts("no profile is written for a part of the operations (--profile FILE does)");

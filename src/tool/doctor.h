@@ -104,6 +104,9 @@ void doctor_find_routes(const doctor_work *work, const char *folder, json_t *rou
 /* device{} as the profile has it; of NULL that of the best device but the cpu, with nothing in it
  * where there is none. NULL after an error that was printed. */
 json_t *doctor_describe(const char *device, int seconds);
+/* Adds "matrix_f16" and "matrix_bf16" to routes, "right" or "wrong", where the device has a matrix
+ * unit, and prints them. */
+void doctor_matrix(const char *device, int seconds, json_t *routes);
 json_t *doctor_limits(const char *device, int seconds);
 json_t *doctor_speed(const char *device, int seconds);
 /* The profile's path for a device{}: $XDG_CONFIG_HOME/tern/doctor/<key>.json. False: there is no

@@ -169,6 +169,51 @@ json_t *doctor_speed(const char *device, int seconds)
     return ask_object(write_speed, device, seconds);
 }
 
+/* ---- the matrix unit -------------------------------------------------------------------------
+ * A product on it is tried in a child, so that a driver that ends or hangs there is wrong, too. */
+
+typedef struct matrix_question {
+    const char *device;
+    tern_dtype dtype;
+} matrix_question;
+
+static void write_matrix(FILE *to, const void *user)
+{
+    const matrix_question *q = user;
+    tern_device_info d = {0};
+    tern_os_setenv("TERN_DOCTOR", "off", 1); /* what an older profile says is no trial */
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(128, 128), q->dtype, q->device);
+        tern_item(tern_sum(tern_mm(x, x)));
+    }
+    if (tern_device_get_info(q->device, &d) == TERN_OK)
+        fprintf(to, "%d", q->dtype == TERN_F16 ? d.matrix_f16 : d.matrix_bf16);
+}
+
+static void write_unit(FILE *to, const void *user)
+{
+    tern_device_info d;
+    if (tern_device_get_info(user, &d) == TERN_OK)
+        fputs(d.matrix_unit, to);
+}
+
+void doctor_matrix(const char *device, int seconds, json_t *routes)
+{
+    static const char *const keys[] = {"matrix_f16", "matrix_bf16"};
+    char *unit = doctor_ask(seconds, write_unit, device);
+    for (int i = 0; unit && *unit && i < 2; i++) {
+        const matrix_question q = {device, i ? TERN_BF16 : TERN_F16};
+        char *text = doctor_ask(seconds, write_matrix, &q);
+        const char *way = !text || *text == '-' ? "wrong" : *text == '1' ? "right" : NULL;
+        free(text);
+        if (!way)
+            continue; /* TERN_MATRIX leaves it out */
+        json_object_set_new(routes, keys[i], json_string(way));
+        printf("matrix unit: %s, %s: %s\n", unit, tern_dtype_name(q.dtype), way);
+    }
+    free(unit);
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 /* FNV-1a over platform, name, uuid, driver and tern's version, each with its end: another driver,

@@ -353,6 +353,7 @@ static tern_status run(tern_place *place, const tern_convolution *c, bool *taken
 
 const tern_vendor tern_cl_vendor = {.convolution = run,
                                     .convolution_plan = find_plan,
+                                    .describe = tern_cl_describe,
                                     .attention = tern_cl_attention,
                                     .attention_plan = tern_cl_attention_plan,
                                     .adds_convolutions = true};

@@ -4,7 +4,7 @@
  * The file is named by what the device and its driver call themselves: another driver has another
  * file, or none. Its "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without
  * the driver's optimizer, or "group16", in groups of at most 16; and "gemm_f32" with a way of a
- * product. What is not understood is passed over: a newer program may have written it. */
+ * product; "matrix_f16" with what a trial of the matrix unit has shown. What is not understood is passed over: a newer program may have written it. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/warning.h"
@@ -51,6 +51,16 @@ static FILE *open_profile(const char *path)
     return NULL;
 }
 
+/* What a trial of the matrix unit has shown, "matrix_f16": "right" or "wrong". */
+static bool is_matrix(tern_cl_state *s, const char *key, const char *way)
+{
+    const bool right = strcmp(way, "right") == 0;
+    const int type = strcmp(key, "matrix_bf16") == 0 ? 1 : strcmp(key, "matrix_f16") == 0 ? 0 : -1;
+    if (type >= 0 && (right || strcmp(way, "wrong") == 0))
+        atomic_store(&s->matrix_tried[type], right ? TERN_CL_RIGHT : TERN_CL_WRONG);
+    return type >= 0;
+}
+
 static bool fill(tern_cl_doctor *d, const char *key, const char *way)
 {
     static const char *const types[TERN_DTYPE_END] = {[TERN_F32] = "gemm_f32",
@@ -92,7 +102,9 @@ void tern_cl_doctor_read(tern_place *place)
                   error.text);
     json_object_foreach(json_object_get(profile, "routes"), key, way)
     {
-        if (json_is_string(way) && !fill(d, key, json_string_value(way)))
+        if (json_is_string(way) &&
+            !is_matrix(tern_cl_state_of(place), key, json_string_value(way)) &&
+            !fill(d, key, json_string_value(way)))
             break;
     }
     json_decref(profile);

@@ -129,6 +129,8 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
 int tern_cl_matrix_way(tern_place *place, tern_dtype dtype);
 /* The same untried: the way that the device speaks of, or that TERN_MATRIX wants. */
 int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype);
+/* The device's unit and what its trials have shown so far, for tern_device_get_info. */
+void tern_cl_describe(tern_place *place, tern_device_info *info);
 /* matrix_program.c: a kernel of a file over matrix.h, whose text begins with these definitions. */
 tern_status tern_cl_matrix_build(tern_place *place, int way, size_t group, const char *defines,
                                  const char *file, const char *name, const char *title,

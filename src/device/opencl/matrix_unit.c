@@ -4,7 +4,18 @@
 #include "device/opencl/gemm.h"
 #include <string.h>
 
-enum { NOT_TRIED, RIGHT, WRONG };
+enum { NOT_TRIED = TERN_CL_NOT_TRIED, RIGHT = TERN_CL_RIGHT, WRONG = TERN_CL_WRONG };
+
+void tern_cl_describe(tern_place *place, tern_device_info *info)
+{
+    static const signed char shown[] = {[NOT_TRIED] = 0, [RIGHT] = 1, [WRONG] = -1};
+    tern_cl_state *s = tern_cl_state_of(place);
+    if (s->matrix_way == TERN_MATRIX_PLAIN)
+        return;
+    info->matrix_unit = tern_matrix_name(s->matrix_way);
+    info->matrix_f16 = shown[atomic_load(&s->matrix_tried[0])];
+    info->matrix_bf16 = shown[atomic_load(&s->matrix_tried[1])];
+}
 
 /* A small product, whose kernel is tried as all are; what is wrong with it is reported there. */
 static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype dtype)

@@ -44,6 +44,7 @@ const char *tern_cl_code_name(cl_int code);
 tern_status tern_cl_check(tern_place *place, cl_int code, const char *call);
 #define CL_TRY(PLACE, CALL) TERN_TRY(tern_cl_check(PLACE, CL(CALL), #CALL))
 
+enum { TERN_CL_NOT_TRIED, TERN_CL_RIGHT, TERN_CL_WRONG };
 /* ---- ways around what a driver gets wrong (doctor.c) ------------------------------------- */
 typedef struct tern_cl_way_around {
     char kernel[96]; /* "softmax_f32" */
@@ -81,7 +82,7 @@ typedef struct tern_cl_state {
     uint64_t local_memory;
     size_t group_limit;
     int matrix_way;             /* of cl_kernels/matrix.h, as the device says it (matrix_unit.c) */
-    atomic_int matrix_tried[2]; /* whether it is so, for f16 and bf16 */
+    atomic_int matrix_tried[2]; /* TERN_CL_NOT_TRIED or what that has shown, for f16 and bf16 */
 
     cl_context context;
     cl_command_queue queue;
