@@ -163,7 +163,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 at, i32 there)
     ((i)*g.a_row + (i32)unit_to[(k) / CONV_UNIT].x + (k) % CONV_UNIT * g.a_deep)
 #define OTHER_IS(i, k) (((i) < rows) & ((k) % CONV_UNIT < (i32)unit_to[(k) / CONV_UNIT].y))
 #if CONV_OTHER_ODD
-/* Neighbours among its lines lie together; Intel's compiler would run out of registers with them. */
+/* Neighbours among its lines lie together; with them Intel's compiler runs out of registers. */
 #if (CONV_PASS == 1 && !MATRIX_IS_XE) || (CONV_PASS == 2 && CONV_LAST)
 #define OTHER_I CONV_ALONG(OTHERS)
 #define OTHER_W CONV_DOWN(r_, OTHERS)
@@ -175,8 +175,9 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 at, i32 there)
     MATRIX_EACH(r_, OTHERS *MATRIX_DEPTH / 2 / TERN_WG)                                            \
     {                                                                                              \
         const i32 i_ = OTHER_I, k_ = OTHER_W * 2;                                                  \
-        held[r_ / 4][r_ % 4] = K(conv_half)(other, OTHER_AT(i_, k_), OTHER_IS(i_, k_)) |                  \
-                               K(conv_half)(other, OTHER_AT(i_, k_ + 1), OTHER_IS(i_, k_ + 1)) << 16;     \
+        held[r_ / 4][r_ % 4] = K(conv_half)(other, OTHER_AT(i_, k_), OTHER_IS(i_, k_)) |           \
+                               K(conv_half)(other, OTHER_AT(i_, k_ + 1), OTHER_IS(i_, k_ + 1))     \
+                                   << 16;                                                          \
     }
 #define PUT_OTHER(tile, held) CONV_PUT_WORDS(tile, held, OTHERS, OTHER_I, OTHER_W)
 #elif CONV_PASS == 0
@@ -184,7 +185,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 at, i32 there)
     MATRIX_EACH(r_, MATRIX_HELD(OTHERS, MATRIX_DEPTH))                                             \
     if (MATRIX_IS_OWN(LID + r_ * TERN_WG, OTHERS *MATRIX_DEPTH / 8)) {                             \
         const i32 i_ = CONV_DOWN(r_, MATRIX_DEPTH / 8), k_ = CONV_ALONG(MATRIX_DEPTH / 8) * 8;     \
-        K(conv_eight)(held[r_], other, OTHER_AT(i_, k_), OTHER_IS(i_, k_));                               \
+        K(conv_eight)(held[r_], other, OTHER_AT(i_, k_), OTHER_IS(i_, k_));                        \
     }
 #define PUT_OTHER(tile, held) MATRIX_PUT(tile, held, , , , , , OTHERS, MATRIX_DEPTH)
 #else
@@ -193,7 +194,7 @@ INLINE u32 K(conv_half)(const GLOBAL STO *from, i32 at, i32 there)
     if (MATRIX_IS_OWN(LID + r_ * TERN_WG, OTHERS / 8 * (MATRIX_DEPTH / 2))) {                      \
         const i32 i_ = CONV_ALONG(OTHERS / 8) * 8, k_ = CONV_DOWN(r_, OTHERS / 8) * 2;             \
         MATRIX_EACH(h_, 2)                                                                         \
-        K(conv_eight)(held[2 * r_ + h_], other, OTHER_AT(i_, k_ + h_), OTHER_IS(i_, k_ + h_));            \
+        K(conv_eight)(held[2 * r_ + h_], other, OTHER_AT(i_, k_ + h_), OTHER_IS(i_, k_ + h_));     \
     }
 #define PUT_OTHER(tile, held) MATRIX_PUT_TURNED(tile, held, , , , , , OTHERS, MATRIX_DEPTH)
 #endif

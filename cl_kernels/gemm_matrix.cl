@@ -5,8 +5,7 @@
  *   MATRIX_ROWS MATRIX_COLS   multiples of 64
  *   MATRIX_DEPTH              a multiple of 16
  *   MATRIX_TA MATRIX_TB       1: the columns of A (the rows of B are then not) lie without gaps
- *   MATRIX_ODD                see matrix_tiles.h
- */
+ *   MATRIX_ODD                see matrix_tiles.h */
 #include "matrix_tiles.h"
 #include "matrix_product.h"
 #undef A_HELD

@@ -1,7 +1,7 @@
-/* matrix_product.h -- what a group does with tiles in local memory that kernels of products fill,
- * gemm_matrix.cl and convolution_matrix.cl: an item holds 64 sums of MATRIX_ROWS x MATRIX_COLS. They
- * go to the result by way of local memory, a quarter of them after the other, where items have eight
- * neighbours each. */
+/* matrix_product.h -- what a group does with tiles in local memory, for the kernels that fill them,
+ * gemm_matrix.cl and convolution_matrix.cl: an item holds 64 sums of MATRIX_ROWS x MATRIX_COLS.
+ * They go to the result by way of local memory, one quarter after the other, where items have
+ * eight neighbours each. */
 #undef MATRIX_SUB_X
 #undef MATRIX_SUB_Y
 #undef MATRIX_X
@@ -46,9 +46,9 @@ INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
 }
 #define IS_AT_16(p) ((u64)(p) % 16 == 0)
 
-/* In a kernel: matrix_sums sums[MATRIX_X][MATRIX_Y] of the sub-group's rows from sub_x * MATRIX_SUB_X
- * and columns from y0 on; tiles ta and tb of the operands, or tc, a quarter of the result, in the same
- * local memory of MATRIX_ROOM words. */
+/* In a kernel: matrix_sums sums[MATRIX_X][MATRIX_Y] of the sub-group's rows from sub_x *
+ * MATRIX_SUB_X and columns from y0 on; tiles ta and tb of the operands, or tc, a quarter of the
+ * result, in the same local memory of MATRIX_ROOM words. */
 #define MATRIX_CLEAR_SUMS                                                                          \
     MATRIX_EACH(r, MATRIX_X)                                                                       \
     MATRIX_EACH(s, MATRIX_Y)                                                                       \

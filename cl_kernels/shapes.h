@@ -105,7 +105,7 @@ typedef struct tern_conv_shape {
  *
  * In convolution_matrix.cl a row of the lines is a unit of the depth: several of `depth` channels,
  * which are `deep` apart in the image and a_deep in A, at one tap, or a place. Places of the image
- * are `pixel` apart. `width` neighbours of C lie together, at multiples of 16 bytes where it is 8. */
+ * are `pixel` apart. `width` neighbours of C lie together; 8 begin at multiples of 16 bytes. */
 typedef struct tern_conv_line {
     i32 size[3], first[3], step[3], outer;
     i32 at, along_at[3], outer_at;

@@ -80,7 +80,8 @@ static tern_tensor *laid(const conv_case *c, tern_tensor *x, const char *place, 
         back.dims[from] = d;
     }
     const int64_t n = tern_numel(x);
-    tern_tensor *room = tern_full(TERN_SHAPE(n + before + 9), tern_scalar_real(NAN), x->dtype, place);
+    tern_tensor *room =
+        tern_full(TERN_SHAPE(n + before + 9), tern_scalar_real(NAN), x->dtype, place);
     tern_tensor *flat = test_view(room, TERN_SHAPE(n), TERN_SHAPE(1), before);
     tern_tensor *view = tern_permute(tern_view(flat, order), back);
     assert_non_null(tern_copy_(view, tern_to(x, place)));
@@ -100,8 +101,8 @@ static void compute(const conv_case *c, const char *device, tern_tensor *result[
                        : tern_requires_grad_(tern_to_dtype(x, TERN_F64), true);
     }
     result[0] = convolve(c, in);
-    tern_tensor *dy = tern_to_dtype(
-        test_uniform("cpu", TERN_F32, tern_shape_of(result[0]), -1, 1, 7), c->dtype);
+    tern_tensor *dy =
+        tern_to_dtype(test_uniform("cpu", TERN_F32, tern_shape_of(result[0]), -1, 1, 7), c->dtype);
     dy = device ? tern_detach(laid(c, dy, device, 0)) : tern_to_dtype(dy, TERN_F64);
     assert_ok(tern_backward_with(result[0], &(tern_backward_options){.gradient = dy}));
     for (int i = 0; i < 3; i++)
@@ -204,14 +205,28 @@ static void trials_find_what_is_wrong(void **state)
         {.file = tern_cl_gemm_file, .tile = {.m = 64, .n = 128, .k = 32}, .layout = 3},
         {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .layout = 1, .unit = 16},
         {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .odd = 3, .unit = 4},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .layout = 1, .odd = 1,
-         .pass = TERN_CONV_X, .unit = 8},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .odd = 3,
-         .pass = TERN_CONV_X, .unit = 32},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .layout = 1, .odd = 1,
-         .pass = TERN_CONV_WEIGHT, .unit = 1},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .odd = 3,
-         .pass = TERN_CONV_WEIGHT, .unit = 1},
+        {.file = tern_cl_conv_file,
+         .tile = {.m = 64, .n = 64, .k = 32},
+         .layout = 1,
+         .odd = 1,
+         .pass = TERN_CONV_X,
+         .unit = 8},
+        {.file = tern_cl_conv_file,
+         .tile = {.m = 64, .n = 64, .k = 32},
+         .odd = 3,
+         .pass = TERN_CONV_X,
+         .unit = 32},
+        {.file = tern_cl_conv_file,
+         .tile = {.m = 64, .n = 64, .k = 32},
+         .layout = 1,
+         .odd = 1,
+         .pass = TERN_CONV_WEIGHT,
+         .unit = 1},
+        {.file = tern_cl_conv_file,
+         .tile = {.m = 64, .n = 64, .k = 32},
+         .odd = 3,
+         .pass = TERN_CONV_WEIGHT,
+         .unit = 1},
     };
     /* A driver whose instruction leaves sums as they are. */
     static const char lie[] = "-cl-std=CL1.2 -w -cl-opt-disable "

@@ -7,7 +7,10 @@
 #include "heard.h"
 #include "support.h"
 #include "tensor/tensor.h"
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     tern_dtype dtype;
@@ -166,6 +169,83 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
         }
 }
 
+/* A line of the tuning file without type=half was measured in float32: large products of halves leave
+ * it alone where they have a matrix unit. */
+static void tuned_routes_are_of_a_type(void **state)
+{
+    (void)state;
+    static const struct {
+        tern_dtype dtype;
+        bool plain, halves;
+        tern_cl_way tuned, wanted;
+    } rows[] = {
+        {TERN_F16, true, false, TERN_CL_TILES, TERN_CL_MATRIX},
+        {TERN_F16, true, true, TERN_CL_TILES, TERN_CL_TILES},
+        {TERN_F16, true, false, TERN_CL_MATRIX, TERN_CL_MATRIX},
+        {TERN_BF16, false, false, TERN_CL_TILES, TERN_CL_TILES},
+        {TERN_F32, true, false, TERN_CL_TILES, TERN_CL_TILES},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; place_of(device) && i < sizeof rows / sizeof *rows; i++) {
+        tern_place *place = place_of(device);
+        tern_cl_state *s = tern_cl_state_of(place);
+        tern_gemm g = {.dtype = rows[i].dtype, .m = 200, .n = 100, .k = 50, .count = {1, 1}};
+        tern_cl_tile tile = {0};
+        tern_cl_route route = {.most = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX},
+                               .way = rows[i].tuned,
+                               .halves = rows[i].halves,
+                               .tile = {.m = 64, .n = 128, .k = 16}};
+        g.a.col = g.b.col = g.c.col = 1;
+        s->tuning = (struct tern_cl_tuning){.routes = &route, .n_routes = 1};
+        set_variable("TERN_MATRIX", rows[i].plain ? "plain" : NULL);
+        tern_cl_way way = tern_cl_route_of(place, &g, &tile);
+        set_variable("TERN_MATRIX", NULL);
+        s->tuning = (struct tern_cl_tuning){0};
+        assert_int_equal(way, rows[i].wanted);
+        assert_int_equal(tile.n, i == 0 ? 64 : 128); /* untuned, or the line's */
+    }
+}
+
+/* What `tern doctor` found: nothing is tried for a type that was wrong, and programs see it. */
+static void the_profile_keeps_what_was_tried(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        tern_device_info d;
+        char path[64];
+        if (!place)
+            continue;
+        tern_cl_state *s = tern_cl_state_of(place);
+        snprintf(path, sizeof path, "matrix-profile-%ld.json", (long)getpid());
+        FILE *file = fdopen(open(path, O_CREAT | O_WRONLY | O_TRUNC, 0600), "w");
+        assert_non_null(file);
+        fputs("{\"routes\": {\"matrix_f16\": \"wrong\", \"matrix_bf16\": \"right\"}}\n", file);
+        fclose(file);
+        assert_ok(tern_device_get_info(device, &d));
+        assert_string_equal(d.matrix_unit, "");
+        set_variable("TERN_DOCTOR", path);
+        tern_cl_doctor_read(place);
+        set_variable("TERN_DOCTOR", NULL);
+        remove(path);
+        s->matrix_way = TERN_MATRIX_RDNA4;
+        int were = kernels_of(place);
+        tern_status status = tern_device_get_info(device, &d);
+        int ways[] = {tern_cl_matrix_way(place, TERN_F16), tern_cl_matrix_way(place, TERN_BF16)};
+        s->matrix_way = TERN_MATRIX_PLAIN;
+        atomic_store(&s->matrix_tried[0], 0);
+        atomic_store(&s->matrix_tried[1], 0);
+        assert_ok(status);
+        assert_string_equal(d.matrix_unit, "rdna4");
+        assert_int_equal(d.matrix_f16, -1);
+        assert_int_equal(d.matrix_bf16, 1);
+        assert_int_equal(ways[0], TERN_MATRIX_NONE);
+        assert_int_equal(ways[1], TERN_MATRIX_RDNA4);
+        assert_int_equal(kernels_of(place), were);
+    }
+}
+
 static void tiles_that_are_none_are_refused(void **state)
 {
     (void)state;
@@ -195,6 +275,8 @@ static const struct CMUnitTest tests[] = {
     TEST(ordinary_arithmetic_agrees_with_the_portable_kernel),
     TEST(the_variable_chooses),
     TEST(a_device_that_promises_what_it_has_not_is_found_out),
+    TEST(tuned_routes_are_of_a_type),
+    TEST(the_profile_keeps_what_was_tried),
     TEST(tiles_that_are_none_are_refused),
 };
 TEST_MAIN(tests)

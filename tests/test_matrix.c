@@ -42,7 +42,8 @@ MATRIX_EACH_WAY(X)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define X(NAME, WAY) TEST(products_by_##NAME), TEST(attention_by_##NAME), TEST(convolutions_by_##NAME),
+#define X(NAME, WAY)                                                                               \
+    TEST(products_by_##NAME), TEST(attention_by_##NAME), TEST(convolutions_by_##NAME),
         MATRIX_EACH_WAY(X)
 #undef X
     };

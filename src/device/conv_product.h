@@ -1,5 +1,5 @@
-/* conv_product.h -- convolutions and their gradients as matrix products, for kernels that gather one
- * operand of them from the image (convolution_tiles.cl, convolution_vector.cl,
+/* conv_product.h -- convolutions and their gradients as matrix products, for kernels that gather
+ * one operand from the image (convolution_tiles.cl, convolution_vector.cl,
  * convolution_matrix.cl). */
 #ifndef TERN_DEVICE_CONV_PRODUCT_H
 #define TERN_DEVICE_CONV_PRODUCT_H

@@ -33,15 +33,15 @@ static void write_device(FILE *to, const void *user)
     else if (tern_device_get_info(device, &d) != TERN_OK)
         j = json_pack("{s:s}", "error", tool_error());
     else
-        j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:i s:I s:I s:I s:b s:b s:b s:b s:i s:i}",
-                      "device", d.device, "name", d.name, "vendor", d.vendor, "platform",
-                      d.platform, "driver", d.driver, "uuid", d.uuid, "type",
-                      tool_type_name(d.type), "compute_units", d.compute_units, "memory_total",
-                      (json_int_t)d.memory_total, "memory_free", (json_int_t)d.memory_free,
-                      "largest_allocation", (json_int_t)d.largest_allocation, "has_f64",
-                      (int)d.has_f64, "has_native_f16", (int)d.has_native_f16, "unified_memory",
-                      (int)d.unified_memory, "exact", (int)d.exact, "capability_major",
-                      d.capability_major, "capability_minor", d.capability_minor);
+        j = json_pack(
+            "{s:s s:s s:s s:s s:s s:s s:s s:i s:I s:I s:I s:b s:b s:b s:b s:i s:i s:s}", "device",
+            d.device, "name", d.name, "vendor", d.vendor, "platform", d.platform, "driver",
+            d.driver, "uuid", d.uuid, "type", tool_type_name(d.type), "compute_units",
+            d.compute_units, "memory_total", (json_int_t)d.memory_total, "memory_free",
+            (json_int_t)d.memory_free, "largest_allocation", (json_int_t)d.largest_allocation,
+            "has_f64", (int)d.has_f64, "has_native_f16", (int)d.has_native_f16, "unified_memory",
+            (int)d.unified_memory, "exact", (int)d.exact, "capability_major", d.capability_major,
+            "capability_minor", d.capability_minor, "matrix_unit", d.matrix_unit);
     if (j)
         json_dumpf(j, to, 0);
     json_decref(j);

@@ -15,10 +15,11 @@ static bool quick, anew, verbose;
 
 /* ---- what is tried --------------------------------------------------------------------------- */
 
-static const struct {
+typedef struct candidate {
     bool quick;
-    const char *way;
-} ways[] = {
+    const char *name;
+} candidate;
+static const candidate ways[] = {
     {true, ""},
     {true, "own"},
     {true, "clblast"},
@@ -27,17 +28,25 @@ static const struct {
 #include "tool/tune_tiles.def"
 #undef X
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+static const candidate half_ways[] = {
+    {true, ""},
+#define X(QUICK, ROWS, COLUMNS, DEPTH) {QUICK, "matrix:" #ROWS "x" #COLUMNS "x" #DEPTH},
+#include "tool/tune_matrix.def"
+#undef X
+};
+enum { WAYS = sizeof ways / sizeof *ways, HALF_WAYS = sizeof half_ways / sizeof *half_ways };
 
 /* Way i, of which the first is "", what the library does untuned; false behind the last. */
-static bool way_at(int i, char way[64])
+static bool way_at(const tune_class *c, int i, char way[64])
 {
+    const bool half = tune_is_half(c);
+    const int n = half ? HALF_WAYS : WAYS;
     way[0] = '\0';
     if (!given) {
         int k = 0;
-        while (k < WAYS && (!(ways[k].quick || !quick) || i-- > 0))
+        while (k < n && (!((half ? half_ways : ways)[k].quick || !quick) || i-- > 0))
             k++;
-        return k < WAYS && snprintf(way, 64, "%s", ways[k].way) >= 0;
+        return k < n && snprintf(way, 64, "%s", (half ? half_ways : ways)[k].name) >= 0;
     }
     const char *at = given;
     for (int k = 1; k < i && *at; k++) {
@@ -76,8 +85,9 @@ static bool is_wanted(const char *name)
 /* The words of a route: "tiles tile=8x8x4x4x8x4", "gemm". */
 static const char *route_of(const tune_class *c, const char *way, char text[96])
 {
-    if (strncmp(way, "tiles:", 6) == 0)
-        snprintf(text, 96, "tiles tile=%.60s", way + 6);
+    const char *tile = strchr(way, ':');
+    if (tile)
+        snprintf(text, 96, "%.*s tile=%.60s", (int)(tile - way), way, tile + 1);
     else
         snprintf(text, 96, "%.60s",
                  strcmp(way, "clblast") != 0 ? way
@@ -129,11 +139,11 @@ static char *tune_one(const char *device, const tune_class *c)
 {
     tune_trial untuned = {0}, best = {0};
     int lost = 0, all = 0, late = 0, others = 0;
-    while (way_at(all, best.way))
+    while (way_at(c, all, best.way))
         all++;
     for (int i = 0; i < all && lost < MOST_LOST; i++) {
         tune_trial t = {.device = device, .of = *c, .limit = seconds, .quick = quick};
-        way_at(i, t.way);
+        way_at(c, i, t.way);
         tune_try(&t);
         print_trial(&t, i + 1, all);
         lost = t.lost ? lost + 1 : 0;
@@ -178,7 +188,7 @@ static void cut_name(char to[256], const char *name)
         to[n - 1] = '\0';
 }
 
-static int tune_all(const char *device, const tune_key *key, tune_file *file)
+static int tune_all(const char *device, const tune_key *key, tune_file *file, bool has_unit)
 {
     tune_class classes[TUNE_CLASSES];
     bool kept[TUNE_CLASSES] = {false};
@@ -188,7 +198,7 @@ static int tune_all(const char *device, const tune_key *key, tune_file *file)
     if (!tune_file_read(file, key, classes, anew))
         return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
     for (int i = 0; i < TUNE_CLASSES; i++) {
-        if (!is_wanted(classes[i].name))
+        if (!is_wanted(classes[i].name) || (tune_is_half(&classes[i]) && !has_unit))
             continue;
         kept[i] = file->result[i] != NULL;
         if (!kept[i])
@@ -199,7 +209,7 @@ static int tune_all(const char *device, const tune_key *key, tune_file *file)
             return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
     }
     for (int i = 0; i < TUNE_CLASSES; i++)
-        if (is_wanted(classes[i].name))
+        if (is_wanted(classes[i].name) && (has_unit || !tune_is_half(&classes[i])))
             print_result(&classes[i], file->result[i], kept[i]);
     if (written)
         printf("written to %s\n", file->path);
@@ -239,6 +249,9 @@ static int run(const char *const *words, int n)
         return TOOL_WRONG;
     const char *name = json_string_value(json_object_get(device, "device"));
     cut_name(key.name, json_string_value(json_object_get(device, "name")));
+    const char *unit = json_string_value(json_object_get(device, "matrix_unit"));
+    const char *forced = tool_env("TERN_MATRIX"); /* "plain" is for any device */
+    const bool has_unit = (unit && *unit) || (forced && strcmp(forced, "plain") == 0);
     cut_name(key.driver, json_string_value(json_object_get(device, "driver")));
     if (strncmp(name, "opencl", 6) != 0 || !*key.name || !*key.driver)
         code = tool_fail(TOOL_WRONG, "tune: %s is tuned by its own libraries; opencl:N is expected",
@@ -248,7 +261,7 @@ static int run(const char *const *words, int n)
     if (code == TOOL_FINE)
         tool_warn_of_others("and what takes longer for that may look slower");
     if (code == TOOL_FINE)
-        code = tune_all(name, &key, &file);
+        code = tune_all(name, &key, &file, has_unit);
     tune_file_free(&file);
     json_decref(device);
     return code;
@@ -271,8 +284,9 @@ const tool_command tool_tune = {
     .arguments = "[DEVICE]",
     .summary = "Find the fastest matrix products for an OpenCL device",
     .more =
-        "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
-        "done on\n"
+        "Products of a few classes (small, thin, flat, batched, large, linear, gradient; on a\n"
+        "device with a matrix unit half, half-linear, half-gradient, half-batched, too) are done "
+        "on\n"
         "DEVICE (\"opencl:0\" by default) by CLBlast and by tern's own kernels in many forms, "
         "each\n"
         "trial in a process of its own with a time limit: a driver that ends or hangs one "

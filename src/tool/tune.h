@@ -3,12 +3,18 @@
 #ifndef TERN_TOOL_TUNE_H
 #define TERN_TOOL_TUNE_H
 #include "tool/tool.h"
+#include <string.h>
 
 /* ---- a class of products (tune_classes.def) -------------------------------------------------- */
 typedef struct tune_class {
     const char *name, *layout, *sizes; /* sizes: of the route */
     int64_t m, n, k, count;            /* of the product that is measured */
 } tune_class;
+/* Whether it is of halves, for matrix units. */
+static inline bool tune_is_half(const tune_class *c)
+{
+    return strstr(c->sizes, "type=half") != NULL;
+}
 enum {
     TUNE_CLASSES = 0
 #define X(...) +1

@@ -315,8 +315,7 @@ static tern_status launch(tern_place *place, const plan *p, const operands *o, t
     t->part = (int32_t)(divide_up(divide_up(t->k, t->parts), p->tile.k) * p->tile.k);
     if (p->matrix.file)
         return tern_cl_conv_launch(place, &p->matrix, t, args);
-    int64_t tiles =
-        divide_up(t->m, p->rows) * divide_up(t->n, p->columns) * t->groups * t->parts;
+    int64_t tiles = divide_up(t->m, p->rows) * divide_up(t->n, p->columns) * t->groups * t->parts;
     tern_grid grid = tern_groups(tiles, p->rows * p->columns * (t->part + 1));
     return tern_cl_launch(place, p->multiply, &grid, args, sizeof args / sizeof *args);
 }

@@ -1,5 +1,5 @@
-/* convolution_matrix.c -- convolutions of halves on matrix units: what convolution_matrix.cl is built
- * for, and its launch. */
+/* convolution_matrix.c -- convolutions of halves on matrix units: what convolution_matrix.cl is
+ * built for, and its launch. */
 #include "device/conv_product.h"
 #include "device/device.h"
 #include "device/opencl/gemm.h"

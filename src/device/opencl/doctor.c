@@ -4,7 +4,8 @@
  * The file is named by what the device and its driver call themselves: another driver has another
  * file, or none. Its "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without
  * the driver's optimizer, or "group16", in groups of at most 16; and "gemm_f32" with a way of a
- * product; "matrix_f16" with what a trial of the matrix unit has shown. What is not understood is passed over: a newer program may have written it. */
+ * product; and "matrix_f16" with what a trial of the matrix unit has shown. What is not understood
+ * is passed over: a newer program may have written it. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/warning.h"

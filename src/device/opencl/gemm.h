@@ -42,6 +42,7 @@ typedef struct tern_cl_route {
     tern_cl_way way;
     tern_cl_tile tile; /* of TERN_CL_TILES and TERN_CL_MATRIX */
     char layout[3];    /* "nt": of products with A as it is and B transposed; "": any */
+    bool halves;       /* of float16 and bfloat16 alone */
 } tern_cl_route;
 /* Which of its operands lie by columns, as bits: 1 A, 2 B. */
 static inline int tern_cl_layout(const tern_gemm *g)
@@ -68,12 +69,14 @@ tern_cl_way tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, t
  *       and only with such a driver, or this tern: until the next line `device`
  *   kernel NAME 32|64 PARAMETER=N ...
  *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
- *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [tile=T]
+ *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [type=half]
+ *             [tile=T]
  *       products of these sizes go this way (own, gemm, gemv, batched, tiles, matrix); the first
  *       line that fits counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is
- *       a transposed look at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows
- *       and columns of each, depth, elements a load, "16x16x4x4x16x4"; `matrix` has rows, columns
- *       and depth of a group, "128x128x64", and is of halves alone
+ *       a transposed look at memory. Large products of halves on a device with a matrix unit take
+ *       lines with type=half and of `matrix` alone. `tiles` has a tile (matmul_tiles.cl): items
+ *       down, across, rows and columns of each, depth, elements a load, "16x16x4x4x16x4"; `matrix`
+ *       has rows, columns and depth of a group, "128x128x64", and is of halves alone
  *
  * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own`, `tiles` and
  * `matrix` are taken; f64 does not go by tiles. `tern tune` writes such lines. */
@@ -152,8 +155,8 @@ typedef struct tern_cl_matrix_kernel {
     tern_cl_tile tile;
     tern_dtype dtype;
     int way;
-    int layout;  /* of products as tern_cl_layout's; of convolutions 1: channels_last */
-    int odd;     /* of products MATRIX_ODD; of convolutions bits: 1 the image, 2 the other operand */
+    int layout;     /* of products as tern_cl_layout's; of convolutions 1: channels_last */
+    int odd;        /* of products MATRIX_ODD; of convolutions bits: 1 image, 2 other operand */
     int pass, unit; /* of convolutions: tern_conv_pass, CONV_UNIT */
     bool narrow;
     tern_cl_kernel *kernel; /* NULL: it does not build, or its trial did not come out */
@@ -163,8 +166,8 @@ typedef struct tern_cl_matrix_kernel {
  * TERN_OPENCL_GEMM names the way. */
 tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_matrix_kernel *wanted, tern_cl_kernel **kernel);
-/* matrix_trial.c: whether a kernel of products or convolutions gives a problem's sums, whose numbers
- * are exact. */
+/* matrix_trial.c: whether a kernel of products or convolutions gives the sums of a problem, whose
+ * numbers are exact. */
 tern_status tern_cl_matrix_try(tern_place *place, const tern_cl_matrix_kernel *kernel, bool *right);
 /* A product, with the state's lock held. Not done: there is no kernel for it. */
 tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,

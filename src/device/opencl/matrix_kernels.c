@@ -1,5 +1,5 @@
-/* matrix_kernels.c -- kernels of products and convolutions on matrix units: each is built when it is
- * first wanted, and tried before it is used. */
+/* matrix_kernels.c -- kernels of products and convolutions on matrix units: each is built when it
+ * is first wanted, and tried before it is used. */
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
@@ -56,19 +56,19 @@ static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
                                             : "gemm_matrix",
              tern_dtype_rows[u->dtype].suffix);
     describe(u, group, defines, sizeof defines);
-    TERN_TRY(
-        tern_cl_matrix_build(place, u->way, group, defines, u->file, name, title, &u->kernel));
+    TERN_TRY(tern_cl_matrix_build(place, u->way, group, defines, u->file, name, title, &u->kernel));
     bool right = true;
-    tern_status status = u->way != TERN_MATRIX_PLAIN && !parts
-                             ? tern_cl_matrix_try(place, u, &right)
-                             : TERN_OK;
+    tern_status status =
+        u->way != TERN_MATRIX_PLAIN && !parts ? tern_cl_matrix_try(place, u, &right) : TERN_OK;
     if (status == TERN_OK && right)
         return TERN_OK;
     tern_cl_kernel_free(u->kernel);
     u->kernel = NULL;
     return status != TERN_OK ? status
-                             : tern_fail(TERN_ERR_ARGUMENT, "%s: %s was tried, and its result was "
-                                         "wrong", tern_place_info(place)->device, title);
+                             : tern_fail(TERN_ERR_ARGUMENT,
+                                         "%s: %s was tried, and its result was "
+                                         "wrong",
+                                         tern_place_info(place)->device, title);
 }
 
 /* What a driver does not build, or builds wrong, is done by another kernel, unless it was asked for

@@ -99,8 +99,8 @@ static tern_status try_product(tern_place *place, const tern_cl_matrix_kernel *k
         for (int64_t j = 0; j < g.n; j++) {
             int sum = 0;
             for (int64_t l = 0; l < g.k; l++)
-                sum += t->given[0][i * g.a.row + l * g.a.col] *
-                       t->given[1][l * g.b.row + j * g.b.col];
+                sum +=
+                    t->given[0][i * g.a.row + l * g.a.col] * t->given[1][l * g.b.row + j * g.b.col];
             t->expected[i * g.n + j] = sum;
         }
     TERN_TRY(tern_cl_matrix_launch(place, k->kernel, &g, &k->tile));
@@ -166,12 +166,11 @@ static tern_status try_convolution(tern_place *place, const tern_cl_matrix_kerne
     TERN_TRY(begin(place, t));
     given[a] = t->given[0], given[b] = t->given[1];
     convolve(&s, pass, k->layout, given, t->expected);
-    const tern_arg operands[] = {
-        tern_arg_buffer(TERN_ROLE_OUT, k->dtype, &t->buffer[2], 0),
-        tern_arg_buffer(TERN_ROLE_OUT, TERN_F32, &t->buffer[2], 0),
-        tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[0], 0),
-        tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[1], 0),
-        tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[0], 0)};
+    const tern_arg operands[] = {tern_arg_buffer(TERN_ROLE_OUT, k->dtype, &t->buffer[2], 0),
+                                 tern_arg_buffer(TERN_ROLE_OUT, TERN_F32, &t->buffer[2], 0),
+                                 tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[0], 0),
+                                 tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[1], 0),
+                                 tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[0], 0)};
     tern_conv_phases(&s, pass, phases);
     for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; i++) {
         const int64_t phase[3] = {0, i / phases[2], i % phases[2]};

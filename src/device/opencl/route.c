@@ -15,7 +15,7 @@
 
 enum { THIN = 16, SMALL = 32 };
 #define ANY  INT64_MAX
-#define FORM {0}, "" /* no tile, any layout */
+#define FORM {0}, "", false /* no tile, any layout and type */
 
 static const tern_cl_route gpu_routes[] = {
     /* clang-format off */
@@ -38,13 +38,15 @@ static tern_cl_way own(tern_place *place, const tern_gemm *g)
     return vector ? TERN_CL_OWN : TERN_CL_PORTABLE;
 }
 
-/* place: NULL where no product on matrix units is wanted. */
-static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g)
+/* place: NULL where no product on matrix units is wanted. unit: a matrix unit takes it untuned. */
+static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g, bool unit)
 {
     const int64_t size[TERN_CL_SIZES] = {g->m, g->n, g->k, g->count[0] * g->count[1]};
     for (int i = 0; i < TERN_CL_SIZES; i++)
         if (size[i] < r->least[i] || size[i] > r->most[i])
             return false;
+    if (r->halves ? !tern_dtype_is_half(g->dtype) : unit && r->way != TERN_CL_MATRIX)
+        return false;
     int layout = tern_cl_layout(g);
     if (*r->layout && layout != (r->layout[0] == 't') + 2 * (r->layout[1] == 't'))
         return false;
@@ -56,12 +58,12 @@ static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g)
 
 /* The first route that fits; those of CLBlast only, where that is asked for. */
 static const tern_cl_route *first(tern_place *place, const tern_cl_route *routes, int n,
-                                  const tern_gemm *g, bool clblast)
+                                  const tern_gemm *g, bool clblast, bool unit)
 {
     for (int i = 0; i < n; i++)
         if (!(clblast && (routes[i].way == TERN_CL_OWN || routes[i].way == TERN_CL_TILES ||
                           routes[i].way == TERN_CL_MATRIX)) &&
-            fits(place, &routes[i], g))
+            fits(place, &routes[i], g, unit))
             return &routes[i];
     return NULL;
 }
@@ -113,13 +115,14 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     if (helps && !*forced)
         return helps == 1 ? own(place, g) : TERN_CL_PORTABLE;
     bool clblast = strcmp(forced, "clblast") == 0;
-    const tern_cl_route *r = first(place, tuning->routes, tuning->n_routes, g, clblast);
-    if (!r && !clblast && has_matrix_tile(place, g, tile))
+    const bool unit = !clblast && has_matrix_tile(place, g, tile);
+    const tern_cl_route *r = first(place, tuning->routes, tuning->n_routes, g, clblast, unit);
+    if (!r && unit)
         return TERN_CL_MATRIX;
     bool gpu =
         clblast || strcmp(forced, "gpu") == 0 || tern_place_info(place)->type != TERN_DEVICE_CPU;
     if (!r && gpu)
-        r = first(place, gpu_routes, GPU_ROUTES, g, clblast);
+        r = first(place, gpu_routes, GPU_ROUTES, g, clblast, false);
     if (!r && gpu && !tern_cl_clblast_is_there())
         tern_warn("slow", "tern_matmul",
                   "matrix products on %s take tern's own kernel, as there is no CLBlast (Debian: "
@@ -146,7 +149,8 @@ static bool is_for_matrix(tern_place *place, const tern_gemm *g, tern_cl_tile *t
         *matrix = *matrix == TERN_MATRIX_NONE ? TERN_MATRIX_PLAIN : *matrix;
         return !tern_cl_matrix_tile_read(forced + 7, tile);
     }
-    const tern_cl_route *tuned = first(place, s->tuning.routes, s->tuning.n_routes, g, false);
+    const tern_cl_route *tuned =
+        first(place, s->tuning.routes, s->tuning.n_routes, g, false, *matrix != TERN_MATRIX_NONE);
     if (*matrix == TERN_MATRIX_NONE || (tuned && tuned->way != TERN_CL_MATRIX))
         return false;
     *tile = tuned ? tuned->tile : tern_cl_matrix_tile(place, *matrix, g);
@@ -166,7 +170,7 @@ tern_cl_way tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern
         return tern_cl_tile_read(forced + 6, tile) ? TERN_CL_OWN : TERN_CL_TILES;
     if (s->cpu_form || s->doctor.gemm[g->dtype] || (forced && strcmp(forced, "gpu") != 0))
         return TERN_CL_OWN;
-    const tern_cl_route *tuned = first(NULL, s->tuning.routes, s->tuning.n_routes, g, false);
+    const tern_cl_route *tuned = first(NULL, s->tuning.routes, s->tuning.n_routes, g, false, false);
     if (tuned)
         *tile = tuned->tile;
     else if (!has_family_tile(place, g, tile))

@@ -130,10 +130,14 @@ static tern_status add_route(reader *r, const tern_cl_route *route)
     return TERN_OK;
 }
 
-/* "layout=nt", "tile=16x16x4x4x16x4" */
+/* "layout=nt", "type=half", "tile=16x16x4x4x16x4" */
 static tern_status read_form(reader *r, const char *word, const char *value, tern_cl_route *route)
 {
     const tern_cl_state *s = tern_cl_state_of(r->place);
+    if (strncmp(word, "type", 4) == 0) {
+        route->halves = strcmp(value, "half") == 0;
+        return route->halves ? TERN_OK : REFUSE(r, "\"%s\" is not type=half", word);
+    }
     if (*word == 'l') {
         if (strlen(value) != 2 || strspn(value, "nt") != 2)
             return REFUSE(r, "\"%s\" is not layout=nn, nt, tn or tt", word);
@@ -169,7 +173,8 @@ static tern_status read_route(reader *r)
     }
     for (int i = 2; i < r->n; i++) {
         char *equals = strchr(r->word[i], '=');
-        if (strncmp(r->word[i], "layout=", 7) == 0 || strncmp(r->word[i], "tile=", 5) == 0) {
+        if (strncmp(r->word[i], "layout=", 7) == 0 || strncmp(r->word[i], "tile=", 5) == 0 ||
+            strncmp(r->word[i], "type=", 5) == 0) {
             TERN_TRY(read_form(r, r->word[i], equals + 1, &route));
             continue;
         }
