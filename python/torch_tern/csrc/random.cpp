@@ -182,6 +182,22 @@ static Tensor randperm(c10::SymInt n, OptionalGenerator generator,
         index, "randperm");
 }
 
+/* What torch.randperm without a generator asks for. */
+static Tensor &randperm_out(c10::SymInt n, OptionalGenerator generator, Tensor &out)
+{
+    SERVED("randperm.generator_out");
+    TORCH_CHECK(n >= 0, "n must be non-negative, got ", n);
+    out.resize_({n.expect_int()});
+    if (!out.numel())
+        return out;
+    Frame frame;
+    const int index = out.device().index();
+    Drawing drawing(generator, index);
+    put(tern_randperm(n.expect_int(), dtype_of(out.scalar_type()), device_name(index)), out,
+        "randperm");
+    return out;
+}
+
 /* ---- distributions, by inverting their distribution functions -------------------------------- */
 
 /* Uniform in (0, 1]: its logarithm is finite. */
@@ -265,6 +281,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library)
     library.impl("random_.to", &random_to_);
     library.impl("random_", &torch_tern::random_);
     library.impl("randperm.generator", &torch_tern::randperm);
+    library.impl("randperm.generator_out", &randperm_out);
     library.impl("exponential_", &torch_tern::exponential_);
     library.impl("geometric_", &torch_tern::geometric_);
     library.impl("log_normal_", &torch_tern::log_normal_);
