@@ -85,10 +85,40 @@ void note_fallback(const std::string &operation, const std::string &reason)
     }
 }
 
+/* An argument with its tensors on the cpu. */
+static c10::IValue on_cpu(const c10::IValue &value)
+{
+    if (value.isTensor() && value.toTensor().defined())
+        return value.toTensor().cpu();
+    if (value.isDevice())
+        return c10::Device(at::kCPU);
+    if (value.isGenerator())
+        return {};
+    if (!value.isList())
+        return value;
+    c10::impl::GenericList list(value.toList().elementType());
+    for (const c10::IValue &each : value.toListRef())
+        list.push_back(on_cpu(each));
+    return list;
+}
+
+/* In strict mode a call that is wrong everywhere has PyTorch's error, and only what the cpu would
+ * have done is refused. */
+static void check_call(const c10::OperatorHandle &op, const torch::jit::Stack &stack)
+{
+    torch::jit::Stack copies;
+    for (const c10::IValue &value : torch::jit::last(stack, op.schema().arguments().size()))
+        copies.push_back(on_cpu(value));
+    op.callBoxed(copies);
+}
+
 void run_on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason)
 {
     const std::string operation = c10::toString(op.operator_name());
+    if (is_strict())
+        check_call(op, *stack);
     refuse_if_strict(operation, reason);
+    TORCH_CHECK(!recording, operation, " runs on the cpu (", reason, "), which can't be recorded");
     at::native::cpu_fallback(op, stack); /* throws PyTorch's error of a call that is wrong */
     note_fallback(operation, reason);
 }

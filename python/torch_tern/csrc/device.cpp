@@ -293,7 +293,7 @@ at::Generator new_generator(int index)
 /* The first n bytes of a block; needs a frame. */
 static tern_tensor *bytes_of(Block *block, int64_t n)
 {
-    if (block->later)
+    if (block->is_later)
         make_now(block);
     tern_memory_handle handle{};
     check(tern_get_memory_handle(block->typed, &handle), "resize_");

@@ -190,12 +190,15 @@ static tern_tensor *lend_retyped(const Tensor &x, Block *block, tern_dtype dtype
 void make_now(Block *block)
 {
     std::call_once(block->made, [&] {
+        if (!block->is_later.load(std::memory_order_acquire))
+            return; /* was written over meanwhile */
         tern_tensor *typed = block->later();
         check(typed != nullptr, "statistics");
         typed = tern_reshape(typed, shape(at::IntArrayRef(block->sizes)));
         check(typed != nullptr, "statistics");
         block->typed = tern_keep(typed);
         block->later = nullptr;
+        block->is_later.store(false, std::memory_order_release);
     });
 }
 
@@ -209,13 +212,16 @@ tern_tensor *lend(const Tensor &x)
     if (!on_device(x)) {
         TORCH_CHECK(x.device().is_cpu(), "tern: a tensor on ", x.device(),
                     " among those of a tern device");
+        TORCH_CHECK(!recording, "a copy from or to the host, or a value there, can't be recorded");
         lent = x.numel() ? lend_host(x, dtype) : tern_empty(shape(x.sizes()), dtype, "cpu");
         check(lent != nullptr, "lend");
         return lent;
     }
     Block *block = block_of(x);
-    if (block && block->later)
+    if (block && block->is_later.load(std::memory_order_acquire))
         make_now(block);
+    if (C10_UNLIKELY(recording) && block && block->born != recording)
+        block->stays = true;
     if (x.numel() == 0 || !block || !block->bytes)
         lent = tern_empty(shape(x.sizes()), dtype, device_name(x.device().index()));
     else if (block->dtype != dtype)
@@ -284,6 +290,7 @@ Tensor take_later(std::function<tern_tensor *()> later, at::IntArrayRef sizes, a
 {
     auto block = std::make_unique<Block>();
     block->later = std::move(later);
+    block->is_later = true;
     block->dtype = dtype_of(type);
     block->device = device;
     const int64_t n = c10::multiply_integers(sizes);
@@ -317,6 +324,7 @@ void adopt(tern_tensor *typed, const Tensor &x)
     std::swap(block->strides, old->strides);
     old->dtype = block->dtype;
     old->later = nullptr; /* what nobody has read is written over */
+    old->is_later.store(false, std::memory_order_release);
     old->recorded.reset();
 }
 
@@ -325,7 +333,9 @@ void put(tern_tensor *result, const Tensor &x, const char *operation)
     check(result != nullptr, operation);
     if (x.numel() == 0)
         return;
-    const bool is_whole = tern_dtype_of(result) == dtype_of(x.scalar_type()) &&
+    const Block *old = block_of(x);
+    const bool is_whole = old && old->born == recording && !old->stays &&
+                          tern_dtype_of(result) == dtype_of(x.scalar_type()) &&
                           x.storage_offset() == 0 && x.is_contiguous() &&
                           tern_is_contiguous(result) && tern_numel(result) == x.numel() &&
                           (size_t)x.numel() * x.element_size() == x.storage().nbytes();

@@ -32,7 +32,8 @@ struct Settings {
 struct Optimizer {
     Settings settings;
     tern_optimizer *optimizer = nullptr;
-    std::vector<tern_tensor *> parameters;          /* kept */
+    const void *first = nullptr;           /* what PyTorch takes for the address of the first */
+    std::vector<tern_tensor *> parameters; /* kept */
     std::vector<std::vector<tern_tensor *>> states; /* of each name of state_names, kept */
     ~Optimizer()
     {
@@ -120,6 +121,7 @@ static void share_states(Optimizer &o, const std::vector<std::string> &names,
             if (state && states[k][i].numel()) {
                 adopt(state, states[k][i]);
                 state = block_of(states[k][i])->typed;
+                block_of(states[k][i])->stays = true;
             }
             o.states.back().push_back(state ? tern_keep(state) : nullptr);
         }
@@ -177,6 +179,7 @@ static void forget_optimizers(tern_tensor *typed)
 static void end_with_storage(const Tensor &x)
 {
     tern_tensor *const typed = block_of(x)->typed;
+    block_of(x)->stays = true;
     auto ended = [typed](Recorded *recorded) {
         forget_optimizers(typed);
         delete recorded;
@@ -196,6 +199,7 @@ static Optimizer &optimizer_for(const Settings &settings, TensorList parameters,
             all->splice(all->begin(), *all, it);
             return all->front();
         }
+    TORCH_CHECK(!recording, "the first step of an optimizer over these tensors can't be recorded");
     std::vector<double> steps;
     if (!state_steps.empty()) {
         const Tensor host = at::stack(state_steps).to(at::kCPU, at::kDouble);
@@ -207,6 +211,7 @@ static Optimizer &optimizer_for(const Settings &settings, TensorList parameters,
     Optimizer &o = all->front();
     try {
         o.settings = settings;
+        o.first = parameters[0].storage().data_ptr().get();
         for (const Tensor &x : parameters)
             o.parameters.push_back(tern_keep(whole(x)));
         o.optimizer = make(settings, o.parameters);
@@ -257,6 +262,18 @@ static bool is_skipped(TensorList grads, const OptionalTensor &grad_scale,
     return false;
 }
 
+void set_optimizer(const void *first, const OptimizerNumbers &n)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock());
+    for (Optimizer &o : optimizers())
+        if (o.first == first) {
+            Settings s = o.settings;
+            s.lr = n.lr, s.weight_decay = n.weight_decay, s.beta1 = n.beta1, s.beta2 = n.beta2;
+            s.eps = n.eps, s.momentum = n.momentum, s.dampening = n.dampening;
+            set_options(o, s);
+        }
+}
+
 static void step(const Settings &settings, TensorList parameters, TensorList grads,
                  const std::vector<std::string> &names, const std::vector<TensorList> &states,
                  TensorList state_steps)
@@ -296,6 +313,7 @@ static void adam_by_operations(const Settings &s, const Tensor &x, const Tensor 
                                const Tensor &exp_avg, const Tensor &exp_avg_sq,
                                const Tensor &max_exp_avg_sq, const Tensor &step_)
 {
+    TORCH_CHECK(!recording, "Adam's steps of views and of halves can't be recorded");
     const double t = step_.item<double>();
     Tensor grad = s.maximize ? grad_.neg() : grad_;
     if (s.weight_decay != 0 && s.kind == Kind::adamw)
@@ -367,6 +385,8 @@ ADAM(fused_adamw_, Kind::adamw)
 static void sgd_by_operations(const Settings &s, const Tensor &x, const Tensor &grad_,
                               const Tensor &momentum, bool is_first_step)
 {
+    TORCH_CHECK(!recording, "SGD's first step with momentum, and its steps of views and of halves, "
+                            "can't be recorded");
     Tensor grad = s.maximize ? grad_.neg() : grad_;
     if (s.weight_decay != 0)
         grad = grad.add(x, s.weight_decay);

@@ -156,6 +156,50 @@ EXPORT int torch_tern_set_rng_state(int index, uint64_t seed, uint64_t offset)
     });
 }
 
+/* ---- recorded steps -------------------------------------------------------------------------- */
+
+EXPORT int torch_tern_step_new(int (*callback)(int), int warmup, int max_recordings, void **step)
+{
+    return guarded([&] { *step = new_step(callback, warmup, max_recordings); });
+}
+
+EXPORT int torch_tern_step_free(void *step)
+{
+    return guarded([&] { free_step(step); });
+}
+
+EXPORT int torch_tern_step_reset(void *step)
+{
+    return guarded([&] { reset_step(step); });
+}
+
+EXPORT void torch_tern_step_error(void *step, const char *text)
+{
+    set_step_error(step, text);
+}
+
+/* Calls that ran the function, that replayed, recordings, launches of the latest replay; why calls
+ * run the function, or "". */
+EXPORT int torch_tern_step_stats(void *step, int64_t *numbers, const char **reason)
+{
+    return guarded([&] {
+        const tern_step_stats stats = stats_of_step(step);
+        numbers[0] = stats.ran;
+        numbers[1] = stats.replayed;
+        numbers[2] = stats.recordings;
+        numbers[3] = stats.launches;
+        result_text = stats.reason ? stats.reason : "";
+        *reason = result_text.c_str();
+    });
+}
+
+/* lr, weight_decay, beta1, beta2, eps, momentum, dampening of the fused optimizer whose first
+ * parameter is at address. */
+EXPORT int torch_tern_set_optimizer(const void *address, const double *n)
+{
+    return guarded([&] { set_optimizer(address, {n[0], n[1], n[2], n[3], n[4], n[5], n[6]}); });
+}
+
 /* Lines of "operation TAB served TAB fallbacks TAB reason". */
 EXPORT const char *torch_tern_counters()
 {

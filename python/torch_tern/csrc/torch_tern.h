@@ -11,6 +11,7 @@
 #include <tern/interop.h>
 #include <tern/names.h>
 #include <tern/ops.h>
+#include <tern/step.h>
 #include <tern/tern.h>
 #include <torch/library.h>
 #include <vector>
@@ -80,6 +81,17 @@ void note_fallback(const std::string &operation, const std::string &reason);
 /* Runs an operation on copies of its tensors on the cpu. */
 void run_on_cpu(const c10::OperatorHandle &op, torch::jit::Stack *stack, const std::string &reason);
 
+/* ---- recorded steps (step.cpp) --------------------------------------------------------------- */
+/* The number of the recording that this thread makes, else 0. */
+extern thread_local uint64_t recording;
+/* A step whose function is callback(is_recorded), which returns 0, or 1 after an exception whose
+ * text was given by set_step_error. */
+void *new_step(int (*callback)(int is_recorded), int warmup, int max_recordings);
+void free_step(void *step);
+void reset_step(void *step);
+void set_step_error(void *step, const char *text);
+tern_step_stats stats_of_step(const void *step);
+
 /* ---- memory (memory.cpp) --------------------------------------------------------------------- */
 /* A call of tern's that was recorded for its own backward pass: what a forward operation leaves for
  * the backward operation that PyTorch calls later. */
@@ -92,8 +104,11 @@ struct Recorded {
 /* What is under a storage: the context of its DataPtr. */
 struct Block {
     tern_tensor *typed = nullptr; /* stands on the memory from the storage's first element on */
-    std::function<tern_tensor *()> later; /* makes typed when it is first read; or none */
+    std::atomic<bool> is_later{false};    /* typed is not there yet: make_now makes it */
+    std::function<tern_tensor *()> later; /* what makes it, once, in one thread */
     std::once_flag made;
+    uint64_t born = recording; /* the recording that it was made in, or 0 */
+    bool stays = false;        /* a recording or an optimizer works on this memory: no other one */
     tern_dtype dtype = TERN_DTYPE_DEFAULT;
     int device = 0;
     size_t bytes = 0;
@@ -171,7 +186,7 @@ inline Tensor take_if(tern_tensor *result, int device, const char *operation)
 Tensor take_later(std::function<tern_tensor *()> later, at::IntArrayRef sizes, at::ScalarType type,
                   int device);
 /* Makes the elements of a result those of x: x's storage takes over the result's memory where x is
- * all of it, else they are copied. */
+ * all of it, unless its memory stays, else they are copied. */
 void put(tern_tensor *result, const Tensor &x, const char *operation);
 /* The storage of x stands on typed's memory from now on; both have the same dtype and elements. */
 void adopt(tern_tensor *typed, const Tensor &x);
@@ -196,6 +211,13 @@ tern_tensor *record(const char *operation, F forward, at::ArrayRef<tern_tensor *
 /* The gradients of the leaves; the recording can be asked again. */
 Tensors gradients_of(const char *operation, const Recorded &recorded, tern_tensor *grad,
                      at::ArrayRef<bool> wanted);
+
+/* ---- optimizers (optimizers.cpp) ------------------------------------------------------------- */
+struct OptimizerNumbers {
+    double lr, weight_decay, beta1, beta2, eps, momentum, dampening;
+};
+/* The next steps, recorded ones too, of the optimizer whose first parameter has that address. */
+void set_optimizer(const void *first, const OptimizerNumbers &numbers);
 
 /* ---- operations by their names (by_name.cpp) ------------------------------------------------- */
 void register_operations_by_name();

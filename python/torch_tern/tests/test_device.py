@@ -281,6 +281,20 @@ class Random(unittest.TestCase):
             got = draw(torch.empty(n, device=D)).mean().item()
             self.assertLess(abs(got - mean), 0.1)
 
+    def test_permutations(self):
+        torch.tern.reset_counts()
+        for n in (0, 1, 1000):
+            for dtype in (torch.int64, torch.int32, torch.float32):
+                generator = torch.Generator(D).manual_seed(2)
+                one = torch.randperm(n, device=D, dtype=dtype, generator=generator)
+                other = torch.randperm(n, device=D, dtype=dtype)
+                for x in (one, other):
+                    self.assertEqual(x.dtype, dtype)
+                    self.assertEqual(sorted(x.tolist()), list(range(n)))
+                self.assertEqual(one.tolist(), torch.randperm(
+                    n, device=D, dtype=dtype, generator=generator.manual_seed(2)).tolist())
+        self.assertEqual(torch.tern.fallbacks(), {})
+
     def test_dropout(self):
         y = F.dropout(torch.ones(10000, device=D), 0.25)
         self.assertLess(abs((y == 0).float().mean().item() - 0.25), 0.03)
@@ -296,6 +310,14 @@ class Statistics(unittest.TestCase):
 
     def test_read(self):
         self.assertEqual(self.mean().flatten().tolist(), [3.5, 11.5])
+
+    def test_read_by_several_threads(self):
+        import concurrent.futures
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for _ in range(50):
+                mean = self.mean()
+                for got in pool.map(lambda _: mean.flatten().tolist(), range(4)):
+                    self.assertEqual(got, [3.5, 11.5])
 
     def test_written_over(self):
         mean, ones = self.mean(), torch.ones(2, 1, device=D)
@@ -464,9 +486,20 @@ class Errors(unittest.TestCase):
             (lambda x: F.layer_norm(x, (4,)), ones(2, 3)),
             (lambda x: F.max_pool2d(x, 4), ones(1, 1, 2, 2)), (lambda x: x.reshape(2, 2), f3),
             (lambda x: x - x, ones(2, dtype=torch.bool)),
+            (lambda x: torch.special.airy_ai(x, out=x), i3),
+            (lambda x: torch.linalg.eigvals(x), ones(2, 3)),
+            (lambda x, y: torch.linalg.solve(x, y), ones(2, 3), ones(2, 3)),
         ]
+        for strict in ("", "1"):
+            os.environ["TERN_TORCH_STRICT"] = strict
+            try:
+                self.compare_errors(calls)
+            finally:
+                del os.environ["TERN_TORCH_STRICT"]
+
+    def compare_errors(self, calls):
         for i, (call, *makers) in enumerate(calls):
-            with self.subTest(call=i):
+            with self.subTest(call=i, strict=os.environ["TERN_TORCH_STRICT"]):
                 raised = []
                 for device in ("cpu", D):
                     given = [make(device) for make in makers]
@@ -513,6 +546,10 @@ class Errors(unittest.TestCase):
         try:
             with self.assertRaisesRegex(NotImplementedError, "TERN_TORCH_STRICT"):
                 torch.linalg.eigvals(torch.randn(3, 3, device=D))
+            x = torch.ones(3, device=D)
+            with self.assertRaisesRegex(NotImplementedError, "TERN_TORCH_STRICT"):
+                torch.special.airy_ai(x, out=x)
+            self.assertEqual(x.tolist(), [1, 1, 1])
         finally:
             del os.environ["TERN_TORCH_STRICT"]
 

@@ -29,5 +29,6 @@ if not hasattr(torch, "tern"):
         os.environ.setdefault("ACCELERATE_TORCH_DEVICE", "tern:0")
 
 from ._module import devices  # noqa: E402
+from ._step import step  # noqa: E402
 
-__all__ = ["devices"]
+__all__ = ["devices", "step"]
