@@ -1,8 +1,9 @@
-"""Builds the extension with the C++ compiler alone ($CXX, by default c++), one process per core.
+"""Builds the extension with the C++ compiler alone ($CXX, by default c++), one process a core.
 
 libtern and its headers are found by pkg-config, by TERN_PREFIX (what `cmake --install` was given),
 or in the source tree that this folder is part of (TERN_BUILD_DIR, by default build/ or build/dev, and
-TERN_INCLUDE_DIR, by default include/).
+TERN_INCLUDE_DIR, by default include/). With TERN_TORCH_BUNDLE=1 the libraries become part of the
+package.
 """
 import concurrent.futures
 import os
@@ -27,7 +28,9 @@ TREE = HERE.parent.parent
 
 
 def version():
-    """That of tern in a source tree, else of the sdist."""
+    """TERN_TORCH_VERSION, else that of tern in a source tree, else of the sdist."""
+    if os.environ.get("TERN_TORCH_VERSION"):
+        return os.environ["TERN_TORCH_VERSION"]
     lists = TREE / "CMakeLists.txt"
     if lists.exists():
         found = re.search(r"project\(tern VERSION ([0-9.]+)", lists.read_text())
@@ -79,27 +82,19 @@ class Build(build_ext):
             flags += ["-isystem", include]
         flags += shlex.split(os.environ.get("CXXFLAGS", ""))
 
-        # Most of the work is to parse PyTorch's headers: done once.
-        header = folder / "torch_tern.h"
-        headers = [pathlib.Path(path) for path in extension.depends]
-        newest = max(path.stat().st_mtime for path in headers)
-        precompiled = folder / "torch_tern.h.gch"
-        if not precompiled.exists() or precompiled.stat().st_mtime < newest:
-            header.write_text(f'#include "{HERE}/csrc/torch_tern.h"\n')
-            subprocess.check_call([*compiler, *flags, "-x", "c++-header", str(header), "-o",
-                                   str(precompiled)])
-
-        def compile_one(source):
-            target = folder / (pathlib.Path(source).stem + ".o")
-            if target.exists() and target.stat().st_mtime > max(
-                    newest, (HERE / source).stat().st_mtime):
-                return str(target)
-            subprocess.check_call([*compiler, *flags, "-Winvalid-pch", "-include", str(header),
-                                   "-c", source, "-o", str(target)])
+        # Most of the work is to parse PyTorch's headers and to instantiate their templates: so the
+        # sources are compiled together, one part of them a core.
+        def compile_part(i, sources):
+            unit = folder / f"part{i}.cpp"
+            unit.write_text("".join(f'#include "{HERE / source}"\n' for source in sources))
+            target = unit.with_suffix(".o")
+            subprocess.check_call([*compiler, *flags, "-c", str(unit), "-o", str(target)])
             return str(target)
 
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(compile_one, extension.sources))
+        n = max(2, min(os.cpu_count() or 2, 6))
+        by_size = sorted(extension.sources, key=lambda source: -(HERE / source).stat().st_size)
+        with concurrent.futures.ThreadPoolExecutor(n) as pool:
+            objects = list(pool.map(compile_part, range(n), [by_size[i::n] for i in range(n)]))
         libraries = cpp_extension.library_paths()
         output = pathlib.Path(self.get_ext_fullpath(extension.name))
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +102,11 @@ class Build(build_ext):
             *compiler, "-shared", "-o", str(output), *objects, f"-L{tern_folder}", "-ltern_names",
             "-ltern", *[f"-L{path}" for path in libraries], "-ltorch_cpu", "-lc10",
             f"-Wl,-rpath,$ORIGIN:{tern_folder}", "-s"])
+        if os.environ.get("TERN_TORCH_BUNDLE") == "1":
+            for name in ("libtern.so", "libtern_names.so"):
+                found = sorted(tern_folder.glob(name + ".[0-9]*"), key=lambda path: len(path.name))
+                subprocess.check_call(["strip", "-o", str(output.parent / found[0].name),
+                                       str(found[0].resolve())])
 
 
 class Wheel(bdist_wheel):
