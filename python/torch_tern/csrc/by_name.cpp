@@ -300,9 +300,8 @@ struct ByName final : c10::OperatorKernel {
                 tern_clear_error();
             }
             for (int i = 0; i < n && !in_place; i++) /* a result is no view of an argument */
-                for (const auto &value : values.list)
-                    if (value.kind == TERN_VALUE_TENSOR && same_memory(value.as.tensor, out[i]))
-                        out[i] = tern_clone(out[i]);
+                if (is_one_of(out[i], values.list))
+                    out[i] = tern_clone(out[i]);
             if (n >= n_results && !can_hold(arguments, out)) {
                 *reason = "the tensor that it writes into has another dtype or shape";
                 return -1;
@@ -344,7 +343,7 @@ struct ByName final : c10::OperatorKernel {
         const size_t n_arguments = schema.arguments().size();
         auto arguments = torch::jit::last(*stack, n_arguments);
         const int device = device_of(arguments);
-        std::string reason = "it takes no such arguments";
+        std::string reason;
         {
             Frame frame;
             tern_tensor *out[max_results];
@@ -355,7 +354,7 @@ struct ByName final : c10::OperatorKernel {
             }
         }
         check_devices(torch::jit::last(*stack, n_arguments), device);
-        run_on_cpu(op, stack, reason);
+        run_on_cpu(op, stack, reason.empty() ? "it takes no such arguments" : reason);
     }
 };
 

@@ -113,6 +113,7 @@ static c10::DataPtr data_ptr_of(Block *block)
 }
 
 thread_local tern_dtype allocated_dtype = TERN_DTYPE_DEFAULT;
+thread_local const at::IntArrayRef *allocated_sizes = nullptr;
 
 struct Allocator final : at::Allocator {
     c10::DataPtr allocate(size_t bytes) override
@@ -125,11 +126,16 @@ struct Allocator final : at::Allocator {
         /* Of the dtype of the tensor that is about to stand on it, whose views are views of it. */
         block->dtype = wanted && bytes % tern_dtype_size(wanted) == 0 ? wanted : TERN_U8;
         const int64_t n = (int64_t)(bytes / tern_dtype_size(block->dtype));
-        block->typed =
-            tern_keep(tern_empty(tern_shape_from(1, &n), block->dtype, device_name(block->device)));
+        const bool is_shaped = allocated_sizes && allocated_sizes->size() <= TERN_MAX_DIMS &&
+                               c10::multiply_integers(*allocated_sizes) == n;
+        block->sizes = is_shaped ? *allocated_sizes : at::IntArrayRef(n);
+        block->strides.resize(block->sizes.size());
+        int64_t stride = 1;
+        for (size_t i = block->sizes.size(); i-- > 0; stride *= block->sizes[i])
+            block->strides[i] = stride;
+        block->typed = tern_keep(tern_empty(shape(at::IntArrayRef(block->sizes)), block->dtype,
+                                            device_name(block->device)));
         check(block->typed != nullptr, "empty");
-        block->sizes = {n};
-        block->strides = {1};
         return data_ptr_of(block.release());
     }
     at::DeleterFnPtr raw_deleter() const override
@@ -307,12 +313,17 @@ Tensor take_later(std::function<tern_tensor *()> later, at::IntArrayRef sizes, a
     return x;
 }
 
-bool same_memory(tern_tensor *a, tern_tensor *b)
+bool is_one_of(tern_tensor *x, at::ArrayRef<tern_value> values)
 {
-    tern_memory_handle of_a{}, of_b{};
-    return a == b || (tern_get_memory_handle(a, &of_a) == TERN_OK &&
-                      tern_get_memory_handle(b, &of_b) == TERN_OK && of_a.memory &&
-                      of_a.memory == of_b.memory && of_a.offset == of_b.offset);
+    tern_memory_handle own{}, other{};
+    if (tern_get_memory_handle(x, &own) != TERN_OK || !own.memory)
+        return false;
+    for (const tern_value &value : values)
+        if (value.kind == TERN_VALUE_TENSOR && value.as.tensor &&
+            (value.as.tensor == x || (tern_get_memory_handle(value.as.tensor, &other) == TERN_OK &&
+                                      own.memory == other.memory && own.offset == other.offset)))
+            return true;
+    return false;
 }
 
 void adopt(tern_tensor *typed, const Tensor &x)

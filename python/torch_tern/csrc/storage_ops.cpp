@@ -19,15 +19,24 @@ namespace torch_tern
 /* The device and the dtype of what is allocated while it lives. */
 struct Allocating {
     int before;
+    at::IntArrayRef sizes; /* of a contiguous tensor */
     Allocating(int index, at::ScalarType type) : before(exchange_device(index))
     {
         allocated_dtype = dtype_of(type);
+    }
+    Allocating(int index, at::ScalarType type, at::IntArrayRef sizes_) : Allocating(index, type)
+    {
+        sizes = sizes_;
+        allocated_sizes = &sizes;
     }
     ~Allocating()
     {
         exchange_device(before);
         allocated_dtype = TERN_DTYPE_DEFAULT;
+        allocated_sizes = nullptr;
     }
+    Allocating(const Allocating &) = delete;
+    Allocating &operator=(const Allocating &) = delete;
 };
 
 static Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
@@ -36,7 +45,7 @@ static Tensor empty_memory_format(at::IntArrayRef size, std::optional<at::Scalar
 {
     SERVED("empty.memory_format");
     const auto type = c10::dtype_or_default(dtype);
-    Allocating allocating(index_of(device), type);
+    Allocating allocating(index_of(device), type, size);
     Tensor x = at::detail::empty_generic(size, allocator(), c10::DispatchKeySet(dispatch_key), type,
                                          format);
     shape_block(x);

@@ -123,8 +123,10 @@ inline Block *block_of(const Tensor &x)
 /* Makes the memory of a block that waits for its first reader; needs a frame. */
 void make_now(Block *block);
 at::Allocator *allocator();
-/* The dtype of what this thread allocates next; bytes where it is not set. */
+/* The dtype of what this thread allocates next, bytes where it is not set, and its sizes, where it
+ * is contiguous. */
 extern thread_local tern_dtype allocated_dtype;
+extern thread_local const at::IntArrayRef *allocated_sizes;
 /* Lets the memory of a new tensor be lent in the tensor's own shape without a view. */
 void shape_block(const Tensor &x);
 
@@ -190,8 +192,8 @@ Tensor take_later(std::function<tern_tensor *()> later, at::IntArrayRef sizes, a
 void put(tern_tensor *result, const Tensor &x, const char *operation);
 /* The storage of x stands on typed's memory from now on; both have the same dtype and elements. */
 void adopt(tern_tensor *typed, const Tensor &x);
-/* Whether two tensors begin at the same address. */
-bool same_memory(tern_tensor *a, tern_tensor *b);
+/* Whether x begins at the address of a tensor among these. */
+bool is_one_of(tern_tensor *x, at::ArrayRef<tern_value> values);
 
 /* ---- gradients by tern's autograd (gradients.cpp) -------------------------------------------- */
 using Tensors = c10::SmallVector<tern_tensor *, 4>;
