@@ -2,29 +2,33 @@
  *
  * Gradients go to a plane of x from one plane of y. Where a thread does a chunk of the work it adds
  * up a whole plane, window after window; elsewhere each element looks for the windows that it is
- * in. */
+ * in.
+ *
+ * Where the largest element of a window lies is its place in the plane, or a byte: its position in
+ * the window, box1 box2 z + box2 y + x counted from where the window begins, padding included. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 1
 #ifndef TERN_POOL_WINDOWS
 #define TERN_POOL_WINDOWS
 /* The elements from first, every step-th, to end of window q along dim d; those inside x only. */
-typedef struct tern_profile_range {
+typedef struct tern_window {
     idx first, end, step, whole; /* whole: how many it counts with those outside */
-} tern_profile_range;
+    idx begin;                   /* its first with those outside */
+} tern_window;
 
-INLINE tern_profile_range window_of(const tern_pool_shape *s, i32 d, idx q)
+INLINE tern_window window_of(const tern_pool_shape *s, i32 d, idx q)
 {
-    tern_profile_range w;
+    tern_window w;
     idx in = (idx)s->in[d], out = (idx)s->out[d];
     if (s->adaptive != 0 && in != out) {
-        w.first = (idx)((i64)q * in / out); /* the product may be more than an idx holds */
+        w.begin = w.first = (idx)((i64)q * in / out); /* a product of more than an idx holds */
         w.end = (idx)(((i64)(q + 1) * in + out - 1) / out);
         w.step = 1;
         w.whole = w.end - w.first;
     } else {
         idx limit = in + (idx)s->padding[d];
         w.step = (idx)s->dilation[d];
-        w.first = q * (idx)s->stride[d] - (idx)s->padding[d];
+        w.begin = w.first = q * (idx)s->stride[d] - (idx)s->padding[d];
         w.end = w.first + ((idx)s->window[d] - 1) * w.step + 1;
         w.whole = (w.end < limit ? w.end : limit) - w.first;
         if (w.first < 0)
@@ -38,12 +42,12 @@ INLINE tern_profile_range window_of(const tern_pool_shape *s, i32 d, idx q)
 #define POOL_OVER_(n, stride) ((stride) == 1 ? (n) : (stride) == 2 ? (n) >> 1 : (n) / (stride))
 
 /* The windows first..end that element i may be in. */
-INLINE tern_profile_range windows_with(const tern_pool_shape *s, i32 d, idx i)
+INLINE tern_window windows_with(const tern_pool_shape *s, i32 d, idx i)
 {
-    tern_profile_range w;
+    tern_window w;
     idx in = (idx)s->in[d], out = (idx)s->out[d], stride = (idx)s->stride[d];
     w.step = 1;
-    w.whole = 0;
+    w.whole = w.begin = 0;
     if (s->adaptive != 0 && in != out) {
         w.first = (idx)((i64)i * out / in);
         w.end = (idx)(((i64)(i + 1) * out - 1) / in) + 1;
@@ -58,8 +62,8 @@ INLINE tern_profile_range windows_with(const tern_pool_shape *s, i32 d, idx i)
 }
 
 /* What the sum of a window is divided by. */
-INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profile_range y,
-                      tern_profile_range x)
+INLINE i64 divisor_of(const tern_pool_shape *s, tern_window z, tern_window y,
+                      tern_window x)
 {
     if (s->divisor != 0)
         return s->divisor;
@@ -77,6 +81,46 @@ INLINE i64 divisor_of(const tern_pool_shape *s, tern_profile_range z, tern_profi
 /* What a step along a row, and a row, add to a place. */
 #define PLACE_STEP(s) ((s).last != 0 ? 0 : 1)
 #define PLACE_ROW(s)  ((s).last != 0 ? 1 : (idx)(s).in[2])
+
+/* The positions along dim d of the windows. */
+INLINE idx pool_box(const tern_pool_shape *s, i32 d)
+{
+    return s->adaptive != 0 && s->in[d] != s->out[d]
+        ? (idx)(s->in[d] / s->out[d]) + 2
+        : (idx)((s->window[d] - 1) * s->dilation[d]) + 1;
+}
+/* Where window q begins along dim d. */
+INLINE idx pool_begin(const tern_pool_shape *s, i32 d, idx q)
+{
+    return s->adaptive != 0 && s->in[d] != s->out[d]
+        ? (idx)((i64)q * (idx)s->in[d] / (idx)s->out[d])
+        : q * (idx)s->stride[d] - (idx)s->padding[d];
+}
+/* The place of a position k; below 0: of the window's first element. */
+INLINE i64 pool_place(const tern_pool_shape *s, tern_window z, tern_window y, tern_window x, idx k)
+{
+    const idx box1 = pool_box(s, 1), box2 = pool_box(s, 2), rows = k / box2;
+    const idx ins = (idx)s->in[0] * (idx)s->in[1] * PLACE_ROW(*s);
+    const idx iz = k < 0 ? z.first : z.begin + rows / box1,
+              iy = k < 0 ? y.first : y.begin + rows % box1,
+              ix = k < 0 ? x.first : x.begin + k - rows * box2;
+    const idx place = (iz * (idx)s->in[1] + iy) * PLACE_ROW(*s) + ix * PLACE_STEP(*s);
+    return (i64)(place < ins ? place : ins - 1);
+}
+/* The byte of a position k; below 0: of the window's first element. */
+INLINE u8 pool_byte(const tern_pool_shape *s, tern_window z, tern_window y, tern_window x, idx k)
+{
+    const idx first = ((z.first - z.begin) * pool_box(s, 1) + y.first - y.begin) * pool_box(s, 2) +
+                      x.first - x.begin;
+    return (u8)(k < 0 ? first : k);
+}
+#define POOL_PUT_PLACE(at, z, y, x, k)                                                             \
+    {                                                                                              \
+        if (s.bytes != 0)                                                                          \
+            bytes[at] = pool_byte(&s, z, y, x, k);                                                 \
+        else                                                                                       \
+            places[at] = pool_place(&s, z, y, x, k);                                               \
+    }
 
 /* Windows of a tile, the largest stride that it takes, and numbers of a row of x for each of it. */
 #define POOL_TILE   64
@@ -143,16 +187,17 @@ INLINE i32 pool_is_halving(const tern_pool_shape *s)
 #include "pool_rows.h"
 #endif
 
-/* The largest of each window, NaN being larger than all, and where it lies in its plane. */
-KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
+/* The largest of each window, NaN being larger than all, and where it lies. */
+KERNEL5(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (OUT, u8, bytes), (IN, STO, xs),
         (ARG, tern_pool_shape, shape))
 {
     BASE(ys);
     BASE(places);
+    BASE(bytes);
     BASE(xs);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
-    idx each = PLACE_STEP(s), line = PLACE_ROW(s);
+    const idx box1 = pool_box(&s, 1), box2 = pool_box(&s, 2);
 #if TERN_HOST && IS_FLOAT
     if (pool_is_halving(&s)) {
         idx band = POOL_BAND / 2 / in2, bands = (out1 + band - 1) / band;
@@ -160,19 +205,21 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
         {
             idx slice = g / bands, q = g % bands * band, z = slice % (idx)s.in[0];
             idx y = (slice * out1 + q) * out2;
-            K(max_pool_stride2)(ys + y, places + y, xs + (slice * in1 + 2 * q) * in2,
-                               (z * in1 + 2 * q) * in2, tern_smaller(out1 - q, band), out2);
+            K(max_pool_stride2)(ys + y, s.bytes != 0 ? 0 : places + y, bytes + y,
+                               xs + (slice * in1 + 2 * q) * in2, (z * in1 + 2 * q) * in2,
+                               tern_smaller(out1 - q, band), out2);
         }
         return;
     }
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {
-            tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+            tern_window z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
                 y = window_of(&s, 1, r % out1);
             const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
             for (idx from = 0; from < out2; from += POOL_TILE)
-                K(max_pool_tile)(ys + r * out2, places + r * out2, plane, &s, z, y, from);
+                K(max_pool_tile)(ys + r * out2, places + r * out2, bytes + r * out2, plane, &s, z,
+                                 y, from);
         }
         return;
     }
@@ -191,31 +238,34 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
                 i32 right = LARGER(b, a), lower = LARGER(d, c);
                 a = right ? b : a;
                 c = lower ? d : c;
-                i32 place = LARGER(c, a) ? width + lower : right;
-                ST(ys, r * out2 + j, LARGER(c, a) ? c : a);
-                places[r * out2 + j] = at + 2 * j + place;
+                i32 below = LARGER(c, a);
+                ST(ys, r * out2 + j, below ? c : a);
+                if (s.bytes != 0)
+                    bytes[r * out2 + j] = (u8)(below ? 2 + lower : right);
+                else
+                    places[r * out2 + j] = at + 2 * j + (below ? width + lower : right);
             }
         }
         return;
     }
 #endif
 #if !TERN_CHUNKS && IN_SET(FLOAT4, TERN_T)
-    if (s.last != 0 && (in2 & 3) == 0 && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(places)) {
+    if (s.last != 0 && (in2 & 3) == 0 && ALIGNED4(xs) && ALIGNED4(ys) &&
+        (s.bytes != 0 ? ALIGNED4(bytes) : ALIGNED4(places))) {
         FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2 / 4)
         {
             const idx slice = r / out1, p = slice / (idx)s.out[0];
-            tern_profile_range z = window_of(&s, 0, slice - p * (idx)s.out[0]),
+            tern_window z = window_of(&s, 0, slice - p * (idx)s.out[0]),
                 y = window_of(&s, 1, r - slice * out1);
             INNER(r, j)
             {
                 const GLOBAL STO *plane = xs + p * (idx)s.in[0] * in1 * in2 + 4 * j;
                 REAL most[4];
-                i64 best[4];
+                idx best[4];
                 EACH4(e)
                 {
                     most[e] = LOWEST;
-                    best[e] = z.first * in1 + y.first < (idx)s.in[0] * in1 ? z.first * in1 + y.first
-                        : (idx)s.in[0] * in1 - 1;
+                    best[e] = -1;
                 }
                 EACH(iz, z) for (idx first = y.first; first < y.end; first += POOL_HELD * y.step)
                 {
@@ -231,12 +281,22 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
                         {
                             const i32 more = LARGER(x4[u][e], most[e]);
                             most[e] = more ? x4[u][e] : most[e];
-                            best[e] = more ? iz * in1 + first + u * y.step : best[e];
+                            best[e] = more ? (iz - z.begin) * box1 + first + u * y.step - y.begin
+                                : best[e];
                         }
                     }
                 }
                 STORE4(ys + r * out2 + 4 * j, 0, most);
-                STORE4_i64(places + r * out2 + 4 * j, 0, best);
+                const tern_window x = window_of(&s, 2, 0);
+                if (s.bytes != 0) {
+                    u32 four = 0;
+                    EACH4(e) four |= (u32)pool_byte(&s, z, y, x, best[e]) << 8 * e;
+                    ((GLOBAL u32 *)(bytes + r * out2))[j] = four;
+                } else {
+                    i64 place[4];
+                    EACH4(e) place[e] = pool_place(&s, z, y, x, best[e]);
+                    STORE4_i64(places + r * out2 + 4 * j, 0, place);
+                }
             }
         }
         return;
@@ -244,28 +304,28 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
 #endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+        tern_window z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
             y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
-            tern_profile_range x = window_of(&s, 2, j);
-            idx best = (z.first * in1 + y.first) * line + x.first * each,
-                ins = (idx)s.in[0] * in1 * line;
+            tern_window x = window_of(&s, 2, j);
+            idx best = -1;
             REAL most = LOWEST;
             EACH(iz, z) EACH(iy, y)
             {
-                idx row = (iz * in1 + iy) * in2;
+                const idx row = (iz * in1 + iy) * in2;
+                const idx k = ((iz - z.begin) * box1 + iy - y.begin) * box2 - x.begin;
                 EACH(ix, x)
                 {
                     REAL v = LD(plane, row + ix);
                     i32 more = LARGER(v, most);
                     most = more ? v : most;
-                    best = more ? (iz * in1 + iy) * line + ix * each : best;
+                    best = more ? k + ix : best;
                 }
             }
             ST(ys, r * out2 + j, most);
-            places[r * out2 + j] = (i64)(best < ins ? best : ins - 1);
+            POOL_PUT_PLACE(r * out2 + j, z, y, x, best)
         }
     }
 }
@@ -279,12 +339,12 @@ KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
-        tern_profile_range z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
+        tern_window z = window_of(&s, 0, r / out1 % (idx)s.out[0]),
             y = window_of(&s, 1, r % out1);
         const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
         INNER(r, j)
         {
-            tern_profile_range x = window_of(&s, 2, j);
+            tern_window x = window_of(&s, 2, j);
             ACC sum = 0;
             EACH(iz, z) EACH(iy, y)
             {
@@ -299,17 +359,26 @@ KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape
 
 #if IS_FLOAT
 /* dx = dy where x was the largest. */
-KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
+KERNEL5(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (IN, u8, bytes),
         (ARG, tern_pool_shape, shape))
 {
     BASE(xs);
     BASE(ys);
     BASE(places);
+    BASE(bytes);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], each = PLACE_STEP(s), line = PLACE_ROW(s);
     idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
 #if TERN_CHUNKS
     idx ins = (idx)s.in[0] * in1 * in2, within = (idx)s.in[0] * in1 * line;
+    i32 apart[256]; /* from where a window begins to each position */
+    const idx box1 = pool_box(&s, 1), box2 = pool_box(&s, 2);
+    for (idx k = 0, x = 0, y = 0, z = 0; k < 256 && s.bytes != 0; ++k) {
+        apart[k] = (i32)((z * in1 + y) * line + x * each);
+        x = x + 1 < box2 ? x + 1 : 0;
+        y = x > 0 ? y : y + 1 < box1 ? y + 1 : 0;
+        z += x == 0 && y == 0;
+    }
     GROUPS(p, s.planes)
     {
         GLOBAL STO *x = xs + p * ins;
@@ -317,23 +386,29 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         {
             ST(x, i, 0);
         }
-        for (idx first = p * outs; first < (p + 1) * outs; first += out2)
+        for (idx first = p * outs, row = 0; first < (p + 1) * outs; first += out2, ++row) {
+            const idx begin = (pool_begin(&s, 0, row / out1) * in1 +
+                               pool_begin(&s, 1, row % out1)) * line;
             for (idx j = 0; j < out2; ++j) {
-                i64 i = places[first + j];
+                i64 i = s.bytes != 0
+                    ? begin + pool_begin(&s, 2, j) * each + apart[bytes[first + j]]
+                    : places[first + j];
                 if (i >= 0 && i < within) { /* else its forward was recorded, and never ran */
                     idx at = each != 0 ? (idx)i : (idx)i * in2 + j;
                     ST(x, at, LD(x, at) + LD(ys, first + j));
                 }
             }
+        }
     }
 #else
+    const idx box1 = pool_box(&s, 1), box2 = pool_box(&s, 2);
     const i32 whole = (in2 & 3) == 0 && ALIGNED4(xs);
     if (s.last == 0) {
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, (in2 + 3) / 4)
         {
-            const idx slice = r / in1, p = slice / (idx)s.in[0];
-            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
-                y = windows_with(&s, 1, r - slice * in1);
+            const idx slice = r / in1, p = slice / (idx)s.in[0], row = r - slice * in1;
+            tern_window z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
+                y = windows_with(&s, 1, row);
             INNER(r, j)
             {
                 const idx left = 4 * j, right = left + 3 < in2 ? left + 3 : in2 - 1;
@@ -344,11 +419,19 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
                 EACH(qz, z) EACH(qy, y) for (idx first = begin; first < end; first += POOL_HELD)
                 {
                     const idx q = p * outs + (qz * out1 + qy) * out2 + first;
+                    const idx above = (row - pool_begin(&s, 1, qy) +
+                        (slice - p * (idx)s.in[0] - pool_begin(&s, 0, qz)) * box1) * box2;
                     idx place[POOL_HELD];
                     REAL dy[POOL_HELD];
                     UNROLL for (i32 u = 0; u < POOL_HELD; u++)
                     {
-                        place[u] = first + u < end ? (idx)places[q + u] - own : -1;
+                        place[u] = -1;
+                        if (first + u < end && s.bytes != 0) {
+                            const idx right_of = (idx)bytes[q + u] - above;
+                            place[u] = right_of < 0 || right_of >= box2 ? -1
+                                : pool_begin(&s, 2, first + u) + right_of - left;
+                        } else if (first + u < end)
+                            place[u] = (idx)places[q + u] - own;
                         dy[u] = first + u < end ? LD(ys, q + u) : 0;
                     }
                     UNROLL for (i32 u = 0; u < POOL_HELD; u++)
@@ -365,12 +448,13 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         return;
     }
 #if IN_SET(FLOAT4, TERN_T)
-    if (whole && ALIGNED4(ys) && ALIGNED4(places)) {
+    if (whole && ALIGNED4(ys) && (s.bytes != 0 ? ALIGNED4(bytes) : ALIGNED4(places))) {
         FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2 / 4)
         {
-            const idx slice = r / in1, p = slice / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
-            tern_profile_range z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
-                y = windows_with(&s, 1, r - slice * in1);
+            const idx slice = r / in1, p = slice / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1,
+                      row = r - slice * in1;
+            tern_window z = windows_with(&s, 0, slice - p * (idx)s.in[0]),
+                y = windows_with(&s, 1, row);
             INNER(r, j)
             {
                 REAL sum[4] = {0, 0, 0, 0};
@@ -380,14 +464,26 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
                         more = first + 1 < y.end ? out2 : 0;
                     i64 place[2][4];
                     REAL dy[2][4];
-                    LOAD4_i64(place[0], places + q, 0);
-                    LOAD4_i64(place[1], places + q + more, 0);
+                    idx here[2] = {own, own};
+                    if (s.bytes != 0) {
+                        UNROLL for (i32 u = 0; u < 2; u++)
+                        {
+                            const u32 four =
+                                *(const GLOBAL u32 *)(bytes + q + (u != 0 ? more : 0));
+                            EACH4(e) place[u][e] = four >> 8 * e & 255;
+                            here[u] = (slice - p * (idx)s.in[0] - pool_begin(&s, 0, qz)) * box1 +
+                                row - pool_begin(&s, 1, first + u);
+                        }
+                    } else {
+                        LOAD4_i64(place[0], places + q, 0);
+                        LOAD4_i64(place[1], places + q + more, 0);
+                    }
                     LOAD4(dy[0], ys + q, 0);
                     LOAD4(dy[1], ys + q + more, 0);
                     EACH4(e)
                     {
-                        sum[e] += (idx)place[0][e] == own ? dy[0][e] : 0;
-                        sum[e] += more != 0 && (idx)place[1][e] == own ? dy[1][e] : 0;
+                        sum[e] += (idx)place[0][e] == here[0] ? dy[0][e] : 0;
+                        sum[e] += more != 0 && (idx)place[1][e] == here[1] ? dy[1][e] : 0;
                     }
                 }
                 STORE4(xs + r * in2 + 4 * j, 0, sum);
@@ -398,7 +494,7 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
 #endif
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
+        tern_window z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
             y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0], own = r - p * (idx)s.in[0] * in1;
         INNER(r, j)
@@ -406,8 +502,11 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
             REAL sum = 0;
             EACH(qz, z) EACH(qy, y)
             {
-                idx q = p * outs + (qz * out1 + qy) * out2 + j;
-                sum += (idx)places[q] == own ? LD(ys, q) : 0;
+                const idx q = p * outs + (qz * out1 + qy) * out2 + j;
+                const idx here = (r / in1 % (idx)s.in[0] - pool_begin(&s, 0, qz)) * box1 +
+                    r % in1 - pool_begin(&s, 1, qy);
+                const i32 is_own = s.bytes != 0 ? (idx)bytes[q] == here : (idx)places[q] == own;
+                sum += is_own ? LD(ys, q) : 0;
             }
             ST(xs, r * in2 + j, sum);
         }
@@ -425,19 +524,19 @@ KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, sh
     idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
     {
-        tern_profile_range z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
+        tern_window z = windows_with(&s, 0, r / in1 % (idx)s.in[0]),
             y = windows_with(&s, 1, r % in1);
         idx p = r / in1 / (idx)s.in[0];
         INNER(r, j)
         {
-            tern_profile_range x = windows_with(&s, 2, j);
+            tern_window x = windows_with(&s, 2, j);
             ACC sum = 0;
             EACH(qz, z) EACH(qy, y)
             {
-                tern_profile_range wz = window_of(&s, 0, qz), wy = window_of(&s, 1, qy);
+                tern_window wz = window_of(&s, 0, qz), wy = window_of(&s, 1, qy);
                 EACH(qx, x)
                 {
-                    tern_profile_range wx = window_of(&s, 2, qx);
+                    tern_window wx = window_of(&s, 2, qx);
                     sum += LD(ys, p * outs + (qz * out1 + qy) * out2 + qx) /
                            (ACC)divisor_of(&s, wz, wy, wx);
                 }
@@ -468,6 +567,26 @@ KERNEL9(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, 
                 FAULT(fault, code, i, ins);
             else
                 ST(x, (idx)i, add != 0 ? LD(x, (idx)i) + v : v);
+        }
+    }
+}
+#endif
+
+#if IN_SET(UNSIGNED, TERN_T)
+/* The places that bytes stand for. */
+KERNEL3(K(pool_places), (OUT, i64, places), (IN, STO, bytes), (ARG, tern_pool_shape, shape))
+{
+    BASE(places);
+    BASE(bytes);
+    tern_pool_shape s = shape;
+    const idx out0 = (idx)s.out[0], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+    FLAT(r, (idx)s.planes * out0 * out1, out2)
+    {
+        const tern_window z = window_of(&s, 0, r / out1 % out0), y = window_of(&s, 1, r % out1);
+        INNER(r, j)
+        {
+            places[r * out2 + j] =
+                pool_place(&s, z, y, window_of(&s, 2, j), (idx)bytes[r * out2 + j]);
         }
     }
 }

@@ -159,7 +159,7 @@ typedef struct tern_fft_shape {
  * count. */
 typedef struct tern_pool_shape {
     i64 planes, in[3], out[3], window[3], stride[3], padding[3], dilation[3];
-    i64 adaptive, last;
+    i64 adaptive, last, bytes; /* bytes: positions in windows instead of places in planes */
     i64 count_padding, divisor; /* of means: count what is outside; 0: that count */
 } tern_pool_shape;
 

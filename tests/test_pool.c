@@ -301,11 +301,127 @@ static void norms_of_infinite_order_are_the_largest_and_the_least(void **state)
     }
 }
 
+/* Max pools; adaptive: the window is the size of what comes out; wide: a byte does not hold the
+ * positions in a window, or a window may have no element. */
+static const struct {
+    tern_shape shape, window;
+    tern_max_pool_options options;
+    bool adaptive, last, wide;
+} windows[] = {
+    {S(2, 3, 9), S(3), .options = {.stride = S(2), .padding = S(1)}},
+    {S(3, 11), S(4), .options = {.stride = S(3), .ceil_mode = true}},
+    {S(2, 8, 13, 12), S(3, 3), .options = {.stride = S(2), .padding = S(1)}},
+    {S(2, 8, 13, 12), S(3, 3), .options = {.stride = S(2), .padding = S(1)}, .last = true},
+    {S(2, 8, 12, 12), S(2, 2), .last = false},
+    {S(2, 3, 12, 12), S(2, 2), .last = true},
+    {S(1, 2, 9, 300), S(3, 2), .options = {.stride = S(1, 5), .padding = S(1), .ceil_mode = true}},
+    {S(1, 4, 9, 9), S(5, 5), .options = {.stride = S(1), .padding = S(2)}, .last = true},
+    {S(1, 3, 20, 20), S(16, 16), .options = {.stride = S(3), .padding = S(8)}},
+    {S(1, 3, 20, 20), S(17, 17), .options = {.stride = S(2)}, .last = true, .wide = true},
+    {S(1, 3, 9, 9), S(2, 2), .options = {.stride = S(2), .padding = S(1), .dilation = S(2)}, .wide = true},
+    {S(1, 2, 1), S(2), .options = {.padding = S(1), .dilation = S(2)}, .wide = true},
+    {S(2, 3, 5, 6, 7), S(2, 3, 2), .options = {.stride = S(1, 2, 3), .padding = S(1)}},
+    {S(2, 7), S(3), .adaptive = true},
+    {S(2, 8, 7, 5), S(3, 4), .adaptive = true},
+    {S(2, 8, 7, 5), S(3, 5), .adaptive = true, .last = true},
+    {S(2, 3, 4, 5), S(2, 3, 2), .adaptive = true},
+    {S(1, 2, 40, 40), S(2, 2), .adaptive = true, .wide = true},
+};
+
+/* The largest of each window of row i, by the function that gives indices, or that which does not. */
+static tern_tensor *largest(size_t i, tern_tensor *x, bool indices)
+{
+    const tern_shape window = windows[i].window;
+    const tern_max_pool_options *o = &windows[i].options;
+    const int dims = window.ndim;
+    tern_values_indices out = {0};
+    if (!indices && windows[i].adaptive)
+        return dims == 1   ? tern_adaptive_max_pool1d(x, window)
+               : dims == 2 ? tern_adaptive_max_pool2d(x, window)
+                           : tern_adaptive_max_pool3d(x, window);
+    if (!indices)
+        return dims == 1   ? tern_max_pool1d(x, window, o)
+               : dims == 2 ? tern_max_pool2d(x, window, o)
+                           : tern_max_pool3d(x, window, o);
+    if (windows[i].adaptive)
+        assert_ok(dims == 1   ? tern_adaptive_max_pool1d_with_indices(x, window, &out)
+                  : dims == 2 ? tern_adaptive_max_pool2d_with_indices(x, window, &out)
+                              : tern_adaptive_max_pool3d_with_indices(x, window, &out));
+    else
+        assert_ok(dims == 1   ? tern_max_pool1d_with_indices(x, window, o, &out)
+                  : dims == 2 ? tern_max_pool2d_with_indices(x, window, o, &out)
+                              : tern_max_pool3d_with_indices(x, window, o, &out));
+    assert_int_equal(tern_dtype_of(out.indices), TERN_I64);
+    return out.values;
+}
+
+/* What backward of the largest reads, as a hook sees it. */
+static tern_tensor *note_dtype(tern_tensor *x, void *user)
+{
+    *(tern_dtype *)user = tern_dtype_of(x);
+    return x;
+}
+static tern_tensor *as_it_is(tern_tensor *x, void *user)
+{
+    (void)user;
+    return x;
+}
+
+/* Values, the gradient of x, and that of the gradient by dy, with and without indices. */
+static void check_positions(const char *device, size_t i, tern_dtype dtype)
+{
+    const tern_shape shape = windows[i].shape;
+    tern_tensor *results[2][3], *x = test_uniform(device, TERN_F32, shape, -4, 4, 5);
+    x = tern_floor(x); /* many are equal */
+    x = tern_masked_fill(x, tern_eq_scalar(x, tern_scalar_real(2)), tern_scalar_real(NAN));
+    x = tern_masked_fill(x, tern_lt_scalar(x, tern_scalar_real(-2)), tern_scalar_real(-INFINITY));
+    x = tern_to_dtype(x, dtype);
+    x = windows[i].last ? tern_to_memory_format(x, TERN_CHANNELS_LAST) : x;
+    for (int with = 0; with < 2; with++) {
+        tern_tensor *leaf = tern_requires_grad_(tern_clone(x), true), *y = NULL;
+        tern_dtype saved = TERN_F32;
+        TERN_SAVED_TENSORS_HOOKS (note_dtype, as_it_is, &saved)
+            y = largest(i, leaf, with);
+        assert_int_equal(saved, with || windows[i].wide ? TERN_I64 : TERN_U8);
+        results[with][0] = y;
+        tern_tensor *dy = test_uniform(device, TERN_F32, tern_shape_of(y), 1, 2, 6);
+        dy = tern_requires_grad_(tern_to_dtype(dy, dtype), true);
+        for (int order = 1; order < 3; order++) {
+            tern_tensor *dx = NULL;
+            assert_ok(tern_autograd_grad(
+                &y, 1, &leaf, 1, &dx,
+                &(tern_autograd_grad_options){
+                    .gradients = &dy, .retain_graph = true, .create_graph = order == 2}));
+            results[with][order] = dx;
+            if (order == 2)
+                assert_ok(tern_autograd_grad(&(tern_tensor *){tern_sum(dx)}, 1, &dy, 1,
+                                             &results[with][2], NULL));
+        }
+    }
+    for (int k = 0; k < 3; k++)
+        assert_same(results[0][k], results[1][k]);
+}
+
+/* Without indices a byte says where the largest lies in its window, and nobody can tell. */
+static void positions_in_windows_are_as_good_as_places(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        TERN_SCOPE
+            check_positions(device, i, TERN_F32);
+        if (i < 5)
+            TERN_SCOPE
+                check_positions(device, i, TERN_F16);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(pooling_is_pytorch_s),
     TEST(gradients_of_any_order_are_the_differences),
     TEST(the_largest_knows_ties_nan_and_its_place),
     TEST(windows_of_two_by_two_are_walked_in_order),
+    TEST(positions_in_windows_are_as_good_as_places),
     TEST(unpooling_has_gradients_and_checks_its_indices),
     TEST(integers_have_the_largest_and_a_mean_rounded_towards_zero),
     TEST(norms_of_infinite_order_are_the_largest_and_the_least),

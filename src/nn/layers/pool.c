@@ -49,6 +49,12 @@ static tern_status max_call(tern_module *self, tern_tensor *const *in, int n, te
     const pool *p = tern_nn_data(self);
     tern_tensor *x = n == 1 ? in[0] : NULL;
     tern_values_indices pair = {0};
+    if (k < 2) {
+        pair.values = p->ndim == 1   ? tern_max_pool1d(x, p->size, &p->max)
+                      : p->ndim == 2 ? tern_max_pool2d(x, p->size, &p->max)
+                                     : tern_max_pool3d(x, p->size, &p->max);
+        return set_outputs(pair.values ? TERN_OK : tern_last_status(), &pair, out, k);
+    }
     tern_status status = p->ndim == 1   ? tern_max_pool1d_with_indices(x, p->size, &p->max, &pair)
                          : p->ndim == 2 ? tern_max_pool2d_with_indices(x, p->size, &p->max, &pair)
                                         : tern_max_pool3d_with_indices(x, p->size, &p->max, &pair);
@@ -73,6 +79,12 @@ static tern_status adaptive_max_call(tern_module *self, tern_tensor *const *in, 
     const pool *p = tern_nn_data(self);
     tern_tensor *x = n == 1 ? in[0] : NULL;
     tern_values_indices pair = {0};
+    if (k < 2) {
+        pair.values = p->ndim == 1   ? tern_adaptive_max_pool1d(x, p->size)
+                      : p->ndim == 2 ? tern_adaptive_max_pool2d(x, p->size)
+                                     : tern_adaptive_max_pool3d(x, p->size);
+        return set_outputs(pair.values ? TERN_OK : tern_last_status(), &pair, out, k);
+    }
     tern_status status = p->ndim == 1   ? tern_adaptive_max_pool1d_with_indices(x, p->size, &pair)
                          : p->ndim == 2 ? tern_adaptive_max_pool2d_with_indices(x, p->size, &pair)
                                         : tern_adaptive_max_pool3d_with_indices(x, p->size, &pair);

@@ -15,9 +15,10 @@ static bool given(const void *x, const char *name, const char *function)
 
 /* ---- max pooling ------------------------------------------------------------------------- */
 
-/* y[q] = max over the window of q of x, and its index in the plane. Padding counts as -inf. */
+/* y[q] = max over the window of q of x, and, if they are asked for, its index in the plane. Padding
+ * counts as -inf. */
 static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *options,
-                            int ndim, const char *function, tern_values_indices *out)
+                            int ndim, bool indices, const char *function, tern_values_indices *out)
 {
     const tern_max_pool_options read = tern_read_max_pool(options), *o = &read;
     tern_pool_attributes at;
@@ -31,19 +32,19 @@ static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool
                           .dilation = o->dilation,
                           .ceil_mode = o->ceil_mode};
     TERN_TRY(tern_pool_windows(&w, x, &at));
-    return tern_pool_max(&at, x, out);
+    return tern_pool_max(&at, x, indices, out);
 }
 
 /* The same over out windows that cover x: window q goes from floor(q in / out) to ceil((q + 1)
  * in / out). */
-static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim,
+static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim, bool indices,
                                      const char *function, tern_values_indices *out)
 {
     tern_pool_attributes at;
     if (!given(x, "input", function) || !given(out, "out", function))
         return tern_last_status();
     TERN_TRY(tern_pool_adaptive(&size, ndim, x, false, function, &at));
-    return tern_pool_max(&at, x, out);
+    return tern_pool_max(&at, x, indices, out);
 }
 
 /* ---- max unpooling ----------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ static tern_tensor *extreme_pool(tern_tensor *x, bool least, tern_shape size,
                                        .ceil_mode = o && o->ceil_mode};
     tern_values_indices out = {0};
     x = tern_abs(x);
-    max_pool(least ? tern_neg(x) : x, size, &max, ndim, function, &out);
+    max_pool(least ? tern_neg(x) : x, size, &max, ndim, false, function, &out);
     return least ? tern_neg(out.values) : out.values;
 }
 
@@ -218,14 +219,14 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                                                  tern_values_indices *out)                         \
     {                                                                                              \
         TERN_NAMED_IN_ERRORS;                                                                      \
-        return max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", out);                  \
+        return max_pool(x, kernel_size, options, N, true, "tern_max_pool" #N "d", out);            \
     }                                                                                              \
     tern_tensor *tern_max_pool##N##d(tern_tensor *x, tern_shape kernel_size,                       \
                                      const tern_max_pool_options *options)                         \
     {                                                                                              \
         TERN_NAMED_IN_ERRORS;                                                                      \
         tern_values_indices out = {0};                                                             \
-        max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", &out);                        \
+        max_pool(x, kernel_size, options, N, false, "tern_max_pool" #N "d", &out);                 \
         return out.values;                                                                         \
     }                                                                                              \
     tern_tensor *tern_max_unpool##N##d(tern_tensor *x, tern_tensor *indices,                       \
@@ -250,13 +251,13 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                                                           tern_values_indices *out)                \
     {                                                                                              \
         TERN_NAMED_IN_ERRORS;                                                                      \
-        return adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", out);         \
+        return adaptive_max_pool(x, output_size, N, true, "tern_adaptive_max_pool" #N "d", out);   \
     }                                                                                              \
     tern_tensor *tern_adaptive_max_pool##N##d(tern_tensor *x, tern_shape output_size)              \
     {                                                                                              \
         TERN_NAMED_IN_ERRORS;                                                                      \
         tern_values_indices out = {0};                                                             \
-        adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", &out);               \
+        adaptive_max_pool(x, output_size, N, false, "tern_adaptive_max_pool" #N "d", &out);        \
         return out.values;                                                                         \
     }
 POOL(1)

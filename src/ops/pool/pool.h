@@ -32,8 +32,10 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
 tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x, bool mean,
                                const char *function, tern_pool_attributes *out);
 
-/* y[q] = max or mean of x over the window of q; max with the index of each in its plane. */
-tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out);
+/* y[q] = max or mean of x over the window of q; max with the index of each in its plane if
+ * `indices`, else out->indices is NULL. */
+tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, bool indices,
+                          tern_values_indices *out);
 tern_tensor *tern_pool_mean(tern_pool_attributes *at, tern_tensor *x);
 /* Unpooling: zeros of shape (its last ndim dims a plane), with each element of y written at its
  * index in the plane, or added there with `add`, as the gradient of max pooling needs it. */

@@ -153,15 +153,31 @@ tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_sha
     return tern_apply(&unpool_op, in, 2, &at, sizeof at);
 }
 
-/* ---- max pooling: outputs y and its indices in the planes ----------------------------------- */
+/* ---- max pooling: outputs y and where its elements lie -------------------------------------- */
 
-/* y, and the index of each maximum in its plane as int64, which PyTorch's callers see. */
+/* Whether a byte has each position in a window. Windows at distances may have no element at all. */
+static bool fits_bytes(const tern_pool_shape *s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < 3; d++) {
+        const int64_t box = s->adaptive && s->out[d] != s->in[d]
+                                ? s->in[d] / (s->out[d] ? s->out[d] : 1) + 2
+                                : s->window[d];
+        if (s->dilation[d] != 1 || box > 256 || (n *= box) > 256)
+            return false;
+    }
+    return true;
+}
+
+/* y, and the index of each maximum in its plane as int64, which PyTorch's callers see; for
+ * backward alone its position in the window. */
 static tern_status max_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
     call->n_out = 2;
     call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->y};
-    call->result[1] = (tern_result){.dtype = TERN_I64, .shape = at->y};
+    call->result[1] =
+        (tern_result){.dtype = at->shape.bytes ? TERN_U8 : TERN_I64, .shape = at->y};
     call->channels_last = at->last;
     return TERN_OK;
 }
@@ -176,8 +192,9 @@ static tern_status max_forward(tern_call *call)
         return TERN_OK;
     return TERN_LAUNCH(call->place, &kernel, call->in[0]->dtype,
                        grid_of(&at->y, window_size(&at->shape)), tern_arg_out(call->out[0]),
-                       tern_arg_out(call->out[1]), tern_arg_in(call->in[0]),
-                       TERN_ARG_STRUCT(tern_pool_shape, &shape));
+                       shape.bytes ? tern_arg_unused(call->out[0]) : tern_arg_out(call->out[1]),
+                       shape.bytes ? tern_arg_out(call->out[1]) : tern_arg_unused(call->out[0]),
+                       tern_arg_in(call->in[0]), TERN_ARG_STRUCT(tern_pool_shape, &shape));
 }
 
 /* dx has the shape of x. */
@@ -200,7 +217,9 @@ static tern_status max_dx_forward(tern_call *call)
         return tern_zero_elements(x);
     return TERN_LAUNCH(call->place, &kernel, x->dtype,
                        tern_groups(shape.planes, x->numel / shape.planes), tern_arg_out(x),
-                       tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
+                       tern_arg_in(call->in[0]),
+                       shape.bytes ? tern_arg_unused(x) : tern_arg_in(call->in[1]),
+                       shape.bytes ? tern_arg_in(call->in[1]) : tern_arg_unused(x),
                        TERN_ARG_STRUCT(tern_pool_shape, &shape));
 }
 
@@ -209,11 +228,38 @@ static const tern_op max_dx_op = {.name = "max_pool_dx",
                                   .infer = max_dx_infer,
                                   .forward = max_dx_forward};
 
+static tern_status places_infer(tern_call *call)
+{
+    const tern_pool_attributes *at = call->attributes;
+    TERN_TRY(infer_windows(call, &at->y));
+    call->result[0].dtype = TERN_I64;
+    return TERN_OK;
+}
+
+/* The indices that positions in windows stand for. */
+static tern_status places_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "pool_places"};
+    const tern_pool_shape shape = lying(call->attributes);
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    return TERN_LAUNCH(call->place, &kernel, TERN_U8, tern_items(call->out[0]->numel),
+                       tern_arg_out(call->out[0]), tern_arg_in(call->in[0]),
+                       TERN_ARG_STRUCT(tern_pool_shape, &shape));
+}
+
+static const tern_op places_op = {.name = "max_pool_places",
+                                  .not_differentiable = true,
+                                  .infer = places_infer,
+                                  .forward = places_forward};
+
 /* The fused gradient, or unpooling with add where gradients of gradients are recorded. */
 static tern_status max_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
     tern_tensor *in[] = {gradient_of(g), g->out[1]};
+    if (g->recorded && at->shape.bytes)
+        in[1] = tern_apply(&places_op, &in[1], 1, at, sizeof *at);
     g->din[0] = g->recorded ? tern_pool_undo(in[0], in[1], &at->x, at->ndim, true)
                             : tern_apply(&max_dx_op, in, 2, at, sizeof *at);
     return TERN_OK;
@@ -237,13 +283,17 @@ static const tern_op max_op = {.name = "max_pool",
                                .forward = max_forward,
                                .backward = max_backward};
 
-tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out)
+tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, bool indices,
+                          tern_values_indices *out)
 {
     tern_tensor *both[2] = {0};
     bool copied = at->ndim == 3 && !at->shape.adaptive; /* PyTorch keeps the format of these, too */
     tern_tensor *in = brought(at, copied ? tern_rows_of(x) : x);
+    const tern_pool_shape shape = lying(at);
+    at->shape.bytes = !indices && fits_bytes(&shape);
     TERN_TRY(tern_apply_all(&max_op, &in, 1, at, sizeof *at, both, 2));
-    for (int i = 0; i < 2; i++)
+    both[1] = indices ? both[1] : NULL;
+    for (int i = 0; i <= indices; i++)
         both[i] = copied ? tern_lie_as(both[i], x) : both[i];
     *out = (tern_values_indices){both[0], both[1]};
     return TERN_OK;
