@@ -3,7 +3,7 @@
 /* `rows` rows of windows of 2 x 2, `n` in each. The larger of each two neighbours in a row, in one
  * loop over all rows, then that of two rows: the first of equal ones is in the first row, as in a
  * walk over windows. */
-INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *bytes,
+POOL_APART void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *bytes,
                                 const GLOBAL STO *x, i64 first, idx rows, idx n)
 {
     REAL pair[POOL_BAND / 2 + POOL_PAST], most[POOL_BAND / 4 + POOL_PAST];
@@ -31,7 +31,7 @@ INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *b
         ST(ys, i, most[i]);
     }
     for (idx r = 0; r < rows && places; ++r)
-        SIMD for (idx q = 0; q < n; ++q)
+        for (idx q = 0; q < n; ++q)
         {
             const i32 k = best[r * n + q];
             places[r * n + q] = first + 4 * r * n + 2 * q + (k & 1) + (k > 1 ? 2 * n : 0);
@@ -43,7 +43,7 @@ INLINE void K(max_pool_stride2)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *b
 /* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is
  * read once, minus infinity where it ends, so that windows at the edges are as all others; element
  * t goes to row t % stride, so that those of neighbouring windows lie side by side. */
-INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *bytes,
+POOL_APART void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *bytes,
                              const GLOBAL STO *plane, const tern_pool_shape *s, tern_window z,
                              tern_window y, idx from)
 {
@@ -97,10 +97,9 @@ INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, GLOBAL u8 *byte
     }
     for (idx q = 0; q < n; ++q) {
         ST(ys, from + q, most[q]);
-        const tern_window x = window_of(s, 2, from + q);
         if (s->bytes != 0)
-            bytes[from + q] = pool_byte(s, z, y, x, best[q]);
+            bytes[from + q] = POOL_BYTE(s, z, y, from + q, best[q]);
         else
-            places[from + q] = pool_place(s, z, y, x, best[q]);
+            places[from + q] = pool_place(s, z, y, from + q, best[q]);
     }
 }

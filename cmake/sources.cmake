@@ -160,6 +160,7 @@ set(TERN_EMBEDDED_FILES
   optimizers.def
   order.h
   params_device.h
+  pool_windows.h
   philox.h
   prelude_cuda.h
   prelude_opencl.h

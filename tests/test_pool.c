@@ -318,7 +318,8 @@ static const struct {
     {S(1, 4, 9, 9), S(5, 5), .options = {.stride = S(1), .padding = S(2)}, .last = true},
     {S(1, 3, 20, 20), S(16, 16), .options = {.stride = S(3), .padding = S(8)}},
     {S(1, 3, 20, 20), S(17, 17), .options = {.stride = S(2)}, .last = true, .wide = true},
-    {S(1, 3, 9, 9), S(2, 2), .options = {.stride = S(2), .padding = S(1), .dilation = S(2)}, .wide = true},
+    {S(1, 3, 9, 9), S(2, 2), .options = {.stride = S(2), .padding = S(1), .dilation = S(2)},
+     .wide = true},
     {S(1, 2, 1), S(2), .options = {.padding = S(1), .dilation = S(2)}, .wide = true},
     {S(2, 3, 5, 6, 7), S(2, 3, 2), .options = {.stride = S(1, 2, 3), .padding = S(1)}},
     {S(2, 7), S(3), .adaptive = true},
@@ -380,8 +381,8 @@ static void check_positions(const char *device, size_t i, tern_dtype dtype)
     for (int with = 0; with < 2; with++) {
         tern_tensor *leaf = tern_requires_grad_(tern_clone(x), true), *y = NULL;
         tern_dtype saved = TERN_F32;
-        TERN_SAVED_TENSORS_HOOKS (note_dtype, as_it_is, &saved)
-            y = largest(i, leaf, with);
+        TERN_SAVED_TENSORS_HOOKS(note_dtype, as_it_is, &saved)
+        y = largest(i, leaf, with);
         assert_int_equal(saved, with || windows[i].wide ? TERN_I64 : TERN_U8);
         results[with][0] = y;
         tern_tensor *dy = test_uniform(device, TERN_F32, tern_shape_of(y), 1, 2, 6);

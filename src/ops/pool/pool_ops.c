@@ -176,8 +176,7 @@ static tern_status max_infer(tern_call *call)
     const tern_pool_attributes *at = call->attributes;
     call->n_out = 2;
     call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->y};
-    call->result[1] =
-        (tern_result){.dtype = at->shape.bytes ? TERN_U8 : TERN_I64, .shape = at->y};
+    call->result[1] = (tern_result){.dtype = at->shape.bytes ? TERN_U8 : TERN_I64, .shape = at->y};
     call->channels_last = at->last;
     return TERN_OK;
 }
