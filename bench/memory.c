@@ -26,7 +26,7 @@ typedef struct peer {
 
 /* The limits are what was counted when they were set, rounded up in their last place: a step that takes more is to say why. */
 static const peer peers[] = {{{1740.4e6, 962.825e6}, 16, 10175.0 * (1 << 20), 0.461, 1.02, 1.04},
-                             {{260.0e6, 44.756e6}, 128, 0, 1.002, 1.01, 1.03}};
+                             {{260.0e6, 44.756e6}, 128, 0, 0.938, 1.03, 1.03}};
 static memory_step steps[] = {{.name = "gpt2", .batch = 16}, {.name = "resnet50", .batch = 128}};
 enum { STEPS = sizeof steps / sizeof *steps };
 

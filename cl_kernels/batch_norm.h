@@ -1,5 +1,6 @@
-/* batch_norm.h -- what the kernels of batch norm share, those of norm.cl and those of fused.cl with
- * relu behind them, so that both sum in one order. */
+/* batch_norm.h -- what the kernels of batch norm share, those of norm.cl and those with
+ * relu behind them, so that both sum in one order. Relu's gradient is a mask, which is relu's
+ * result, or is found in x again: where (x - mean) w + b is not above 0. */
 #ifndef TERN_BATCH_NORM_H
 #define TERN_BATCH_NORM_H
 #include "norm_again.h"
@@ -13,6 +14,17 @@
 #define NORM_PIECES           64
 #define NORM_RELU             128
 #define NORM_GIVEN            256 /* running statistics, instead of those of x */
+
+/* v where it is stored, as far as its sign goes: a half below the least rounds to 0. Relu of that,
+ * and whether relu's gradient is 0. */
+#define NORM_SIGNED_(v)                                                                            \
+    TERN_CAT(NORM_SIGNED, DTYPE_FIELD(CODE, TERN_ROW_(TERN_T)))(v)
+#define NORM_SIGNED_PLAIN(v) (v)
+#define NORM_SIGNED_F16(v)                                                                         \
+    ((v) <= C(2.98023223876953125e-8) && (v) >= C(-2.98023223876953125e-8) ? 0 : (v))
+#define NORM_SIGNED_BF16(v) f32_from_bits((u32)tern_f32_to_bf16(v) << 16)
+#define NORM_RELU_OF_(v)    (NORM_SIGNED_(v) < 0 ? 0 : (v))
+#define NORM_IS_OFF_(v)     (NORM_SIGNED_(v) <= 0)
 
 #if TERN_HOST && !defined(TERN_STANDIN) /* whose threads share channels */
 #define NORM_PARTS   1
@@ -223,11 +235,11 @@
     if ((what & NORM_COUNTED) != 0 && (c) == 0)                                                    \
         counts[0] += 1;
 
-/* The kernels' bodies. STORE writes v to element `at`, STORES v4 to the unit there. DY is what came
- * in for `at`; LOAD_DY loads it with others, and DYS is that of element e of unit u. Means are
- * taken relative to the channel's first element, so that one that is large beside the deviations
- * loses nothing. Each lane has its own mean and squares, by Welford's way; then the group's mean is
- * theirs, and the squares are about it. */
+/* The kernels' bodies. STORE writes v to element `at`, STORES v4 to the unit there. BEGIN is done
+ * for a channel; DY is what came in for `at`; LOAD_DY loads it with others, and DYS is that of
+ * element e of unit u. Means are taken relative to the channel's first element, so that one that is
+ * large beside the deviations loses nothing. Each lane has its own mean and squares, by Welford's
+ * way; then the group's mean is theirs, and the squares are about it. */
 #define BATCH_NORM_(AGAIN, aligned, STORE, STORES)                                                 \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && (aligned))                                                         \
@@ -271,13 +283,15 @@
             NORM_WRITE_(STORE, STORES)                                                             \
         }                                                                                          \
     }
-#define BATCH_NORM_GRADIENT_(aligned, DY, LOAD_DY, DYS)                                            \
+#define BATCH_NORM_GRADIENT_(aligned, BEGIN, DY, LOAD_DY, DYS)                                     \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (aligned))                       \
     GROUPS(g, channels *NORM_PARTS)                                                                \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
         ACC mean = means[c], rstd = rstds[c], dw = 0, db = 0;                                      \
+        const ACC w = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;                             \
+        BEGIN                                                                                      \
         if (joins) {                                                                               \
             LANES(k, NORM_PARTS)                                                                   \
             {                                                                                      \
@@ -299,7 +313,6 @@
             dws[c] = dw;                                                                           \
             dbs[c] = db;                                                                           \
         }                                                                                          \
-        ACC w = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;                                   \
         ACC share = db / (ACC)all, slope = rstd * dw / (ACC)all;                                   \
         if ((what & NORM_FIXED) != 0)                                                              \
             share = slope = 0;                                                                     \

@@ -319,58 +319,6 @@ KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, row
     }
 }
 
-/* ---- batch norm with relu behind it ---------------------------------------------------------- */
-
-#undef TERN_BLOCKS
-#define TERN_BLOCKS 2
-#include "batch_norm.h"
-
-/* ys as batch_norm has them, and zs = relu(ys). */
-KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
-         (OUT, ACC, pieces), (IN, STO, xs),
-         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
-         (ARG, REAL, eps),
-         (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
-{
-    BASE(zs);
-    BASE(ys);
-    BASE(means);
-    BASE(rstds);
-    BASE(running_means);
-    BASE(running_variances);
-    BASE(counts);
-    BASE(pieces);
-    BASE(xs);
-    BASE(ws);
-    BASE(bs);
-    BATCH_NORM_(K(norm_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at);
-        ST(zs, at, v < 0 ? 0 : v);
-                , NORM_STORE_(ys, v4) EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e]; NORM_STORE_(zs, v4))
-}
-
-/* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0
- * dy elsewhere. */
-KERNEL15(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws),
-         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
-         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
-         (ARG, i64, parts), (ARG, i32, what))
-{
-    BASE(masks);
-    BASE(dxs);
-    BASE(dws);
-    BASE(dbs);
-    BASE(pieces);
-    BASE(dys);
-    BASE(xs);
-    BASE(ws);
-    BASE(means);
-    BASE(rstds);
-    BATCH_NORM_GRADIENT_(ALIGNED4(masks), LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at),
-                         NORM_LOAD_(d4[u], dys) NORM_LOAD_(m4[u], masks),
-                             m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
-}
-
 /* ---- float32 and halves ---------------------------------------------------------------------- */
 
 #if IS_HALF

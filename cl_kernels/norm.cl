@@ -42,7 +42,7 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    BATCH_NORM_GRADIENT_(1, LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
+    BATCH_NORM_GRADIENT_(1, , LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
 }
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side, or one

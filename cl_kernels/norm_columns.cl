@@ -1,5 +1,6 @@
 /* norm_columns.cl -- batch norm of x (n, channels), whose channels lie side by side: of two dims,
- * or channels_last. For devices with work-groups; the host has these kernels by name alone.
+ * or channels_last; and of any with relu behind it. For devices with work-groups; the host
+ * has these kernels by name alone.
  *
  * A group has a tile of the channels and one of the `parts` of the rows: its lanes lie side by side
  * along the channels, four of them each where that can be, and the next lanes have the next row.
@@ -20,9 +21,12 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         v = LD(ys, at);                                                                            \
         ST(zs, at, v < 0 ? 0 : v);                                                                 \
     }, )
-#define COLUMN_GRADIENT_()                                                                         \
-    BATCH_NORM_GRADIENT_(1, (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0        \
+#define COLUMN_MASKED_GRADIENT_()                                                                  \
+    BATCH_NORM_GRADIENT_(1, , (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0      \
         : LD(dys, at), , )
+#define COLUMN_RELU_GRADIENT_()                                                                    \
+    BATCH_NORM_GRADIENT_(1, const ACC b = (what & NORM_BIAS) != 0 ? bs[c] : 0;                     \
+        , NORM_IS_OFF_((LD(xs, at) - mean) * w + b) ? LD(dys, at) * 0 : LD(dys, at), , )
 #else
 
 #undef COLUMN_AHEAD
@@ -241,26 +245,34 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
                            EACH_OF(e) v4[e] = (COLUMN_OF_(x4[u], e) - mean[e]) * w[e] + b[e];      \
                            NORM_STORE_(ys, v4)                                                     \
                            if ((what & NORM_RELU) != 0) {                                          \
-                               EACH_OF(e) v4[e] = v4[e] < 0 ? 0 : v4[e];                           \
+                               EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]);                            \
                                NORM_STORE_(zs, v4)                                                 \
                            }                                                                       \
                        })                                                                          \
         }                                                                                          \
     }
 
-/* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. */
-#define COLUMN_GRADIENTS_(USE)                                                                     \
+/* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. The mask
+ * is loaded, or found again with `scale` and `shift` of a lane's channels. */
+#define COLUMN_GRADIENTS_(LOAD_MASK, USE)                                                          \
     COLUMN_BY_(COLUMN_AHEAD_BACK, COLUMN_WORD_ x4[COLUMN_AHEAD_BACK][4];                           \
         COLUMN_WORD_ d4[COLUMN_AHEAD_BACK][4];                                                     \
                COLUMN_WORD_ m4[COLUMN_AHEAD_BACK][4]; REAL v4[4];                                  \
-               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) if ((what & NORM_RELU) != 0) {   \
-                   COLUMN_LOAD_(m4[u], masks) }                                                    \
+               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) LOAD_MASK                        \
                , UNROLL for (i32 u = 0; u < COLUMN_AHEAD_BACK; u++) if (COLUMN_HAS_(u)) { USE })
-#define COLUMN_DY_ (COLUMN_OF_(d4[u], e) * ((what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0   \
-    ? 0 : 1))
-#define COLUMN_GRADIENT_()                                                                         \
-    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) &&                                \
-        ((what & NORM_RELU) == 0 || ALIGNED4(masks)))                                              \
+#define COLUMN_DY_(IS_OFF) (COLUMN_OF_(d4[u], e) * ((IS_OFF) ? 0 : 1))
+#define COLUMN_MASKED_GRADIENT_()                                                                  \
+    COLUMN_GRADIENT_(((what & NORM_RELU) == 0 || ALIGNED4(masks)), ,                               \
+                     if ((what & NORM_RELU) != 0) { COLUMN_LOAD_(m4[u], masks) },                  \
+                     (what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0)
+#define COLUMN_RELU_GRADIENT_()                                                                    \
+    COLUMN_GRADIENT_(1, ACC scale[4]; ACC shift[4]; COLUMN_EACH_(e) {                              \
+        const idx c = works ? left + across + e : 0;                                               \
+        scale[e] = (what & NORM_WEIGHT) != 0 ? ws[c] * rstds[c] : rstds[c];                        \
+        shift[e] = (what & NORM_BIAS) != 0 ? bs[c] : 0;                                            \
+    }, , NORM_IS_OFF_((COLUMN_OF_(x4[u], e) - mean[e]) * scale[e] + shift[e]))
+#define COLUMN_GRADIENT_(ALIGNED, BEGIN, LOAD_MASK, IS_OFF)                                        \
+    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (ALIGNED))                     \
     GROUPS(g, tiles *(idx)parts)                                                                   \
     {                                                                                              \
         COLUMN_PART_OF_(g)                                                                         \
@@ -270,9 +282,10 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
             mean[e] = works ? means[left + across + e] : 0;                                        \
             db[e] = dw[e] = 0;                                                                     \
         }                                                                                          \
+        BEGIN                                                                                      \
         if (!joins) {                                                                              \
-            COLUMN_THERE_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(EACH_OF(e) {                     \
-                const ACC dy = COLUMN_DY_;                                                         \
+            COLUMN_THERE_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(LOAD_MASK, EACH_OF(e) {          \
+                const ACC dy = COLUMN_DY_(IS_OFF);                                                 \
                 db[e] += dy;                                                                       \
                 dw[e] += dy * (COLUMN_OF_(x4[u], e) - mean[e]);                                    \
             })                                                                                     \
@@ -323,9 +336,9 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         }                                                                                          \
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
-            COLUMN_BACK_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(                                  \
+            COLUMN_BACK_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(LOAD_MASK,                        \
                 const idx at = (k + u * rows) * (idx)channels + left + across;                     \
-                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_ - db[e] -                                    \
+                EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_(IS_OFF) - db[e] -                            \
                     (COLUMN_OF_(x4[u], e) - mean[e]) * dw[e]);                                     \
                 NORM_STORE_(dxs, v4))                                                              \
         }                                                                                          \
@@ -375,6 +388,97 @@ KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    COLUMN_GRADIENT_()
+    COLUMN_MASKED_GRADIENT_()
+}
+
+/* The same where the mask is found again. */
+KERNEL15(K(batch_norm_columns_relu_gradient), (IN, ACC, bs), (OUT, STO, dxs), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(bs);
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(pieces);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    COLUMN_RELU_GRADIENT_()
+}
+
+/* ---- relu behind batch norm of x (n, channels, size) ----------------------------------------- */
+
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
+/* ys as batch_norm has them, and zs = relu(ys). */
+KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
+         (OUT, ACC, pieces), (IN, STO, xs),
+         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, REAL, eps),
+         (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(zs);
+    BASE(ys);
+    BASE(means);
+    BASE(rstds);
+    BASE(running_means);
+    BASE(running_variances);
+    BASE(counts);
+    BASE(pieces);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    BATCH_NORM_(K(columns_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at);
+        ST(zs, at, v < 0 ? 0 : v);
+                , NORM_STORE_(ys, v4) EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]); NORM_STORE_(zs, v4))
+}
+
+/* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0
+ * dy elsewhere. */
+KERNEL15(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(masks);
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(pieces);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    BATCH_NORM_GRADIENT_(ALIGNED4(masks), , LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at),
+                         NORM_LOAD_(d4[u], dys) NORM_LOAD_(m4[u], masks),
+                             m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
+}
+
+/* The same where the mask is found again. */
+KERNEL15(K(batch_norm_relu_gradient), (IN, ACC, bs), (OUT, STO, dxs), (OUT, ACC, dws),
+         (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
+         (ARG, i64, parts), (ARG, i32, what))
+{
+    BASE(bs);
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(pieces);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    BATCH_NORM_GRADIENT_(1, const ACC b = (what & NORM_BIAS) != 0 ? bs[c] : 0;
+                         , NORM_IS_OFF_((LD(xs, at) - mean) * w + b) ? LD(dys, at) * 0 : LD(dys, at)
+                         , NORM_LOAD_(d4[u], dys),
+                             NORM_IS_OFF_((x4[u][e] - mean) * w + b) ? d4[u][e] * 0 : d4[u][e])
 }
 #endif

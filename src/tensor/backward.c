@@ -25,44 +25,30 @@ static tern_status arrive(tern_backward_pass *w, const tern_edge *edge, tern_ten
     if (!edge->node)
         return TERN_OK;
     tern_node_output *out = &edge->node->output[edge->output];
-    TERN_TRY(tern_fuse_settle(out));
+    TERN_TRY(tern_fuse_settle(edge->node, out));
     TERN_TRY(tern_pass_gather(&out->dout, grad));
     return queue(w, edge->node);
 }
 
 /* ---- running one node -------------------------------------------------------------------- */
 
-static tern_status check_saved(const tern_node *node)
-{
-    if (node->freed)
-        return tern_fail(
-            TERN_ERR_STATE,
-            "tern_backward: Trying to backward through the graph a second time (or directly access "
-            "saved tensors after they have already been freed). Saved intermediate values of the "
-            "graph are freed when you call tern_backward or tern_autograd_grad. Specify "
-            "retain_graph = true if you need to backward through the graph a second time");
-    for (int i = 0; i < node->n_in + node->n_out; i++) {
-        const tern_saved *s = &node->saved[i];
-        if (!s->tensor || tern_tensor_version(s->tensor) == s->version)
-            continue;
-        return tern_fail(
-            TERN_ERR_STATE,
-            "tern_backward: one of the variables needed for gradient computation has been modified "
-            "by an inplace operation: [%s %s], which is %s %d of %s, is at version %lld; expected "
-            "version %lld instead",
-            tern_dtype_name(s->tensor->dtype), TERN_TENSOR_TEXT(s->tensor),
-            i < node->n_in ? "input" : "output", i < node->n_in ? i : i - node->n_in,
-            node->op->name, (long long)tern_tensor_version(s->tensor), (long long)s->version);
-    }
-    return TERN_OK;
-}
-
 static tern_status fetch_saved(tern_node *node, bool create)
 {
     if (node->frame)
         TERN_TRY(tern_frame_unpack(node));
     TERN_TRY(tern_node_unpack(node, create));
-    return check_saved(node);
+    return tern_node_check_saved(node);
+}
+
+/* Relu's own result, where it is to be made again and the gradient was not deferred. */
+static tern_status fetch_relu(tern_node *node)
+{
+    tern_saved *s = node->n_out > 0 ? &node->saved[node->n_in] : NULL;
+    if (!s || s->tensor || !s->packed || !s->packed->maker)
+        return TERN_OK;
+    s->tensor = tern_keep(tern_fuse_relu_again(node->edge[0].node));
+    s->version = 0;
+    return s->tensor ? TERN_OK : tern_last_status();
 }
 
 /* Hooks, retained gradients and captures of the node's outputs, whose
@@ -74,7 +60,7 @@ static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
         if (!out->dout)
             continue;
         if (out->hooks || out->retainer || w->n_wanted)
-            TERN_TRY(tern_fuse_settle(out));
+            TERN_TRY(tern_fuse_settle(node, out));
         if (out->hooks)
             TERN_TRY(tern_pass_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
@@ -200,7 +186,10 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
             status = tern_fuse_defer(w, node, &deferred, &next);
         if (status == TERN_OK && next)
             status = queue(w, next);
-        if (status == TERN_OK && !deferred && !is_end(w, node))
+        const bool runs = status == TERN_OK && !deferred && !is_end(w, node);
+        if (runs)
+            status = fetch_relu(node);
+        if (runs && status == TERN_OK)
             status = backward_of(w, node);
         tern_node_repack(node);
         if (node->inner)

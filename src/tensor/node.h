@@ -23,7 +23,8 @@ typedef struct tern_saved {
 
 /* A saved tensor that is not kept (saved.c). */
 typedef struct tern_packed {
-    const tern_op *maker; /* makes it again of `held`; NULL: hooks turned it into that */
+    const tern_op *maker; /* makes it again of `held`, or relu's result of what it saved itself;
+                             NULL: hooks turned it into that */
     tern_saved held;
     tern_saved_tensors_hooks hooks;
     tern_dtype dtype;
@@ -82,6 +83,10 @@ void tern_node_repack(tern_node *node);
 /* A hook's answer to x, in no scope; NULL after an error. */
 tern_tensor *tern_saved_hook(tern_tensor *(*hook)(tern_tensor *, void *), tern_tensor *x,
                              void *user, const char *name);
+/* Leave out relu's result, of which tern_fuse_finds_relu is true. */
+tern_status tern_node_leave_relu(tern_node *node);
+/* An error where saved tensors were freed, or written in place since. */
+tern_status tern_node_check_saved(const tern_node *node);
 /* The input of the operation that makes it again. */
 tern_tensor *tern_packed_held(const tern_packed *packed);
 

@@ -99,6 +99,16 @@ static tern_packed *pack(const tern_node *node, int slot, tern_tensor *x)
     return NULL;
 }
 
+tern_status tern_node_leave_relu(tern_node *node)
+{
+    tern_packed *packed = tern_alloc(sizeof *packed);
+    if (!packed)
+        return TERN_ERR_MEMORY;
+    packed->maker = node->edge[0].node->op;
+    node->saved[node->n_in] = (tern_saved){.packed = packed};
+    return TERN_OK;
+}
+
 tern_status tern_node_pack(tern_node *node, int slot, tern_tensor *x)
 {
     const bool leaf = slot < node->n_in && node->edge[slot].leaf;

@@ -1,5 +1,6 @@
 /* tape.c -- recording: whether an operation is, its node's edges, and what it saves. */
 #include "tensor/frame.h"
+#include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
@@ -138,7 +139,9 @@ static tern_status save(tern_node *node, const tern_call *call, tern_tensor *con
         if (in[i] && saves & TERN_SAVE_IN(i))
             TERN_TRY(tern_node_keep(node, i, tern_keep(in[i])));
     for (int i = 0; i < call->n_out; i++)
-        if (saves & TERN_SAVE_OUT(i)) {
+        if (i == 0 && saves & TERN_SAVE_OUT(i) && tern_fuse_finds_relu(node, call)) {
+            TERN_TRY(tern_node_leave_relu(node));
+        } else if (saves & TERN_SAVE_OUT(i)) {
             tern_tensor *detached = tern_tensor_detached(call->out[i]);
             if (!detached)
                 return TERN_ERR_MEMORY;

@@ -24,10 +24,13 @@ static tern_tensor *unpacked_by_hooks(const tern_packed *packed, const tern_node
     return x && (x->requires_grad || x->history) ? tern_detach(x) : x;
 }
 
-/* Whether the backward of node asks for input 0 itself, when it has the gradient for it. */
+/* Whether a tensor is made later: the backward of node asks for input 0 itself, when it has the
+ * gradient for it. */
 static bool waits(const tern_node *node, int slot, bool create)
 {
     const tern_packed *packed = node->saved[slot].packed;
+    if (slot >= node->n_in && packed->maker)
+        return true; /* relu, which may defer its gradient first */
     const tern_node *before = slot == 0 && packed->maker ? node->edge[0].node : NULL;
     return before && before->op == packed->maker && !create;
 }

@@ -154,7 +154,7 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
     static const tern_kernel_ref kernel = {"norm", "batch_norm"},
                                  flat = {"norm", "batch_norm_flat"},
                                  columns = {"norm_columns", "batch_norm_columns"},
-                                 with_relu = {"fused", "batch_norm_relu"};
+                                 with_relu = {"norm_columns", "batch_norm_relu"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
@@ -212,6 +212,11 @@ static tern_status batch_forward(tern_call *call)
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ------------- */
 
+/* `finds_mask`: dy is of relu, whose mask is found in x again, with the bias as input 6. */
+typedef struct gradient_attributes {
+    bool training, finds_mask;
+} gradient_attributes;
+
 /* dx, dweight and dbias, the last two one number a channel. */
 static tern_status gradient_infer(tern_call *call)
 {
@@ -233,11 +238,16 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
     static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
                                  flat = {"norm", "batch_norm_flat_gradient"},
                                  columns = {"norm_columns", "batch_norm_columns_gradient"},
-                                 masked = {"fused", "batch_norm_masked_gradient"};
-    tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5];
+                                 masked = {"norm_columns", "batch_norm_masked_gradient"},
+                                 finds[] = {{"norm_columns", "batch_norm_relu_gradient"},
+                                            {"norm_columns", "batch_norm_columns_relu_gradient"}};
+    const gradient_attributes *at = call->attributes;
+    tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5], *bias = call->in[6];
     const bool ends = !(what & PIECES);
-    const int first = mask || b.columns ? 0 : 1; /* argument that there is */
-    const tern_arg args[] = {mask ? tern_arg_in(mask) : tern_arg_unused(x),
+    const int first = mask || b.columns || at->finds_mask ? 0 : 1; /* argument that there is */
+    const tern_arg args[] = {at->finds_mask ? tern_arg_optional(bias, kept)
+                             : mask         ? tern_arg_in(mask)
+                                            : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
                              ends ? tern_arg_out(call->out[1]) : tern_arg_unused(kept),
                              ends ? tern_arg_out(call->out[2]) : tern_arg_unused(kept),
@@ -253,20 +263,22 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
                              tern_arg_i64(b.parts),
                              tern_arg_i32(what | (mask ? RELU : 0))};
     return tern_launch(call->place,
-                       b.columns ? &columns
-                       : mask    ? &masked
-                       : b.flat  ? &flat
-                                 : &kernel,
+                       at->finds_mask ? &finds[b.columns]
+                       : b.columns    ? &columns
+                       : mask         ? &masked
+                       : b.flat       ? &flat
+                                      : &kernel,
                        x->dtype, tern_groups(b.groups, 4 * x->numel / b.groups), args + first,
                        (int)(sizeof args / sizeof *args) - first);
 }
 
 static tern_status gradient_forward(tern_call *call)
 {
-    const batch_attributes *at = call->attributes;
+    const gradient_attributes *at = call->attributes;
     tern_tensor *pieces = NULL;
     batch b = batch_of(call->in[1]);
-    int what = (call->in[2] ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
+    int what =
+        (call->in[2] ? HAS_WEIGHT : 0) | (call->in[6] ? HAS_BIAS : 0) | (at->training ? 0 : FIXED);
     if (b.parts > 1 && !(pieces = pieces_of(call->in[1], b)))
         return tern_last_status();
     tern_status status = pieces ? launch_gradient(call, b, what | PIECES, pieces) : TERN_OK;
@@ -277,7 +289,7 @@ static tern_status gradient_forward(tern_call *call)
 }
 
 static const tern_op gradient_op = {.name = "batch_norm_gradient",
-                                    .optional = 1u << 2 | 1u << 5,
+                                    .optional = 1u << 2 | 1u << 5 | 1u << 6,
                                     .not_differentiable = true,
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
@@ -285,15 +297,23 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
 /* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
+    const batch_attributes *forward = g->attributes;
+    const gradient_attributes at = {forward->training, tern_finds_deferred_relu(g)};
     tern_tensor *relu = tern_deferred_relu(g), *out[3];
-    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], relu};
+    tern_tensor *in[] = {g->dout[0],
+                         g->in[X],
+                         g->in[WEIGHT],
+                         g->out[1],
+                         g->out[2],
+                         relu,
+                         at.finds_mask ? g->in[BIAS] : NULL};
     if (relu && (batch_of(g->in[X]).flat || /* which has no kernel for it */
                  tern_is_channels_last(relu) != tern_is_channels_last(g->in[X]))) {
         in[0] = tern_relu_dx(in[0], relu);
         in[5] = NULL;
     }
     in[0] = tern_lie_as(in[0], g->in[X]);
-    TERN_TRY(tern_apply_all(&gradient_op, in, 6, g->attributes, sizeof(batch_attributes), out, 3));
+    TERN_TRY(tern_apply_all(&gradient_op, in, 7, &at, sizeof at, out, 3));
     for (int i = X; i <= BIAS; i++)
         if (g->needs[i])
             g->din[i] = i == X ? out[X] : tern_view(out[i], g->in_shape[i]);
@@ -351,20 +371,41 @@ static tern_status batch_backward(tern_gradient *g)
     return g->recorded ? differentiable_backward(g) : fused_backward(g);
 }
 
+static tern_tensor *relu_again(const tern_op *op, const void *attributes, tern_tensor *const *in);
+
+/* What backward reads; the bias where relu follows, for its mask. */
+static uint32_t batch_saves(const tern_call *call)
+{
+    return TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
+           TERN_SAVE_OUT(RECTIFIED) | (call->n_out > RECTIFIED ? TERN_SAVE_IN(BIAS) : 0);
+}
+
 static const tern_op batch_norm_op = {
     .name = "batch_norm",
     .names = TERN_NAMES(TERN_FIELD(batch_attributes, "momentum", momentum),
                         TERN_FIELD(batch_attributes, "eps", eps),
                         TERN_FIELD(batch_attributes, "training", training)),
     .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR | 1u << COUNT,
-    .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
-             TERN_SAVE_OUT(RECTIFIED),
+    .choose_saves = batch_saves,
     .no_grad_out = 1u << 1 | 1u << 2 | 1u << RECTIFIED,
-    .fusion = &(const tern_fusion){.takes_deferred_relu = true, .speculative_output = RECTIFIED},
+    .fusion = &(const tern_fusion){.takes_deferred_relu = true,
+                                   .speculative_output = RECTIFIED,
+                                   .relu_again = relu_again},
     .writes_inputs = true,
     .infer = batch_infer,
     .forward = batch_forward,
     .backward = batch_backward};
+
+/* Relu's result, made again by the batch's statistics: with the same kernels, and so the same
+ * bits. */
+static tern_tensor *relu_again(const tern_op *op, const void *attributes, tern_tensor *const *in)
+{
+    tern_tensor *y = NULL;
+    TERN_NO_GRAD
+        y = tern_relu(tern_apply(op, (tern_tensor *[INPUTS]){in[X], in[WEIGHT], in[BIAS]}, INPUTS,
+                                 attributes, sizeof(batch_attributes)));
+    return y;
+}
 
 /* ---- tern_batch_norm --------------------------------------------------------------------- */
 

@@ -12,8 +12,8 @@ static tern_tensor **already_there(tern_backward_pass *w, const tern_node *node)
     tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
     tern_arrival *leaf = edge->leaf ? tern_pass_leaf(w, edge->leaf) : NULL;
     tern_tensor **grad = out ? &out->dout : leaf ? &leaf->grad : NULL;
-    if (!grad || !*grad || (out && out->fused.relu) || !(*grad)->contiguous ||
-        (*grad)->storage->place != node->place)
+    if (!grad || !*grad || (out && (out->fused.relu || out->fused.finds_relu)) ||
+        !(*grad)->contiguous || (*grad)->storage->place != node->place)
         return NULL;
     tern_shape shape;
     tern_read_shape(*grad, &shape);

@@ -1,4 +1,5 @@
-/* again.c -- results that a product does not keep, made again with the gradient of their maker. */
+/* again.c -- results that a product does not keep, made again with the gradient of their maker; and
+ * those of relu behind a norm, of which backward wants a mask. */
 #include "tensor/fuse/parts.h"
 #include "base/debug.h"
 #include "tensor/history.h"
@@ -26,6 +27,32 @@ const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x)
 tern_tensor *tern_fuse_again(const tern_op *maker, tern_tensor *x)
 {
     return maker->fusion->again(maker, x);
+}
+
+bool tern_fuse_finds_relu(const tern_node *node, const tern_call *call)
+{
+    if (!tern_fusion_of(node)->is_relu)
+        return false;
+    const tern_node *maker = node->edge[0].node;
+    const tern_fusion *fusion = maker ? tern_fusion_of(maker) : NULL;
+    if (!fusion || !fusion->relu_again || call->in_place || node->edge[0].output != 0 ||
+        maker->frame || maker->freed || tern_debugging || tern_thread.saved_hooks.pack ||
+        tern_thread.mode.frame || tern_tensor_version(call->in[0]) != 0)
+        return false;
+    const int k = fusion->speculative_output;
+    const tern_saved *of = &maker->saved[0];
+    return k < maker->n_out && !maker->saved[maker->n_in + k].tensor && of->tensor &&
+           tern_tensor_version(of->tensor) == of->version;
+}
+
+tern_tensor *tern_fuse_relu_again(const tern_node *maker)
+{
+    if (tern_node_check_saved(maker) != TERN_OK)
+        return NULL;
+    tern_tensor *in[maker->n_in];
+    for (int i = 0; i < maker->n_in; i++)
+        in[i] = maker->saved[i].tensor;
+    return tern_fusion_of(maker)->relu_again(maker->op, maker->attributes, in);
 }
 
 tern_tensor *tern_packed_held(const tern_packed *packed)

@@ -28,6 +28,7 @@ static bool takes_half(const tern_fusion *next, const tern_tensor *dout,
            dout->contiguous;
 }
 
+/* relu: its result, or what lies as that does. */
 static bool takes_relu(const tern_fusion *next, const tern_tensor *dout, const tern_tensor *relu,
                        const tern_node_output *out)
 {
@@ -43,19 +44,27 @@ bool tern_defer_gradient(const tern_backward_pass *w, tern_node *node)
         return false;
     const tern_fusion *next = tern_fusion_of(node->edge[0].node);
     tern_node_output *out = &node->edge[0].node->output[0];
-    tern_tensor *dout = node->output[0].dout, *relu = node->saved[node->n_in].tensor;
-    if (fusion->is_cast ? !takes_half(next, dout, out) : !takes_relu(next, dout, relu, out))
+    const tern_saved *saved = &node->saved[node->n_in];
+    const bool finds = fusion->is_relu && !saved->tensor && saved->packed && saved->packed->maker;
+    tern_tensor *dout = node->output[0].dout, *relu = saved->tensor;
+    const tern_tensor *like = finds ? node->edge[0].node->saved[0].tensor : relu;
+    if (fusion->is_cast ? !takes_half(next, dout, out) : !takes_relu(next, dout, like, out))
         return false;
     out->dout = tern_keep(dout);
-    out->fused.relu = fusion->is_relu ? tern_keep(relu) : NULL;
+    out->fused.relu = fusion->is_relu && !finds ? tern_keep(relu) : NULL;
+    out->fused.finds_relu = finds;
     return true;
 }
 
-tern_status tern_fuse_settle(tern_node_output *out)
+tern_status tern_fuse_settle(const tern_node *node, tern_node_output *out)
 {
-    if (out->dout && (out->fused.relu || out->dout->dtype != out->dtype)) {
-        tern_tensor *done = out->fused.relu ? tern_from_ops->relu_dx(out->dout, out->fused.relu)
-                                            : tern_from_ops->to_dtype(out->dout, out->dtype);
+    const bool finds = out->fused.finds_relu;
+    if (out->dout && (out->fused.relu || finds || out->dout->dtype != out->dtype)) {
+        tern_tensor *relu = finds ? tern_fuse_relu_again(node) : out->fused.relu, *done = NULL;
+        if (finds && !relu)
+            return tern_last_status();
+        done = relu ? tern_from_ops->relu_dx(out->dout, relu)
+                    : tern_from_ops->to_dtype(out->dout, out->dtype);
         if (!done)
             return tern_last_status();
         tern_keep(done);

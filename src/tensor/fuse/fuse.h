@@ -25,7 +25,9 @@
  *                  pass. A loss that computed its gradient for dout = 1 with its value gives that
  *                  away instead of running backward (seed gradient).
  *   again.c        A product whose input is gelu's result has that made again, by the kernel that
- *                  computes gelu's gradient (again_with_gradient): it is not kept.
+ *                  computes gelu's gradient (again_with_gradient): it is not kept. Neither is
+ *                  the result of relu that a norm computed with its own: the kernel of the norm's
+ *                  gradient finds its mask again (relu_again).
  *   overwrite.c    A loss whose logits nobody else holds writes their gradient over them
  *                  (may_overwrite).
  *
@@ -67,6 +69,10 @@ struct tern_fusion {
      * 0 dout elsewhere. It is deferred to the operation that made input 0, if that operation takes
      * a deferred relu gradient. */
     bool is_relu, takes_deferred_relu;
+    /* Returns relu of output 0, made again of the inputs that are saved, with the same bits. An
+     * operation that has it finds the mask of a deferred relu gradient again, and relu does not
+     * keep a speculative output. */
+    tern_tensor *(*relu_again)(const tern_op *op, const void *attributes, tern_tensor *const *in);
     /* is_cast: the gradient of input 0 is dout in the type of input 0. It is deferred to the
      * operation that made input 0, if that operation takes a gradient of half precision although
      * its output 0 is float32. */
@@ -106,6 +112,7 @@ struct tern_fused_gradient {
     bool accumulates_in_place, accumulated;
     tern_tensor *grad_out[TERN_MAX_GRAD_OUTS];
     tern_tensor *relu;
+    bool finds_relu;
     tern_dtype half_copy_dtype;
     tern_tensor *half_copy;
     uint32_t f32_grads;
@@ -152,6 +159,12 @@ static inline tern_tensor *const *tern_grad_outs(const tern_gradient *g, int i)
 static inline tern_tensor *tern_deferred_relu(const tern_gradient *g)
 {
     return g->fused ? g->fused->relu : NULL;
+}
+
+/* Returns the same of a result that is not there, for an operation with relu_again. */
+static inline bool tern_finds_deferred_relu(const tern_gradient *g)
+{
+    return g->fused && g->fused->finds_relu;
 }
 
 /* Returns the type of half precision in which din[0] is wanted too, where that costs nothing;
@@ -219,5 +232,9 @@ static inline bool tern_fuse_mixes_dtypes(const tern_call *call)
  * second function makes it. */
 const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x);
 tern_tensor *tern_fuse_again(const tern_op *maker, tern_tensor *x);
+/* Returns whether the call is relu of what a node made that finds relu's result again; edges are
+ * there. The second function makes that result. */
+bool tern_fuse_finds_relu(const tern_node *node, const tern_call *call);
+tern_tensor *tern_fuse_relu_again(const tern_node *maker);
 
 #endif

@@ -26,6 +26,7 @@ bool tern_fuse_begin(tern_backward_pass *w, const tern_node *node, tern_gradient
         return false;
     f->half_copy_dtype = tern_half_copy_wanted(w, node);
     f->relu = node->output[0].fused.relu;
+    f->finds_relu = node->output[0].fused.finds_relu;
     tern_accumulate_offer(w, node, f);
     tern_grad_outs_offer(w, node, f);
     f->may_overwrite = tern_overwrite_offer(w, node);

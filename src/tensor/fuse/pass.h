@@ -10,8 +10,9 @@ tern_tensor *tern_fuse_seed(tern_backward_pass *w, tern_tensor *root);
 /* Is called before the program gets to see grad, which it may keep. */
 void tern_fuse_shown(tern_backward_pass *w, const tern_tensor *grad);
 
-/* Makes out->dout the gradient that it stands for, as deferred relu and casts say (deferred.c). */
-tern_status tern_fuse_settle(tern_node_output *out);
+/* Makes out->dout, of an output of node, the gradient that it stands for, as deferred relu and
+ * casts say (deferred.c). */
+tern_status tern_fuse_settle(const tern_node *node, tern_node_output *out);
 /* Sets *deferred where node need not run now: its gradient went on to *next, which is to run, or
  * the node runs at the end of the pass, and *next is NULL. */
 tern_status tern_fuse_defer(tern_backward_pass *w, tern_node *node, bool *deferred,

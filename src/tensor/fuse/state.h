@@ -11,6 +11,7 @@ typedef struct tern_fused_output {
                                NULL */
     tern_tensor *relu;      /* the gradient is still to be multiplied by the slope of this result of
                                relu; or NULL */
+    bool finds_relu;        /* the same of a result that the node finds again (relu_again) */
 } tern_fused_output;
 
 /* A node that runs at the end of the backward pass, and the gradient of its output. */
@@ -33,6 +34,7 @@ static inline void tern_fused_output_clear(tern_fused_output *out)
     tern_release(out->relu);
     tern_release(out->din);
     out->half_copy = out->relu = out->din = NULL;
+    out->finds_relu = false;
 }
 
 #endif
