@@ -2,7 +2,21 @@
  * one element. AS_STORED is what a number is after a store and a load. */
 #include "math_rows.cl"
 
+#if IS_HALF
+/* f as float16 has it, rounded to nearest even: without memory, and without a type for it. Where
+ * float16 is subnormal, the adder rounds. */
+INLINE f32 tern_through_f16(f32 f)
+{
+    const u32 u = f32_bits(f), sign = u & 0x80000000u, a = u & 0x7fffffffu;
+    const f32 small = (f32_from_bits(a) + 0.5f) - 0.5f;
+    u32 r = (a + 0xfffu + ((a >> 13) & 1)) & ~(u32)0x1fffu;
+    r = a < 0x38800000u ? f32_bits(small) : r >= 0x47800000u ? 0x7f800000u : r;
+    r = a > 0x7f800000u ? (a | 0x400000u) & ~(u32)0x1fffu : r;
+    return f32_from_bits(r | sign);
+}
+#endif
 #define AS_STORED_PLAIN(v) ((REAL)(STO)(v))
+#define AS_STORED_F16(v)   tern_through_f16(v)
 #define AS_STORED_BF16(v)  f32_from_bits((u32)tern_f32_to_bf16(v) << 16)
 #define AS_STORED(v)       TERN_CAT(AS_STORED, DTYPE_FIELD(CODE, TERN_ROW_(TERN_T)))(v)
 

@@ -305,33 +305,6 @@ static void what_nobody_reads_is_not_computed(void **state)
         }
 }
 
-/* Four rows are one command with the same bits, and four where fusion is turned off. */
-static void rows_that_follow_each_other_are_one_command(void **state)
-{
-    (void)state;
-    static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_I32};
-    FOR_EACH_DEVICE(device)
-    for (int i = 0; i < 6; i++)
-        TERN_SCOPE
-            TERN_NO_GRAD {
-                const bool apart = i % 2;
-                tern_tensor *y = NULL,
-                            *x = test_uniform(device, dtypes[i / 2], TERN_SHAPE(7, 191), -9, 9, 1);
-                tern_tensor *expected = tern_mul(tern_neg(tern_add(tern_mul(x, x), x)), x);
-                tern_graph *graph =
-                    tern_graph_new_with(device, &(tern_graph_options){.no_fusion = apart});
-                TERN_CAPTURE (graph)
-                    TERN_SCOPE
-                        y = tern_keep(tern_mul(tern_neg(tern_add(tern_mul(x, x), x)), x));
-                const bool never = strncmp(device, "cuda", 4) == 0;
-                assert_int_equal(tern_graph_size(graph), apart || never ? 4 : 1);
-                assert_ok(tern_graph_replay(graph));
-                assert_same(y, expected);
-                tern_graph_free(graph);
-                tern_release(y);
-            }
-}
-
 static void *replay(void *graph)
 {
     return tern_graph_replay(graph) == TERN_OK ? graph : NULL;
@@ -449,7 +422,6 @@ static const struct CMUnitTest tests[] = {
     TEST(what_is_found_by_its_address_stays),
     TEST(addresses_end_with_their_recording),
     TEST(what_nobody_reads_is_not_computed),
-    TEST(rows_that_follow_each_other_are_one_command),
     TEST(a_chain_fits_a_small_stack),
     TEST(a_plan_that_does_not_fit_names_peak_and_limit),
     TEST(a_wrong_plan_is_found),

@@ -74,6 +74,10 @@ TERN_API tern_status tern_graph_replay(tern_graph *graph);
 TERN_API tern_status tern_graph_reset(tern_graph *graph);
 /* How many launches, copies and parts of collectives a replay makes; 0 for an empty graph. */
 TERN_API int64_t tern_graph_size(const tern_graph *graph);
+/* What became of the recording, in lines of plain text: the commands that were fused ("add+gelu")
+ * and the bytes that a replay does not move for it, elementwise ones that were not and why, and
+ * what the plan of memory saves. New text, to be freed with tern_free_text; NULL after an error. */
+TERN_API char *tern_graph_text(const tern_graph *graph);
 
 /* ---- blocks: TERN_CAPTURE(graph) { ... } ----------------------------------------------------
  * Leaving it in any way ends the recording. Where the recording can't begin the error is recorded

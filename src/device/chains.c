@@ -20,6 +20,8 @@ typedef struct finding {
     char name[160];
 } finding;
 
+static const char full[] = "a command has no room for more";
+
 /* ---- rows ------------------------------------------------------------------------------ */
 
 /* A row of numbers that are computed in the type in which they lie, or rounded to it. */
@@ -89,9 +91,9 @@ static bool is_apart(const finding *f)
     return true;
 }
 
-/* Append a row; *joins: it reads what an earlier one reads or makes. false: it is left out, and the
- * finding may be of no use. */
-static bool append(finding *f, const tern_work *work, bool *joins)
+/* Append a row; *joins: it reads what an earlier one reads or makes. Else why it is left out, and
+ * the finding may be of no use. */
+static const char *append(finding *f, const tern_work *work, bool *joins)
 {
     tern_chain *c = &f->chain;
     const tern_nd_index *w = index_of(work);
@@ -101,9 +103,14 @@ static bool append(finding *f, const tern_work *work, bool *joins)
     int n = 0;
     while (w && args[n].buffer)
         n++;
-    if (!w || n < 2 || !steps_of(w, n, step) || c->rows == TERN_CHAIN_ROWS ||
-        (c->rows > 0 && (w->inner != c->n || kernel->dtype != f->dtype)))
-        return false;
+    if (!w)
+        return tern_works_by_rows(work) ? "types are mixed" : "what follows is not elementwise";
+    if (n < 2 || !steps_of(w, n, step))
+        return "elements do not lie next to each other";
+    if (c->rows > 0 && (w->inner != c->n || kernel->dtype != f->dtype))
+        return "what follows has another size or type";
+    if (c->rows == TERN_CHAIN_ROWS)
+        return full;
     const int known = c->tensors;
     tern_chain_row *row = &c->row[c->rows];
     *row = (tern_chain_row){.file = kernel->ref->file,
@@ -113,23 +120,23 @@ static bool append(finding *f, const tern_work *work, bool *joins)
     for (int k = 1; k < n; k++) {
         const int t = tensor_of(f, &args[k], step[k]);
         if (t < 0)
-            return false;
+            return full;
         *joins |= t < known;
         row->in[k - 1] = (uint8_t)(f->made_by[t] >= 0 ? TERN_CHAIN_TENSORS + f->made_by[t] : t);
     }
     if (work->what.launch.n > n + 1 + 2)
-        return false;
+        return "more than two numbers";
     for (int k = n + 1; k < work->what.launch.n; k++)
         row->number[row->numbers++] = args[k].value.u64;
     const int out = tensor_of(f, &args[0], 1);
     if (out < 0)
-        return false;
+        return full;
     row->out = (int8_t)out;
     f->made_by[out] = c->rows++;
     c->n = w->inner;
     f->dtype = kernel->dtype;
     f->work += work->what.launch.grid->work;
-    return is_apart(f);
+    return is_apart(f) ? NULL : "memory may be shared";
 }
 
 /* ---- what is written ------------------------------------------------------------------- */
@@ -306,27 +313,46 @@ static tern_status record_chain(finding *f, int64_t end, bool *made)
 
 /* ---- finding --------------------------------------------------------------------------- */
 
-/* The longest chain from command i on; how many rows it has. */
-static int find(finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i, int64_t n)
+/* The longest chain from command i on; how many rows it has, and why no more. */
+static int find(finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i, int64_t n,
+                const char **why)
 {
+    *why = "nothing follows";
     *f = (finding){.graph = graph, .first = i};
     for (int64_t k = i; k < n; k++) {
         finding longer = *f;
         bool joins = k == i;
-        if (!append(&longer, &nodes[k]->work, &joins) || !joins)
+        *why = append(&longer, &nodes[k]->work, &joins);
+        if (!*why && !joins)
+            *why = "what follows does not read it";
+        if (*why)
             break;
         *f = longer;
     }
     return f->chain.rows;
 }
 
+/* A row that is a command of its own, for tern_graph_text. */
+static void note_apart(tern_graph *graph, const tern_work *work, const char *why)
+{
+    int i = 0;
+    while (i < TERN_MOST_REASONS - 1 && graph->apart[i].why && graph->apart[i].why != why)
+        i++;
+    if (!tern_works_by_rows(work))
+        return;
+    graph->apart[i].why = why;
+    graph->apart[i].n++;
+}
+
 /* In place of commands i to end, or they stay. */
 static tern_status chain_up(tern_graph *graph, finding *f, int rows, tern_graph_node **nodes,
-                            int64_t i, int64_t end)
+                            int64_t i, int64_t end, const char *why)
 {
     bool made = false;
     if (rows > 1)
         TERN_TRY(record_chain(f, end, &made));
+    for (int64_t k = i; k < end && !made; k++)
+        note_apart(graph, &nodes[k]->work, rows > 1 ? "the device has no such command" : why);
     for (int64_t k = i; k < end && !made; k++)
         TERN_TRY(tern_record_node(graph, nodes[k]));
     return TERN_OK;
@@ -340,9 +366,12 @@ tern_status tern_chains_make(tern_graph *graph)
     tern_graph_node **nodes = graph->nodes;
     const int64_t n = graph->n_nodes;
     const unsigned long long built = atomic_load(&graph->place->built);
+    const bool wanted = !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
+    const char *why = wanted ? "the device fuses nothing" : "fusion is turned off";
     finding f;
-    if (!graph->place->backend->chain || graph->options.no_fusion ||
-        !tern_env_flag(TERN_ENV_FUSE, true))
+    for (int64_t i = 0; i < n && (!wanted || !graph->place->backend->chain); i++)
+        note_apart(graph, &nodes[i]->work, why);
+    if (!wanted || !graph->place->backend->chain)
         return TERN_OK;
     for (int64_t i = 0; i < n; i++)
         nodes[i]->is_fused = true; /* until it is recorded again */
@@ -352,9 +381,10 @@ tern_status tern_chains_make(tern_graph *graph)
     graph->n_nodes = graph->capacity = 0;
     for (int64_t i = 0; i < n;) {
         const bool may = atomic_load(&graph->place->built) - built < MOST_TEXTS;
-        const int rows = may ? find(&f, graph, nodes, i, n) : 0;
+        why = "16 texts were compiled already";
+        const int rows = may ? find(&f, graph, nodes, i, n, &why) : 0;
         const int64_t end = i + (rows > 1 ? rows : 1);
-        TERN_TRY(chain_up(graph, &f, rows, nodes, i, end));
+        TERN_TRY(chain_up(graph, &f, rows, nodes, i, end, why));
         i = end;
     }
     tern_values_note(graph);

@@ -8,6 +8,7 @@
 #include "device/registry.h"
 #include "device/segments.h"
 #include "device/work.h"
+#include <string.h>
 
 static struct {
     tern_mutex lock;
@@ -140,6 +141,7 @@ static void empty(tern_graph *graph)
         tern_free(chain);
     }
     graph->chains = NULL;
+    memset(graph->apart, 0, sizeof graph->apart);
     tern_free(graph->before);
     graph->before = NULL;
     graph->n_before = 0;

@@ -27,5 +27,9 @@ struct tern_plan {
 
 /* Whether a kernel is one of an elementwise row. */
 bool tern_is_row(const tern_kernel_ref *kernel);
+static inline bool tern_works_by_rows(const tern_work *work)
+{
+    return work->kind == TERN_WORK_KERNEL && tern_is_row(work->what.launch.kernel->ref);
+}
 
 #endif

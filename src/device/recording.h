@@ -34,6 +34,13 @@ typedef struct tern_made_chain {
     char name[160];
 } tern_made_chain;
 
+/* Why elementwise commands are not in a chain, and how many; others of the last. */
+enum { TERN_MOST_REASONS = 10 };
+typedef struct tern_apart {
+    const char *why; /* a constant */
+    int64_t n;
+} tern_apart;
+
 struct tern_graph {
     tern_place *place;
     tern_graph *next; /* of all graphs */
@@ -62,6 +69,7 @@ struct tern_graph {
     tern_graph_node **before; /* chains: the commands as they were recorded; NULL: nodes */
     int64_t n_before;
     tern_made_chain *chains;
+    tern_apart apart[TERN_MOST_REASONS];
     bool moves_all;   /* chains are right only where the plan moves what was given back */
     int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };

@@ -456,7 +456,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     words w;
     tern_text text = {0};
     cl_program program;
-    if (dtype == TERN_F16 || dtype == TERN_BOOL) /* rounded by stores to memory alone */
+    if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     u.chain = chain;
     u.narrow = !s->cpu_form && chain->n < tern_index32_limit;
