@@ -1,6 +1,7 @@
-/* test_attention_matrix.c -- attention of halves on matrix units through OpenCL: its kernels in
- * ordinary arithmetic against float32 on the cpu, and a device that promises a matrix unit and has
- * none. */
+/* test_attention_matrix.c -- attention of halves on matrix units, through OpenCL and CUDA: its kernels
+ * in ordinary arithmetic against float32 on the cpu; those of tensor cores, whose PTX the stand-in
+ * for a GPU does as its manual says; and devices that promise a matrix unit and have none. */
+#include "device/cuda/cuda.h"
 #include "device/index32.h"
 #include "device/opencl/gemm.h"
 #include "environment.h"
@@ -50,36 +51,66 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+static bool is_cuda(const char *device)
+{
+    return strncmp(device, "cuda", 4) == 0;
+}
+
 /* NULL where attention goes by no kernels of groups. */
 static tern_place *place_of(const char *device)
 {
-    tern_place *place = strncmp(device, "opencl", 6) == 0 ? tern_place_find(device, "test") : NULL;
+    tern_place *place = strcmp(device, "cpu") != 0 ? tern_place_find(device, "test") : NULL;
     if (place && tern_place_is_grouped(place))
         return place;
     test_skipped("attention on %s goes by no kernels of groups", device);
     return NULL;
 }
 
-static int kernels_of(tern_place *place)
+/* NULL before there are any. */
+static tern_attention_kernels *kernels_of(tern_place *place, const char *device)
 {
-    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    if (is_cuda(device))
+        return &tern_cuda_state_of(place)->own;
+    tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    return s ? &s->attention : NULL;
+}
+
+static int count_kernels(tern_place *place, const char *device)
+{
+    const tern_attention_kernels *kernels = kernels_of(place, device);
     int n = 0;
-    for (const tern_attention_kernel *k = s ? s->attention.first : NULL; k; k = k->next)
+    for (const tern_attention_kernel *k = kernels ? kernels->first : NULL; k; k = k->next)
         n += k->made != NULL;
     return n;
+}
+
+static void compare_all(const char *device, const char *way)
+{
+    tern_place *place = place_of(device);
+    for (int i = 0; place && i < ROWS; i++)
+        TERN_SCOPE {
+            set_variable("TERN_MATRIX", way);
+            compare(&rows[i], device, i % 2 ? TERN_F16 : TERN_BF16);
+            set_variable("TERN_MATRIX", NULL);
+            assert_true(count_kernels(place, device) > 0);
+        }
 }
 
 static void ordinary_arithmetic_is_as_on_the_cpu(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; place_of(device) && i < ROWS; i++)
-        TERN_SCOPE {
-            set_variable("TERN_MATRIX", "plain");
-            compare(&rows[i], device, i % 2 ? TERN_F16 : TERN_BF16);
-            set_variable("TERN_MATRIX", NULL);
-            assert_true(kernels_of(place_of(device)) > 0);
-        }
+    compare_all(device, "plain");
+}
+
+static void tensor_cores_are_as_the_cpu(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    if (is_cuda(device))
+        compare_all(device, "auto");
+    else
+        test_skipped("%s has no tensor cores", device);
 }
 
 /* With indices of 64 bits the kernels are others. */
@@ -88,69 +119,100 @@ static void so_it_is_with_large_indices(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        if (!place_of(device))
+        tern_place *place = place_of(device);
+        if (!place)
             continue;
         const int64_t limit = tern_index32_limit;
-        int before = kernels_of(place_of(device));
+        int before = count_kernels(place, device);
         set_variable("TERN_MATRIX", "plain");
         tern_index32_limit = 1000;
         compare(&rows[0], device, TERN_BF16);
         tern_index32_limit = limit;
         set_variable("TERN_MATRIX", NULL);
-        assert_true(kernels_of(place_of(device)) > before);
+        assert_true(count_kernels(place, device) > before);
     }
 }
 
-/* auto takes none where the device speaks of no unit, and off none anywhere. */
+/* auto takes none where the device speaks of no unit, as PoCL's, and off none anywhere. */
 static void the_variable_chooses(void **state)
 {
     (void)state;
     static const char *const values[] = {"off", "auto"};
     FOR_EACH_DEVICE(device)
-    for (int i = 0; place_of(device) && i < 2; i++)
+    for (int i = 0; i < 2; i++)
         TERN_SCOPE {
-            int before = kernels_of(place_of(device));
+            tern_place *place = place_of(device);
+            if (!place)
+                continue;
+            if (kernels_of(place, device))
+                tern_attention_matrix_free(kernels_of(place, device));
             set_variable("TERN_MATRIX", values[i]);
-            compare(&rows[0], device, TERN_F16);
+            compare(&rows[3], device, TERN_F16);
             set_variable("TERN_MATRIX", NULL);
-            assert_int_equal(kernels_of(place_of(device)), before);
+            assert_int_equal(count_kernels(place, device) > 0, i == 1 && is_cuda(device));
         }
 }
 
 /* As of a driver that refuses what it promised, and of one whose instruction does something else:
  * both are heard of, and results are right. */
-static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
+static void check_a_liar(const char *device, bool lies)
 {
-    (void)state;
+    heard h = {0};
+    tern_on_warning(hear, &h);
+    for (int again = 0; again < 2; again++)
+        attend(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
+    compare(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
+    tern_on_warning(NULL, NULL);
+    if (h.count != 1 || !strstr(h.text, lies ? "came out wrong" : "does not build"))
+        fail_msg("%d warnings: %s", h.count, h.text);
+}
+
+static void opencl_lies(const char *device, bool lies)
+{
     static const char *const options[] = {"-cl-std=CL1.2 -w",
                                           "-cl-std=CL1.2 -w -cl-opt-disable "
                                           "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
                                           "-Dintel_sub_group_block_read8(p)=((uint8)(0))"};
+    tern_cl_state *s = tern_cl_state_of(place_of(device));
+    const char *own = s->options;
+    s->options = options[lies];
+    s->matrix_way = TERN_MATRIX_XE8;
+    check_a_liar(device, lies);
+    s->options = own;
+    s->matrix_way = TERN_MATRIX_PLAIN;
+}
+
+static void cuda_lies(const char *device, bool lies)
+{
+    tern_attention_kernels *kernels = kernels_of(place_of(device), device);
+    const int minor = tern_cuda.nvrtc_minor;
+    tern_attention_matrix_free(kernels);
+    tern_cuda.nvrtc_minor = 99; /* nothing of it is in a cache */
+    setenv("TERN_STANDIN_MATRIX", lies ? "wrong" : "refused", 1);
+    check_a_liar(device, lies);
+    unsetenv("TERN_STANDIN_MATRIX");
+    tern_cuda.nvrtc_minor = minor;
+    tern_attention_matrix_free(kernels);
+}
+
+static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
+{
+    (void)state;
     FOR_EACH_DEVICE(device)
     for (int lies = 0; lies < 2; lies++)
         TERN_SCOPE {
-            tern_place *place = place_of(device);
-            if (!place)
+            if (!place_of(device))
                 continue;
-            tern_cl_state *s = tern_cl_state_of(place);
-            const char *own = s->options;
-            heard h = {0};
-            tern_on_warning(hear, &h);
-            s->options = options[lies];
-            s->matrix_way = TERN_MATRIX_XE8;
-            for (int again = 0; again < 2; again++)
-                attend(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
-            s->options = own;
-            compare(&rows[3], device, lies ? TERN_BF16 : TERN_F16);
-            s->matrix_way = TERN_MATRIX_PLAIN;
-            tern_on_warning(NULL, NULL);
-            if (h.count != 1 || !strstr(h.text, lies ? "came out wrong" : "does not build"))
-                fail_msg("%d warnings: %s", h.count, h.text);
+            if (is_cuda(device) && !getenv("TERN_CUDA_PATH"))
+                test_skipped("%s tells the truth", device);
+            else
+                (is_cuda(device) ? cuda_lies : opencl_lies)(device, lies);
         }
 }
 
 static const struct CMUnitTest tests[] = {
     TEST(ordinary_arithmetic_is_as_on_the_cpu),
+    TEST(tensor_cores_are_as_the_cpu),
     TEST(so_it_is_with_large_indices),
     TEST(the_variable_chooses),
     TEST(a_device_that_promises_what_it_has_not_is_found_out),

@@ -272,10 +272,10 @@ static tern_status prepare(call *c, const tern_attention *a, bool *usable)
                                       : tern_fail(TERN_ERR_DEVICE, "what was tried came out wrong");
 }
 
-tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels *kernels, int way,
+tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels *kernels,
                                        const tern_attention *a, size_t *scratch, bool *taken)
 {
-    call c = {place, kernels, variant_of(a, way)};
+    call c = {place, kernels, variant_of(a, a->way)};
     char why[600];
     tern_error_hold hold;
     *taken = false;
@@ -287,16 +287,17 @@ tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels
     if (status != TERN_OK && status != TERN_ERR_MEMORY)
         tern_warn("slow", "tern_scaled_dot_product_attention",
                   "attention of %s on %s leaves its matrix unit alone (%s): %s",
-                  tern_dtype_name(a->dtype), tern_place_info(place)->device, tern_matrix_name(way),
+                  tern_dtype_name(a->dtype), tern_place_info(place)->device,
+                  tern_matrix_name(a->way),
                   why);
     if (*taken && a->gradient)
         *scratch = (size_t)(a->block->count[0] * a->block->count[1] * a->block->queries) * 4;
     return TERN_OK;
 }
 
-tern_status tern_attention_matrix_run(tern_place *place, tern_attention_kernels *kernels, int way,
+tern_status tern_attention_matrix_run(tern_place *place, tern_attention_kernels *kernels,
                                       const tern_attention *a)
 {
-    call c = {place, kernels, variant_of(a, way)};
+    call c = {place, kernels, variant_of(a, a->way)};
     return run(&c, a);
 }

@@ -33,12 +33,12 @@ typedef struct tern_attention_kernels {
     tern_attention_kernel *first;
 } tern_attention_kernels;
 
-/* Whether a is for matrix units of this way, which is not NONE: its kernels are built then, and
+/* Whether a is for matrix units of its way, which is not NONE: its kernels are built then, and
  * what they gave of a problem whose numbers are exact was right, where the way is not PLAIN. What
  * does not build or is wrong is warned of once. scratch: bytes that the run is to be given. */
-tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels *kernels, int way,
+tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels *kernels,
                                        const tern_attention *a, size_t *scratch, bool *taken);
-tern_status tern_attention_matrix_run(tern_place *place, tern_attention_kernels *kernels, int way,
+tern_status tern_attention_matrix_run(tern_place *place, tern_attention_kernels *kernels,
                                       const tern_attention *a);
 void tern_attention_matrix_free(tern_attention_kernels *kernels);
 

@@ -132,6 +132,7 @@ typedef struct tern_attention {
     bool trains;                  /* its gradient will be wanted */
     tern_matrix dout, dq, dk, dv; /* of a gradient */
     const tern_buffer *scratch;   /* set by the device layer; NULL: none was wanted */
+    int way; /* set by the backend's plan: of matrix_way.h; NONE: a library of the vendor's */
 } tern_attention;
 
 /* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements;
@@ -186,7 +187,7 @@ typedef struct tern_vendor {
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
     /* Attention; asked before it, as of convolutions. Both or none. */
-    tern_status (*attention_plan)(tern_place *place, const tern_attention *a, size_t *scratch,
+    tern_status (*attention_plan)(tern_place *place, tern_attention *a, size_t *scratch,
                                   bool *taken);
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
     /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */

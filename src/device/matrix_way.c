@@ -1,5 +1,8 @@
 /* matrix_way.c -- what the ways of cl_kernels/matrix.h are. */
 #include "device/matrix_way.h"
+#include "base/dtype.h"
+#include "base/env.h"
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -20,4 +23,14 @@ int tern_matrix_lanes(int way)
 int tern_matrix_depth(int way)
 {
     return ways[way].depth;
+}
+
+int tern_matrix_wanted(int claimed, tern_dtype dtype)
+{
+    const char *forced = tern_env(TERN_ENV_MATRIX);
+    if (!tern_dtype_is_half(dtype) || (forced && strcmp(forced, "off") == 0))
+        return TERN_MATRIX_NONE;
+    if (forced && strcmp(forced, "plain") == 0)
+        return TERN_MATRIX_PLAIN;
+    return claimed == TERN_MATRIX_PLAIN ? TERN_MATRIX_NONE : claimed;
 }

@@ -74,7 +74,7 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
     if (!vendor || !vendor->attention)
         return TERN_OK;
     TERN_TRY(tern_registry_open(place));
-    TERN_TRY(vendor->attention_plan(place, a, &bytes, taken));
+    TERN_TRY(vendor->attention_plan(place, &call, &bytes, taken));
     if (!*taken)
         return TERN_OK;
     return give(place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = &call}, bytes,

@@ -1,6 +1,7 @@
-/* nvrtc.c -- the stand-in's compiler. The library's kernels need none, they are the host's; with
+/* nvrtc.c -- the stand-in's compiler. The library's kernels need none where the host has them; with
  * TERN_STANDIN_NVRTC=/path/libnvrtc.so.13 that real NVRTC compiles each program too, and what it
- * refuses is refused. A user's kernel is compiled by the machine's C++ compiler. */
+ * refuses is refused. Others, as those of matrix units, and a user's kernel are compiled by the
+ * machine's C++ compiler. */
 #include "standin.h"
 #include "userprogram.h"
 #include <dlfcn.h>
@@ -109,6 +110,17 @@ static nvrtcResult ask_real(nvrtcProgram p, const char *path, int n, const char 
     return code;
 }
 
+/* Of the architecture that is asked for. */
+static int compute_of(int n, const char *const *options)
+{
+    for (int i = 0; i < n; i++) {
+        const char *number = strchr(options[i], '_');
+        if (strncmp(options[i], "--gpu-architecture=", 19) == 0 && number)
+            return atoi(number + 1);
+    }
+    return 0;
+}
+
 nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *options)
 {
     char pick[160];
@@ -129,6 +141,14 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *option
     if (!strstr(p->text, pick)) {
         snprintf(p->log, sizeof p->log, "the program picks no kernel %s", p->name);
         return COMPILATION;
+    }
+    if (!standin_find(p->name)) {
+        const char *matrix = getenv("TERN_STANDIN_MATRIX");
+        if (matrix && strcmp(matrix, "refused") == 0)
+            return COMPILATION;
+        p->image = library_program_compile(p->text, p->name, compute_of(n, options),
+                                           &p->image_bytes, p->log, sizeof p->log);
+        return p->image ? 0 : COMPILATION;
     }
     p->image = strdup("standin-library");
     p->image_bytes = strlen(p->image) + 1;

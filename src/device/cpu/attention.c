@@ -8,7 +8,7 @@
 /* Wider heads leave the cache; fewer queries than these do not fill a panel's lanes. */
 enum { WIDEST = 256, FEWEST_QUERIES = 16 };
 
-static tern_status attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+static tern_status attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                   bool *taken)
 {
     (void)place, (void)scratch;

@@ -2,8 +2,7 @@
  *
  * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled.
  * So forward alone, of which each length of a prompt would be another shape, is left to tern's own
- * kernel (ops/attention/attention_tiles.c), as are small ones, whose gradient is more launches than
- * that. */
+ * kernels (attention_own.c), as are small ones, whose gradient is more launches than that. */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -139,7 +138,7 @@ static void report(tern_place *place, const tern_attention *a, cudnnStatus_t cod
               tern_cuda.cudnnGetErrorString(code), code);
 }
 
-tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+tern_status tern_cuda_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                      bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
@@ -147,7 +146,7 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
     tern_dnn_plan *p = NULL;
     *taken = false;
     if (!is_wanted(place, a) || !describe(a, &problem))
-        return TERN_OK;
+        return tern_cuda_attention_own_plan(place, a, scratch, taken);
     TERN_TRY(tern_cuda_enter(place));
     tern_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
@@ -158,7 +157,9 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
     tern_mutex_unlock(&device->dnn_lock);
     if (code)
         report(place, a, code);
-    return status;
+    a->way = TERN_MATRIX_NONE;
+    return status != TERN_OK || *taken ? status
+                                       : tern_cuda_attention_own_plan(place, a, scratch, taken);
 }
 
 tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken)
@@ -170,6 +171,8 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     tern_dnn_places places = {.sums = (char *)a->sums.buffer->handle + 4 * a->sums.at,
                               .scratch = a->scratch ? a->scratch->handle : NULL,
                               .scale = (float)a->scale};
+    if (a->way != TERN_MATRIX_NONE)
+        return tern_cuda_attention_own(place, a);
     describe(a, &problem);
     for (int i = list(a, matrices) - 1; i >= 0; i--)
         places.matrices[i] = (void *)(uintptr_t)address(matrices[i]);

@@ -1,6 +1,7 @@
 /* cuda.h -- what the files of the cuda backend share. */
 #ifndef TERN_DEVICE_CUDA_CUDA_H
 #define TERN_DEVICE_CUDA_CUDA_H
+#include "device/attention_matrix.h"
 #include "device/backend.h"
 #include "base/lock.h"
 #include "device/cuda/types.h"
@@ -56,6 +57,8 @@ typedef struct tern_cuda_state {
     tern_mutex dnn_lock;
     tern_cuda_dnn_state *dnn;
     tern_cuda_attention_state *attention; /* under dnn_lock */
+    tern_mutex own_lock;
+    tern_attention_kernels own; /* of attention_matrix.cl */
     uint64_t peers[4];                    /* bit i: access to device i was tried */
     CUmemAccessDesc reach[64];            /* growth.c: who reads and writes the memory */
     int n_reach;
@@ -123,6 +126,9 @@ typedef struct tern_cuda_source {
     const char *kernel;
     bool exact; /* no contraction: the library's kernels agree with other devices to the bit */
 } tern_cuda_source;
+/* programs.c: the text of a kernel over matrix.h, which begins with these definitions. */
+void tern_cuda_matrix_text(tern_text *text, const char *defines, const char *file,
+                           const char *kernel);
 /* Compile, or load from the cache on disk. */
 tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
                             tern_cuda_kernel **kernel);
@@ -150,9 +156,13 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
 tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle);
 bool tern_cuda_dnn_refuses(cudnnStatus_t code);
 tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call);
-tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+tern_status tern_cuda_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                      bool *taken);
 tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken);
+/* attention_own.c: the same by attention_matrix.cl, where cuDNN's is not taken. */
+tern_status tern_cuda_attention_own_plan(tern_place *place, tern_attention *a, size_t *scratch,
+                                         bool *taken);
+tern_status tern_cuda_attention_own(tern_place *place, const tern_attention *a);
 tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_collective *list,
                                   int k, bool *taken);
 static inline void *tern_cuda_memory_of(const tern_arg *x)

@@ -46,6 +46,7 @@ static tern_cuda_state *make_state(int index, const numbers *number)
     tern_mutex_init(&s->recording_lock);
     tern_mutex_init(&s->gemm_lock);
     tern_mutex_init(&s->dnn_lock);
+    tern_mutex_init(&s->own_lock);
     return s;
 }
 

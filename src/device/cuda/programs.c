@@ -15,6 +15,15 @@ enum { BLOCK = 256, MAX_ARCHITECTURES = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
 
+/* See TERN_KERNEL in prelude_cuda.h. */
+static void pick(tern_text *text, const char *kernel)
+{
+    tern_text_add(text,
+                  "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); "
+                  "TERN_ENTRY void %s\n",
+                  kernel, kernel);
+}
+
 static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype,
                          bool narrow)
 {
@@ -25,11 +34,7 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
     char family[64];
     tern_text_add(text, "#define TERN_WG %d\n#define TERN_ATOMIC64 1\n%s", BLOCK,
                   narrow ? "#define TERN_IDX32 1\n" : "");
-    /* See TERN_KERNEL in prelude_cuda.h. */
-    tern_text_add(text,
-                  "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); "
-                  "TERN_ENTRY void %s\n",
-                  kernel, kernel);
+    pick(text, kernel);
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         tern_source_add(text, &seen, common[i]);
     if (dtype == TERN_F64) {
@@ -40,6 +45,18 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
     snprintf(family, sizeof family, "%s.cl", file);
     tern_source_add(text, &seen, family);
+}
+
+void tern_cuda_matrix_text(tern_text *text, const char *defines, const char *file,
+                           const char *kernel)
+{
+    const char *const files[] = {"prelude_cuda.h", "params_device.h", "dialect.h", "shapes.h",
+                                 file};
+    tern_sources_seen seen = {0};
+    tern_text_add(text, "%s", defines);
+    pick(text, kernel);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        tern_source_add(text, &seen, files[i]);
 }
 
 /* ---- compiling --------------------------------------------------------------------------- */

@@ -29,21 +29,21 @@ static void drop(void *made)
 
 static const tern_attention_backend backend = {build, launch, drop};
 
-tern_status tern_cl_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                    bool *taken)
 {
     tern_cl_gemm_state *state;
-    int way = tern_cl_state_of(place)->cpu_form ? TERN_MATRIX_NONE
-                                                : tern_cl_matrix_wanted(place, a->dtype);
+    a->way = tern_cl_state_of(place)->cpu_form ? TERN_MATRIX_NONE
+                                               : tern_cl_matrix_wanted(place, a->dtype);
     *taken = false;
-    if (way == TERN_MATRIX_NONE)
+    if (a->way == TERN_MATRIX_NONE)
         return TERN_OK;
     if (!(state = tern_cl_gemm_state_of(place)))
         return TERN_ERR_MEMORY;
     tern_mutex_lock(&state->lock);
     state->attention.backend = &backend;
     tern_status status =
-        tern_attention_matrix_plan(place, &state->attention, way, a, scratch, taken);
+        tern_attention_matrix_plan(place, &state->attention, a, scratch, taken);
     tern_mutex_unlock(&state->lock);
     return status;
 }
@@ -51,12 +51,9 @@ tern_status tern_cl_attention_plan(tern_place *place, const tern_attention *a, s
 tern_status tern_cl_attention(tern_place *place, const tern_attention *a, bool *taken)
 {
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
-    int way = tern_cl_matrix_wanted(place, a->dtype);
-    *taken = way != TERN_MATRIX_NONE;
-    if (!*taken)
-        return TERN_OK;
+    *taken = true;
     tern_mutex_lock(&state->lock);
-    tern_status status = tern_attention_matrix_run(place, &state->attention, way, a);
+    tern_status status = tern_attention_matrix_run(place, &state->attention, a);
     tern_mutex_unlock(&state->lock);
     return status;
 }

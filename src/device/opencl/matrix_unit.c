@@ -1,8 +1,6 @@
 /* matrix_unit.c -- which way of cl_kernels/matrix.h a device multiplies matrices of halves by. */
-#include "base/env.h"
 #include "base/lock.h"
 #include "device/opencl/gemm.h"
-#include <string.h>
 
 enum { NOT_TRIED = TERN_CL_NOT_TRIED, RIGHT = TERN_CL_RIGHT, WRONG = TERN_CL_WRONG };
 
@@ -36,13 +34,7 @@ static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype
 
 int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype)
 {
-    const char *forced = tern_env(TERN_ENV_MATRIX);
-    int way = tern_cl_state_of(place)->matrix_way;
-    if (!tern_dtype_is_half(dtype) || (forced && strcmp(forced, "off") == 0))
-        return TERN_MATRIX_NONE;
-    if (forced && strcmp(forced, "plain") == 0)
-        return TERN_MATRIX_PLAIN;
-    return way == TERN_MATRIX_PLAIN ? TERN_MATRIX_NONE : way;
+    return tern_matrix_wanted(tern_cl_state_of(place)->matrix_way, dtype);
 }
 
 int tern_cl_matrix_way(tern_place *place, tern_dtype dtype)

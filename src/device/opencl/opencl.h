@@ -242,7 +242,7 @@ bool tern_cl_launch_is_first(tern_cl_state *state, tern_cl_kernel *kernel, cl_ui
 void tern_cl_wait_for_code(tern_place *place, const tern_cl_kernel *kernel, cl_event event);
 tern_status tern_cl_gemm(tern_place *place, const tern_gemm *gemm);
 extern const tern_vendor tern_cl_vendor; /* of convolution.c */
-tern_status tern_cl_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                    bool *taken);
 tern_status tern_cl_attention(tern_place *place, const tern_attention *a, bool *taken);
 tern_status tern_cl_user_compile(tern_place *place, const char *source, const char *name,

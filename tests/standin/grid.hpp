@@ -1,0 +1,104 @@
+/* grid.hpp -- behind a program's text: its kernel STANDIN_KERNEL as a function of an array of
+ * pointers to arguments, over a grid. STANDIN_MEETS: whether its items wait for each other. */
+alignas(16) char tern_shared[48 << 10];
+namespace standin {
+template <class... A> struct entry_of {
+    static constexpr unsigned sizes[] = {unsigned(sizeof(A))..., 0};
+    template <std::size_t... I>
+    static void call(void (*f)(A...), void **args, std::index_sequence<I...>)
+    {
+        f(*(std::remove_const_t<A> *)args[I]...);
+    }
+    static void go(void (*f)(A...), void **args)
+    {
+        call(f, args, std::index_sequence_for<A...>());
+    }
+};
+template <class... A> entry_of<A...> entry(void (*)(A...));
+using made = decltype(entry(STANDIN_KERNEL));
+
+static void **arguments;
+static void enter()
+{
+    made::go(STANDIN_KERNEL, arguments);
+    wait(OVER);
+}
+
+static void begin(unsigned n, void **args)
+{
+    constexpr std::size_t bytes = 256 << 10;
+    arguments = args;
+    if (items.size() < n)
+        items.resize(n);
+    for (unsigned t = 0; t < n; t++) {
+        item &one = items[t];
+        if (!one.stack)
+            one.stack.reset(new char[bytes]);
+        getcontext(&one.at);
+        one.at.uc_stack.ss_sp = one.stack.get();
+        one.at.uc_stack.ss_size = bytes;
+        one.at.uc_link = nullptr;
+        one.is = READY;
+        makecontext(&one.at, enter, 0);
+    }
+}
+
+/* Those from `from` to `to`, once none of them has to come to where the others wait. */
+static bool release(unsigned from, unsigned to, state is)
+{
+    bool any = false;
+    for (unsigned t = from; t < to; t++) {
+        if (items[t].is != is && items[t].is != OVER)
+            return false;
+        any = any || items[t].is == is;
+    }
+    for (unsigned t = from; any && t < to; t++)
+        if (items[t].is == is)
+            items[t].is = READY;
+    return any;
+}
+} // namespace standin
+
+extern "C" const unsigned *standin_sizes()
+{
+    return standin::made::sizes;
+}
+
+extern "C" void standin_run(const unsigned g[3], const unsigned b[3], void **args)
+{
+    using namespace standin;
+    unsigned n = b[0] * b[1] * b[2];
+    for (unsigned block = 0; block < g[0] * g[1] * g[2]; block++) {
+        auto place = [&](unsigned t) {
+            gridDim = {g[0], g[1], g[2]};
+            blockDim = {b[0], b[1], b[2]};
+            blockIdx = {block % g[0], block / g[0] % g[1], block / g[0] / g[1]};
+            threadIdx = {t % b[0], t / b[0] % b[1], t / b[0] / b[1]};
+        };
+        if (!STANDIN_MEETS) {
+            for (unsigned t = 0; t < n; t++) {
+                place(t);
+                made::go(STANDIN_KERNEL, args);
+            }
+            continue;
+        }
+        begin(n, args);
+        for (bool goes_on = true; goes_on;) {
+            goes_on = false;
+            for (unsigned k = 0; k < n; k++) { /* in each second block the last goes first */
+                unsigned t = block % 2 ? n - 1 - k : k;
+                if (items[t].is != READY)
+                    continue;
+                place(current = t);
+                swapcontext(&group, &items[t].at);
+                goes_on = true;
+            }
+            for (unsigned t = 0; t < n; t += WARP)
+                goes_on = release(t, t + WARP < n ? t + WARP : n, AT_WARP) || goes_on;
+            goes_on = release(0, n, AT_BARRIER) || goes_on;
+        }
+        for (unsigned t = 0; t < n; t++)
+            if (items[t].is != OVER)
+                stop("items wait for others, who wait elsewhere", "a deadlock");
+    }
+}
