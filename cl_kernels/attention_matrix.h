@@ -7,7 +7,7 @@
  * the others in rows, so that a lane's sums are of its own columns: their maximum and total take
  * few exchanges, and they become the next product's B where they are. Built for:
  *
- *   MATRIX_WIDTH   32, 64 or 128: of q, k and v, filled up with 0
+ *   MATRIX_WIDTH   32, 64, 128 or 256: of q, k and v, filled up with 0
  *   MATRIX_EXTRAS  1: masks, softcap and dropout are asked for when the kernel runs
  *   MATRIX_ODD     0 or 2, see matrix_tiles.h
  *   MATRIX_PASS    0: attention; of its gradients 1: dq, and deltas for the others; 2: dk, and dv
@@ -21,11 +21,14 @@
 #undef PARTS
 #undef WORDS
 #undef IS_SMALL
+#undef IS_LARGE
+#undef HOLDS_TWO
 #undef IS_KEPT
 #undef KEYS_AT_ONCE
 #undef OTHERS_AT_ONCE
 #undef IS_WHOLE
 #undef IS_CUT
+#undef CUTS_OF_LARGE
 #undef CUTS
 #undef OUT_WIDTH
 #undef OUT_PARTS
@@ -33,21 +36,31 @@
 #undef HOLD
 #undef COLUMN
 #undef LOAD_COLUMNS
+#undef EACH_PART
+#undef FETCH
+#undef FETCH_TURNED
+#undef PUT
+#undef PUT_TURNED
 #undef SCORE
 #undef KEPT
 #define IS_SMALL (MATRIX_WIDTH <= 64)
+#define IS_LARGE (MATRIX_WIDTH > 128)
+/* Columns of two matrices, q and dout or k and v. */
+#define HOLDS_TWO (MATRIX_PASS == 1 || MATRIX_PASS == 2)
 #define COLUMNS  (TERN_WG / MATRIX_LANES * MATRIX_N)
 #define PARTS    (MATRIX_WIDTH / 16)
 #define WORDS    (MATRIX_WIDTH / 2)
 /* How it is cut, by what the vendors' compilers keep in registers (ci/isa). RDNA3's operands take
  * twice those of any other. */
 #define IS_KEPT                                                                                    \
-    (IS_SMALL || !(MATRIX_IS_XE || (MATRIX_WAY == MATRIX_RDNA3 && MATRIX_PASS > 0)) ||             \
-     (MATRIX_IS_XE && MATRIX_PASS == 3))
+    (IS_SMALL ||                                                                                   \
+     !(MATRIX_IS_XE || (MATRIX_WAY == MATRIX_RDNA3 && (IS_LARGE || MATRIX_PASS > 0)) ||            \
+       (MATRIX_WAY == MATRIX_RDNA4 && IS_LARGE && MATRIX_PASS == 1)) ||                            \
+     (MATRIX_IS_XE && MATRIX_PASS == 3 && !IS_LARGE))
 #define KEYS_AT_ONCE                                                                               \
     (MATRIX_WAY == MATRIX_RDNA3 || MATRIX_WAY == MATRIX_RDNA4 || MATRIX_IS_XE                      \
          ? (IS_SMALL && !(MATRIX_IS_XE && MATRIX_EXTRAS) ? 32 : 16)                                \
-         : (IS_SMALL ? 64 : 32))
+         : (IS_SMALL ? 64 : IS_LARGE && MATRIX_EXTRAS ? 16 : 32))
 #define OTHERS_AT_ONCE                                                                             \
     (MATRIX_WAY == MATRIX_CDNA ||                                                                  \
      (IS_SMALL && MATRIX_WAY <= MATRIX_MMA)                                                \
@@ -56,10 +69,16 @@
 /* dk and dv in one kernel; else one after the other, and weights are made twice. */
 #define IS_WHOLE                                                                                   \
     (IS_SMALL && !MATRIX_IS_XE && !(MATRIX_WAY == MATRIX_RDNA3 && MATRIX_EXTRAS))
-/* A group has all columns of the result, or half, and then two make each score. */
+/* A group has all columns of the result, or a part, and then as many make each score. */
+#define CUTS_OF_LARGE                                                                              \
+    (MATRIX_WAY == MATRIX_CDNA                 ? 1                                                 \
+     : MATRIX_IS_XE                            ? 4                                                 \
+     : MATRIX_WAY == MATRIX_RDNA3              ? (MATRIX_PASS == 1 ? 4 : 2)                        \
+     : MATRIX_WAY != MATRIX_PLAIN && HOLDS_TWO ? 4                                                 \
+                                               : 2)
 #define IS_CUT                                                                                     \
     (!IS_SMALL && (MATRIX_IS_XE || (MATRIX_WAY == MATRIX_RDNA3 && MATRIX_PASS == 1)))
-#define CUTS      (IS_CUT ? 2 : 1)
+#define CUTS      (IS_LARGE ? CUTS_OF_LARGE : IS_CUT ? 2 : 1)
 #define OUT_WIDTH (MATRIX_WIDTH / CUTS)
 #define OUT_PARTS (OUT_WIDTH / 16)
 /* `name` is what a lane has of the B of the group's columns: in registers, or in local memory
@@ -92,10 +111,16 @@
 #define EMPTY(sums, n)                                                                             \
     MATRIX_EACH(t, n)                                                                              \
     MATRIX_EACH(e, MATRIX_SUMS) sums[t].v[e] = 0;
+/* Where local memory has the columns and there are many the loop may stay one. */
+#if IS_LARGE && !IS_KEPT && !MATRIX_ROLLED
+#define EACH_PART(c) _Pragma("unroll 1") for (i32 c = 0; c < PARTS; c++)
+#else
+#define EACH_PART(c) MATRIX_EACH(c, PARTS)
+#endif
 /* sums[t] = rows of `tile`, by columns, along the width */
 #define ROWS_BY_COLUMNS(sums, n, tile, columns)                                                    \
     EMPTY(sums, n)                                                                                 \
-    MATRIX_EACH(c, PARTS)                                                                          \
+    EACH_PART(c)                                                                                   \
     {                                                                                              \
         matrix_b y_;                                                                               \
         MATRIX_STEP();                                                                             \
@@ -138,16 +163,26 @@
 #define MATRIX_OF(x, line)                                                                         \
     (x##s + b0 * (idx)s.x.batch[0] + b1 * (idx)s.x.batch[1] + (line) * (idx)s.x.row)
 /* A tile of matrix x: straight, along its width; turned, with its lines as depth. */
+#if IS_LARGE /* what is put is fetched then */
+#define FETCH(held, from, x, rows, depth, ROWS)
+#define FETCH_TURNED(held, from, x, rows, depth, DEPTH)
+#define PUT(tile, held, from, x, rows, depth, ROWS)                                                \
+    MATRIX_COPY(tile, from, (idx)s.x.row, (idx)s.x.col, rows, depth, ROWS, MATRIX_WIDTH)
+#define PUT_TURNED(tile, held, from, x, rows, depth, DEPTH)                                        \
+    MATRIX_COPY_TURNED(tile, (from) + out * (idx)s.x.col, (idx)s.x.col, (idx)s.x.row,              \
+                       (rows)-out, depth, OUT_WIDTH, DEPTH)
+#else
 #define FETCH(held, from, x, rows, depth, ROWS)                                                    \
     MATRIX_FETCH(held, from, (idx)s.x.row, (idx)s.x.col, rows, depth, ROWS, MATRIX_WIDTH)
-#define PUT(tile, held, from, x, rows, depth, ROWS)                                                \
-    MATRIX_PUT(tile, held, from, (idx)s.x.row, (idx)s.x.col, rows, depth, ROWS, MATRIX_WIDTH)
 #define FETCH_TURNED(held, from, x, rows, depth, DEPTH)                                            \
     MATRIX_FETCH_TURNED(held, (from) + out * (idx)s.x.col, (idx)s.x.col, (idx)s.x.row,             \
                         (rows)-out, depth, OUT_WIDTH, DEPTH)
+#define PUT(tile, held, from, x, rows, depth, ROWS)                                                \
+    MATRIX_PUT(tile, held, from, (idx)s.x.row, (idx)s.x.col, rows, depth, ROWS, MATRIX_WIDTH)
 #define PUT_TURNED(tile, held, from, x, rows, depth, DEPTH)                                        \
     MATRIX_PUT_TURNED(tile, held, (from) + out * (idx)s.x.col, (idx)s.x.col, (idx)s.x.row,         \
                       (rows)-out, depth, OUT_WIDTH, DEPTH)
+#endif
 /* Of `count` others a column c sees c - below to c + above with a band, and all without. Those that
  * some column of the group sees are from `from`, a multiple of STEP, to below `to`; those of the
  * lane's own ones from low[p] on, seen[p] of them. */

@@ -7,6 +7,9 @@
  * loaded, and halves change places where they are stored. What is outside of `rows` and `depth` is
  * 0.
  *
+ * MATRIX_COPY and MATRIX_COPY_TURNED go all the way, an eight or a pair of eights after the other:
+ * where the next tile would take registers that are needed.
+ *
  *   MATRIX_ODD 0: rows begin at multiples of 16 bytes, and sizes are multiples of 8 along them
  *              1: sizes are any, but a whole eight can be read at the end, too
  *              2: strides are any; elements are loaded one by one, when they are stored */
@@ -15,6 +18,8 @@
 #undef MATRIX_PUT
 #undef MATRIX_FETCH_TURNED
 #undef MATRIX_PUT_TURNED
+#undef MATRIX_COPY
+#undef MATRIX_COPY_TURNED
 
 /* Eight halves, of which `left` are there. */
 INLINE void K(matrix_eight)(u32 *to, const GLOBAL STO *from, idx left)
@@ -56,7 +61,35 @@ INLINE void K(matrix_eight)(u32 *to, const GLOBAL STO *from, idx left)
                 q_ % ((DEPTH) / 2))
 #define MATRIX_PUT_TURNED(tile, held, from, row, deep, rows, depth, ROWS, DEPTH)                   \
     MATRIX_PUT_(tile, from, row, deep, rows, depth, ROWS, DEPTH, q_ % (ROWS), q_ / (ROWS))
+#define MATRIX_COPY(tile, from, row, deep, rows, depth, ROWS, DEPTH)                               \
+    MATRIX_PUT(tile, , from, row, deep, rows, depth, ROWS, DEPTH)
+#define MATRIX_COPY_TURNED(tile, from, row, deep, rows, depth, ROWS, DEPTH)                        \
+    MATRIX_PUT_TURNED(tile, , from, row, deep, rows, depth, ROWS, DEPTH)
 #else
+#define MATRIX_COPY(tile, from, row, deep, rows, depth, ROWS, DEPTH)                               \
+    for (i32 q_ = LID; q_ < (ROWS) * (DEPTH) / 8; q_ += TERN_WG) {                                 \
+        const i32 i_ = q_ / ((DEPTH) / 8), k_ = q_ % ((DEPTH) / 8) * 8;                            \
+        u32 e_[4];                                                                                 \
+        matrix_four w_;                                                                            \
+        K(matrix_eight)(e_, (from) + (i_ * (row) + k_ * (deep)), i_ < (rows) ? (depth)-k_ : 0);    \
+        w_.x = e_[0], w_.y = e_[1], w_.z = e_[2], w_.w = e_[3];                                    \
+        *(LOCAL matrix_four *)((tile) + MATRIX_AT(i_, k_ / 2, (DEPTH) / 2)) = w_;                  \
+    }
+#define MATRIX_COPY_TURNED(tile, from, row, deep, rows, depth, ROWS, DEPTH)                        \
+    for (i32 q_ = LID; q_ < (ROWS) / 8 * ((DEPTH) / 2); q_ += TERN_WG) {                           \
+        const i32 i_ = q_ % ((ROWS) / 8) * 8, k_ = q_ / ((ROWS) / 8);                              \
+        u32 a_[4], b_[4];                                                                          \
+        K(matrix_eight)(a_, (from) + (i_ * (row) + 2 * k_ * (deep)),                               \
+                        2 * k_ < (depth) ? (rows)-i_ : 0);                                         \
+        K(matrix_eight)(b_, (from) + (i_ * (row) + (2 * k_ + 1) * (deep)),                         \
+                        2 * k_ + 1 < (depth) ? (rows)-i_ : 0);                                     \
+        MATRIX_EACH(e_, 4)                                                                         \
+        {                                                                                          \
+            (tile)[MATRIX_AT(i_ + 2 * e_, k_, (DEPTH) / 2)] = (a_[e_] & 0xffffu) | b_[e_] << 16;   \
+            (tile)[MATRIX_AT(i_ + 2 * e_ + 1, k_, (DEPTH) / 2)] =                                  \
+                a_[e_] >> 16 | (b_[e_] & 0xffff0000u);                                             \
+        }                                                                                          \
+    }
 #define MATRIX_FETCH(held, from, row, deep, rows, depth, ROWS, DEPTH)                              \
     MATRIX_EACH(r_, MATRIX_HELD(ROWS, DEPTH))                                                      \
     {                                                                                              \

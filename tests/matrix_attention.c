@@ -40,6 +40,11 @@ typedef struct problem {
 #define MATRIX_EXTRAS 0
 #define MATRIX_ODD    0
 #include "matrix_attention_case.h"
+#define VARIANT       w256
+#define MATRIX_WIDTH  256
+#define MATRIX_EXTRAS 0
+#define MATRIX_ODD    0
+#include "matrix_attention_case.h"
 #define VARIANT       extras
 #define MATRIX_WIDTH  64
 #define MATRIX_EXTRAS 1
@@ -59,10 +64,13 @@ typedef struct problem {
 #define RUN(v)                                                                                     \
     {K__(run, v, 0, TERN_T), K__(run, v, 1, TERN_T), K__(run, v, 2, TERN_T),                       \
      K__(run, v, 3, TERN_T)},                                                                      \
+        {TERN_CAT(TERN_CAT(cuts, v), 0), TERN_CAT(TERN_CAT(cuts, v), 1),                           \
+         TERN_CAT(TERN_CAT(cuts, v), 2), TERN_CAT(TERN_CAT(cuts, v), 3)},                          \
         TERN_CAT(whole, v)
 static const struct {
     const char *name;
     void (*run[4])(void *);
+    int cuts[4];
     bool whole;
     int columns, width, value_width, queries, keys, before, after, flags;
     double dropout;
@@ -78,6 +86,7 @@ static const struct {
     {"bools, dropout, band", RUN(extras), 64, 56, 64, 40, 40, 40, 0,
      TERN_ATTENTION_BOOLS | TERN_ATTENTION_BAND, .3, -.2f, 0},
     {"128 wide, dropout", RUN(extras128), 128, 128, 128, 20, 37, 0, 0, 0, .5, .1f, 0},
+    {"256 wide, causal", RUN(w256), 256, 256, 200, 35, 43, 40, 8, TERN_ATTENTION_BAND, 0, .1f, 0},
     {"any strides", RUN(odd), 32, 19, 13, 21, 34, 5, 2, TERN_ATTENTION_BAND, 0, .3f, 0},
 };
 
@@ -252,9 +261,7 @@ double TERN_CAT(TERN_CAT(matrix_attention, MATRIX_WAY), TERN_T)(int w, const cha
     the_lanes.lost = false;
     for (int pass = 0; pass < (cases[w].whole ? 3 : 4); pass++) {
         int columns = 2 * MATRIX_N, lines = pass < 2 ? cases[w].queries : cases[w].keys;
-        bool cut =
-            cases[w].columns == 128 && (MATRIX_IS_XE || (MATRIX_WAY == MATRIX_RDNA3 && pass == 1));
-        int groups = STACKS * ((lines + columns - 1) / columns) * (cut ? 2 : 1);
+        int groups = STACKS * ((lines + columns - 1) / columns) * cases[w].cuts[pass];
         lanes_run(groups, TERN_WG, MATRIX_LANES, cases[w].run[pass], &p);
     }
     f64 worst = check(&p);

@@ -8,6 +8,8 @@ static void K(run)(void *of)
     K(attention_matrix)
     (p->out, p->lse, p->q, p->k, p->v, p->numbers, p->bools, p->state, p->s, p->kept);
 }
+#define NOTE_CUTS(pass) enum { TERN_CAT(TERN_CAT(cuts, VARIANT), pass) = CUTS }
+NOTE_CUTS(0);
 #undef MATRIX_PASS
 #define RUN_GRADIENT(name)                                                                         \
     static void K(run)(void *of)                                                                   \
@@ -20,14 +22,17 @@ static void K(run)(void *of)
 #define MATRIX_PASS 1
 #include "attention_matrix_gradient.cl"
 RUN_GRADIENT(attention_matrix_dq)
+NOTE_CUTS(1);
 #undef MATRIX_PASS
 #define MATRIX_PASS 2
 #include "attention_matrix_gradient.cl"
 RUN_GRADIENT(attention_matrix_dk)
+NOTE_CUTS(2);
 #undef MATRIX_PASS
 #define MATRIX_PASS 3
 #include "attention_matrix_gradient.cl"
 RUN_GRADIENT(attention_matrix_dv)
+NOTE_CUTS(3);
 #undef MATRIX_PASS
 enum { TERN_CAT(whole, VARIANT) = IS_WHOLE };
 #undef VARIANT

@@ -40,6 +40,8 @@ static const row rows[] = {
      {.is_causal = true, .lower_right = true, .dropout_p = 1},
      DENSE,
      TERN_DTYPE_DEFAULT},
+    {"256 wide, causal", 100, 70, 256, 200, {.is_causal = true}, DENSE, TERN_DTYPE_DEFAULT},
+    {"wide heads beside each other, a mask", 90, 65, 160, 136, {0}, BESIDE, TERN_BOOL},
     {"queries without keys",
      70,
      40,

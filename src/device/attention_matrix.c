@@ -27,8 +27,8 @@ static bool lies_in_eights(const tern_matrix *m, const int64_t count[2], int64_t
 static bool fits(const tern_attention *a)
 {
     const tern_attention_block *b = a->block;
-    return tern_dtype_is_half(a->dtype) && a->width <= TERN_ATTENTION_WIDEST &&
-           a->value_width <= TERN_ATTENTION_WIDEST && b->queries < FAR && b->keys < FAR;
+    return tern_dtype_is_half(a->dtype) && a->width <= TERN_ATTENTION_MATRIX_WIDEST &&
+           a->value_width <= TERN_ATTENTION_MATRIX_WIDEST && b->queries < FAR && b->keys < FAR;
 }
 
 static variant variant_of(const tern_attention *a, int way)
@@ -37,7 +37,11 @@ static variant variant_of(const tern_attention *a, int way)
     int64_t width = a->width > a->value_width ? a->width : a->value_width;
     const tern_matrix *of_width[] = {&a->q, &a->k, &a->dq, &a->dk};
     const tern_matrix *of_values[] = {&a->v, &a->out, &a->dout, &a->dv};
-    variant v = {.way = way, .width = width <= 32 ? 32 : width <= 64 ? 64 : 128};
+    variant v = {.way = way,
+                 .width = width <= 32    ? 32
+                          : width <= 64  ? 64
+                          : width <= 128 ? 128
+                                         : TERN_ATTENTION_MATRIX_WIDEST};
     /* A maximum of scores before they are multiplied by scale is one behind it, if that is above
      * 0. */
     v.extras = (b->flags & ~TERN_ATTENTION_BAND) != 0 || b->drop != 0 || a->softcap != 0 ||
@@ -53,9 +57,19 @@ static bool is_xe(int way)
     return way == TERN_MATRIX_XE8 || way == TERN_MATRIX_XE16;
 }
 
-/* Sub-groups of a group. */
-static int64_t subs_of(const variant *v)
+/* dq and dk hold columns of two matrices. */
+static bool holds_two(int pass)
 {
+    return pass == 1 || pass == 2;
+}
+
+/* Sub-groups of a group; where local memory has their columns, as many as find room. */
+static int64_t subs_of(const variant *v, int pass)
+{
+    const bool in_local = is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 ||
+                          (v->way == TERN_MATRIX_RDNA4 && pass == 1);
+    if (v->width > 128)
+        return (v->way == TERN_MATRIX_XE8 ? 8 : 4) / (in_local && holds_two(pass) ? 2 : 1);
     if (is_xe(v->way))
         return v->width > 64 ? 8 : 16;
     return v->way == TERN_MATRIX_MMA && v->width > 64 ? 8 : 4;
@@ -73,13 +87,19 @@ static int passes_of(const tern_attention *a, const variant *v, int passes[PASSE
 /* As CUTS of attention_matrix.h: how many groups share the columns of a result. */
 static int64_t cuts_of(const variant *v, int pass)
 {
+    if (v->width > 128)
+        return v->way == TERN_MATRIX_CDNA                         ? 1
+               : is_xe(v->way)                                    ? 4
+               : v->way == TERN_MATRIX_RDNA3                      ? (pass == 1 ? 4 : 2)
+               : v->way != TERN_MATRIX_PLAIN && holds_two(pass) ? 4
+                                                                  : 2;
     return v->width > 64 && (is_xe(v->way) || (v->way == TERN_MATRIX_RDNA3 && pass == 1)) ? 2 : 1;
 }
 
 static int64_t groups_of(const tern_attention *a, const variant *v, int pass)
 {
     const tern_attention_block *b = a->block;
-    int64_t columns = subs_of(v) * (v->way == TERN_MATRIX_XE8 ? 8 : 16);
+    int64_t columns = subs_of(v, pass) * (v->way == TERN_MATRIX_XE8 ? 8 : 16);
     int64_t lines = pass < 2 ? b->queries : b->keys;
     return b->count[0] * b->count[1] * ((lines + columns - 1) / columns) * cuts_of(v, pass);
 }
@@ -93,7 +113,7 @@ static void describe(tern_attention_kernel *k, const variant *v, tern_dtype dtyp
         .file = pass ? "attention_matrix_gradient.cl" : "attention_matrix.cl",
         .title = pass ? "attention's gradient on matrix units" : "attention on matrix units",
         .way = v->way,
-        .group = (size_t)(subs_of(v) * tern_matrix_lanes(v->way))};
+        .group = (size_t)(subs_of(v, pass) * tern_matrix_lanes(v->way))};
     snprintf(k->name, sizeof k->name, "attention_matrix%s_%s", ends[pass], type);
     snprintf(k->defines, sizeof k->defines,
              "#define TERN_WG %zu\n#define TERN_IDX32 %d\n#define TERN_T %s\n"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 64, HALF = ROWS / 2, WIDEST = 128, FLOATS = 2 * ROWS };
+enum { ROWS = 64, HALF = ROWS / 2, WIDEST = TERN_ATTENTION_MATRIX_WIDEST, FLOATS = 2 * ROWS };
 /* Matrices one behind the other, after sums and deltas. */
 enum { Q, K, V, OUT, DOUT, DQ, DK, DV, MATRICES };
 

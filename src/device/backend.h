@@ -190,6 +190,9 @@ typedef struct tern_vendor {
     tern_status (*attention_plan)(tern_place *place, tern_attention *a, size_t *scratch,
                                   bool *taken);
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
+    /* Whether it takes attention of this type, and its gradients, that is wider than
+     * TERN_ATTENTION_WIDEST, up to TERN_ATTENTION_MATRIX_WIDEST, if nothing fails. NULL: no. */
+    bool (*attends_wide)(tern_place *place, tern_dtype dtype);
     /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements

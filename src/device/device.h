@@ -144,6 +144,10 @@ tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
+/* Whether it may be taken where it is wider than tiles reach (TERN_ATTENTION_WIDEST of shapes.h),
+ * its gradients too. */
+enum { TERN_ATTENTION_MATRIX_WIDEST = 256 };
+bool tern_place_attends_wide(tern_place *place, tern_dtype dtype);
 /* What the n devices do together, k times, if they are distinct ones of one vendor that has a way,
  * outside of captures; else *taken is false, and nothing happened. */
 tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,

@@ -65,6 +65,13 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
                 bytes, &call.scratch, "tern_convolution", taken);
 }
 
+bool tern_place_attends_wide(tern_place *place, tern_dtype dtype)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    return vendor && vendor->attends_wide && tern_registry_open(place) == TERN_OK &&
+           vendor->attends_wide(place, dtype);
+}
+
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;

@@ -57,16 +57,8 @@ static bool release(unsigned from, unsigned to, state is)
             items[t].is = READY;
     return any;
 }
-} // namespace standin
-
-extern "C" const unsigned *standin_sizes()
+static void run(const unsigned g[3], const unsigned b[3], void **args)
 {
-    return standin::made::sizes;
-}
-
-extern "C" void standin_run(const unsigned g[3], const unsigned b[3], void **args)
-{
-    using namespace standin;
     unsigned n = b[0] * b[1] * b[2];
     for (unsigned block = 0; block < g[0] * g[1] * g[2]; block++) {
         auto place = [&](unsigned t) {
@@ -101,4 +93,15 @@ extern "C" void standin_run(const unsigned g[3], const unsigned b[3], void **arg
             if (items[t].is != OVER)
                 stop("items wait for others, who wait elsewhere", "a deadlock");
     }
+}
+} // namespace standin
+
+extern "C" const unsigned *standin_sizes()
+{
+    return standin::made::sizes;
+}
+
+extern "C" void standin_run(const unsigned g[3], const unsigned b[3], void **args)
+{
+    standin::run(g, b, args);
 }

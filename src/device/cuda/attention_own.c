@@ -32,13 +32,23 @@ static void drop(void *made)
 
 static const tern_attention_backend backend = {build, launch, drop};
 
+static int way_of(tern_place *place, tern_dtype dtype)
+{
+    const int compute = tern_cuda_state_of(place)->compute;
+    return tern_matrix_wanted(compute < FIRST_COMPUTE ? TERN_MATRIX_PLAIN : TERN_MATRIX_MMA, dtype);
+}
+
+bool tern_cuda_attends_wide(tern_place *place, tern_dtype dtype)
+{
+    return way_of(place, dtype) != TERN_MATRIX_NONE;
+}
+
 tern_status tern_cuda_attention_own_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                          bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     *taken = false;
-    a->way = tern_matrix_wanted(
-        device->compute < FIRST_COMPUTE ? TERN_MATRIX_PLAIN : TERN_MATRIX_MMA, a->dtype);
+    a->way = way_of(place, a->dtype);
     if (a->way == TERN_MATRIX_NONE)
         return TERN_OK;
     tern_mutex_lock(&device->own_lock);

@@ -67,6 +67,7 @@ static const tern_vendor vendor = {
     .convolution_plan = tern_cuda_convolution_plan,
     .attention_plan = tern_cuda_attention_plan,
     .attention = tern_cuda_attention,
+    .attends_wide = tern_cuda_attends_wide,
     .sums_fit = tern_cuda_sums_fit,
     .wants_multiples = tern_cuda_wants_multiples,
     .adds_convolutions = true,

@@ -163,6 +163,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
 tern_status tern_cuda_attention_own_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                          bool *taken);
 tern_status tern_cuda_attention_own(tern_place *place, const tern_attention *a);
+bool tern_cuda_attends_wide(tern_place *place, tern_dtype dtype);
 tern_status tern_cuda_collectives(tern_place *const *places, int n, const tern_collective *list,
                                   int k, bool *taken);
 static inline void *tern_cuda_memory_of(const tern_arg *x)

@@ -29,12 +29,22 @@ static void drop(void *made)
 
 static const tern_attention_backend backend = {build, launch, drop};
 
+static int way_of(tern_place *place, tern_dtype dtype)
+{
+    return tern_cl_state_of(place)->cpu_form ? TERN_MATRIX_NONE
+                                             : tern_cl_matrix_wanted(place, dtype);
+}
+
+bool tern_cl_attends_wide(tern_place *place, tern_dtype dtype)
+{
+    return way_of(place, dtype) != TERN_MATRIX_NONE;
+}
+
 tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                    bool *taken)
 {
     tern_cl_gemm_state *state;
-    a->way = tern_cl_state_of(place)->cpu_form ? TERN_MATRIX_NONE
-                                               : tern_cl_matrix_wanted(place, a->dtype);
+    a->way = way_of(place, a->dtype);
     *taken = false;
     if (a->way == TERN_MATRIX_NONE)
         return TERN_OK;

@@ -354,5 +354,6 @@ const tern_vendor tern_cl_vendor = {.convolution = run,
                                     .convolution_plan = find_plan,
                                     .describe = tern_cl_describe,
                                     .attention = tern_cl_attention,
+                                    .attends_wide = tern_cl_attends_wide,
                                     .attention_plan = tern_cl_attention_plan,
                                     .adds_convolutions = true};

@@ -245,6 +245,7 @@ extern const tern_vendor tern_cl_vendor; /* of convolution.c */
 tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                    bool *taken);
 tern_status tern_cl_attention(tern_place *place, const tern_attention *a, bool *taken);
+bool tern_cl_attends_wide(tern_place *place, tern_dtype dtype);
 tern_status tern_cl_user_compile(tern_place *place, const char *source, const char *name,
                                  void **kernel);
 tern_status tern_cl_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,

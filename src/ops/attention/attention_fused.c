@@ -241,8 +241,8 @@ static tern_status forward_infer(tern_call *call)
     if (at->inner)
         out = tern_attention_swapped(out);
     int64_t all = stack_count(&g) * g.queries * g.keys;
-    bool kept = !tern_attention_tiles_fit(call->in) && at->dropout == 0 && g.rows == g.queries &&
-                all <= KEPT;
+    bool kept = !tern_attention_tiles_fit(call->in) && !tern_attention_is_wide(call->in) &&
+                at->dropout == 0 && g.rows == g.queries && all <= KEPT;
     call->n_out = OUTPUTS;
     call->result[OUT] = (tern_result){.dtype = q->dtype, .shape = out};
     call->result[SUMS] = (tern_result){.dtype = q->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
@@ -388,17 +388,24 @@ static tern_status zero_keys(tern_call *call)
     return TERN_OK;
 }
 
+/* Elsewhere dout stands in its place. */
+static bool has_out(const tern_call *call)
+{
+    return call->in[HAD + OUT] != call->in[DOUT];
+}
+
 /* dq, dk and dv of all blocks. The weights are those that forward stored, or are computed
  * again block by block. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
-    if (tern_attention_tiles_fit(call->in)) {
-        bool taken;
+    const bool tiles = tern_attention_tiles_fit(call->in);
+    bool taken = false;
+    if (tiles || has_out(call))
         TERN_TRY(tern_attention_vendor_gradient(call, &g.block, &taken));
+    if (taken || tiles)
         return taken ? TERN_OK : tern_attention_tiles_gradient(call, &g.block);
-    }
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
     spaces s = {.p = had ? had : new_scores(&g, call->in[Q]), .ds = new_scores(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? new_scores(&g, call->in[Q]) : s.p;
@@ -449,7 +456,7 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dout = tiles ? outer(g->dout[OUT], at) : tern_contiguous(g->dout[OUT]);
     tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
                                       NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
-    in[HAD + OUT] = tiles ? outer(g->out[OUT], at) : dout; /* elsewhere it is not needed */
+    in[HAD + OUT] = tiles ? outer(g->out[OUT], at) : g->out[OUT] ? g->out[OUT] : dout;
     tern_tensor *din[3] = {NULL, NULL, NULL};
     TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
     if (!din[K])
@@ -463,7 +470,9 @@ static uint32_t saves(const tern_call *call)
 {
     return TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) | TERN_SAVE_IN(MASK) |
            TERN_SAVE_OUT(SUMS) | TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE) |
-           (tern_attention_tiles_fit(call->in) ? TERN_SAVE_OUT(OUT) : 0);
+           (tern_attention_tiles_fit(call->in) || tern_attention_is_wide(call->in)
+                ? TERN_SAVE_OUT(OUT)
+                : 0);
 }
 
 const tern_op tern_attention_fused = {.name = "scaled_dot_product_attention",

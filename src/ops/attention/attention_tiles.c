@@ -19,6 +19,15 @@ bool tern_attention_tiles_fit(tern_tensor *const *in)
            v->shape[v->ndim - 1] <= TERN_ATTENTION_WIDEST;
 }
 
+bool tern_attention_is_wide(tern_tensor *const *in)
+{
+    const tern_tensor *q = in[Q], *v = in[V];
+    int64_t width = q->shape[q->ndim - 1], value_width = v->shape[v->ndim - 1];
+    width = width > value_width ? width : value_width;
+    return width > TERN_ATTENTION_WIDEST && width <= TERN_ATTENTION_MATRIX_WIDEST &&
+           tern_place_attends_wide(q->storage->place, q->dtype);
+}
+
 static tern_gemm_matrix matrix(const tern_tensor *x)
 {
     return (tern_gemm_matrix){.row = x->stride[x->ndim - 2],

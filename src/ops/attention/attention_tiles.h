@@ -17,6 +17,8 @@ static inline tern_shape tern_attention_swapped(tern_shape s)
 
 /* Whether the device has work-groups for them and the widths are in their reach. */
 bool tern_attention_tiles_fit(tern_tensor *const *in);
+/* Whether they are wider, and the device's own routine may take attention and its gradients. */
+bool tern_attention_is_wide(tern_tensor *const *in);
 /* The whole forward and gradient of that operation; block is the problem's sizes and mask. */
 struct tern_attention_block;
 tern_status tern_attention_tiles_forward(tern_call *call, const struct tern_attention_block *block);
@@ -25,7 +27,7 @@ tern_status tern_attention_tiles_gradient(tern_call *call,
 
 /* x as an operand of products (attention_vendor.c); leading dims are batch strides. */
 tern_matrix tern_attention_matrix(const tern_tensor *x);
-/* All of it, or of its gradients on devices that tiles fit, by the device's own routine
+/* All of it, or of its gradients where out is there, by the device's own routine
  * (attention_vendor.c), where it has one and no weights are kept. */
 tern_status tern_attention_vendor_forward(tern_call *call, const struct tern_attention_block *block,
                                           bool *taken);
