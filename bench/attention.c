@@ -12,7 +12,8 @@
 
 static const struct {
     int64_t n, heads, length, width;
-} shapes[] = {{16, 12, 1024, 64}, {4, 32, 2048, 64}, {4, 32, 2048, 128}, {1, 16, 8192, 128}};
+} shapes[] = {{16, 12, 1024, 64}, {4, 32, 2048, 64}, {4, 32, 2048, 128}, {1, 16, 8192, 128},
+              {2, 16, 2048, 256}};
 
 typedef struct work {
     const char *device;
