@@ -43,6 +43,8 @@
 #undef PUT_TURNED
 #undef SCORE
 #undef KEPT
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 1 /* of CUDA: no register is spilled to hold a block more */
 #define IS_SMALL (MATRIX_WIDTH <= 64)
 #define IS_LARGE (MATRIX_WIDTH > 128)
 /* Columns of two matrices, q and dout or k and v. */
