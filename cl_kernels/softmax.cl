@@ -59,6 +59,48 @@ INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
 }
 #endif
 
+#undef HAS_SHORT
+#define HAS_SHORT (BY_FOURS && TERN_SHUFFLES)
+#if HAS_SHORT
+#include "row_short.h"
+INLINE void K(softmax_rows)(GLOBAL STO *ys, const GLOBAL STO *xs, idx rows, idx n, i32 log_,
+                            const i32 team, LOCAL ACC *scratch)
+{
+    SHORT_ROWS(rows, n)
+    {
+        f32 x[8], y[8], m = MINUS_INF, z = 0;
+        SHORT_LOAD(x, xs + row * n, MINUS_INF)
+        EACH8(e) m = ROW_LARGER(m, x[e]);
+        m = team_max_f32(m, scratch, team);
+        const f32 base = m > MINUS_INF ? m : 0;
+        EACH8(e)
+        {
+            y[e] = exp_below(x[e] - base);
+            z += y[e];
+        }
+        z = team_sum_f32(z, scratch, team);
+        const f32 share = 1 / z, all = m + log(z);
+        EACH8(e) y[e] = log_ != 0 ? x[e] - all : y[e] * share;
+        SHORT_STORE(ys + row * n, y)
+    }
+}
+INLINE void K(softmax_gradient_rows)(GLOBAL STO *dxs, const GLOBAL STO *ys, const GLOBAL STO *dys,
+                                     idx rows, idx n, i32 log_, const i32 team,
+                                     LOCAL ACC *scratch)
+{
+    SHORT_ROWS(rows, n)
+    {
+        f32 y[8], dy[8], s = 0;
+        SHORT_LOAD(y, ys + row * n, 0)
+        SHORT_LOAD(dy, dys + row * n, 0)
+        EACH8(e) s += log_ != 0 ? dy[e] : dy[e] * y[e];
+        s = team_sum_f32(s, scratch, team);
+        EACH8(e) y[e] = log_ != 0 ? dy[e] - exp(y[e]) * s : y[e] * (dy[e] - s);
+        SHORT_STORE(dxs + row * n, y)
+    }
+}
+#endif
+
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
 KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
         (ARG, i32, log_))
@@ -66,6 +108,14 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     BASE(ys);
     BASE(xs);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
+#if HAS_SHORT
+    if (SHORT_FITS(n, xs) && ALIGNED4(ys)) {
+#undef SOFTMAX_ROWS
+#define SOFTMAX_ROWS(team) K(softmax_rows)(ys, xs, (idx)rows, (idx)n, log_, team, scratch)
+        SHORT_CALL(n, SOFTMAX_ROWS);
+        return;
+    }
+#endif
     TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
@@ -156,7 +206,11 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
 }
 
 #undef TERN_BLOCKS
+#if IS_HALF
+#define TERN_BLOCKS 3
+#else
 #define TERN_BLOCKS 2
+#endif
 /* dx = y (dy - sum dy y), or dy - e^y sum dy */
 KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (ARG, i64, rows),
         (ARG, i64, n), (ARG, i32, log_))
@@ -165,6 +219,15 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
     BASE(ys);
     BASE(dys);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
+#if HAS_SHORT
+    if (SHORT_FITS(n, ys) && ALIGNED4(dys) && ALIGNED4(dxs)) {
+#undef SOFTMAX_GRADIENT_ROWS
+#define SOFTMAX_GRADIENT_ROWS(team)                                                                \
+    K(softmax_gradient_rows)(dxs, ys, dys, (idx)rows, (idx)n, log_, team, scratch)
+        SHORT_CALL(n, SOFTMAX_GRADIENT_ROWS);
+        return;
+    }
+#endif
     TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;

@@ -13,6 +13,7 @@
  *                          standin_commands of steps that would take hours
  *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
  *                          commas
+ *   TERN_STANDIN_TEXT      set: every kernel is made of the text that NVRTC is given, none is the host's
  *   TERN_STANDIN_MATRIX    refused: kernels over matrix.h do not build; wrong: its mma puts sums in
  *                          other lanes
  *   TERN_STANDIN_COUNT     set: at the end each process tells how many collectives of NCCL's it began
