@@ -150,7 +150,8 @@ KERNEL15(NAMED(NAME), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs), (OUT, f
          (ARG, tern_attention_tiles, s), (ARG, f32, kept))
 {
     GRADIENT_BEGIN
-    LOCAL_ARRAY(matrix_four, room, ROOM((1 + 2 * WITH_K + WITH_V) * OTHERS_AT_ONCE, 1 + WITH_K) / 4);
+    LOCAL_ARRAY(matrix_four, room,
+                ROOM((1 + 2 * WITH_K + WITH_V) * OTHERS_AT_ONCE, 1 + WITH_K) / 4);
     LOCAL_ARRAY(f32, bases, OTHERS_AT_ONCE);
     LOCAL_ARRAY(f32, means, OTHERS_AT_ONCE);
     LOCAL u32 *tiles = (LOCAL u32 *)room;

@@ -1,6 +1,7 @@
-/* row_short.h -- rows of up to 256 elements, in fours, where lanes hand values over (CUDA): a lane has
- * up to eight in registers, a team's size is a constant of the text, and there is no loop over a row.
- * The two loads of a lane lie side by side for halves, 16 bytes of them, and a team apart for f32.
+/* row_short.h -- rows of up to 256 elements, in fours, where lanes hand values over (CUDA): a lane
+ * has up to eight in registers, a team's size is a constant of the text, and there is no loop over
+ * a row. The two loads of a lane lie side by side for halves, 16 bytes of them, and a team apart
+ * for f32.
  *
  *   SHORT_FITS(n, p)     whether rows of n elements from p on are such, of each tensor p
  *   SHORT_ROWS(rows, n)  goes through the rows of a group, in a function of `team`, a constant: row

@@ -213,8 +213,7 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
         TERN_SCOPE {
             if (!place_of(device))
                 continue;
-            if (is_cuda(device) &&
-                !strstr(tern_place_info(place_of(device))->name, "stand-in"))
+            if (is_cuda(device) && !strstr(tern_place_info(place_of(device))->name, "stand-in"))
                 test_skipped("%s tells the truth", device);
             else
                 (is_cuda(device) ? cuda_lies : opencl_lies)(device, lies);

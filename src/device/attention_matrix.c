@@ -66,8 +66,8 @@ static bool holds_two(int pass)
 /* Sub-groups of a group; where local memory has their columns, as many as find room. */
 static int64_t subs_of(const variant *v, int pass)
 {
-    const bool in_local = is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 ||
-                          (v->way == TERN_MATRIX_RDNA4 && pass == 1);
+    const bool in_local =
+        is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 || (v->way == TERN_MATRIX_RDNA4 && pass == 1);
     if (v->width > 128)
         return (v->way == TERN_MATRIX_XE8 ? 8 : 4) / (in_local && holds_two(pass) ? 2 : 1);
     if (is_xe(v->way))
@@ -88,11 +88,11 @@ static int passes_of(const tern_attention *a, const variant *v, int passes[PASSE
 static int64_t cuts_of(const variant *v, int pass)
 {
     if (v->width > 128)
-        return v->way == TERN_MATRIX_CDNA                         ? 1
-               : is_xe(v->way)                                    ? 4
-               : v->way == TERN_MATRIX_RDNA3                      ? (pass == 1 ? 4 : 2)
+        return v->way == TERN_MATRIX_CDNA                       ? 1
+               : is_xe(v->way)                                  ? 4
+               : v->way == TERN_MATRIX_RDNA3                    ? (pass == 1 ? 4 : 2)
                : v->way != TERN_MATRIX_PLAIN && holds_two(pass) ? 4
-                                                                  : 2;
+                                                                : 2;
     return v->width > 64 && (is_xe(v->way) || (v->way == TERN_MATRIX_RDNA3 && pass == 1)) ? 2 : 1;
 }
 
@@ -308,8 +308,7 @@ tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels
         tern_warn("slow", "tern_scaled_dot_product_attention",
                   "attention of %s on %s leaves its matrix unit alone (%s): %s",
                   tern_dtype_name(a->dtype), tern_place_info(place)->device,
-                  tern_matrix_name(a->way),
-                  why);
+                  tern_matrix_name(a->way), why);
     if (*taken && a->gradient)
         *scratch = (size_t)(a->block->count[0] * a->block->count[1] * a->block->queries) * 4;
     return TERN_OK;

@@ -59,8 +59,8 @@ typedef struct tern_cuda_state {
     tern_cuda_attention_state *attention; /* under dnn_lock */
     tern_mutex own_lock;
     tern_attention_kernels own; /* of attention_matrix.cl */
-    uint64_t peers[4];                    /* bit i: access to device i was tried */
-    CUmemAccessDesc reach[64];            /* growth.c: who reads and writes the memory */
+    uint64_t peers[4];          /* bit i: access to device i was tried */
+    CUmemAccessDesc reach[64];  /* growth.c: who reads and writes the memory */
     int n_reach;
 } tern_cuda_state;
 

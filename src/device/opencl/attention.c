@@ -52,8 +52,7 @@ tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t 
         return TERN_ERR_MEMORY;
     tern_mutex_lock(&state->lock);
     state->attention.backend = &backend;
-    tern_status status =
-        tern_attention_matrix_plan(place, &state->attention, a, scratch, taken);
+    tern_status status = tern_attention_matrix_plan(place, &state->attention, a, scratch, taken);
     tern_mutex_unlock(&state->lock);
     return status;
 }
