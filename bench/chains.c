@@ -69,6 +69,7 @@ int main(int argc, char **argv)
 {
     const char *device = argc > 1 ? argv[1] : "cpu";
     const int rounds = argc > 2 ? atoi(argv[2]) : 20;
+    setvbuf(stdout, NULL, _IOLBF, 0);
     printf("%s, ms\n%-9s %12s %10s %10s %6s\n", device, "type", "shape", "four", "one", "ratio");
     for (size_t t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
