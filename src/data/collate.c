@@ -158,7 +158,7 @@ tern_status tern_data_default_collate(tern_tensor *const *items, int64_t n, int 
 {
     TERN_NAMED_IN_ERRORS;
     (void)user;
-    const char *function = "tern_data_default_collate";
+    const char *function = __func__;
     if (!items || !batch)
         return tern_fail_argument_null(function, items ? "batch" : "items");
     if (n < 1 || count < 1 || count > TERN_MAX_ITEM)

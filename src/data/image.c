@@ -84,7 +84,7 @@ static tern_tensor *whole_grey(tern_tensor *x)
 tern_tensor *tern_image_adjust_brightness(tern_tensor *x, double factor)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, false, "tern_image_adjust_brightness"))
+    if (!tern_image_given(x, false, __func__))
         return NULL;
     return tern_image_like(tern_mul_scalar(tern_image_real(x), TERN_SCALAR(factor)), x);
 }
@@ -92,7 +92,7 @@ tern_tensor *tern_image_adjust_brightness(tern_tensor *x, double factor)
 tern_tensor *tern_image_adjust_contrast(tern_tensor *x, double factor)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, false, "tern_image_adjust_contrast"))
+    if (!tern_image_given(x, false, __func__))
         return NULL;
     return blend(x, tern_mean_dim(whole_grey(x), TERN_DIMS(-3, -2, -1), true), factor);
 }
@@ -100,7 +100,7 @@ tern_tensor *tern_image_adjust_contrast(tern_tensor *x, double factor)
 tern_tensor *tern_image_adjust_saturation(tern_tensor *x, double factor)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, false, "tern_image_adjust_saturation"))
+    if (!tern_image_given(x, false, __func__))
         return NULL;
     return tern_size(x, -3) == 1 ? x : blend(x, whole_grey(x), factor);
 }
@@ -108,7 +108,7 @@ tern_tensor *tern_image_adjust_saturation(tern_tensor *x, double factor)
 tern_tensor *tern_image_rgb_to_grayscale(tern_tensor *x, int channels)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_rgb_to_grayscale";
+    const char *function = __func__;
     if (!tern_image_given(x, false, function))
         return NULL;
     if (channels != 1 && channels != 3)
@@ -175,7 +175,7 @@ static tern_tensor *from_hsv(const planes *hsv)
 tern_tensor *tern_image_adjust_hue(tern_tensor *x, double factor)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_adjust_hue";
+    const char *function = __func__;
     if (!tern_image_given(x, false, function))
         return NULL;
     if (!(factor >= -0.5 && factor <= 0.5))
@@ -200,7 +200,7 @@ tern_tensor *tern_image_adjust_hue(tern_tensor *x, double factor)
 tern_tensor *tern_image_invert(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, true, "tern_image_invert"))
+    if (!tern_image_given(x, true, __func__))
         return NULL;
     return tern_image_is_real(x) ? tern_add_scalar(tern_neg(x), TERN_SCALAR(1.0))
                                  : tern_bitwise_not(x);
@@ -209,7 +209,7 @@ tern_tensor *tern_image_invert(tern_tensor *x)
 tern_tensor *tern_image_solarize(tern_tensor *x, double threshold)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_solarize";
+    const char *function = __func__;
     if (!tern_image_given(x, true, function))
         return NULL;
     if (threshold > tern_image_bound(x))
@@ -223,7 +223,7 @@ tern_tensor *tern_image_solarize(tern_tensor *x, double threshold)
 tern_tensor *tern_image_posterize(tern_tensor *x, int bits)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_posterize";
+    const char *function = __func__;
     if (!tern_image_given(x, true, function))
         return NULL;
     if (bits < 0 || bits > 8)
@@ -241,7 +241,7 @@ tern_tensor *tern_image_posterize(tern_tensor *x, int bits)
 tern_tensor *tern_image_autocontrast(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, false, "tern_image_autocontrast"))
+    if (!tern_image_given(x, false, __func__))
         return NULL;
     tern_tensor *real = tern_image_real(x);
     tern_tensor *low = tern_amin(real, TERN_DIMS(-2, -1), true);
@@ -276,7 +276,7 @@ static void flatten(uint8_t *plane, int64_t n)
 tern_tensor *tern_image_equalize(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, false, "tern_image_equalize"))
+    if (!tern_image_given(x, false, __func__))
         return NULL;
     bool real = tern_image_is_real(x);
     tern_tensor *bytes = x;

@@ -25,7 +25,7 @@ tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t 
                              int64_t width)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_crop";
+    const char *function = __func__;
     if (!tern_image_given(x, true, function))
         return NULL;
     if (height < 1 || width < 1 || top == INT64_MIN || left == INT64_MIN ||
@@ -45,7 +45,7 @@ tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t 
 tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t width)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, true, "tern_image_center_crop"))
+    if (!tern_image_given(x, true, __func__))
         return NULL;
     if (height < 1 || width < 1)
         return tern_image_crop(x, 0, 0, height, width);
@@ -59,7 +59,7 @@ tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t widt
 tern_tensor *tern_image_resize(tern_tensor *x, int64_t height, int64_t width)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_image_given(x, true, "tern_image_resize"))
+    if (!tern_image_given(x, true, __func__))
         return NULL;
     if (tern_size(x, -2) == height && tern_size(x, -1) == width)
         return x;
@@ -93,7 +93,7 @@ enum { LARGEST_KERNEL = 1025 };
 tern_tensor *tern_image_gaussian_blur(tern_tensor *x, int size, double sigma)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_gaussian_blur";
+    const char *function = __func__;
     if (!tern_image_given(x, true, function))
         return NULL;
     if (size < 1 || size % 2 == 0 || size > LARGEST_KERNEL || !(sigma > 0))
@@ -121,7 +121,7 @@ tern_tensor *tern_image_adjust_sharpness(tern_tensor *x, double factor)
     TERN_NAMED_IN_ERRORS;
     static const double kernel[] = {1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13, 5.0 / 13,
                                     1.0 / 13, 1.0 / 13, 1.0 / 13, 1.0 / 13};
-    const char *function = "tern_image_adjust_sharpness";
+    const char *function = __func__;
     if (!tern_image_given(x, false, function))
         return NULL;
     if (!(factor >= 0))
@@ -190,7 +190,7 @@ tern_tensor *tern_image_affine(tern_tensor *x, double angle, const double *trans
                                const double *shear, const double *center, double fill)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_image_affine";
+    const char *function = __func__;
     static const double none[2];
     if (!tern_image_given(x, true, function))
         return NULL;

@@ -34,9 +34,9 @@ tern_tensor *tern_image_read(const char *path, const tern_image_options *options
     tern_tensor *x = NULL;
     char message[1024];
     tern_error_hold hold;
-    if (tern_data_file_open(&file, path, "tern_image_read") != TERN_OK)
+    if (tern_data_file_open(&file, path, __func__) != TERN_OK)
         return NULL;
-    unsigned char *bytes = tern_data_file_all(&file, INT64_C(1) << 32, "tern_image_read");
+    unsigned char *bytes = tern_data_file_all(&file, INT64_C(1) << 32, __func__);
     if (bytes && tern_error_hold_begin(&hold) == TERN_OK) {
         x = tern_image_decode(bytes, (size_t)file.size, options);
         tern_status status = tern_error_hold_end(&hold, message, sizeof message);

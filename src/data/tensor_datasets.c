@@ -68,7 +68,7 @@ static long long rows_of(const tern_tensor *x)
 tern_dataset *tern_data_tensor_dataset_of(tern_tensor *const *x, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_data_tensor_dataset";
+    const char *function = __func__;
     if (!x || n < 1 || n > TERN_MAX_ITEM)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: 1 to %d tensors, not %d", function,
                               TERN_MAX_ITEM, x ? n : 0);

@@ -297,9 +297,9 @@ tern_status tern_npy_save(tern_tensor *x, const char *path)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !path)
-        return tern_fail_argument_null("tern_npy_save", x ? "path" : "x");
+        return tern_fail_argument_null(__func__, x ? "path" : "x");
     TERN_TRY(tern_last_status());
-    io_out out = {.function = "tern_npy_save", .path = path};
+    io_out out = {.function = __func__, .path = path};
     tern_text header = io_npy_header(x, out.function);
     if (!header.data)
         return tern_last_status();

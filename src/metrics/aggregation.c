@@ -117,8 +117,7 @@ static tern_tensor *compute_running(const tern_metric *self,
 tern_metric *tern_metrics_running_mean(int64_t window)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_running_mean", update_running,
-                                          compute_running, true, false};
+    static const tern_metric_kind kind = {__func__, update_running, compute_running, true, false};
     if (window < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Argument `window` should be a positive integer but got %lld",

@@ -62,8 +62,7 @@ tern_metric *tern_metrics_calibration_error(tern_task task, int64_t n,
                                             const tern_calibration_error_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_calibration_error", update, compute, false,
-                                          false};
+    static const tern_metric_kind kind = {__func__, update, compute, false, false};
     tern_calibration_error_options o = tern_read_calibration_error(options);
     if (tern_metric_check_task(kind.name, task, n) != TERN_OK ||
         tern_check_enum(kind.name, "norm", (int)o.norm, TERN_CALIBRATION_MAX,

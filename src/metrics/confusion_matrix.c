@@ -88,8 +88,7 @@ tern_metric *tern_metrics_confusion_matrix(tern_task task, int64_t n,
                                            const tern_confusion_matrix_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_confusion_matrix", update, compute, false,
-                                          false};
+    static const tern_metric_kind kind = {__func__, update, compute, false, false};
     tern_confusion_matrix_options o = tern_read_confusion_matrix(options);
     if (tern_check_enum(kind.name, "normalize", (int)o.normalize, TERN_NORMALIZE_ALL,
                         "tern_confusion_normalize") != TERN_OK)
@@ -156,8 +155,7 @@ tern_metric *tern_metrics_jaccard_index(tern_task task, int64_t n,
                                         const tern_classification_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_jaccard_index", update,
-                                          intersection_over_union, false, false};
+    static const tern_metric_kind kind = {__func__, update, intersection_over_union, false, false};
     tern_classification_options o = tern_read_classification(options);
     if (tern_check_enum(kind.name, "average", (int)o.average, TERN_AVERAGE_NONE, "tern_average") !=
         TERN_OK)

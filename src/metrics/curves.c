@@ -271,9 +271,8 @@ static tern_metric *under_curve(const tern_metric_kind kinds[2], area under, ter
 tern_metric *tern_metrics_auroc(tern_task task, int64_t n, const tern_curve_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kinds[] = {
-        {"tern_metrics_auroc", keep_all, compute, false, false},
-        {"tern_metrics_auroc", count_bins, compute, false, false}};
+    static const tern_metric_kind kinds[] = {{__func__, keep_all, compute, false, false},
+                                             {__func__, count_bins, compute, false, false}};
     return under_curve(kinds, UNDER_ROC, task, n, options);
 }
 
@@ -281,8 +280,7 @@ tern_metric *tern_metrics_average_precision(tern_task task, int64_t n,
                                             const tern_curve_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kinds[] = {
-        {"tern_metrics_average_precision", keep_all, compute, false, false},
-        {"tern_metrics_average_precision", count_bins, compute, false, false}};
+    static const tern_metric_kind kinds[] = {{__func__, keep_all, compute, false, false},
+                                             {__func__, count_bins, compute, false, false}};
     return under_curve(kinds, UNDER_PRECISION, task, n, options);
 }

@@ -60,16 +60,14 @@ static tern_metric *mean_error(const tern_metric_kind *kind, error mode, const c
 tern_metric *tern_metrics_mean_squared_error(bool squared, int64_t num_outputs)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_mean_squared_error", update_error,
-                                          compute_error, false, false};
+    static const tern_metric_kind kind = {__func__, update_error, compute_error, false, false};
     return mean_error(&kind, squared ? SQUARED : ROOT, "sum_squared_error", num_outputs);
 }
 
 tern_metric *tern_metrics_mean_absolute_error(int64_t num_outputs)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_mean_absolute_error", update_error,
-                                          compute_error, false, false};
+    static const tern_metric_kind kind = {__func__, update_error, compute_error, false, false};
     return mean_error(&kind, ABSOLUTE, "sum_abs_error", num_outputs);
 }
 

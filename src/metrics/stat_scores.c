@@ -166,7 +166,7 @@ tern_metric *tern_metrics_accuracy(tern_task task, int64_t n,
                                    const tern_classification_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_accuracy", update, compute, false, false};
+    static const tern_metric_kind kind = {__func__, update, compute, false, false};
     static const double of_classes[] = {1, 0, 0, 0, 1, 0, 0, 1};
     static const double of_labels[] = {1, 0, 1, 0, 1, 1, 1, 1};
     return stat_scores(&kind, task, n, options,
@@ -189,8 +189,7 @@ tern_metric *tern_metrics_fbeta_score(tern_task task, int64_t n, double beta,
                                       const tern_classification_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_fbeta_score", update, compute, false,
-                                          false};
+    static const tern_metric_kind kind = {__func__, update, compute, false, false};
     return f_score(&kind, task, n, beta, options);
 }
 
@@ -198,6 +197,6 @@ tern_metric *tern_metrics_f1_score(tern_task task, int64_t n,
                                    const tern_classification_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_metric_kind kind = {"tern_metrics_f1_score", update, compute, false, false};
+    static const tern_metric_kind kind = {__func__, update, compute, false, false};
     return f_score(&kind, task, n, 1, options);
 }

@@ -388,7 +388,7 @@ tern_optimizer *tern_optim_adamw8bit_of(tern_tensor *const *parameters, int n, d
                                         const tern_adamw_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const tern_optimizer_type type = {.name = "tern_optim_adamw8bit",
+    static const tern_optimizer_type type = {.name = __func__,
                                              .step = step,
                                              .each_state = each_state,
                                              .load_state = load_state,

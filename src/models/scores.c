@@ -94,7 +94,7 @@ tern_tensor *tern_models_process_logits(tern_tensor *ids, tern_tensor *logits,
                                         const tern_generate_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_models_process_logits";
+    const char *const function = __func__;
     tern_generate_options o = tern_read_generate(options);
     if (!ids || !logits)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s is NULL", function,

@@ -23,9 +23,9 @@ tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, 
                                  int k)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_checkpoint_call");
+    TERN_MODULE_GIVEN(m, __func__);
     if (!m)
-        return tern_fail_argument_null("tern_checkpoint_call", "m");
+        return tern_fail_argument_null(__func__, "m");
     tern_life *life = tern_life_of(&m->life, m);
     const tern_checkpoint_options options = {.free_data = tern_life_release};
     return life ? tern_checkpoint(call_module, life, in, n, out, k, &options) : TERN_ERR_MEMORY;
@@ -34,10 +34,10 @@ tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, 
 tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_checkpoint_forward");
+    TERN_MODULE_GIVEN(m, __func__);
     tern_tensor *y = NULL;
     if (!m || !x) {
-        tern_fail_argument_null("tern_checkpoint_forward", m ? "x" : "m");
+        tern_fail_argument_null(__func__, m ? "x" : "m");
         return NULL;
     }
     return tern_checkpoint_call(m, &x, 1, &y, 1) == TERN_OK ? y : NULL;

@@ -52,10 +52,10 @@ tern_status tern_compile_ahead(tern_module *m, const tern_shape *shapes, int n,
     TERN_NAMED_IN_ERRORS;
     const tern_compile_ahead_options o = tern_read_compile_ahead(options);
     const char *device = NULL;
-    TERN_MODULE_GIVEN(m, "tern_compile_ahead");
+    TERN_MODULE_GIVEN(m, __func__);
     if (n < 0 || (n > 0 && !shapes))
         return n < 0 ? tern_fail(TERN_ERR_ARGUMENT, "tern_compile_ahead: n is %d", n)
-                     : tern_fail_argument_null("tern_compile_ahead", "shapes");
+                     : tern_fail_argument_null(__func__, "shapes");
     TERN_TRY(tern_nn_each_parameter(m, note_device, &device));
     TERN_TRY(tern_nn_each_buffer(m, note_device, &device));
     device = device ? device : tern_default_device();

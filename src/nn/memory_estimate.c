@@ -76,9 +76,7 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
     uint64_t peak = 0;
     int64_t left = 0;
     if (!function || !module || (!in && n > 0)) {
-        tern_fail_argument_null("tern_memory_estimate", !function ? "function"
-                                                        : !module ? "module"
-                                                                  : "in");
+        tern_fail_argument_null(__func__, !function ? "function" : !module ? "module" : "in");
         return 0;
     }
     if (n < 0 || k < 0 || n > 64 || k > 64) {

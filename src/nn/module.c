@@ -223,7 +223,7 @@ tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_t
                                      bool persistent)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_nn_add_buffer";
+    const char *function = __func__;
     if ((x && !tern_there(x, "tensor", function, "x")) ||
         tern_nn_check_name(self, name, "buffer", function) != TERN_OK)
         return NULL;

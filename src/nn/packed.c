@@ -286,7 +286,7 @@ tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
                                   const tern_pad_sequence_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_nn_pad_sequence";
+    const char *function = __func__;
     const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (check_list(sequences, n, function) != TERN_OK)
         return NULL;
@@ -316,7 +316,7 @@ tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
 {
     TERN_NAMED_IN_ERRORS;
     tern_pack_sequence_options o = options ? *options : (tern_pack_sequence_options){0};
-    TERN_TRY(check_list(sequences, n, "tern_nn_pack_sequence"));
+    TERN_TRY(check_list(sequences, n, __func__));
     tern_tensor *x = tern_nn_pad_sequence(sequences, n, NULL);
     int64_t *lengths = tern_alloc((size_t)n * sizeof *lengths);
     tern_status status = x && lengths ? TERN_OK : tern_last_status();

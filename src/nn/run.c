@@ -79,9 +79,9 @@ static tern_status run_cast(tern_module *m, tern_tensor *const *in, int n, tern_
 tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_nn_call");
+    TERN_MODULE_GIVEN(m, __func__);
     if (!m || (!in && n > 0) || (!out && k > 0))
-        return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
+        return tern_fail_argument_null(__func__, !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
         out[i] = NULL;
     const tern_callback before = tern_callback_begin();
@@ -101,10 +101,10 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_nn_forward");
+    TERN_MODULE_GIVEN(m, __func__);
     tern_tensor *y = NULL;
     if (!m || !x) {
-        tern_fail_argument_null("tern_nn_forward", m ? "x" : "m");
+        tern_fail_argument_null(__func__, m ? "x" : "m");
         return NULL;
     }
     return tern_nn_call(m, &x, 1, &y, 1) == TERN_OK ? y : NULL;
@@ -113,12 +113,10 @@ tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(criterion, "tern_nn_loss");
+    TERN_MODULE_GIVEN(criterion, __func__);
     tern_tensor *loss = NULL, *in[2] = {input, target};
     if (!criterion || !input || !target) {
-        tern_fail_argument_null("tern_nn_loss", !criterion ? "criterion"
-                                                : !input   ? "input"
-                                                           : "target");
+        tern_fail_argument_null(__func__, !criterion ? "criterion" : !input ? "input" : "target");
         return NULL;
     }
     return tern_nn_call(criterion, in, 2, &loss, 1) == TERN_OK ? loss : NULL;

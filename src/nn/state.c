@@ -78,9 +78,9 @@ static tern_module *run_move(tern_module *m, move *mv)
 tern_module *tern_nn_to(tern_module *m, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_nn_to");
+    TERN_MODULE_GIVEN(m, __func__);
     if (!m) {
-        tern_fail_argument_null("tern_nn_to", "m");
+        tern_fail_argument_null(__func__, "m");
         return NULL;
     }
     if (!device)

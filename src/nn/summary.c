@@ -206,11 +206,11 @@ char *tern_nn_summary(tern_module *m, tern_tensor *const *in, int n,
                       const tern_summary_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(m, "tern_nn_summary");
+    TERN_MODULE_GIVEN(m, __func__);
     summary s = {0};
     tern_text text = {0};
     if (!m || (!in && n > 0)) {
-        tern_fail_argument_null("tern_nn_summary", m ? "in" : "m");
+        tern_fail_argument_null(__func__, m ? "in" : "m");
         return NULL;
     }
     tern_status status = tern_nn_each_module(m, add_row, &s);

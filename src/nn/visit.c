@@ -223,7 +223,7 @@ int64_t tern_nn_parameters(tern_module *m, tern_tensor **x, int64_t capacity)
     TERN_NAMED_IN_ERRORS;
     list l = {.x = x, .capacity = capacity};
     if (!x && capacity > 0) {
-        tern_fail_argument_null("tern_nn_parameters", "list");
+        tern_fail_argument_null(__func__, "list");
         return -1;
     }
     return tern_nn_each_parameter(m, add_to_list, &l) == TERN_OK ? l.count : -1;

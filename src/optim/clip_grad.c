@@ -271,7 +271,7 @@ double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
     const tern_clip_grad_norm_options o = tern_read_clip_grad_norm(options);
     double norm = NAN;
     if (!module) {
-        tern_fail_argument_null("tern_nn_clip_grad_norm_", "module");
+        tern_fail_argument_null(__func__, "module");
         return NAN;
     }
     int64_t n = tern_nn_parameter_count(module);

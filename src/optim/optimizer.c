@@ -293,9 +293,9 @@ tern_status tern_optim_zero_grad(tern_optimizer *o)
 tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_OPTIMIZER_GIVEN(o, "tern_optim_zero_grad_with");
+    TERN_OPTIMIZER_GIVEN(o, __func__);
     if (!o)
-        return tern_fail_argument_null("tern_optim_zero_grad", "optimizer");
+        return tern_fail_argument_null(__func__, "optimizer");
     for (int i = 0; i < o->n; i++) {
         tern_tensor *grad = tern_grad(o->slots[i].x);
         if (grad && !set_to_none) {

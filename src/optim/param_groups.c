@@ -101,8 +101,8 @@ static int add_group(tern_optimizer *o, tern_tensor *const *parameters, int n, c
 int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_OPTIMIZER_GIVEN(o, "tern_optim_add_param_group");
-    const char *function = "tern_optim_add_param_group";
+    TERN_OPTIMIZER_GIVEN(o, __func__);
+    const char *function = __func__;
     if (!o || !parameters) {
         tern_fail_argument_null(function, o ? "parameters" : "optimizer");
         return -1;

@@ -313,7 +313,7 @@ tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *o
     tern_status status = TERN_OK;
     tern_pass_begin(&w);
     TERN_SCOPE {
-        status = start(&w, root, o.gradient, "tern_backward");
+        status = start(&w, root, o.gradient, __func__);
     }
     if (status == TERN_OK)
         status = go(&w);

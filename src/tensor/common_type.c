@@ -28,7 +28,7 @@ tern_dtype tern_result_type(const tern_tensor *x, const tern_tensor *y)
 {
     TERN_NAMED_IN_ERRORS;
     tern_tensor *in[2];
-    if (!tern_given(x, "tern_result_type", "x") || !tern_given(y, "tern_result_type", "y"))
+    if (!tern_given(x, __func__, "x") || !tern_given(y, __func__, "y"))
         return TERN_DTYPE_DEFAULT;
     memcpy(&in[0], &x, sizeof x);
     memcpy(&in[1], &y, sizeof y);

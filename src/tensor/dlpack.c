@@ -282,7 +282,7 @@ tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
 {
     TERN_NAMED_IN_ERRORS;
     if (!managed) {
-        tern_fail_argument_null("tern_from_dlpack", "managed");
+        tern_fail_argument_null(__func__, "managed");
         return NULL;
     }
     tern_blob blob = {.deleter = give_back_versioned, .user = managed};
@@ -307,7 +307,7 @@ tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
 {
     TERN_NAMED_IN_ERRORS;
     if (!managed) {
-        tern_fail_argument_null("tern_from_dlpack", "managed");
+        tern_fail_argument_null(__func__, "managed");
         return NULL;
     }
     tern_blob blob = {.deleter = give_back_plain, .user = managed};

@@ -162,7 +162,7 @@ tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
     if (n < 0 || (!tensors && n > 0)) {
-        tern_fail_argument_null("tern_nn_parameter_list", "tensors");
+        tern_fail_argument_null(__func__, "tensors");
         return NULL;
     }
     tern_module *self = parameters("ParameterList");
@@ -177,11 +177,11 @@ tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
 tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_MODULE_GIVEN(list, "tern_nn_append_parameter");
+    TERN_MODULE_GIVEN(list, __func__);
     char name[16];
     int n = 0;
     if (!list || !x) {
-        tern_fail_argument_null("tern_nn_append_parameter", list ? "x" : "list");
+        tern_fail_argument_null(__func__, list ? "x" : "list");
         return NULL;
     }
     for (int i = 0; i < list->count; i++)

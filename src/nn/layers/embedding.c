@@ -116,7 +116,7 @@ tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
 {
     TERN_NAMED_IN_ERRORS;
     tern_embedding_options o = tern_read_embedding(options);
-    table t = {"tern_nn_embedding", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
+    table t = {__func__, num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make(&t, &o);
 }
 
@@ -125,7 +125,7 @@ tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool fre
 {
     TERN_NAMED_IN_ERRORS;
     tern_embedding_options o = tern_read_embedding(options);
-    table t = {"tern_nn_embedding_from_pretrained", .weight = embeddings, .freeze = freeze};
+    table t = {__func__, .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
 }
 
@@ -179,8 +179,7 @@ tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim
 {
     TERN_NAMED_IN_ERRORS;
     tern_embedding_bag_options o = tern_read_embedding_bag(options);
-    table t = {
-        "tern_nn_embedding_bag", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
+    table t = {__func__, num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make_bag(&t, &o);
 }
 
@@ -189,6 +188,6 @@ tern_module *tern_nn_embedding_bag_from_pretrained(tern_tensor *embeddings, bool
 {
     TERN_NAMED_IN_ERRORS;
     tern_embedding_bag_options o = tern_read_embedding_bag(options);
-    table t = {"tern_nn_embedding_bag_from_pretrained", .weight = embeddings, .freeze = freeze};
+    table t = {__func__, .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make_bag(&t, &o) : NULL;
 }

@@ -107,7 +107,7 @@ tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, doub
 {
     TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
-    TERN_TRY(fans(x, &in, &out, "tern_nn_init_calculate_fan_in_and_fan_out"));
+    TERN_TRY(fans(x, &in, &out, __func__));
     if (fan_in)
         *fan_in = in;
     if (fan_out)
@@ -120,7 +120,7 @@ tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
 {
     TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
-    if (fans(x, &in, &out, "tern_nn_init_xavier_uniform_") != TERN_OK)
+    if (fans(x, &in, &out, __func__) != TERN_OK)
         return NULL;
     double bound = gain * sqrt(6 / (in + out));
     return tern_numel(x) ? uniform(x, -bound, bound) : x;
@@ -131,7 +131,7 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 {
     TERN_NAMED_IN_ERRORS;
     double in = 0, out = 0;
-    if (fans(x, &in, &out, "tern_nn_init_xavier_normal_") != TERN_OK)
+    if (fans(x, &in, &out, __func__) != TERN_OK)
         return NULL;
     return tern_numel(x) ? normal(x, 0, gain * sqrt(2 / (in + out))) : x;
 }
@@ -155,7 +155,7 @@ tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
     TERN_NAMED_IN_ERRORS;
     static const tern_init_kaiming_options none;
     double std;
-    if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_", &std) != TERN_OK)
+    if (kaiming_std(x, options ? options : &none, __func__, &std) != TERN_OK)
         return NULL;
     return tern_numel(x) ? uniform(x, -sqrt(3) * std, sqrt(3) * std) : x;
 }
@@ -166,7 +166,7 @@ tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
     TERN_NAMED_IN_ERRORS;
     static const tern_init_kaiming_options none;
     double std;
-    if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_", &std) != TERN_OK)
+    if (kaiming_std(x, options ? options : &none, __func__, &std) != TERN_OK)
         return NULL;
     return tern_numel(x) ? normal(x, 0, std) : x;
 }

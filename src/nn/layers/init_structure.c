@@ -67,7 +67,7 @@ tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std,
 {
     TERN_NAMED_IN_ERRORS;
     if (!x) {
-        tern_fail_argument_null("tern_nn_init_trunc_normal_", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (!(std > 0 && a < b))
@@ -98,7 +98,7 @@ static tern_status check_dims(const tern_tensor *x, int least, int most, const c
 tern_tensor *tern_nn_init_eye_(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    if (check_dims(x, 2, 2, "2", "tern_nn_init_eye_") != TERN_OK)
+    if (check_dims(x, 2, 2, "2", __func__) != TERN_OK)
         return NULL;
     TERN_SCOPE
         TERN_NO_GRAD
@@ -125,7 +125,7 @@ static tern_tensor *dirac(tern_tensor *x, int64_t groups)
 tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_nn_init_dirac_";
+    const char *function = __func__;
     if (check_dims(x, 3, 5, "3, 4, or 5", function) != TERN_OK)
         return NULL;
     if (groups < 1 || tern_size(x, 0) % groups != 0)
@@ -197,7 +197,7 @@ static tern_tensor *orthogonal(const tern_tensor *x, double gain)
 tern_tensor *tern_nn_init_orthogonal_(tern_tensor *x, double gain)
 {
     TERN_NAMED_IN_ERRORS;
-    if (check_dims(x, 2, TERN_MAX_DIMS, "2 or more", "tern_nn_init_orthogonal_") != TERN_OK)
+    if (check_dims(x, 2, TERN_MAX_DIMS, "2 or more", __func__) != TERN_OK)
         return NULL;
     TERN_SCOPE
         TERN_NO_GRAD
@@ -222,7 +222,7 @@ static tern_tensor *sparse(const tern_tensor *x, double zeros, double std)
 tern_tensor *tern_nn_init_sparse_(tern_tensor *x, double sparsity, double std)
 {
     TERN_NAMED_IN_ERRORS;
-    if (check_dims(x, 2, 2, "2", "tern_nn_init_sparse_") != TERN_OK)
+    if (check_dims(x, 2, 2, "2", __func__) != TERN_OK)
         return NULL;
     if (!(sparsity >= 0 && sparsity <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,

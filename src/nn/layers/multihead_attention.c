@@ -156,7 +156,7 @@ tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
                                          const tern_multihead_attention_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_nn_multihead_attention";
+    const char *function = __func__;
     attention a = {.embed_dim = embed_dim, .num_heads = num_heads};
     a.o = tern_read_multihead_attention(options);
     a.o.kdim = a.o.kdim == -1 ? embed_dim : a.o.kdim;

@@ -72,13 +72,13 @@ tern_module *tern_nn_sinusoidal_encoding(int64_t width,
                                          const tern_position_encoding_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return encoding_of(width, options, false, "SinusoidalEncoding", "tern_nn_sinusoidal_encoding");
+    return encoding_of(width, options, false, "SinusoidalEncoding", __func__);
 }
 
 tern_module *tern_nn_learned_encoding(int64_t width, const tern_position_encoding_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return encoding_of(width, options, true, "LearnedEncoding", "tern_nn_learned_encoding");
+    return encoding_of(width, options, true, "LearnedEncoding", __func__);
 }
 
 /* ---- rotary embedding ---------------------------------------------------------------------- */

@@ -291,17 +291,17 @@ static tern_module *make(rnn_type type, const char *name, const char *function, 
 tern_module *tern_nn_rnn(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return make(RNN, "RNN", "tern_nn_rnn", input_size, hidden_size, options);
+    return make(RNN, "RNN", __func__, input_size, hidden_size, options);
 }
 
 tern_module *tern_nn_lstm(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return make(LSTM, "LSTM", "tern_nn_lstm", input_size, hidden_size, options);
+    return make(LSTM, "LSTM", __func__, input_size, hidden_size, options);
 }
 
 tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return make(GRU, "GRU", "tern_nn_gru", input_size, hidden_size, options);
+    return make(GRU, "GRU", __func__, input_size, hidden_size, options);
 }

@@ -114,7 +114,7 @@ tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
 {
     TERN_NAMED_IN_ERRORS;
     cell l = {"RNNCell", 1, options ? options->nonlinearity : TERN_RNN_TANH, hidden_size};
-    return make(&l, "tern_nn_rnn_cell", input_size, options);
+    return make(&l, __func__, input_size, options);
 }
 
 tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
@@ -122,7 +122,7 @@ tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
 {
     TERN_NAMED_IN_ERRORS;
     cell l = {"LSTMCell", 4, TERN_RNN_TANH, hidden_size};
-    return make(&l, "tern_nn_lstm_cell", input_size, options);
+    return make(&l, __func__, input_size, options);
 }
 
 tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
@@ -130,5 +130,5 @@ tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
 {
     TERN_NAMED_IN_ERRORS;
     cell l = {"GRUCell", 3, TERN_RNN_TANH, hidden_size};
-    return make(&l, "tern_nn_gru_cell", input_size, options);
+    return make(&l, __func__, input_size, options);
 }

@@ -193,14 +193,14 @@ tern_module *tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
                                                const tern_transformer_layer_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return make_from(false, d_model, nhead, options, "tern_nn_transformer_encoder_layer");
+    return make_from(false, d_model, nhead, options, __func__);
 }
 
 tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
                                                const tern_transformer_layer_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return make_from(true, d_model, nhead, options, "tern_nn_transformer_decoder_layer");
+    return make_from(true, d_model, nhead, options, __func__);
 }
 
 /* ---- copying ------------------------------------------------------------------------------- */

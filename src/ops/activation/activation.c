@@ -57,7 +57,7 @@ static bool in_order(double lower, double upper, const char *function)
 tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!in_order(lower, upper, "tern_rrelu"))
+    if (!in_order(lower, upper, __func__))
         return NULL;
     return training && x ? tern_prelu_kernel(x, random_slopes(x, lower, upper))
                          : tern_leaky_relu(x, (lower + upper) / 2);
@@ -66,7 +66,7 @@ tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool trainin
 tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool training)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!in_order(lower, upper, "tern_rrelu_"))
+    if (!in_order(lower, upper, __func__))
         return NULL;
     return training && x ? tern_prelu_kernel_(x, random_slopes(x, lower, upper))
                          : tern_leaky_relu_(x, (lower + upper) / 2);

@@ -174,7 +174,7 @@ tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dt
                                const char *device, tern_tensor **cos, tern_tensor **sin)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_rotary_tables";
+    const char *function = __func__;
     if (!cos || !sin)
         return tern_fail_argument_null(function, cos ? "sin" : "cos");
     *cos = *sin = NULL;
@@ -193,6 +193,5 @@ tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_dtype dty
                                    const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return table(places, width, 10000, width, alternating, 2, dtype, device,
-                 "tern_sinusoidal_table");
+    return table(places, width, 10000, width, alternating, 2, dtype, device, __func__);
 }

@@ -305,7 +305,7 @@ tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
                               const int64_t *sizes, int dim, tern_tensor **out)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_comm_scatter";
+    const char *const function = __func__;
     const int most = n > 0 ? n : 1;
     tern_place *places[most];
     tern_tensor *parts[most];
@@ -332,7 +332,7 @@ tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
 tern_tensor *tern_comm_gather(tern_tensor *const *x, int n, int dim, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_comm_gather";
+    const char *const function = __func__;
     if (!x || n < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: expected tensors, but got %d", function, n);
     tern_tensor *parts[n];

@@ -320,7 +320,7 @@ tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
 tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
 {
     TERN_NAMED_IN_ERRORS;
-    return copy_in(x, src, true, "tern_copy_non_blocking_");
+    return copy_in(x, src, true, __func__);
 }
 
 static const tern_kernel_ref fill_kernel = {"copy", "fill"};

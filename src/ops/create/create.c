@@ -93,7 +93,7 @@ tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char 
 {
     TERN_NAMED_IN_ERRORS;
     tern_shape shape = {0};
-    return filled(&shape, value, dtype, device, "tern_tensor_scalar");
+    return filled(&shape, value, dtype, device, __func__);
 }
 
 /* A copy of dense data in row-major order. */

@@ -75,7 +75,7 @@ tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double n
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
-        return tern_given(x, "tern_nan_to_num", "x") ? x : NULL;
+        return tern_given(x, __func__, "x") ? x : NULL;
     double largest = tern_dtype_rows[tern_dtype_of(x)].greatest;
     tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
     x = tern_masked_fill(x, is_nan, tern_scalar_real(nan));

@@ -78,7 +78,7 @@ tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
         y = tern_to_dtype(y, common);
     }
     if (condition && condition->dtype == TERN_U8) {
-        tern_warn("dtype", "tern_where",
+        tern_warn("dtype", __func__,
                   "where received a uint8 condition tensor. This behavior is deprecated. Use a "
                   "boolean condition instead.");
         condition = tern_to_dtype(condition, TERN_BOOL);

@@ -126,7 +126,7 @@ tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
 {
     TERN_NAMED_IN_ERRORS;
     const tern_embedding_function_options read = tern_read_embedding_function(options), *o = &read;
-    static const char function[] = "tern_embedding";
+    const char *const function = __func__;
     embedding_attributes at = {.gather.fault = TERN_FAULT_EMBEDDING,
                                .by_frequency = o->scale_grad_by_freq};
     if (!indices || !weight) {

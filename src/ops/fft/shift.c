@@ -27,13 +27,13 @@ static tern_tensor *shifted(const char *name, tern_tensor *x, tern_shape dims, b
 tern_tensor *tern_fft_fftshift(tern_tensor *x, tern_shape dims)
 {
     TERN_NAMED_IN_ERRORS;
-    return shifted("tern_fft_fftshift", x, dims, false);
+    return shifted(__func__, x, dims, false);
 }
 
 tern_tensor *tern_fft_ifftshift(tern_tensor *x, tern_shape dims)
 {
     TERN_NAMED_IN_ERRORS;
-    return shifted("tern_fft_ifftshift", x, dims, true);
+    return shifted(__func__, x, dims, true);
 }
 
 /* count numbers k / (n d), those from `negative` on less n. */
@@ -56,11 +56,11 @@ static tern_tensor *frequencies(const char *name, int64_t n, int64_t count, int6
 tern_tensor *tern_fft_fftfreq(int64_t n, double d, tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return frequencies("tern_fft_fftfreq", n, n, n / 2 + n % 2, d, dtype, device);
+    return frequencies(__func__, n, n, n / 2 + n % 2, d, dtype, device);
 }
 
 tern_tensor *tern_fft_rfftfreq(int64_t n, double d, tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return frequencies("tern_fft_rfftfreq", n, n / 2 + 1, n, d, dtype, device);
+    return frequencies(__func__, n, n / 2 + 1, n, d, dtype, device);
 }

@@ -71,7 +71,7 @@ tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *o
 {
     TERN_NAMED_IN_ERRORS;
     tern_stft_options o = tern_read_stft(options);
-    if (!tern_fft_given("tern_stft", x, false))
+    if (!tern_fft_given(__func__, x, false))
         return NULL;
     if (x->ndim != 1 && x->ndim != 2)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_stft: expected a 1D or 2D tensor, but got %s",

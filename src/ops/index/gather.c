@@ -199,8 +199,8 @@ tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index)
     TERN_NAMED_IN_ERRORS;
     tern_gather_attributes at = {.skip = -1, .fault = TERN_FAULT_INDEX_SELECT};
     int d;
-    if (both_there(x, "x", index, "tern_index_select") != TERN_OK ||
-        tern_wrap_dim(dim, x->ndim, &d, "tern_index_select") != TERN_OK)
+    if (both_there(x, "x", index, __func__) != TERN_OK ||
+        tern_wrap_dim(dim, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
     if (index->ndim > 1)
         return tern_fail_null(
@@ -278,7 +278,7 @@ tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_option
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!x || !index) {
-        tern_fail_argument_null("tern_take_along_dim", x ? "index" : "x");
+        tern_fail_argument_null(__func__, x ? "index" : "x");
         return NULL;
     }
     if (index->dtype != TERN_I64)
@@ -296,13 +296,13 @@ tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_option
             "should have the same number of dimensions, but got %d dimensions for "
             "input, and %d dimensions for indices",
             x->ndim, index->ndim);
-    if (tern_wrap_dim(dim.value, x->ndim, &d, "tern_take_along_dim") != TERN_OK)
+    if (tern_wrap_dim(dim.value, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
     /* The others broadcast. */
     tern_shape own = tern_shape_of(x), at = tern_shape_of(index), both;
     if (x->ndim)
         own.dims[d] = at.dims[d] = 1;
-    if (tern_shape_broadcast(&own, &at, &both, "tern_take_along_dim") != TERN_OK)
+    if (tern_shape_broadcast(&own, &at, &both, __func__) != TERN_OK)
         return NULL;
     own = at = both;
     if (x->ndim) {

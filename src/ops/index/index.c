@@ -210,7 +210,7 @@ static bool is_scalar_mask(tern_tensor *const *indices, int n)
 tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_index_list";
+    const char *const function = __func__;
     plan p;
     if (!check(x, indices, n, function))
         return NULL;
@@ -238,7 +238,7 @@ tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
     TERN_NAMED_IN_ERRORS;
     tern_shape shape;
     if (!x || !index) {
-        tern_fail_argument_null("tern_index", x ? "index" : "x");
+        tern_fail_argument_null(__func__, x ? "index" : "x");
         return NULL;
     }
     if (index->dtype == TERN_BOOL || index->dtype == TERN_U8) /* a mask */
@@ -250,7 +250,7 @@ tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
     if (x->ndim == 0)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_index: too many indices for tensor of dimension 0");
-    if (tern_index_shape(x, index, &shape, "tern_index") != TERN_OK)
+    if (tern_index_shape(x, index, &shape, __func__) != TERN_OK)
         return NULL;
     return tern_index_entries(x, index, 0, shape, TERN_FAULT_ALONG(0));
 }

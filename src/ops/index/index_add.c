@@ -159,7 +159,7 @@ tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index,
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!value) {
-        tern_fail_argument_null("tern_index_fill", "value");
+        tern_fail_argument_null(__func__, "value");
         return NULL;
     }
     if (value->ndim > 0)

@@ -42,7 +42,7 @@ tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
 tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_masked_scatter";
+    const char *const function = __func__;
     tern_tensor *flat = x;
     tern_shape shape;
     if (!source)

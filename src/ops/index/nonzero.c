@@ -64,7 +64,7 @@ tern_tensor *tern_nonzero(tern_tensor *x)
     TERN_NAMED_IN_ERRORS;
     static const tern_kernel_ref kernel = {"index_nonzero", "coordinate"};
     if (!x)
-        tern_fail_argument_null("tern_nonzero", "x");
+        tern_fail_argument_null(__func__, "x");
     tern_tensor *places = x ? tern_nonzero_places(x) : NULL;
     if (!places)
         return NULL;

@@ -9,7 +9,7 @@ tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x) {
-        tern_fail_argument_null("tern_one_hot", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (x->dtype != TERN_I64)
@@ -29,7 +29,7 @@ tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
                               TERN_MAX_DIMS, TERN_MAX_DIMS + 1);
     if (num_classes < 0) {
         int64_t most = 0;
-        if (tern_hidden_read(tern_max(x), &most, sizeof most, "tern_one_hot") != TERN_OK)
+        if (tern_hidden_read(tern_max(x), &most, sizeof most, __func__) != TERN_OK)
             return NULL;
         if (most < 0)
             return tern_fail_null(TERN_ERR_ARGUMENT,

@@ -254,5 +254,5 @@ tern_tensor *tern_scatter_add(tern_tensor *x, int dim, tern_tensor *index, tern_
 tern_tensor *tern_scatter_add_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src)
 {
     TERN_NAMED_IN_ERRORS;
-    return tern_scatter_as(x, dim, index, src, TERN_SCATTER_ADD, true, "tern_scatter_add_");
+    return tern_scatter_as(x, dim, index, src, TERN_SCATTER_ADD, true, __func__);
 }

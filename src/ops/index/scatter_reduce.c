@@ -221,7 +221,7 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
                                  tern_reduce_mode reduce, bool include_self)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_scatter_reduce";
+    const char *const function = __func__;
     reduce_attributes at = {.reduce = reduce, .include_self = include_self};
     if (reduce < TERN_REDUCE_SUM || reduce > TERN_REDUCE_AMIN)
         return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -258,7 +258,7 @@ tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern
                                tern_reduce_mode reduce, bool include_self)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_index_reduce";
+    const char *const function = __func__;
     int at;
     if (!x || !index || !source) {
         tern_fail_argument_null(function, !x ? "x" : !index ? "index" : "source");
@@ -330,26 +330,26 @@ tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tens
                           tern_reduce_mode reduce)
 {
     TERN_NAMED_IN_ERRORS;
-    return scatter(x, dim, index, src, reduce, false, "tern_scatter");
+    return scatter(x, dim, index, src, reduce, false, __func__);
 }
 
 tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                            tern_reduce_mode reduce)
 {
     TERN_NAMED_IN_ERRORS;
-    return scatter(x, dim, index, src, reduce, true, "tern_scatter_");
+    return scatter(x, dim, index, src, reduce, true, __func__);
 }
 
 tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                  tern_reduce_mode reduce)
 {
     TERN_NAMED_IN_ERRORS;
-    return scatter(x, dim, index, spread(x, index, value), reduce, false, "tern_scatter");
+    return scatter(x, dim, index, spread(x, index, value), reduce, false, __func__);
 }
 
 tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                   tern_reduce_mode reduce)
 {
     TERN_NAMED_IN_ERRORS;
-    return scatter(x, dim, index, spread(x, index, value), reduce, true, "tern_scatter_");
+    return scatter(x, dim, index, spread(x, index, value), reduce, true, __func__);
 }

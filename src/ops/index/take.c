@@ -9,8 +9,8 @@ tern_tensor *tern_take(tern_tensor *x, tern_tensor *index)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x)
-        tern_fail_argument_null("tern_take", "x");
-    if (!x || !(index = tern_index_tensor(index, "tern_take")))
+        tern_fail_argument_null(__func__, "x");
+    if (!x || !(index = tern_index_tensor(index, __func__)))
         return NULL;
     if (x->numel == 0 && index->numel > 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_take: tried to take from an empty tensor");

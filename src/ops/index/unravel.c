@@ -29,7 +29,7 @@ tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_valu
 tern_status tern_unravel_index(tern_tensor *indices, tern_shape shape, tern_tensor **out)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char *const name = "tern_unravel_index";
+    static const char *const name = __func__;
     if (!tern_given(indices, name, "indices") || (!out && shape.ndim > 0))
         return tern_fail_argument_null(name, indices ? "out" : "indices");
     for (int d = 0; d < shape.ndim; d++)

@@ -199,7 +199,7 @@ static tern_tensor *stack_all(tern_tensor *const *tensors, int n, int dim, tern_
 tern_tensor *tern_stack(tern_tensor *const *tensors, int n, int dim)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!list(tensors, n, "tern_stack"))
+    if (!list(tensors, n, __func__))
         return NULL;
     tern_tensor **rows = tern_alloc(sizeof *rows * (size_t)n);
     tern_tensor *stacked = rows ? stack_all(tensors, n, dim, rows) : NULL;

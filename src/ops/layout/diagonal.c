@@ -242,11 +242,11 @@ static tern_tensor *triangular_indices(int64_t rows, int64_t columns, int64_t of
 tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return triangular_indices(row, col, offset, false, device, "tern_tril_indices");
+    return triangular_indices(row, col, offset, false, device, __func__);
 }
 
 tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return triangular_indices(row, col, offset, true, device, "tern_triu_indices");
+    return triangular_indices(row, col, offset, true, device, __func__);
 }

@@ -23,7 +23,7 @@ tern_tensor *tern_repeat(tern_tensor *x, tern_shape repeats)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x) {
-        tern_fail_argument_null("tern_repeat", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (repeats.ndim < x->ndim || repeats.ndim > TERN_MAX_DIMS)
@@ -117,7 +117,7 @@ tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!repeats)
-        tern_fail_argument_null("tern_repeat_interleave_tensor", "repeats");
+        tern_fail_argument_null(__func__, "repeats");
     if (!repeats || !(x = with_dim(x, dim, &d)))
         return NULL;
     if (repeats->ndim > 1)

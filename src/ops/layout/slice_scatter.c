@@ -95,7 +95,7 @@ tern_tensor *tern_select_scatter(tern_tensor *x, tern_tensor *src, int dim, int6
 {
     TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {.kind = SELECT, .dim = dim, .start = index};
-    return scatter(&at, x, src, "tern_select_scatter");
+    return scatter(&at, x, src, __func__);
 }
 
 tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t start,
@@ -104,7 +104,7 @@ tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64
     TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {
         .kind = SLICE, .dim = dim, .start = start, .end = end, .step = step};
-    return scatter(&at, x, src, "tern_slice_scatter");
+    return scatter(&at, x, src, __func__);
 }
 
 tern_tensor *tern_diagonal_scatter(tern_tensor *x, tern_tensor *src, int64_t offset, int dim1,
@@ -112,5 +112,5 @@ tern_tensor *tern_diagonal_scatter(tern_tensor *x, tern_tensor *src, int64_t off
 {
     TERN_NAMED_IN_ERRORS;
     const scatter_attributes at = {.kind = DIAGONAL, .dim = dim1, .dim2 = dim2, .start = offset};
-    return scatter(&at, x, src, "tern_diagonal_scatter");
+    return scatter(&at, x, src, __func__);
 }

@@ -29,29 +29,29 @@ static tern_tensor *joined(tern_tensor *const *tensors, int n,
 tern_tensor *tern_hstack(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    return joined(tensors, n, tern_atleast_1d, 1, "tern_hstack");
+    return joined(tensors, n, tern_atleast_1d, 1, __func__);
 }
 
 tern_tensor *tern_vstack(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    return joined(tensors, n, tern_atleast_2d, 0, "tern_vstack");
+    return joined(tensors, n, tern_atleast_2d, 0, __func__);
 }
 
 tern_tensor *tern_row_stack(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    return joined(tensors, n, tern_atleast_2d, 0, "tern_row_stack");
+    return joined(tensors, n, tern_atleast_2d, 0, __func__);
 }
 
 tern_tensor *tern_dstack(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    return joined(tensors, n, tern_atleast_3d, 2, "tern_dstack");
+    return joined(tensors, n, tern_atleast_3d, 2, __func__);
 }
 
 tern_tensor *tern_column_stack(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    return joined(tensors, n, column, 1, "tern_column_stack");
+    return joined(tensors, n, column, 1, __func__);
 }

@@ -73,5 +73,5 @@ tern_tensor *tern_linalg_cholesky(tern_tensor *x, bool upper)
 tern_tensor *tern_cholesky(tern_tensor *x, bool upper)
 {
     TERN_NAMED_IN_ERRORS;
-    return cholesky(x, upper, "tern_cholesky");
+    return cholesky(x, upper, __func__);
 }

@@ -136,13 +136,13 @@ static tern_tensor *inverse(tern_tensor *x, const char *function)
 tern_tensor *tern_linalg_inv(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return inverse(x, "tern_linalg_inv");
+    return inverse(x, __func__);
 }
 
 tern_tensor *tern_inverse(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return inverse(x, "tern_inverse");
+    return inverse(x, __func__);
 }
 
 /* ---- det --------------------------------------------------------------------------------- */

@@ -164,7 +164,7 @@ tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool u
                                           const tern_linalg_solve_triangular_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_linalg_solve_triangular";
+    const char *const function = __func__;
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};
     if (b && tern_check_matrices(a, "A", function) != TERN_OK)
         return NULL;

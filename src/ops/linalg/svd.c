@@ -267,7 +267,7 @@ tern_tensor *tern_linalg_svdvals(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
     const svd_attributes at = {0};
-    if (tern_check_matrices(x, "A", "tern_linalg_svdvals") != TERN_OK)
+    if (tern_check_matrices(x, "A", __func__) != TERN_OK)
         return NULL;
     return tern_apply(&svd_op, &x, 1, &at, sizeof at);
 }

@@ -36,7 +36,7 @@ tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !y) {
-        tern_fail_argument_null("tern_linalg_cross", x ? "y" : "x");
+        tern_fail_argument_null(__func__, x ? "y" : "x");
         return NULL;
     }
     if (check_cross(x, y, dim) != TERN_OK)

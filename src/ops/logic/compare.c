@@ -69,7 +69,7 @@ tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
     TERN_NAMED_IN_ERRORS;
     tern_values_indices sorted;
     if (!x || !y) {
-        tern_fail_argument_null("tern_isin", x ? "y" : "x");
+        tern_fail_argument_null(__func__, x ? "y" : "x");
         return NULL;
     }
     if (x->dtype == TERN_BOOL || y->dtype == TERN_BOOL)

@@ -101,7 +101,7 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
     TERN_NAMED_IN_ERRORS;
     static const tern_weighted_loss_options none;
     const tern_weighted_loss_options *o = options ? options : &none;
-    if (tern_loss_check(input, target, o->reduction, "tern_binary_cross_entropy") != TERN_OK)
+    if (tern_loss_check(input, target, o->reduction, __func__) != TERN_OK)
         return NULL;
     if (!tern_same_shape(input, target))
         return tern_fail_null(TERN_ERR_SHAPE,
@@ -112,7 +112,7 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
     /* before the kernel looks at the input, which a device reports later than the cpu */
     if (o->weight) {
         tern_shape a = tern_shape_of(input), b = tern_shape_of(o->weight), both;
-        if (tern_shape_broadcast(&a, &b, &both, "tern_binary_cross_entropy") != TERN_OK)
+        if (tern_shape_broadcast(&a, &b, &both, __func__) != TERN_OK)
             return NULL;
     }
     tern_tensor *in[] = {tern_contiguous(tern_loss_wide(input)),

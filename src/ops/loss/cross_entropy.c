@@ -394,7 +394,7 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
     if (!wide)
         input = cast;
     if (!input || !target) {
-        tern_fail_argument_null("tern_cross_entropy", input ? "target" : "input");
+        tern_fail_argument_null(__func__, input ? "target" : "input");
         return NULL;
     }
     tern_entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction, wide};
@@ -406,7 +406,7 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
     if (at.reduction < TERN_REDUCTION_MEAN || at.reduction > TERN_REDUCTION_NONE)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_cross_entropy: %d is not a reduction",
                               (int)at.reduction);
-    if (tern_check_floating("tern_cross_entropy", input->dtype) != TERN_OK)
+    if (tern_check_floating(__func__, input->dtype) != TERN_OK)
         return NULL;
     return tern_same_shape(input, target) ? of_class_probabilities(input, target, weight, &at)
                                           : of_class_indices(input, target, weight, &at);

@@ -143,7 +143,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
                                                     const tern_triplet_margin_loss_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_triplet_margin_with_distance_loss";
+    const char *const function = __func__;
     const tern_triplet_margin_loss_options read = tern_read_triplet_margin_loss(options),
                                            *o = &read;
     pairwise usual = {2, 1e-6};

@@ -165,23 +165,23 @@ tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
     TERN_CAST_FOR(&mse_op, &input, &target);
     mse_attributes at = {options ? options->reduction : TERN_REDUCTION_MEAN};
     if (!input || !target) {
-        tern_fail_argument_null("tern_mse_loss", input ? "target" : "input");
+        tern_fail_argument_null(__func__, input ? "target" : "input");
         return NULL;
     }
     if (at.reduction < TERN_REDUCTION_MEAN || at.reduction > TERN_REDUCTION_NONE)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_mse_loss: %d is not a reduction",
                               (int)at.reduction);
     tern_dtype common = tern_promote_types(input->dtype, target->dtype);
-    if (tern_check_floating("tern_mse_loss", common) != TERN_OK)
+    if (tern_check_floating(__func__, common) != TERN_OK)
         return NULL;
     if (at.reduction != TERN_REDUCTION_NONE && tern_same_shape(input, target)) {
         tern_tensor *in[] = {tern_contiguous(input), tern_contiguous(target)};
         return tern_apply(&mse_op, in, 2, &at, sizeof at);
     }
     tern_shape a = tern_shape_of(input), b = tern_shape_of(target), both;
-    if (tern_shape_broadcast(&a, &b, &both, "tern_mse_loss") != TERN_OK)
+    if (tern_shape_broadcast(&a, &b, &both, __func__) != TERN_OK)
         return NULL;
-    tern_loss_warn_shapes(input, target, "tern_mse_loss");
+    tern_loss_warn_shapes(input, target, __func__);
     tern_tensor *squares = tern_square(tern_sub(input, target));
     return at.reduction == TERN_REDUCTION_NONE  ? squares
            : at.reduction == TERN_REDUCTION_SUM ? tern_sum(squares)

@@ -49,13 +49,13 @@ static tern_tensor *outer(tern_tensor *a, tern_tensor *b, const char *function)
 tern_tensor *tern_outer(tern_tensor *a, tern_tensor *b)
 {
     TERN_NAMED_IN_ERRORS;
-    return outer(a, b, "tern_outer");
+    return outer(a, b, __func__);
 }
 
 tern_tensor *tern_ger(tern_tensor *a, tern_tensor *b)
 {
     TERN_NAMED_IN_ERRORS;
-    return outer(a, b, "tern_ger");
+    return outer(a, b, __func__);
 }
 
 /* Sums over the last dims of both: y[..., ...] = sum_k a[..., k] b[..., k]; a scalar multiplies. */

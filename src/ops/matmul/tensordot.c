@@ -90,7 +90,7 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
 tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(a, "tern_tensordot_n", "a") || !tern_given(b, "tern_tensordot_n", "b"))
+    if (!tern_given(a, __func__, "a") || !tern_given(b, __func__, "b"))
         return NULL;
     if (n < 0 || n > a->ndim || n > b->ndim)
         return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -162,7 +162,7 @@ tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
 tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    static const char function[] = "tern_linalg_multi_dot";
+    const char *const function = __func__;
     tern_tensor *m[MOST_MATRICES];
     if (!tensors || n < 2 || n > MOST_MATRICES)
         return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -199,7 +199,7 @@ tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x)
-        tern_fail_argument_null("tern_matrix_power", "x");
+        tern_fail_argument_null(__func__, "x");
     if (x && (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2]))
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_matrix_power: A must be batches of square matrices, but they "

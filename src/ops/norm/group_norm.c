@@ -173,7 +173,7 @@ tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha
                                       double k)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_local_response_norm";
+    const char *function = __func__;
     if (!x) {
         tern_fail_argument_null(function, "x");
         return NULL;

@@ -18,7 +18,7 @@ tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
     TERN_NAMED_IN_ERRORS;
     tern_shape others = {0};
     if (!v) {
-        tern_fail_argument_null("tern_norm_except_dim", "v");
+        tern_fail_argument_null(__func__, "v");
         return NULL;
     }
     if (dim < -1 || (dim >= 0 && dim >= tern_dim(v)))

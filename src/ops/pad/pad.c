@@ -338,7 +338,7 @@ tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *op
     TERN_NAMED_IN_ERRORS;
     tern_pad_mode mode = options ? options->mode : TERN_PAD_CONSTANT;
     if (!x) {
-        tern_fail_argument_null("tern_pad", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (pad.ndim < 0 || pad.ndim > TERN_MAX_DIMS || pad.ndim % 2 != 0)
@@ -350,8 +350,7 @@ tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *op
                               "dimensions of the input. Pad length is %d while the input has %d "
                               "dimensions.",
                               pad.ndim, x->ndim);
-    if (tern_check_enum("tern_pad", "mode", (int)mode, TERN_PAD_CIRCULAR, "tern_pad_mode") !=
-        TERN_OK)
+    if (tern_check_enum(__func__, "mode", (int)mode, TERN_PAD_CIRCULAR, "tern_pad_mode") != TERN_OK)
         return NULL;
     if (mode != TERN_PAD_CONSTANT)
         return pad_edges(x, &pad, mode);

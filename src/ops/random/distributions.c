@@ -26,7 +26,7 @@ static tern_tensor *numbers_of(tern_tensor *x)
 tern_tensor *tern_bernoulli(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    if (check_real(x, "tern_bernoulli") != TERN_OK)
+    if (check_real(x, __func__) != TERN_OK)
         return NULL;
     tern_tensor *p = numbers_of(x), *yes = NULL;
     TERN_NO_GRAD
@@ -43,7 +43,7 @@ tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
                               "tern_bernoulli_: bernoulli_ expects p to be in [0, 1], but got p=%g",
                               p);
     if (!x) {
-        tern_fail_argument_null("tern_bernoulli_", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     tern_tensor *u = tern_rand(tern_shape_of(x), TERN_F32, tern_device(x));
@@ -124,7 +124,7 @@ static tern_tensor *draw_by_inversion(tern_tensor *p, int64_t n)
 tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_multinomial";
+    const char *function = __func__;
     if (x && !tern_dtype_is_floating_point(x->dtype))
         return tern_fail_null(TERN_ERR_DTYPE,
                               "%s: multinomial only supports floating-point dtypes for input, got: "
@@ -169,7 +169,7 @@ tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacem
 tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_normal";
+    const char *function = __func__;
     if (check_real(mean, function) != TERN_OK || check_real(std, function) != TERN_OK)
         return NULL;
     tern_tensor *x = NULL;
@@ -194,7 +194,7 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(x, "tern_randint_like", "x"))
+    if (!tern_given(x, __func__, "x"))
         return NULL;
     return tern_randint(low, high, tern_shape_of(x), x->dtype, tern_device(x));
 }

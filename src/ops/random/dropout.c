@@ -147,8 +147,8 @@ tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
 {
     TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
-        return certain("tern_dropout", x, p, training, false);
-    if (check("tern_dropout", x, p, 0) != TERN_OK)
+        return certain(__func__, x, p, training, false);
+    if (check(__func__, x, p, 0) != TERN_OK)
         return NULL;
     dropout_attributes at = {.scale = 1 / (1 - p), .p = p};
     x = tern_lie_as(x, x);
@@ -173,8 +173,8 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 {
     TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
-        return certain("tern_alpha_dropout", x, p, training, false);
-    if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)
+        return certain(__func__, x, p, training, false);
+    if (check(__func__, x, p, 0) != TERN_OK)
         return NULL;
     dropout_attributes at = alpha_attributes(p);
     x = tern_lie_as(x, x);
@@ -222,8 +222,8 @@ tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
 {
     TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
-        return certain("tern_dropout_", x, p, training, true);
-    if (check("tern_dropout_", x, p, 0) != TERN_OK)
+        return certain(__func__, x, p, training, true);
+    if (check(__func__, x, p, 0) != TERN_OK)
         return NULL;
     return multiply(x, noise_of(x, p, x->ndim), true);
 }
@@ -232,8 +232,8 @@ tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 {
     TERN_NAMED_IN_ERRORS;
     if (is_certain(x, p, training))
-        return certain("tern_alpha_dropout_", x, p, training, true);
-    if (check("tern_alpha_dropout_", x, p, 0) != TERN_OK)
+        return certain(__func__, x, p, training, true);
+    if (check(__func__, x, p, 0) != TERN_OK)
         return NULL;
     return alpha_multiply(x, noise_of(x, p, x->ndim), p, true);
 }

@@ -76,16 +76,16 @@ tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
     dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
-    tern_place *place = tern_place_find(device, "tern_rand");
-    return filled(make(&shape, dtype, place, true, "tern_rand"), &kernels[UNIFORM]);
+    tern_place *place = tern_place_find(device, __func__);
+    return filled(make(&shape, dtype, place, true, __func__), &kernels[UNIFORM]);
 }
 
 tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
     dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
-    tern_place *place = tern_place_find(device, "tern_randn");
-    return filled(make(&shape, dtype, place, true, "tern_randn"), &kernels[NORMAL]);
+    tern_place *place = tern_place_find(device, __func__);
+    return filled(make(&shape, dtype, place, true, __func__), &kernels[NORMAL]);
 }
 
 /* New numbers with the shape, dtype and device of x. */
@@ -102,13 +102,13 @@ static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, co
 tern_tensor *tern_rand_like(const tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return like(x, &kernels[UNIFORM], "tern_rand_like");
+    return like(x, &kernels[UNIFORM], __func__);
 }
 
 tern_tensor *tern_randn_like(const tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return like(x, &kernels[NORMAL], "tern_randn_like");
+    return like(x, &kernels[NORMAL], __func__);
 }
 
 /* ---- in place ---------------------------------------------------------------------------- */
@@ -204,8 +204,8 @@ tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtyp
                               "tern_randint: random_ expects 'from' to be less than 'to', but got "
                               "from=%lld >= to=%lld",
                               (long long)low, (long long)high);
-    tern_place *place = tern_place_find(device, "tern_randint");
-    tern_tensor *x = make(&shape, dtype, place, false, "tern_randint");
+    tern_place *place = tern_place_find(device, __func__);
+    tern_tensor *x = make(&shape, dtype, place, false, __func__);
     if (!x)
         return NULL;
     int64_t least, most;

@@ -268,25 +268,25 @@ static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bo
 tern_tensor *tern_all(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth(&amin_op, x, all_dims, false, "tern_all");
+    return truth(&amin_op, x, all_dims, false, __func__);
 }
 
 tern_tensor *tern_any(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth(&amax_op, x, all_dims, false, "tern_any");
+    return truth(&amax_op, x, all_dims, false, __func__);
 }
 
 tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth(&amin_op, x, one_dim(dim), keepdim, "tern_all_dim");
+    return truth(&amin_op, x, one_dim(dim), keepdim, __func__);
 }
 
 tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth(&amax_op, x, one_dim(dim), keepdim, "tern_any_dim");
+    return truth(&amax_op, x, one_dim(dim), keepdim, __func__);
 }
 
 /* No dims are none here: each element by itself. */
@@ -302,11 +302,11 @@ static tern_tensor *truth_over(const tern_op *op, tern_tensor *x, tern_shape dim
 tern_tensor *tern_all_dims(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth_over(&amin_op, x, dims, keepdim, "tern_all_dims");
+    return truth_over(&amin_op, x, dims, keepdim, __func__);
 }
 
 tern_tensor *tern_any_dims(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return truth_over(&amax_op, x, dims, keepdim, "tern_any_dims");
+    return truth_over(&amax_op, x, dims, keepdim, __func__);
 }

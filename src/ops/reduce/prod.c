@@ -128,7 +128,7 @@ tern_tensor *tern_prod(tern_tensor *x)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x) {
-        tern_fail_argument_null("tern_prod", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     x = x->ndim > 1 ? tern_flatten(x, 0, -1) : x;
@@ -140,10 +140,10 @@ tern_tensor *tern_prod_dim(tern_tensor *x, int dim, bool keepdim)
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!x) {
-        tern_fail_argument_null("tern_prod_dim", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
-    if (tern_wrap_dim(dim, x->ndim, &d, "tern_prod_dim") != TERN_OK)
+    if (tern_wrap_dim(dim, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
     return prod(x, d, keepdim);
 }

@@ -226,7 +226,7 @@ tern_tensor *tern_sum(tern_tensor *x)
 tern_tensor *tern_sum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return reduce(&sum_op, x, &dims, keepdim, "tern_sum_dim");
+    return reduce(&sum_op, x, &dims, keepdim, __func__);
 }
 
 tern_tensor *tern_mean(tern_tensor *x)
@@ -237,7 +237,7 @@ tern_tensor *tern_mean(tern_tensor *x)
 tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
+    return reduce(&mean_op, x, &dims, keepdim, __func__);
 }
 
 /* ---- sum to a shape ---------------------------------------------------------------------- */
@@ -272,9 +272,9 @@ tern_tensor *tern_sum_to(tern_tensor *x, const tern_shape *shape)
 tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(x, "tern_sum_to_size", "x"))
+    if (!tern_given(x, __func__, "x"))
         return NULL;
-    if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)
+    if (tern_shape_numel(&shape, __func__) < 0)
         return NULL;
     if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */
         return tern_sum(x);

@@ -95,7 +95,7 @@ tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2])
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !out)
-        return tern_fail_argument_null("tern_aminmax", x ? "out" : "x");
+        return tern_fail_argument_null(__func__, x ? "out" : "x");
     if (x->numel == 0)
         return tern_fail(TERN_ERR_SHAPE,
                          "tern_aminmax: aminmax(): cannot compute aminmax over an empty dimension "
@@ -108,7 +108,7 @@ tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor 
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !out)
-        return tern_fail_argument_null("tern_aminmax_dim", x ? "out" : "x");
+        return tern_fail_argument_null(__func__, x ? "out" : "x");
     if (x->ndim == 0 && keepdim) /* PyTorch gives (1) */
         x = tern_unsqueeze(x, 0);
     return pair(tern_amin(x, TERN_SHAPE(dim), keepdim), tern_amax(x, TERN_SHAPE(dim), keepdim),

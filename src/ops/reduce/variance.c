@@ -155,7 +155,7 @@ tern_tensor *tern_var(tern_tensor *x, double correction)
 tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return variance(&var_op, x, &dims, correction, keepdim, "tern_var_dim");
+    return variance(&var_op, x, &dims, correction, keepdim, __func__);
 }
 
 tern_tensor *tern_std(tern_tensor *x, double correction)
@@ -166,5 +166,5 @@ tern_tensor *tern_std(tern_tensor *x, double correction)
 tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return variance(&std_op, x, &dims, correction, keepdim, "tern_std_dim");
+    return variance(&std_op, x, &dims, correction, keepdim, __func__);
 }

@@ -242,7 +242,7 @@ tern_tensor *tern_norm(tern_tensor *x, double p)
 tern_tensor *tern_norm_dim(tern_tensor *x, double p, tern_shape dims, bool keepdim)
 {
     TERN_NAMED_IN_ERRORS;
-    return norm(&norm_op, x, p, &dims, keepdim, "tern_norm_dim");
+    return norm(&norm_op, x, p, &dims, keepdim, __func__);
 }
 
 tern_tensor *tern_linalg_vector_norm(tern_tensor *x, double ord, tern_shape dims, bool keepdim)

@@ -164,13 +164,13 @@ static tern_tensor *running(tern_tensor *x, int dim, int what, const char *funct
 tern_tensor *tern_cumsum(tern_tensor *x, int dim)
 {
     TERN_NAMED_IN_ERRORS;
-    return running(x, dim, SUM, "tern_cumsum");
+    return running(x, dim, SUM, __func__);
 }
 
 tern_tensor *tern_cumprod(tern_tensor *x, int dim)
 {
     TERN_NAMED_IN_ERRORS;
-    return running(x, dim, PRODUCT, "tern_cumprod");
+    return running(x, dim, PRODUCT, __func__);
 }
 
 /* ---- logcumsumexp ------------------------------------------------------------------------ */
@@ -227,12 +227,12 @@ tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
     TERN_NAMED_IN_ERRORS;
     scan_attributes at = {0};
     if (!x) {
-        tern_fail_argument_null("tern_logcumsumexp", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
-    if (tern_wrap_dim(dim, x->ndim, &at.dim, "tern_logcumsumexp") != TERN_OK)
+    if (tern_wrap_dim(dim, x->ndim, &at.dim, __func__) != TERN_OK)
         return NULL;
-    if (tern_check_floating("tern_logcumsumexp", x->dtype) != TERN_OK)
+    if (tern_check_floating(__func__, x->dtype) != TERN_OK)
         return NULL;
     tern_dtype dtype = x->dtype;
     x = tern_contiguous(tern_to_dtype(x, tern_kept_in(dtype)));
@@ -291,11 +291,11 @@ static tern_status running_extremum(const tern_op *op, tern_tensor *x, int dim,
 tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return running_extremum(&cummax_op, x, dim, out, "tern_cummax");
+    return running_extremum(&cummax_op, x, dim, out, __func__);
 }
 
 tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return running_extremum(&cummin_op, x, dim, out, "tern_cummin");
+    return running_extremum(&cummin_op, x, dim, out, __func__);
 }

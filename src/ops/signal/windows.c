@@ -115,7 +115,7 @@ tern_tensor *tern_hamming_window(int64_t n, bool periodic, double alpha, double 
                                  tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return make("tern_hamming_window",
+    return make(__func__,
                 (window){.n = n, .sym = !periodic, .value = cosines, NUMBERS(alpha, beta)}, dtype,
                 device);
 }
@@ -124,15 +124,15 @@ tern_tensor *tern_kaiser_window(int64_t n, bool periodic, double beta, tern_dtyp
                                 const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return make("tern_kaiser_window",
-                (window){.n = n, .sym = !periodic, .value = kaiser, NUMBERS(beta)}, dtype, device);
+    return make(__func__, (window){.n = n, .sym = !periodic, .value = kaiser, NUMBERS(beta)}, dtype,
+                device);
 }
 
 tern_tensor *tern_signal_windows_kaiser(int64_t n, double beta, bool sym, tern_dtype dtype,
                                         const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *name = "tern_signal_windows_kaiser";
+    const char *name = __func__;
     if (!(beta >= 0))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: beta must be non-negative, got: %g", name,
                               beta);
@@ -143,7 +143,7 @@ tern_tensor *tern_signal_windows_general_cosine(int64_t n, const double *a, int 
                                                 tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *name = "tern_signal_windows_general_cosine";
+    const char *name = __func__;
     if (!a || count < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Coefficients cannot be empty", name);
     return make(name, (window){.n = n, .sym = sym, .value = cosines, .numbers = a, .count = count},
@@ -154,16 +154,15 @@ tern_tensor *tern_signal_windows_general_hamming(int64_t n, double alpha, bool s
                                                  tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    return make("tern_signal_windows_general_hamming",
-                (window){.n = n, .sym = sym, .value = cosines, NUMBERS(alpha, 1 - alpha)}, dtype,
-                device);
+    return make(__func__, (window){.n = n, .sym = sym, .value = cosines, NUMBERS(alpha, 1 - alpha)},
+                dtype, device);
 }
 
 tern_tensor *tern_signal_windows_exponential(int64_t n, double center, double tau, bool sym,
                                              tern_dtype dtype, const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *name = "tern_signal_windows_exponential";
+    const char *name = __func__;
     if (!(tau > 0))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Tau must be positive, got: %g instead.", name,
                               tau);
@@ -180,7 +179,7 @@ tern_tensor *tern_signal_windows_gaussian(int64_t n, double std, bool sym, tern_
                                           const char *device)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *name = "tern_signal_windows_gaussian";
+    const char *name = __func__;
     if (!(std > 0))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Standard deviation must be positive, got: %g instead.", name,

@@ -110,13 +110,13 @@ tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
                           tern_values_indices *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return choose(&kthvalue_op, x, k, dim, keepdim, out, "tern_kthvalue");
+    return choose(&kthvalue_op, x, k, dim, keepdim, out, __func__);
 }
 
 tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return choose(&mode_op, x, 1, dim, keepdim, out, "tern_mode");
+    return choose(&mode_op, x, 1, dim, keepdim, out, __func__);
 }
 
 /* The value of all elements of x, which every element that equals it has an even part in. */

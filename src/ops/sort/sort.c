@@ -169,8 +169,8 @@ tern_status tern_sort(tern_tensor *x, int dim, bool descending, tern_values_indi
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!x || !out)
-        return tern_fail_argument_null("tern_sort", x ? "out" : "x");
-    TERN_TRY(tern_wrap_dim(dim, x->ndim, &d, "tern_sort"));
+        return tern_fail_argument_null(__func__, x ? "out" : "x");
+    TERN_TRY(tern_wrap_dim(dim, x->ndim, &d, __func__));
     return with_values(x, d, places(x, d, -1, descending), out);
 }
 
@@ -179,10 +179,10 @@ tern_tensor *tern_argsort(tern_tensor *x, int dim, bool descending)
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!x) {
-        tern_fail_argument_null("tern_argsort", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
-    if (tern_wrap_dim(dim, x->ndim, &d, "tern_argsort") != TERN_OK)
+    if (tern_wrap_dim(dim, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
     return places(x, d, -1, descending);
 }
@@ -201,15 +201,15 @@ tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sor
     int d;
     (void)sorted; /* they are */
     if (!x || !out)
-        return tern_fail_argument_null("tern_topk", x ? "out" : "x");
-    TERN_TRY(tern_wrap_dim(dim, x->ndim, &d, "tern_topk"));
+        return tern_fail_argument_null(__func__, x ? "out" : "x");
+    TERN_TRY(tern_wrap_dim(dim, x->ndim, &d, __func__));
     int64_t n = x->ndim ? x->shape[d] : 1;
     if (k < 0 || k > n)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_topk: selected index k out of range (k %lld, size %lld)",
                          (long long)k, (long long)n);
     if (x->dtype == TERN_BOOL)
-        return tern_fail_dtype("tern_topk", x->dtype);
+        return tern_fail_dtype(__func__, x->dtype);
     if (x->ndim == 0)
         k = 1; /* without a dim to shorten its one element stays, as in PyTorch */
     return with_values(x, d, places(x, d, k, largest), out);

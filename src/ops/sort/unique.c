@@ -75,11 +75,10 @@ tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, ter
     TERN_NAMED_IN_ERRORS;
     search_attributes at = {.right = side == TERN_SIDE_RIGHT};
     if (!boundaries || !values) {
-        tern_fail_argument_null("tern_searchsorted", boundaries ? "values" : "boundaries");
+        tern_fail_argument_null(__func__, boundaries ? "values" : "boundaries");
         return NULL;
     }
-    if (tern_check_enum("tern_searchsorted", "side", (int)side, TERN_SIDE_RIGHT, "tern_side") !=
-        TERN_OK)
+    if (tern_check_enum(__func__, "side", (int)side, TERN_SIDE_RIGHT, "tern_side") != TERN_OK)
         return NULL;
     tern_tensor *in[] = {tern_contiguous(boundaries), tern_contiguous(values)};
     return tern_apply(&search_op, in, 2, &at, sizeof at);
@@ -191,11 +190,11 @@ static tern_status without_gradient(tern_tensor *x, bool sorted, tern_unique_res
 tern_status tern_unique(tern_tensor *x, tern_unique_result *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return without_gradient(x, true, out, "tern_unique");
+    return without_gradient(x, true, out, __func__);
 }
 
 tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return without_gradient(x, false, out, "tern_unique_consecutive");
+    return without_gradient(x, false, out, __func__);
 }

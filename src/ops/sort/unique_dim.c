@@ -138,11 +138,11 @@ static tern_status unique_dim(tern_tensor *x, int dim, bool sorted, tern_unique_
 tern_status tern_unique_dim(tern_tensor *x, int dim, tern_unique_result *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return unique_dim(x, dim, true, out, "tern_unique_dim");
+    return unique_dim(x, dim, true, out, __func__);
 }
 
 tern_status tern_unique_consecutive_dim(tern_tensor *x, int dim, tern_unique_result *out)
 {
     TERN_NAMED_IN_ERRORS;
-    return unique_dim(x, dim, false, out, "tern_unique_consecutive_dim");
+    return unique_dim(x, dim, false, out, __func__);
 }

@@ -44,7 +44,7 @@ tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 {
     TERN_NAMED_IN_ERRORS;
     if (!x || !y) {
-        tern_fail_argument_null("tern_kron", x ? "y" : "x");
+        tern_fail_argument_null(__func__, x ? "y" : "x");
         return NULL;
     }
     int ndim = x->ndim > y->ndim ? x->ndim : y->ndim;
@@ -62,7 +62,7 @@ tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_block_diag";
+    const char *function = __func__;
     tern_tensor *rows[MOST];
     int64_t width = 0, before = 0;
     if (check_list(tensors, n, function) != TERN_OK)
@@ -112,10 +112,10 @@ tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
     tern_tensor *all[MOST];
-    if (check_list(tensors, n, "tern_cartesian_prod") != TERN_OK)
+    if (check_list(tensors, n, __func__) != TERN_OK)
         return NULL;
     for (int i = 0; i < n; i++)
-        if (check_vector(tensors[i], "tern_cartesian_prod") != TERN_OK)
+        if (check_vector(tensors[i], __func__) != TERN_OK)
             return NULL;
     if (n == 1)
         return tensors[0];

@@ -56,13 +56,13 @@ tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
 {
     TERN_NAMED_IN_ERRORS;
     if (!x) {
-        tern_fail_argument_null("tern_diff", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (x->ndim == 0)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_diff: diff expects input to be at least one-dimensional");
-    if ((dim = place_of(dim, x, "tern_diff")) < 0 || check_joined(x, prepend, dim) != TERN_OK ||
+    if ((dim = place_of(dim, x, __func__)) < 0 || check_joined(x, prepend, dim) != TERN_OK ||
         check_joined(x, append, dim) != TERN_OK)
         return NULL;
     if (n < 0)
@@ -123,7 +123,7 @@ static tern_tensor *areas(tern_tensor *y, tern_tensor *x, double dx, int dim, co
 tern_tensor *tern_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_trapezoid";
+    const char *function = __func__;
     if (!y) {
         tern_fail_argument_null(function, "y");
         return NULL;
@@ -142,7 +142,7 @@ tern_tensor *tern_trapz(tern_tensor *y, tern_tensor *x, double dx, int dim)
 tern_tensor *tern_cumulative_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim)
 {
     TERN_NAMED_IN_ERRORS;
-    const char *function = "tern_cumulative_trapezoid";
+    const char *function = __func__;
     if (!y) {
         tern_fail_argument_null(function, "y");
         return NULL;

@@ -54,7 +54,7 @@ tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minleng
     int64_t bins = 0;
     tern_tensor *y = NULL;
     if (!x) {
-        tern_fail_argument_null("tern_bincount", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     TERN_NO_GRAD {
@@ -146,11 +146,11 @@ tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
     TERN_NAMED_IN_ERRORS;
     tern_tensor *y = NULL;
     if (!x) {
-        tern_fail_argument_null("tern_histc", "x");
+        tern_fail_argument_null(__func__, "x");
         return NULL;
     }
     if (x->dtype == TERN_BOOL || tern_dtype_is_stored(x->dtype)) {
-        tern_fail_dtype("tern_histc", x->dtype);
+        tern_fail_dtype(__func__, x->dtype);
         return NULL;
     }
     if (!tern_dtype_is_floating_point(x->dtype)) {

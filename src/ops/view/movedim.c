@@ -103,7 +103,7 @@ tern_tensor *tern_atleast_3d(tern_tensor *x)
 tern_tensor *tern_view_as(tern_tensor *x, const tern_tensor *other)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(other, "tern_view_as", "other"))
+    if (!tern_given(other, __func__, "other"))
         return NULL;
     return tern_view(x, tern_shape_of(other));
 }
@@ -111,7 +111,7 @@ tern_tensor *tern_view_as(tern_tensor *x, const tern_tensor *other)
 tern_tensor *tern_reshape_as(tern_tensor *x, const tern_tensor *other)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(other, "tern_reshape_as", "other"))
+    if (!tern_given(other, __func__, "other"))
         return NULL;
     return tern_reshape(x, tern_shape_of(other));
 }
@@ -134,11 +134,11 @@ static tern_status check_list(tern_tensor *const *tensors, int n, tern_tensor **
 tern_status tern_broadcast_tensors(tern_tensor *const *tensors, int n, tern_tensor **out)
 {
     TERN_NAMED_IN_ERRORS;
-    TERN_TRY(check_list(tensors, n, out, "tern_broadcast_tensors"));
+    TERN_TRY(check_list(tensors, n, out, __func__));
     tern_shape all = tern_shape_of(tensors[0]);
     for (int i = 1; i < n; i++) {
         tern_shape own = tern_shape_of(tensors[i]), both;
-        TERN_TRY(tern_shape_broadcast(&all, &own, &both, "tern_broadcast_tensors"));
+        TERN_TRY(tern_shape_broadcast(&all, &own, &both, __func__));
         all = both;
     }
     for (int i = 0; i < n; i++)

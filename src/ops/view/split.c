@@ -158,7 +158,7 @@ int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int ca
 {
     TERN_NAMED_IN_ERRORS;
     int d;
-    if (!has_dim(x, dim, &d, "tern_chunk"))
+    if (!has_dim(x, dim, &d, __func__))
         return -1;
     if (chunks <= 0) {
         tern_fail(TERN_ERR_ARGUMENT,
@@ -166,9 +166,9 @@ int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int ca
         return -1;
     }
     if (x->shape[d] > 0)
-        return split(x, (x->shape[d] - 1) / chunks + 1, d, pieces, capacity, "tern_chunk");
+        return split(x, (x->shape[d] - 1) / chunks + 1, d, pieces, capacity, __func__);
     for (int i = 0; i < chunks && pieces; i++) /* PyTorch: as many empty pieces as asked for */
-        if (split(x, 0, d, pieces + i, capacity - i, "tern_chunk") < 0)
+        if (split(x, 0, d, pieces + i, capacity - i, __func__) < 0)
             return -1;
     return chunks;
 }

@@ -41,8 +41,8 @@ int tern_unbind(tern_tensor *x, int dim, tern_tensor **pieces, int capacity)
 {
     TERN_NAMED_IN_ERRORS;
     int d;
-    if (!has_dim(x, dim, &d, "tern_unbind") || !is_counted(x->shape[d], "tern_unbind") ||
-        !fits(x->shape[d], pieces, capacity, "tern_unbind"))
+    if (!has_dim(x, dim, &d, __func__) || !is_counted(x->shape[d], __func__) ||
+        !fits(x->shape[d], pieces, capacity, __func__))
         return -1;
     int n = (int)x->shape[d];
     if (n == 0 || !pieces)
@@ -145,7 +145,7 @@ int tern_tensor_split_at(tern_tensor *x, const int64_t *indices, int n, int dim,
                          tern_tensor **pieces, int capacity)
 {
     TERN_NAMED_IN_ERRORS;
-    return cut_at(x, indices, n, dim, pieces, capacity, "tern_tensor_split_at");
+    return cut_at(x, indices, n, dim, pieces, capacity, __func__);
 }
 
 /* ---- hsplit, vsplit, dsplit -------------------------------------------------------------- */

@@ -260,8 +260,8 @@ tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
     TERN_NAMED_IN_ERRORS;
     int d;
     if (!x)
-        tern_fail_argument_null("tern_squeeze_dim", "x");
-    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_squeeze_dim") != TERN_OK)
+        tern_fail_argument_null(__func__, "x");
+    if (!x || tern_wrap_dim(dim, x->ndim, &d, __func__) != TERN_OK)
         return NULL;
     return squeezed(x, (uint32_t)1 << d);
 }
@@ -271,12 +271,12 @@ tern_tensor *tern_squeeze_dims(tern_tensor *x, tern_shape dims)
     TERN_NAMED_IN_ERRORS;
     uint32_t mask = 0;
     if (!x)
-        tern_fail_argument_null("tern_squeeze_dims", "x");
-    if (!x || valid_ndim(&dims, "tern_squeeze_dims") != TERN_OK)
+        tern_fail_argument_null(__func__, "x");
+    if (!x || valid_ndim(&dims, __func__) != TERN_OK)
         return NULL;
     for (int i = 0; i < dims.ndim; i++) {
         int d;
-        if (tern_wrap_dim(dims.dims[i], x->ndim, &d, "tern_squeeze_dims") != TERN_OK)
+        if (tern_wrap_dim(dims.dims[i], x->ndim, &d, __func__) != TERN_OK)
             return NULL;
         if (mask >> d & 1)
             return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -451,7 +451,7 @@ tern_tensor *tern_expand(tern_tensor *x, tern_shape shape)
 tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other)
 {
     TERN_NAMED_IN_ERRORS;
-    if (!tern_given(other, "tern_expand_as", "other"))
+    if (!tern_given(other, __func__, "other"))
         return NULL;
     return tern_expand(x, tern_shape_of(other));
 }

@@ -47,7 +47,7 @@ tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
 {
     TERN_NAMED_IN_ERRORS;
     static const int order[] = {0, 3, 1, 4, 2};
-    if (!has_dims(x, 3, "tern_pixel_shuffle"))
+    if (!has_dims(x, 3, __func__))
         return NULL;
     int64_t c = x->shape[x->ndim - 3], h = x->shape[x->ndim - 2], w = x->shape[x->ndim - 1];
     if (r < 1)
