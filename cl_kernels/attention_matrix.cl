@@ -17,8 +17,9 @@ KERNEL10(K(attention_matrix), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs),
     BASE(bools);
     BASE(state);
     ATTENTION_SIZES
-    LOCAL_ARRAY(matrix_four, room, ROOM(2 * KEYS_AT_ONCE, 1) / 4);
-    LOCAL u32 *tiles = (LOCAL u32 *)room, *tile_k = tiles, *tile_v = tiles + KEYS_AT_ONCE * WORDS;
+    LOCAL_ARRAY(matrix_four, scratch, LOCAL_WORDS(2 * KEYS_AT_ONCE, 1) / 4);
+    LOCAL u32 *tiles = (LOCAL u32 *)scratch;
+    LOCAL u32 *tile_k = tiles, *tile_v = tiles + KEYS_AT_ONCE * WORDS;
     const i32 n = (queries + COLUMNS - 1) / COLUMNS;
     {
         ATTENTION_STACK(n, n - 1 - tile) /* those that see most with a causal mask begin */

@@ -32,7 +32,7 @@
 #undef CUTS
 #undef OUT_WIDTH
 #undef OUT_PARTS
-#undef ROOM
+#undef LOCAL_WORDS
 #undef HOLD
 #undef COLUMN
 #undef LOAD_COLUMNS
@@ -86,9 +86,9 @@
 /* `name` is what a lane has of the B of the group's columns: in registers, or in local memory
  * behind `rows` rows of tiles, as number `number`. */
 #if IS_KEPT
-#define ROOM(rows, matrices)     (((rows) > COLUMNS ? (rows) : COLUMNS) * WORDS)
-#define HOLD(name, number, rows) matrix_b name[PARTS]
-#define COLUMN(name, c)          name[c]
+#define LOCAL_WORDS(rows, matrices) (((rows) > COLUMNS ? (rows) : COLUMNS) * WORDS)
+#define HOLD(name, number, rows)    matrix_b name[PARTS]
+#define COLUMN(name, c)             name[c]
 #define LOAD_COLUMNS(to, x, rows, depth)                                                           \
     do {                                                                                           \
         u32 held_[MATRIX_HELD(COLUMNS, MATRIX_WIDTH)][4];                                          \
@@ -99,9 +99,9 @@
         MATRIX_EACH(c, PARTS) to[c] = matrix_load_b(tiles, mine, c * 8, WORDS);                    \
     } while (0)
 #else
-#define ROOM(rows, matrices)     (((rows) + (matrices)*COLUMNS) * WORDS)
-#define HOLD(name, number, rows) LOCAL u32 *name = tiles + ((rows) + (number)*COLUMNS) * WORDS
-#define COLUMN(name, c)          matrix_load_b(name, mine, (c)*8, WORDS)
+#define LOCAL_WORDS(rows, matrices) (((rows) + (matrices)*COLUMNS) * WORDS)
+#define HOLD(name, number, rows)    LOCAL u32 *name = tiles + ((rows) + (number)*COLUMNS) * WORDS
+#define COLUMN(name, c)             matrix_load_b(name, mine, (c)*8, WORDS)
 #define LOAD_COLUMNS(to, x, rows, depth)                                                           \
     do {                                                                                           \
         u32 held_[MATRIX_HELD(COLUMNS, MATRIX_WIDTH)][4];                                          \

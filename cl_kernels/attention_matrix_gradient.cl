@@ -53,9 +53,9 @@ KERNEL15(K(attention_matrix_dq), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dv
          (ARG, tern_attention_tiles, s), (ARG, f32, kept))
 {
     GRADIENT_BEGIN
-    LOCAL_ARRAY(matrix_four, room, ROOM(3 * OTHERS_AT_ONCE, 2) / 4);
+    LOCAL_ARRAY(matrix_four, scratch, LOCAL_WORDS(3 * OTHERS_AT_ONCE, 2) / 4);
     LOCAL_ARRAY(f32, own, COLUMNS);
-    LOCAL u32 *tiles = (LOCAL u32 *)room;
+    LOCAL u32 *tiles = (LOCAL u32 *)scratch;
     LOCAL u32 *tile_k = tiles, *tile_kt = tiles + TILE, *tile_v = tiles + 2 * TILE;
     const i32 n = (queries + COLUMNS - 1) / COLUMNS;
     {
@@ -150,11 +150,11 @@ KERNEL15(NAMED(NAME), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs), (OUT, f
          (ARG, tern_attention_tiles, s), (ARG, f32, kept))
 {
     GRADIENT_BEGIN
-    LOCAL_ARRAY(matrix_four, room,
-                ROOM((1 + 2 * WITH_K + WITH_V) * OTHERS_AT_ONCE, 1 + WITH_K) / 4);
+    LOCAL_ARRAY(matrix_four, scratch,
+                LOCAL_WORDS((1 + 2 * WITH_K + WITH_V) * OTHERS_AT_ONCE, 1 + WITH_K) / 4);
     LOCAL_ARRAY(f32, bases, OTHERS_AT_ONCE);
     LOCAL_ARRAY(f32, means, OTHERS_AT_ONCE);
-    LOCAL u32 *tiles = (LOCAL u32 *)room;
+    LOCAL u32 *tiles = (LOCAL u32 *)scratch;
     LOCAL u32 *tile_q = tiles, *tile_dt = tiles + TILE, *tile_d = tiles + (1 + WITH_V) * TILE;
     LOCAL u32 *tile_qt = tile_d + TILE;
     const i32 n = (keys + COLUMNS - 1) / COLUMNS;

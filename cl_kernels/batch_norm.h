@@ -33,7 +33,7 @@
 #define NORM_PARTS   (idx) parts
 #define NORM_ENDS_() ((what & NORM_PIECES) == 0)
 #endif
-/* A channel's elements are n stretches of `size`. A group has one of the `parts` of them, elements
+/* A channel's elements are n slices of `size`. A group has one of the `parts` of them, elements
  * `from` to `to`. Of several parts a first launch writes what each adds up to, two numbers in
  * `pieces`; in the second each group puts those of its channel together, in their order, and goes
  * on with its own part. */
@@ -43,7 +43,7 @@
     const idx from = NORM_CUT_((g) - c * NORM_PARTS), to = NORM_CUT_((g) - c * NORM_PARTS + 1);    \
     const i32 joins = NORM_PARTS > 1 && NORM_ENDS_(), ends = NORM_ENDS_();
 #define NORM_CUT_(k) ((k) * len < all ? (k) * len : all)
-/* Where the channel begins, and from the end of a stretch to the next. */
+/* Where the channel begins, and from the end of a slice to the next. */
 #define NORM_FIRST (c * (idx)size)
 #define NORM_GAP   ((idx)(channels - 1) * (idx)size)
 
@@ -129,7 +129,7 @@
 #include "float4.h"
 /* Where lanes are many each goes through its part by units of four elements that lie side by side,
  * where that can be, or of one, and has four of them under way before it uses the first: a
- * channel's few groups have to keep their part of a GPU's memory busy. Which stretch a unit is in
+ * channel's few groups have to keep their part of a GPU's memory busy. Which slice a unit is in
  * is found by division for the first alone. */
 #define NORM_BEGIN_(aligned) const i32 fours = TERN_CAT(NORM_BY_4, IN_SET(FLOAT4, TERN_T))(aligned);
 #define NORM_BY_4_0(aligned) 0

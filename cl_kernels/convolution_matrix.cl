@@ -261,13 +261,13 @@ KERNEL6(K(conv_matrix), (OUT, STO, cs), (OUT, f32, parts), (IN, STO, as), (IN, S
     BASE(as);
     BASE(bs);
     BASE(biases);
-    LOCAL_ARRAY(matrix_four, room, MATRIX_ROOM / 4);
+    LOCAL_ARRAY(matrix_four, scratch, MATRIX_LOCAL_WORDS / 4);
     LOCAL_ARRAY(matrix_four, line, LINES);
     LOCAL_ARRAY(matrix_four, unit, CONV_UNITS);
     LOCAL_ARRAY(matrix_two, unit_to, CONV_UNITS);
     LOCAL_ARRAY(i32, line_to, LINES);
-    LOCAL u32 *ta = (LOCAL u32 *)room, *tb = ta + MATRIX_ROWS * MATRIX_DEPTH / 2;
-    LOCAL f32 *tc = (LOCAL f32 *)room;
+    LOCAL u32 *ta = (LOCAL u32 *)scratch, *tb = ta + MATRIX_ROWS * MATRIX_DEPTH / 2;
+    LOCAL f32 *tc = (LOCAL f32 *)scratch;
     const i32 subs = MATRIX_ROWS / MATRIX_SUB_X;
     const i32 sub_x = LID / MATRIX_LANES % subs, y0 = LID / MATRIX_LANES / subs * MATRIX_SUB_Y;
     const i32 line_tiles = (g.n + LINES - 1) / LINES, other_tiles = (g.m + OTHERS - 1) / OTHERS;

@@ -68,9 +68,9 @@ KERNEL7(K(gemm_matrix), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, 
     BASE(as);
     BASE(bs);
     BASE(biases);
-    LOCAL_ARRAY(matrix_four, room, MATRIX_ROOM / 4);
-    LOCAL u32 *ta = (LOCAL u32 *)room, *tb = ta + MATRIX_ROWS * MATRIX_DEPTH / 2;
-    LOCAL f32 *tc = (LOCAL f32 *)room;
+    LOCAL_ARRAY(matrix_four, scratch, MATRIX_LOCAL_WORDS / 4);
+    LOCAL u32 *ta = (LOCAL u32 *)scratch, *tb = ta + MATRIX_ROWS * MATRIX_DEPTH / 2;
+    LOCAL f32 *tc = (LOCAL f32 *)scratch;
     const i32 subs = MATRIX_ROWS / MATRIX_SUB_X;
     const i32 sub_x = LID / MATRIX_LANES % subs, y0 = LID / MATRIX_LANES / subs * MATRIX_SUB_Y;
     const idx m = (idx)g.m, n = (idx)g.n, k = (idx)g.k;

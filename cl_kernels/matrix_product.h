@@ -7,7 +7,7 @@
 #undef MATRIX_X
 #undef MATRIX_Y
 #undef MATRIX_HIGH
-#undef MATRIX_ROOM
+#undef MATRIX_LOCAL_WORDS
 #undef C_STEP
 #undef STORE_QUARTER
 #undef MATRIX_CLEAR_SUMS
@@ -24,7 +24,7 @@
  * stored over the banks. */
 #define MATRIX_HIGH (MATRIX_SUB_X / 4)
 #define C_STEP      (MATRIX_COLS + 4)
-#define MATRIX_ROOM                                                                                \
+#define MATRIX_LOCAL_WORDS                                                                         \
     ((MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2 > MATRIX_ROWS / 4 * C_STEP                     \
          ? (MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2                                          \
          : MATRIX_ROWS / 4 * C_STEP)
@@ -48,7 +48,7 @@ INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
 
 /* In a kernel: matrix_sums sums[MATRIX_X][MATRIX_Y] of the sub-group's rows from sub_x *
  * MATRIX_SUB_X and columns from y0 on; tiles ta and tb of the operands, or tc, a quarter of the
- * result, in the same local memory of MATRIX_ROOM words. */
+ * result, in the same local memory of MATRIX_LOCAL_WORDS words. */
 #define MATRIX_CLEAR_SUMS                                                                          \
     MATRIX_EACH(r, MATRIX_X)                                                                       \
     MATRIX_EACH(s, MATRIX_Y)                                                                       \

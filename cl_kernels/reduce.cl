@@ -1,10 +1,10 @@
 /* reduce.cl -- sums, squared deviations and extremes over the middle of (outer, n, inner).
  *
- * Each of the outer stretches of n is cut into `parts` of `len`, a group or a team for each; where
+ * Each of the outer slices of n is cut into `parts` of `len`, a group or a team for each; where
  * there are several, a second launch reduces their results. A group of the rows form (inner = 1)
- * reads one stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows,
+ * reads one slice; a group of the columns form takes a tile of TERN_TILE columns down its rows,
  * `abreast` rows at a time where inner is small, and adds up the folded ones at the end. The short
- * form (inner = 1, n small) gives each stretch to one lane. */
+ * form (inner = 1, n small) gives each slice to one lane. */
 
 #include "float4.h"
 #include "norm_again.h"

@@ -1,4 +1,4 @@
-/* row_tiles.h -- what the rows of a .def file become on the host: functions over a stretch of dense
+/* row_tiles.h -- what the rows of a .def file become on the host: functions over a range of dense
  * elements, a whole number of blocks, for TERN_T f32, f64 and i64; or, where TERN_ROW_TABLE is 1,
  * the table of those functions. device/cpu/row_run.c brings every other type, stride and form to
  * them, so that a row costs one loop for its value and one for its gradient. */

@@ -1,5 +1,5 @@
 /* scan.cl -- running results, and products, along the middle of (outer, n, inner): element k of a
- * stretch is `inner` after the one before it. The types that sums are kept in: f32, f64, i64; the
+ * slice is `inner` after the one before it. The types that sums are kept in: f32, f64, i64; the
  * host brings the others to them. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
@@ -32,7 +32,7 @@ TERN_COLLECTIVE_(group_product, i64, a *b)
 
 #if (IS_FLOAT && !IS_HALF) || IS_I64
 /* y[k] = a[k] y[k - 1] + b[k], y before the first being `first`; reverse: from the last to the
- * first. inner = 1, a group for each stretch: every lane takes a run of it, first to find what the
+ * first. inner = 1, a group for each slice: every lane takes a run of it, first to find what the
  * run makes of any y before it (y A + B), then with the y that the lanes before it make. */
 KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n),
         (ARG, REAL, first), (ARG, i32, what), (ARG, i32, reverse))
@@ -83,7 +83,7 @@ KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, r
     }
 }
 
-/* The same, a lane for each stretch. */
+/* The same, a lane for each slice. */
 KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, outer),
         (ARG, i64, n), (ARG, i64, inner), (ARG, REAL, first), (ARG, i32, what), (ARG, i32, reverse))
 {
@@ -145,7 +145,7 @@ KERNEL6(K(scan_extremum), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer), 
     }
 }
 
-/* Products of stretches, each cut into parts of len as in reduce.cl. */
+/* Products of slices, each cut into parts of len as in reduce.cl. */
 KERNEL6(K(prod_rows), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, parts), (ARG, i64, len))
 {

@@ -99,9 +99,9 @@ static bool load(void)
 
 /* ---- loads in flight: PTX, a line an instruction, in the order in which they are issued ---- */
 
-enum { MOST_LOADED = 256, NAME_ROOM = 32 };
+enum { MOST_LOADED = 256, NAME_BYTES = 32 };
 typedef struct flight {
-    char loaded[MOST_LOADED][NAME_ROOM]; /* registers that were loaded and not used yet */
+    char loaded[MOST_LOADED][NAME_BYTES]; /* registers that were loaded and not used yet */
     int n, bytes, most;
 } flight;
 
@@ -112,13 +112,13 @@ static void land_all(flight *f)
 }
 
 /* The next register's name at or after text; NULL: there is none. */
-static const char *next_register(const char *text, char name[NAME_ROOM])
+static const char *next_register(const char *text, char name[NAME_BYTES])
 {
     const char *at = strchr(text, '%');
     int n = 0;
     if (!at)
         return NULL;
-    while (n < NAME_ROOM - 1 && at[n] && (n == 0 || isalnum((unsigned char)at[n])))
+    while (n < NAME_BYTES - 1 && at[n] && (n == 0 || isalnum((unsigned char)at[n])))
         n++;
     memcpy(name, at, (size_t)n);
     name[n] = '\0';
@@ -127,7 +127,7 @@ static const char *next_register(const char *text, char name[NAME_ROOM])
 
 static bool uses_loaded(const flight *f, const char *operands)
 {
-    char name[NAME_ROOM];
+    char name[NAME_BYTES];
     while ((operands = next_register(operands, name)))
         for (int i = 0; i < f->n; i++)
             if (strcmp(f->loaded[i], name) == 0)
@@ -144,10 +144,10 @@ static void load_line(flight *f, const char *line)
     while (type && type > line && isdigit((unsigned char)type[-1]))
         type--;
     int bits = type ? atoi(type) : 0;
-    char name[NAME_ROOM];
+    char name[NAME_BYTES];
     for (const char *at = line; (at = next_register(at, name)) && at < from;)
         if (f->n < MOST_LOADED) {
-            memcpy(f->loaded[f->n++], name, NAME_ROOM);
+            memcpy(f->loaded[f->n++], name, NAME_BYTES);
             f->bytes += bits / 8;
         }
 }

@@ -264,7 +264,7 @@ static void inner_gradients_are_kept_on_request(void **state)
         assert_ok(backward(z, true));
         tern_tensor *first = tern_keep(tern_grad(y));
         assert_ok(backward(z, false));
-        assert_values(tern_grad(y), 4, 16); /* of both walks */
+        assert_values(tern_grad(y), 4, 16); /* of both backward passes */
         assert_values(first, 2, 8);
         tern_release(first);
         assert_int_equal(tern_retain_grad(tern_detach(x)), TERN_ERR_STATE);

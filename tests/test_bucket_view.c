@@ -144,7 +144,7 @@ static tern_tensor *twice(tern_tensor *grad, void *user)
     return tern_mul_scalar(grad, TERN_SCALAR(2));
 }
 
-/* How many blocks of memory a walk asks for. */
+/* How many blocks of memory a backward pass asks for. */
 static uint64_t blocks_of_walk(const char *device, tern_tensor *loss)
 {
     tern_counters before, after;
@@ -264,7 +264,7 @@ static void no_rows_are_zeros_in_place(void **state)
         }
 }
 
-/* The gradient of the step before, which the next walk writes over, in that walk. */
+/* The gradient of the step before, which the next backward pass writes over, while that one runs. */
 static void what_was_there_may_be_an_operand(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static tern_tensor *walk_again(tern_tensor *grad, void *user)
     return NULL;
 }
 
-/* A walk within a walk that has written its gradient and waits for another. */
+/* A backward pass within one that has written its gradient and waits for another. */
 static void walks_within_walks_add_up(void **state)
 {
     (void)state;

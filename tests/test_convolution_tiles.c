@@ -84,8 +84,9 @@ static tern_tensor *among_nan(tern_tensor *numbers, const char *place, int64_t b
 {
     const tern_dtype dtype = tern_dtype_of(numbers);
     const int64_t n = tern_numel(numbers);
-    tern_tensor *room = tern_full(TERN_SHAPE(n + before + 9), tern_scalar_real(NAN), dtype, place);
-    tern_tensor *flat = test_view(room, TERN_SHAPE(n), TERN_SHAPE(1), before);
+    tern_tensor *memory =
+        tern_full(TERN_SHAPE(n + before + 9), tern_scalar_real(NAN), dtype, place);
+    tern_tensor *flat = test_view(memory, TERN_SHAPE(n), TERN_SHAPE(1), before);
     if (n)
         assert_non_null(tern_copy_(flat, tern_reshape(tern_to(numbers, place), TERN_SHAPE(n))));
     return tern_detach(tern_view(flat, tern_shape_of(numbers)));

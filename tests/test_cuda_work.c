@@ -175,12 +175,12 @@ static void what_no_product_has_is_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         TERN_SCOPE {
             tern_tensor *x = tern_ones(TERN_SHAPE(64), TERN_F32, "cuda:0");
-            const tern_buffer *room = &x->storage->block->buffer;
+            const tern_buffer *memory = &x->storage->block->buffer;
             tern_gemm g = {.dtype = TERN_F32, .m = 2, .n = 2, .k = 2, .count = {1, 1}, .alpha = 1};
-            g.a =
-                (tern_matrix){.buffer = room, .row = 3, .col = 2}; /* neither is next to another */
-            g.b = g.c = (tern_matrix){.buffer = room, .row = 2, .col = 1};
-            g.sums = g.mask = room;
+            g.a = (tern_matrix){
+                .buffer = memory, .row = 3, .col = 2}; /* neither is next to another */
+            g.b = g.c = (tern_matrix){.buffer = memory, .row = 2, .col = 1};
+            g.sums = g.mask = memory;
             g.end = cases[i].end;
             assert_int_equal(tern_launch_gemm(tern_tensor_place(x), &g), TERN_ERR_DEVICE);
             assert_error(TERN_ERR_DEVICE, cases[i].words);

@@ -271,7 +271,7 @@ static tern_tensor *note(tern_tensor *grad, void *calls)
     return NULL;
 }
 
-/* What comes by the embedding is added to what came by the product before: in the sum a hook sees, and in two walks' sum.
+/* What comes by the embedding is added to what came by the product before: in the sum a hook sees, and in the sum of two backward passes.
  * With a frequency as well. */
 static tern_tensor *tied(const char *device, bool frequent, int *calls)
 {

@@ -42,15 +42,15 @@ static tern_place *place_of(const char *device)
 }
 
 static tern_matrix matrix(const char *device, tern_dtype dtype, int64_t rows, int64_t columns,
-                          size_t i, bool across, uint64_t seed, tern_tensor **room)
+                          size_t i, bool across, uint64_t seed, tern_tensor **memory)
 {
     int64_t line = (across ? rows : columns) + shapes[i].gap;
     tern_matrix x = {.at = shapes[i].at, .row = across ? 1 : line, .col = across ? line : 1};
     x.batch[1] = line * (across ? columns : rows);
     x.batch[0] = x.batch[1] * shapes[i].count[1];
-    *room = test_uniform(device, dtype, TERN_SHAPE(x.batch[0] * shapes[i].count[0] + x.at), -1, 1,
-                         seed);
-    x.buffer = &(*room)->storage->block->buffer;
+    *memory = test_uniform(device, dtype, TERN_SHAPE(x.batch[0] * shapes[i].count[0] + x.at), -1, 1,
+                           seed);
+    x.buffer = &(*memory)->storage->block->buffer;
     return x;
 }
 

@@ -289,7 +289,7 @@ static void a_retained_gradient_follows_writes_in_place(void **state)
     assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
     assert_values(tern_grad(y), 12, 12);
     assert_values(tern_grad(a), 72, 72);
-    TERN_SCOPE { /* the one that retains is gone before the walk */
+    TERN_SCOPE { /* the one that retains is gone before the backward pass */
         tern_tensor *w = twice(a);
         assert_ok(tern_retain_grad(w));
         tern_tensor *v = tern_mul_scalar(w, TERN_SCALAR(1));

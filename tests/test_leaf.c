@@ -97,7 +97,7 @@ static void a_leaf_is_told_once_with_all_of_it(void **state)
         assert_ok(tern_backward(tern_sum(y)));
         assert_string_equal(called, "fa");
         assert_values(tern_grad(a), 5, 7);
-        /* A walk for other inputs does not touch leaves. */
+        /* A backward pass for other inputs does not touch leaves. */
         tern_tensor *out = tern_sum(tern_mul(a, a)), *grad;
         assert_ok(tern_autograd_grad(&out, 1, &a, 1, &grad, NULL));
         assert_string_equal(called, "fa");
@@ -178,7 +178,7 @@ static void hooks_may_fail_and_are_refused(void **state)
     }
 }
 
-/* ---- the end of a walk ------------------------------------------------------------------- */
+/* ---- the end of a backward pass --------------------------------------------------------- */
 
 typedef struct ending {
     tern_after_backward end; /* first */

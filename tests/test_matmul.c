@@ -155,8 +155,8 @@ static tern_tensor *lie(tern_tensor *x, const int *order, int64_t gap)
     }
     memory.ndim = 1;
     memory.dims[0] = step + 3;
-    tern_tensor *room = tern_full(memory, TERN_SCALAR(99.0), tern_dtype_of(x), tern_device(x));
-    tern_tensor *y = tern_scoped(tern_tensor_alias(room, &shape, stride, 3));
+    tern_tensor *whole = tern_full(memory, TERN_SCALAR(99.0), tern_dtype_of(x), tern_device(x));
+    tern_tensor *y = tern_scoped(tern_tensor_alias(whole, &shape, stride, 3));
     assert_non_null(y);
     assert_ok(tern_copy_elements(y, x));
     return y;

@@ -67,14 +67,14 @@ static const struct {
 };
 
 static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,
-                                 const int64_t *count, bool across, bool gaps, tern_tensor **room)
+                                 const int64_t *count, bool across, bool gaps, tern_tensor **memory)
 {
     int64_t unit = gaps ? 2 : 1, line = (across ? m : n) * unit + gaps;
     tern_matrix x = {.at = 1, .row = across ? unit : line, .col = across ? line : unit};
     x.batch[1] = line * (across ? n : m);
     x.batch[0] = x.batch[1] * count[1] + (count[1] == 2 ? 3 : 0);
-    *room = uniform(device, dtype, TERN_SHAPE(x.batch[0] * count[0] + 1));
-    x.buffer = &(*room)->storage->block->buffer;
+    *memory = uniform(device, dtype, TERN_SHAPE(x.batch[0] * count[0] + 1));
+    x.buffer = &(*memory)->storage->block->buffer;
     return x;
 }
 
@@ -83,7 +83,7 @@ static size_t place_in(const tern_matrix *x, int64_t b0, int64_t b1, int64_t i, 
     return (size_t)(x->at + b0 * x->batch[0] + b1 * x->batch[1] + i * x->row + j * x->col);
 }
 
-/* What C should hold, in all of its room. */
+/* What C should hold, in all of its memory. */
 static void multiply_by_hand(const tern_gemm *g, const double *a, const double *b, double *c,
                              const double *bias)
 {
@@ -184,7 +184,7 @@ static int64_t between(int64_t least, int64_t most)
 }
 
 /* How an (m, n) matrix lies: C with its rows contiguous; of A and B a level of batch may share one. */
-static tern_matrix any_matrix(const tern_gemm *g, int64_t m, int64_t n, bool is_c, int64_t *room)
+static tern_matrix any_matrix(const tern_gemm *g, int64_t m, int64_t n, bool is_c, int64_t *memory)
 {
     tern_matrix x = {.at = between(0, 5)};
     const int64_t size[4] = {g->count[0], g->count[1], m, n};
@@ -201,24 +201,24 @@ static tern_matrix any_matrix(const tern_gemm *g, int64_t m, int64_t n, bool is_
         *stride[order[i]] = shared ? 0 : next;
         next = shared ? next : next * size[order[i]] + (between(0, 1) ? 0 : between(1, 4));
     }
-    *room = x.at + next + between(0, 3);
+    *memory = x.at + next + between(0, 3);
     return x;
 }
 
 /* Numbers where its matrices are, NaN elsewhere; sums of so few bits are exact. */
 static tern_tensor *fill_matrix(const char *device, const tern_gemm *g, tern_matrix *x, int64_t m,
-                                int64_t n, int64_t room)
+                                int64_t n, int64_t memory)
 {
-    double *values = malloc((size_t)room * sizeof *values);
+    double *values = malloc((size_t)memory * sizeof *values);
     assert_non_null(values);
-    for (int64_t i = 0; i < room; i++)
+    for (int64_t i = 0; i < memory; i++)
         values[i] = NAN;
     for (int64_t b0 = 0; b0 < g->count[0]; b0++)
         for (int64_t b1 = 0; b1 < g->count[1]; b1++)
             for (int64_t i = 0; i < m; i++)
                 for (int64_t j = 0; j < n; j++)
                     values[place_in(x, b0, b1, i, j)] = (double)between(-128, 128) / 128;
-    tern_tensor *t = test_tensor(device, g->dtype, TERN_SHAPE(room), values);
+    tern_tensor *t = test_tensor(device, g->dtype, TERN_SHAPE(memory), values);
     x->buffer = &t->storage->block->buffer;
     free(values);
     return t;
@@ -229,7 +229,7 @@ static void check_any_product(const char *device, uint64_t seed)
     random_state = seed * UINT64_C(0x9e3779b97f4a7c15);
     between(0, 1);
     tern_gemm g = {.dtype = dtypes[between(0, 5) % 4], .alpha = 0.5};
-    int64_t *sizes[] = {&g.m, &g.n, &g.k}, room[3];
+    int64_t *sizes[] = {&g.m, &g.n, &g.k}, memory[3];
     for (int i = 0; i < 3; i++)
         *sizes[i] = between(0, 2) ? between(1, 40) : between(1, 8) * between(1, 16);
     g.k += between(0, 5) ? 0 : between(500, 1500);
@@ -239,12 +239,12 @@ static void check_any_product(const char *device, uint64_t seed)
     g.beta = (double)between(0, 1);
     for (int i = 0; i < 2; i++)
         g.count[i] = between(0, 1) ? 1 : between(1, 4);
-    g.a = any_matrix(&g, g.m, g.k, false, &room[0]);
-    g.b = any_matrix(&g, g.k, g.n, false, &room[1]);
-    g.c = any_matrix(&g, g.m, g.n, true, &room[2]);
-    tern_tensor *a = fill_matrix(device, &g, &g.a, g.m, g.k, room[0]);
-    tern_tensor *b = fill_matrix(device, &g, &g.b, g.k, g.n, room[1]);
-    tern_tensor *c = fill_matrix(device, &g, &g.c, g.m, g.n, room[2]);
+    g.a = any_matrix(&g, g.m, g.k, false, &memory[0]);
+    g.b = any_matrix(&g, g.k, g.n, false, &memory[1]);
+    g.c = any_matrix(&g, g.m, g.n, true, &memory[2]);
+    tern_tensor *a = fill_matrix(device, &g, &g.a, g.m, g.k, memory[0]);
+    tern_tensor *b = fill_matrix(device, &g, &g.b, g.k, g.n, memory[1]);
+    tern_tensor *c = fill_matrix(device, &g, &g.c, g.m, g.n, memory[2]);
     tern_tensor *bias = uniform(device, g.dtype, TERN_SHAPE(g.n + 2));
     if (between(0, 1)) {
         g.bias = &bias->storage->block->buffer;

@@ -211,7 +211,7 @@ static void gradients_are_the_differences(void **state)
     {
         for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
             tern_tensor *x = test_uniform(device, TERN_F64, TERN_SHAPE(2, 3, 4), -2, 2, 3);
-            tern_zero_(tern_select(x, 2, 1)); /* a zero in every stretch */
+            tern_zero_(tern_select(x, 2, 1)); /* a zero in every slice */
             if (functions[i] == largest || functions[i] == prod_all)
                 x = test_uniform(device, TERN_F64, TERN_SHAPE(2, 3, 4), -2, 2, 3);
             tern_requires_grad_(x, true);

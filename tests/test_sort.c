@@ -5,7 +5,7 @@
 
 /* ---- sorting ----------------------------------------------------------------------------- */
 
-/* Every stretch of the middle of (outer, n, inner) is in order, stable, and a permutation. */
+/* Every slice of the middle of (outer, n, inner) is in order, stable, and a permutation. */
 static void sorts(const char *device, tern_dtype dtype, int64_t outer, int64_t n, int64_t inner,
                   bool descending)
 {

@@ -44,7 +44,7 @@ static tern_tensor *remember(tern_tensor *grad, void *user)
     return NULL;
 }
 
-/* Every walk gets the same memory for the gradient that it begins with; not after a hook had it. */
+/* Every backward pass gets the same memory for the gradient that it begins with; not after a hook had it. */
 static void who_sees_the_first_gradient_owns_it(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define SHAPE TERN_SHAPE
-enum { ROOM = 8192, FIRST = TERN_I8, LAST = TERN_F8_E5M2 };
+enum { CAPACITY = 8192, FIRST = TERN_I8, LAST = TERN_F8_E5M2 };
 
 static tern_dtype called(const char *name)
 {
@@ -37,7 +37,7 @@ static size_t from_hex(const char *text, unsigned char *bytes)
 
 static tern_tensor *tensor_of(const char *hex, tern_dtype dtype, const char *device)
 {
-    unsigned char bytes[ROOM / 2];
+    unsigned char bytes[CAPACITY / 2];
     size_t n = from_hex(hex, bytes);
     tern_tensor *x =
         tern_from_data((void *)bytes, SHAPE((int64_t)(n / tern_dtype_size(dtype))), dtype, device);
@@ -48,7 +48,7 @@ static tern_tensor *tensor_of(const char *hex, tern_dtype dtype, const char *dev
 /* Every NaN is as good as another. */
 static void same_bytes(tern_tensor *x, const char *hex, const char *what)
 {
-    unsigned char wanted[ROOM / 2], bytes[ROOM / 2];
+    unsigned char wanted[CAPACITY / 2], bytes[CAPACITY / 2];
     size_t n = from_hex(hex, wanted), size = tern_dtype_size(tern_dtype_of(x));
     assert_ok(tern_copy_to_host(x, (void *)bytes, n));
     for (size_t i = 0; i < n / size; i++) {
@@ -62,12 +62,12 @@ static void same_bytes(tern_tensor *x, const char *hex, const char *what)
 /* The lines of the golden file that begin with a word, one after the other. */
 typedef struct lines {
     FILE *file;
-    char word[16], a[16], b[128], first[ROOM], second[ROOM];
+    char word[16], a[16], b[128], first[CAPACITY], second[CAPACITY];
 } lines;
 
 static bool next(lines *l)
 {
-    static char line[3 * ROOM];
+    static char line[3 * CAPACITY];
     l->second[0] = '\0';
     while (fgets(line, sizeof line, l->file))
         if (line[0] != '#')

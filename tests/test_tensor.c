@@ -128,18 +128,18 @@ static void few_numbers_are_made_as_many_are(void **state)
     for (size_t i = 0; i < 4 * sizeof values / sizeof *values; i++)
         TERN_SCOPE {
             int64_t n = counts[i % 4];
-            tern_tensor *rooms[2], *y = NULL, *z = NULL;
+            tern_tensor *memory[2], *y = NULL, *z = NULL;
             for (int k = 0; k < 2; k++) {
-                rooms[k] = tern_neg(tern_ones(SHAPE(n + 4), TERN_F32, k ? "cpu" : device));
-                assert_non_null(tern_fill_(tern_narrow(rooms[k], 0, 3, n), values[i / 4]));
+                memory[k] = tern_neg(tern_ones(SHAPE(n + 4), TERN_F32, k ? "cpu" : device));
+                assert_non_null(tern_fill_(tern_narrow(memory[k], 0, 3, n), values[i / 4]));
             }
-            assert_same(rooms[0], rooms[1]);
+            assert_same(memory[0], memory[1]);
             assert_same(tern_arange(-3e18, -3e18 + 4096.0 * (double)n, 4096, TERN_I64, device),
                         tern_arange(-3e18, -3e18 + 4096.0 * (double)n, 4096, TERN_I64, "cpu"));
             tern_graph *graph = tern_graph_new(device);
             TERN_CAPTURE (graph) {
                 y = tern_add_(tern_ones(SHAPE(n), TERN_F32, device),
-                              tern_narrow(rooms[0], 0, 0, n));
+                              tern_narrow(memory[0], 0, 0, n));
                 z = tern_arange(0, (double)n, 1, TERN_I64, device);
                 tern_add_(z, z);
             }

@@ -120,7 +120,7 @@ static void gradients_of_threads_add_up_in_a_shared_leaf(void **state)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
             assert_false(jobs[i].failed);
         }
-        assert_int_equal(atomic_load(&seen), MANY * ROUNDS); /* once for each walk */
+        assert_int_equal(atomic_load(&seen), MANY * ROUNDS); /* once for each backward pass */
         tern_tensor *expected =
             tern_full(TERN_SHAPE(3, 4), TERN_SCALAR(4 * MANY * ROUNDS), TERN_F32, device);
         for (int i = 0; i < LEAVES; i++)
@@ -128,7 +128,7 @@ static void gradients_of_threads_add_up_in_a_shared_leaf(void **state)
     }
 }
 
-/* A walk inside of another, through the same leaf, after which more comes to it. */
+/* A backward pass inside of another, through the same leaf, after which more comes to it. */
 static tern_tensor *walk_inside(tern_tensor *grad, void *user)
 {
     tern_tensor *const *leaf = user;
@@ -158,7 +158,7 @@ static void a_walk_inside_of_another_leaves_it_its_leaves(void **state)
         loss = tern_add(loss, tern_sum(leaf[1]));
         atomic_store(&seen, 0);
         assert_ok(tern_backward(loss));
-        assert_int_equal(atomic_load(&seen), 2); /* once in each walk */
+        assert_int_equal(atomic_load(&seen), 2); /* once in each backward pass */
     }
 }
 

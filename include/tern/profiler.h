@@ -110,7 +110,7 @@ TERN_API void tern_profile_block_leave(tern_profile_block *block);
 /* ---- TERN_PROFILER_LABEL("forward") { ... } -----------------------------------------------------
  * What happens in the block is also the row's of that name (torch.profiler.record_function). */
 typedef struct tern_profiler_label_block {
-    int64_t span;
+    int64_t range;
 } tern_profiler_label_block;
 /* What TERN_PROFILER_LABEL opens with; the text is copied. */
 TERN_API tern_profiler_label_block tern_profiler_label_enter(const char *label);

@@ -23,7 +23,7 @@ struct tern_place;
 typedef struct tern_work_range {
     struct tern_place *place;
     void *from; /* an event, NULL on the cpu */
-    int64_t span;
+    int64_t range;
 } tern_work_range;
 
 /* What the layers below profile/ call while a profiler runs. */
@@ -31,15 +31,15 @@ typedef struct tern_profiler_functions {
     /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler
      * records it. */
     int64_t (*begin)(tern_range_kind kind, const char *name, int64_t bytes);
-    void (*end)(int64_t span);
+    void (*end)(int64_t range);
     /* The call that a range is of, once the call was run. */
-    void (*call)(int64_t span, const struct tern_call *call);
+    void (*call)(int64_t range, const struct tern_call *call);
     /* A block of `bytes` was taken, or given back (negative); live tensors of the device have
      * `allocated` bytes now. *maker is the block's: the event that took it, 0 for none. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
     /* A command begins on a place, and was given to it, or was not. */
-    void (*work_begin)(tern_work_range *span, struct tern_place *place, const char *name);
-    void (*work_end)(tern_work_range *span, bool done);
+    void (*work_begin)(tern_work_range *work, struct tern_place *place, const char *name);
+    void (*work_end)(tern_work_range *work, bool done);
 } tern_profiler_functions;
 
 /* The functions of profile/, which registers them when the first profiler is made. Read only where
@@ -50,10 +50,10 @@ static inline int64_t tern_range_begin(tern_range_kind kind, const char *name, i
 {
     return __builtin_expect(tern_profiling, 0) ? tern_from_profiler->begin(kind, name, bytes) : 0;
 }
-static inline void tern_range_end(int64_t span)
+static inline void tern_range_end(int64_t range)
 {
-    if (__builtin_expect(span != 0, 0))
-        tern_from_profiler->end(span);
+    if (__builtin_expect(range != 0, 0))
+        tern_from_profiler->end(range);
 }
 
 #endif

@@ -193,9 +193,9 @@ typedef struct tern_thread_state {
     struct tern_graph *graph;             /* what is being recorded; NULL: work runs */
     tern_kept_blocks *blocks;             /* NULL: none are kept */
     bool strict;                          /* within TERN_STRICT */
-    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is
-     * of. */
-    int64_t span, profile_run;
+    /* The number of the innermost range of time that a profiler measures, and of the profiler's
+     * run. */
+    int64_t range, profile_run;
     /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
     const char *work;
     const tern_scope_place *ending;

@@ -74,13 +74,13 @@ static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *
 
 static tern_status run_and_time(tern_place *place, const tern_work *work, bool *taken)
 {
-    tern_work_range span;
+    tern_work_range range;
     char text[64];
     bool kernel = work->kind == TERN_WORK_KERNEL;
     tern_from_profiler->work_begin(
-        &span, place, kernel ? work->what.launch.kernel->ref->name : name_of(work, text));
+        &range, place, kernel ? work->what.launch.kernel->ref->name : name_of(work, text));
     tern_status status = tern_work_run(place, work, taken);
-    tern_from_profiler->work_end(&span, status == TERN_OK && *taken);
+    tern_from_profiler->work_end(&range, status == TERN_OK && *taken);
     return status;
 }
 

@@ -31,9 +31,9 @@ tern_status tern_place_sync(tern_place *place)
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "waiting for the device");
     atomic_fetch_add_explicit(&place->waits, 1, memory_order_relaxed);
-    int64_t span = tern_range_begin(TERN_RANGE_WAIT, "synchronize", 0);
+    int64_t range = tern_range_begin(TERN_RANGE_WAIT, "synchronize", 0);
     tern_status status = place->backend->sync(place);
-    tern_range_end(span);
+    tern_range_end(range);
     TERN_TRY(status);
     tern_pinned_collect();
     return tern_fault_report(place);

@@ -39,9 +39,9 @@ tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t
         return copy_within(constant, 0, to, at, bytes);
     }
     atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
-    int64_t span = tern_range_begin(TERN_RANGE_COPY, "to_device", (int64_t)bytes);
+    int64_t range = tern_range_begin(TERN_RANGE_COPY, "to_device", (int64_t)bytes);
     tern_status status = place->backend->write(place, &to->buffer, at, from, bytes);
-    tern_range_end(span);
+    tern_range_end(range);
     return status;
 }
 
@@ -53,9 +53,9 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
         return tern_capture_refuse(place, "reading values on the host");
     atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&place->waits, 1, memory_order_relaxed);
-    int64_t span = tern_range_begin(TERN_RANGE_COPY, "to_host", (int64_t)bytes);
+    int64_t range = tern_range_begin(TERN_RANGE_COPY, "to_host", (int64_t)bytes);
     tern_status status = place->backend->read(place, &from->buffer, at, to, bytes);
-    tern_range_end(span);
+    tern_range_end(range);
     return status == TERN_OK ? tern_fault_report(place) : status;
 }
 

@@ -159,7 +159,7 @@ tern_status tern_dist_wait(tern_dist_work *w)
         status = tern_dist_await(&tern_dist_the_job, w);
     if (status == TERN_OK && w->out && w->writes) {
         tern_storage_written(w->out);
-        if (w->linked)
+        if (w->by_transport)
             status = tern_dist_narrow(w);
         else if (w->out_stage)
             status = tern_stage_write(w->out_stage, 0, w->out, 0, bytes_of(w->out));

@@ -1,11 +1,11 @@
 /* device_transport.c -- data that go from device to device by the library of their vendor
  * (storage.h), while MPI carries who does what.
  *
- * Each header says whether the rank's tensors are where a link could read them, and whether that is
- * another device than the last time; all ranks see all headers, so that they decide alike: one that
- * can't, and data go by way of the host. When the first work of a group can go, ranks report to
- * each other which device they have, and the first one makes the id of the link: without one where
- * two share a device, or have other versions of the library. */
+ * Each header says whether the rank's tensors are where a transport could read them, and whether
+ * their device is another one than the last time. All ranks see all headers and so decide alike: if
+ * one rank can't, data go by way of the host. When the first work of a group can go, ranks report
+ * their devices to each other, and the first rank makes the id of the transport. There is none where
+ * two ranks share a device, or have different versions of the library. */
 #include "base/dtype.h"
 #include "base/os.h"
 #include "dist/dist.h"
@@ -118,8 +118,8 @@ void tern_dist_choose_way(tern_dist_work *w)
     for (int r = 0; w->headers && r < w->group->size; r++)
         ways |= w->headers[r].ways;
     if (ways & MOVED)
-        atomic_store(&w->group->linked, false);
-    w->linked = !(ways & STAGED);
+        atomic_store(&w->group->has_transport, false);
+    w->by_transport = !(ways & STAGED);
 }
 
 static tern_status meet(tern_dist_job *job, tern_dist_work *w)
@@ -130,7 +130,7 @@ static tern_status meet(tern_dist_job *job, tern_dist_work *w)
         return TERN_ERR_MEMORY;
     tern_transport_card *own = &w->cards[g->size];
     TERN_TRY(tern_transport_say(one_of(w), g->rank == 0, own));
-    w->phase = LINK_MEETS;
+    w->phase = TRANSPORT_MEETS;
     tern_dist_begin(job, w,
                     (tern_mpi_call){.kind = TERN_MPI_ALL_GATHER,
                                     .in = own,
@@ -159,8 +159,8 @@ static bool fit(const tern_dist_job *job, const tern_dist_work *w)
 static tern_status begin(tern_dist_work *w)
 {
     const tern_transport_call call = call_of(w);
-    w->phase = LINK_FLOWS;
-    return tern_transport_begin(w->group->link, &call, w->event);
+    w->phase = TRANSPORT_FLOWS;
+    return tern_transport_begin(w->group->transport, &call, w->event);
 }
 
 static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
@@ -168,25 +168,25 @@ static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
     tern_dist_group *g = w->group;
     *happened = true;
     switch (w->phase) {
-    case LINK_ASKS:
-        return atomic_load(&g->linked) ? begin(w) : meet(job, w);
-    case LINK_MEETS: /* all have ended what was before */
-        tern_transport_drop(g->link);
-        g->link = NULL;
+    case TRANSPORT_ASKS:
+        return atomic_load(&g->has_transport) ? begin(w) : meet(job, w);
+    case TRANSPORT_MEETS: /* all have ended what was before */
+        tern_transport_drop(g->transport);
+        g->transport = NULL;
         if (fit(job, w)) {
-            w->phase = LINK_OPENS;
-            return tern_transport_open(one_of(w), w->cards, g->rank, g->size, &g->link);
+            w->phase = TRANSPORT_OPENS;
+            return tern_transport_open(one_of(w), w->cards, g->rank, g->size, &g->transport);
         }
         atomic_store(&g->refused, w->place);
-        w->linked = false;
+        w->by_transport = false;
         w->phase = 0;
         return TERN_OK;
     default:
-        TERN_TRY(tern_transport_over(g->link, happened));
-        if (*happened && w->phase == LINK_FLOWS) {
-            w->phase = LINK_OVER;
+        TERN_TRY(tern_transport_over(g->transport, happened));
+        if (*happened && w->phase == TRANSPORT_FLOWS) {
+            w->phase = TRANSPORT_OVER;
         } else if (*happened) {
-            atomic_store(&g->linked, true);
+            atomic_store(&g->has_transport, true);
             return begin(w);
         }
         return TERN_OK;
@@ -212,31 +212,31 @@ bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *w)
 
 /* ---- their end ------------------------------------------------------------------------------- */
 
-static void *drop(void *link)
+static void *drop(void *transport)
 {
-    tern_transport_drop(link);
+    tern_transport_drop(transport);
     atomic_fetch_sub(&tern_dist_the_job.drops, 1);
     return NULL;
 }
 
-static void drop_link(tern_dist_job *job, tern_dist_group *g)
+static void drop_transport(tern_dist_job *job, tern_dist_group *g)
 {
     tern_os_thread thread;
-    tern_transport *link = g->link;
-    atomic_store(&g->linked, false);
-    g->link = NULL;
-    if (!link)
+    tern_transport *transport = g->transport;
+    atomic_store(&g->has_transport, false);
+    g->transport = NULL;
+    if (!transport)
         return;
     atomic_fetch_add(&job->drops, 1);
     if (job->status == TERN_OK)
-        drop(link);
-    else if (tern_os_thread_start(&thread, drop, link))
+        drop(transport);
+    else if (tern_os_thread_start(&thread, drop, transport))
         tern_os_thread_detach(thread);
 }
 
 void tern_dist_drop_transports(tern_dist_job *job)
 {
-    drop_link(job, &job->all);
+    drop_transport(job, &job->all);
     for (tern_dist_group *g = job->groups; g; g = g->next)
-        drop_link(job, g);
+        drop_transport(job, g);
 }

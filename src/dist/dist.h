@@ -65,13 +65,13 @@ typedef enum tern_dist_state {
     WORK_DONE
 } tern_dist_state;
 
-/* Of a work whose data flow by a link, which is opened when the first one does. */
+/* Of a work whose data flow by a transport, which is opened when the first one does. */
 typedef enum tern_dist_phase {
-    LINK_ASKS,
-    LINK_MEETS,
-    LINK_OPENS,
-    LINK_FLOWS,
-    LINK_OVER
+    TRANSPORT_ASKS,
+    TRANSPORT_MEETS,
+    TRANSPORT_OPENS,
+    TRANSPORT_FLOWS,
+    TRANSPORT_OVER
 } tern_dist_phase;
 
 struct tern_dist_group {
@@ -81,10 +81,10 @@ struct tern_dist_group {
     int *members;   /* their numbers in the job */
     double timeout;
     uint64_t count;                /* of collectives that were asked for */
-    const void *place;             /* of the last that asked for a link */
+    const void *place;             /* of the last that asked for a transport */
     _Atomic(const void *) refused; /* for which there is none */
-    tern_transport *link;
-    atomic_bool linked; /* link is that of the devices last asked for */
+    tern_transport *transport;
+    atomic_bool has_transport; /* it is that of the devices last asked for */
     struct tern_dist_group *next;
 };
 
@@ -111,13 +111,13 @@ struct tern_dist_work {
     void *to;
     bool reads, writes; /* this rank's to, before and after */
 
-    const void *place;    /* of a device whose memory a link could read; NULL */
+    const void *place;    /* of a device whose memory a transport could read; NULL */
     void *event;          /* in its order, behind what made the data */
-    tern_tensor *wide[2]; /* in and out in float32, where a link adds halves */
-    bool ordered;         /* the order of sums is promised: no link has it */
-    bool linked;          /* data go by the group's link */
+    tern_tensor *wide[2]; /* in and out in float32, where a transport adds halves */
+    bool ordered;         /* the order of sums is promised: no transport keeps it */
+    bool by_transport;    /* data go by the transport of the group */
     uint64_t ways;
-    tern_transport_card *cards; /* of all ranks, then this one's: when a link is made */
+    tern_transport_card *cards; /* of all ranks, then this one's: when a transport is made */
 
     tern_dist_state state;
     tern_mpi_request request[2];
@@ -176,7 +176,7 @@ typedef struct tern_dist_job {
     bool began, failed, stops, left;
     bool foreign; /* the program began MPI, and this job's thread may not call it */
     int forks;
-    atomic_int drops; /* links that threads of their own end */
+    atomic_int drops; /* transports that threads of their own end */
     int local_rank;
     tern_os_thread thread;
     int helpers;
@@ -268,22 +268,22 @@ void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 tern_status tern_dist_stage(tern_dist_work *work);
 
 /* ---- device_transport.c: from device to device by their vendor's library --------------------- */
-/* Whether a link could carry what the work, whose tensors are there, moves; it is made ready for
- * that. */
+/* Whether a transport could carry the data of the work, whose tensors are there; the work is made
+ * ready for it. */
 bool tern_dist_offer(tern_dist_work *work);
 /* With the lock held: note for the header what it asks for; and, once all headers are there, what
  * comes of it. */
 void tern_dist_note_way(tern_dist_work *work);
 void tern_dist_choose_way(tern_dist_work *work);
-/* Its data are to flow: go on with them, whether something happened. A work that the link refuses
- * is not linked any more, and goes on as others do. */
+/* Takes the next step of the work's data, and returns whether something happened. A work that the
+ * transport refuses goes by way of the host from then on, as others do. */
 bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *work);
 /* What came, into the work's out: of wide ones. */
 tern_status tern_dist_narrow(tern_dist_work *work);
 /* Let go of what an offer took. */
 void tern_dist_withdraw(tern_dist_work *work);
-/* Drop the links of all groups; of a job that ended on a thread of its own, as what is under way
- * may take a while to end. */
+/* Drops the transports of all groups; of a job that ended on a thread of its own, as what is under
+ * way may take a while to end. */
 void tern_dist_drop_transports(tern_dist_job *job);
 
 /* ---- collective.c ---------------------------------------------------------------------------- */

@@ -41,7 +41,9 @@ int tern_dist_get_local_rank(void)
 
 const char *tern_dist_get_backend(const tern_dist_group *group)
 {
-    return !tern_dist_the_job.mpi ? "local" : atomic_load(&of(group)->linked) ? "nccl" : "mpi";
+    return !tern_dist_the_job.mpi                   ? "local"
+           : atomic_load(&of(group)->has_transport) ? "nccl"
+                                                    : "mpi";
 }
 
 const char *tern_dist_notes(void)

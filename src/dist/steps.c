@@ -166,7 +166,7 @@ static bool all_arrived(tern_dist_job *job, tern_dist_work *w)
            (!w->out_stage || !w->reads || arrived(job, w->out_stage));
 }
 
-/* The host's memory of tensors that a link was to read. */
+/* The host's memory of tensors that a transport was to read. */
 static bool staged(tern_dist_job *job, tern_dist_work *w)
 {
     tern_error_hold hold;
@@ -186,7 +186,7 @@ static void data(tern_dist_job *job, tern_dist_work *w)
     if (!w->behind && w->state != WORK_FLOWS)
         tern_dist_choose_way(w);
     w->state = w->behind ? WORK_SIGNED : WORK_FLOWS;
-    if (w->behind || w->linked || (w->place && !staged(job, w)) || !all_arrived(job, w))
+    if (w->behind || w->by_transport || (w->place && !staged(job, w)) || !all_arrived(job, w))
         return;
     if (w->kind == DIST_NEW_GROUP)
         make_group(job, w);
@@ -352,7 +352,7 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
     }
     if (w->behind)
         w->begun = tern_dist_now();
-    const bool goes = w->state == WORK_FLOWS && w->linked;
+    const bool goes = w->state == WORK_FLOWS && w->by_transport;
     if (w->state != WORK_STUCK && tern_dist_all_done(job, w) &&
         (!goes || tern_dist_transport_step(job, w))) {
         if (w->state == WORK_SIGNED)
@@ -364,9 +364,9 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
         } else if (w->state == WORK_DIFFERS) {
             report_difference(job, w);
         } else if (goes) {
-            if (!w->linked) /* refused */
+            if (!w->by_transport) /* refused */
                 data(job, w);
-            else if (w->phase == LINK_OVER)
+            else if (w->phase == TRANSPORT_OVER)
                 finish(job, w);
         } else if (w->state == WORK_FLOWS) {
             if (w->piece)

@@ -1,10 +1,10 @@
-/* cache.c -- keys and values of the places so far, in room that grows by doubling, or static: of
+/* cache.c -- keys and values of the places so far, in memory that grows by doubling, or static: of
  * all places there may be, with their number on the device. */
 #include "models/cache.h"
 #include <stdlib.h>
 #include <tern/models/generate.h>
 
-/* A layer's keys and values (N, heads, room, width), of which `used` places are filled. */
+/* A layer's keys and values (N, heads, capacity, width), of which `used` places are filled. */
 typedef struct rows {
     tern_tensor *x[2];
     int64_t used;
@@ -13,7 +13,7 @@ typedef struct rows {
 struct tern_kv_cache {
     rows *layers;
     int n_layers;
-    int64_t length, places; /* so far; room from the start on */
+    int64_t length, places; /* filled so far; capacity from the start on */
     bool is_static;
     tern_tensor *position; /* of a static one: (1), how many places are filled */
     tern_tensor *now;      /* (T), the places of the call that runs */
@@ -152,7 +152,7 @@ tern_status models_cache_advance(tern_kv_cache *cache, int64_t places)
 /* ---- a layer ------------------------------------------------------------------------------ */
 
 /* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to
- * new room where that is not 0. With a window no more than its keys are kept. */
+ * new memory where that is not 0. With a window no more than its keys are kept. */
 typedef struct plan {
     int64_t from, kept, at, capacity;
 } plan;

@@ -1,5 +1,5 @@
-/* nvtx.c -- the spans that a profiler sees, as ranges of NVTX: in NVIDIA's tools they stand above
- * the kernels.
+/* nvtx.c -- a profiler's ranges of time as ranges of NVTX: NVIDIA's tools show them above the
+ * kernels.
  *
  * A tool names its library in NVTX_INJECTION64_PATH. NVTX 3 is what happens between that library
  * and a program: the library is opened, gets a function that hands out tables of places for

@@ -37,7 +37,7 @@ struct tern_profiler {
     tern_profiler_options options;
     tern_event *events;
     int64_t n, capacity, lost;
-    int64_t run; /* the number of the start, for threads to tell old spans from new */
+    int64_t run; /* the number of the start, for threads to tell old ranges from new */
     char **texts;
     size_t n_texts, text_capacity; /* a table by hash */
     tern_event_clock clocks[TERN_MOST_CLOCKS];

@@ -71,7 +71,7 @@ static tern_event *add(tern_profiler *p, int kind, const char *name)
                       .name = tern_profile_text(p, name),
                       .path = "",
                       .thread = tern_thread.profile_number,
-                      .outer = tern_thread.profile_run == p->run ? tern_thread.span : 0,
+                      .outer = tern_thread.profile_run == p->run ? tern_thread.range : 0,
                       .begin = now(p)};
     e->end = e->begin;
     return e;
@@ -106,7 +106,7 @@ static int64_t begin_range(tern_range_kind kind, const char *name, int64_t bytes
     if (e) {
         e->path = tern_profile_text(running, path);
         e->bytes = bytes;
-        number = tern_thread.span = running->n;
+        number = tern_thread.range = running->n;
         tern_thread.profile_run = running->run;
     }
     tern_mutex_unlock(&lock);
@@ -115,33 +115,33 @@ static int64_t begin_range(tern_range_kind kind, const char *name, int64_t bytes
     return number;
 }
 
-static void end_range(int64_t span)
+static void end_range(int64_t range)
 {
-    if (span)
+    if (range)
         tern_nvtx_pop();
     tern_mutex_lock(&lock);
-    if (running && tern_thread.profile_run == running->run && span <= running->n) {
-        tern_event *e = &running->events[span - 1];
+    if (running && tern_thread.profile_run == running->run && range <= running->n) {
+        tern_event *e = &running->events[range - 1];
         e->end = now(running);
         e->done = true;
-        tern_thread.span = e->outer;
+        tern_thread.range = e->outer;
     }
     tern_mutex_unlock(&lock);
 }
 
-static void note_call(int64_t span, const tern_call *call)
+static void note_call(int64_t range, const tern_call *call)
 {
     tern_text shapes = {0};
     double flops = tern_profile_flops(call);
     tern_mutex_lock(&lock);
-    bool there = span && running && tern_thread.profile_run == running->run && span <= running->n;
+    bool there = range && running && tern_thread.profile_run == running->run && range <= running->n;
     if (there)
-        running->events[span - 1].flops = flops;
+        running->events[range - 1].flops = flops;
     for (int i = 0; there && running->options.shapes && i < call->n_in; i++)
         tern_text_add(&shapes, "%s%s", i ? ", " : "",
                       call->in[i] ? TERN_TENSOR_TEXT(call->in[i]) : "[]");
     if (shapes.data)
-        running->events[span - 1].shapes = tern_profile_text(running, shapes.data);
+        running->events[range - 1].shapes = tern_profile_text(running, shapes.data);
     tern_mutex_unlock(&lock);
     tern_text_free(&shapes);
 }
@@ -189,12 +189,12 @@ static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
     return NULL;
 }
 
-static void begin_work(tern_work_range *span, tern_place *place, const char *name)
+static void begin_work(tern_work_range *work, tern_place *place, const char *name)
 {
-    *span = (tern_work_range){.place = place, .from = mark(place)};
-    span->span = begin_range(TERN_RANGE_WORK, name, 0);
+    *work = (tern_work_range){.place = place, .from = mark(place)};
+    work->range = begin_range(TERN_RANGE_WORK, name, 0);
     tern_mutex_lock(&lock);
-    if (span->span && running && !clock_of(running, place) &&
+    if (work->range && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
         tern_event_clock *c = &running->clocks[running->n_clocks++];
         *c = (tern_event_clock){.place = place, .at = now(running)};
@@ -202,25 +202,25 @@ static void begin_work(tern_work_range *span, tern_place *place, const char *nam
     tern_mutex_unlock(&lock);
 }
 
-static void end_work(tern_work_range *span, bool done)
+static void end_work(tern_work_range *work, bool done)
 {
-    void *to = done && span->span ? mark(span->place) : NULL;
-    end_range(span->span);
+    void *to = done && work->range ? mark(work->place) : NULL;
+    end_range(work->range);
     tern_mutex_lock(&lock);
-    bool there = span->span && running && tern_thread.profile_run == running->run;
+    bool there = work->range && running && tern_thread.profile_run == running->run;
     if (there) {
-        tern_event *e = &running->events[span->span - 1];
-        e->place = span->place;
+        tern_event *e = &running->events[work->range - 1];
+        e->place = work->place;
         e->done = done;
-        e->from = span->from;
+        e->from = work->from;
         e->to = to;
-        span->from = to = NULL;
+        work->from = to = NULL;
     }
     tern_mutex_unlock(&lock);
-    if (span->from)
-        span->place->backend->event_free(span->place, span->from);
+    if (work->from)
+        work->place->backend->event_free(work->place, work->from);
     if (to)
-        span->place->backend->event_free(span->place, to);
+        work->place->backend->event_free(work->place, to);
 }
 
 static const tern_profiler_functions functions = {.begin = begin_range,
@@ -400,5 +400,5 @@ tern_profiler_label_block tern_profiler_label_enter(const char *label)
 
 void tern_profiler_label_leave(tern_profiler_label_block *block)
 {
-    tern_range_end(block->span);
+    tern_range_end(block->range);
 }

@@ -296,11 +296,11 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     return status;
 }
 
-static void end_range(int64_t span, const tern_call *call, tern_status status)
+static void end_range(int64_t range, const tern_call *call, tern_status status)
 {
-    if (__builtin_expect(span != 0, 0) && status == TERN_OK)
-        tern_from_profiler->call(span, call);
-    tern_range_end(span);
+    if (__builtin_expect(range != 0, 0) && status == TERN_OK)
+        tern_from_profiler->call(range, call);
+    tern_range_end(range);
 }
 
 tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
@@ -318,9 +318,9 @@ tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
     call.channels_last = false;
     call.padded = 0;
     call.into = into;
-    int64_t span = tern_range_begin(TERN_RANGE_OPERATION, op->name, 0);
+    int64_t range = tern_range_begin(TERN_RANGE_OPERATION, op->name, 0);
     tern_status status = run(&call, cast, attribute_bytes);
-    end_range(span, &call, status);
+    end_range(range, &call, status);
     if (status != TERN_OK)
         return status;
     tern_place_count_operation(call.place);
@@ -428,9 +428,9 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.channels_last = false;
     call.padded = 0;
     call.into = NULL;
-    int64_t span = tern_range_begin(TERN_RANGE_OPERATION, op->name, 0);
+    int64_t range = tern_range_begin(TERN_RANGE_OPERATION, op->name, 0);
     tern_status status = run_in_place(&call, cast, attribute_bytes);
-    end_range(span, &call, status);
+    end_range(range, &call, status);
     if (status != TERN_OK)
         return NULL;
     tern_place_count_operation(call.place);

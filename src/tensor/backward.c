@@ -172,7 +172,7 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
     tern_status status = TERN_OK;
     tern_thread.running.backward = node->inner ? node->inner->op->name : node->op->name;
     tern_thread.running.modules = node->modules;
-    int64_t span =
+    int64_t range =
         tern_profiling ? tern_range_begin(TERN_RANGE_BACKWARD, tern_node_name(node), 0) : 0;
     TERN_SCOPE {
         status = fetch_saved(node, w->create);
@@ -195,7 +195,7 @@ static tern_status run_node(tern_backward_pass *w, tern_node *node)
         if (node->inner)
             tern_node_repack(node->inner);
     }
-    tern_range_end(span);
+    tern_range_end(range);
     return status;
 }
 

@@ -84,7 +84,7 @@ bool tern_transport_fits(const tern_transport_card *a, const tern_transport_card
 }
 
 tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card *first, int rank,
-                                int n, tern_transport **link)
+                                int n, tern_transport **transport)
 {
     tern_transport *l = tern_alloc(sizeof *l);
     if (!l)
@@ -92,29 +92,30 @@ tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card 
     l->by = communicators_of(x);
     tern_status status = l->by->open(x->storage->place, first->id, rank, n, &l->opened);
     if (status == TERN_OK)
-        *link = l;
+        *transport = l;
     else
         tern_free(l);
     return status;
 }
 
-tern_status tern_transport_begin(tern_transport *link, const tern_transport_call *call, void *event)
+tern_status tern_transport_begin(tern_transport *transport, const tern_transport_call *call,
+                                 void *event)
 {
     tern_collective t;
     tern_arg ends[2];
     describe(call, &t, ends);
-    return link->by->begin(link->opened, &t, event);
+    return transport->by->begin(transport->opened, &t, event);
 }
 
-tern_status tern_transport_over(tern_transport *link, bool *over)
+tern_status tern_transport_over(tern_transport *transport, bool *over)
 {
-    return link->by->over(link->opened, over);
+    return transport->by->over(transport->opened, over);
 }
 
-void tern_transport_drop(tern_transport *link)
+void tern_transport_drop(tern_transport *transport)
 {
-    if (!link)
+    if (!transport)
         return;
-    link->by->drop(link->opened);
-    tern_free(link);
+    transport->by->drop(transport->opened);
+    tern_free(transport);
 }

@@ -60,7 +60,7 @@ static bool overlap(const tern_tensor *a, const tern_tensor *b)
     return a0 <= b1 && b0 <= a1;
 }
 
-/* Its elements fill a stretch of memory, in any order. */
+/* Its elements fill a range of memory, in any order. */
 static bool is_without_gaps(const tern_tensor *x)
 {
     int64_t first, last;

@@ -86,9 +86,9 @@ bool tern_storage_is_held(const tern_tensor *x);
 tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
                                      void *user);
 
-/* ---- links (device_transport.c) -------------------------------------------------------------- */
+/* ---- transports (device_transport.c) --------------------------------------------------------- */
 /* From the memory of devices to that of other processes' devices, by their vendor's library: no
- * call waits for another process. A link is one thread's at a time. */
+ * call waits for another process. A transport is one thread's at a time. */
 typedef struct tern_transport tern_transport;
 typedef struct tern_transport_call {
     int kind; /* a tern_collective_kind, in whose order those of src/dist are */
@@ -97,30 +97,30 @@ typedef struct tern_transport_call {
     int root;
     const tern_tensor *in, *out; /* in NULL: out, in place */
 } tern_transport_call;
-/* Their device, which could have a link that carries it; NULL. */
+/* Their device, which could have a transport that carries it; NULL. */
 const void *tern_transport_place(const tern_transport_call *call, int rank);
 /* An event behind what was launched, which made x. */
 tern_status tern_transport_event(const tern_tensor *x, void **event);
 void tern_transport_event_free(const tern_tensor *x, void *event);
-/* What processes send each other before they open a link: x's device, and the id of the link that
- * the first makes. */
+/* What processes send each other before they open a transport: x's device, and the id that the first
+ * process makes. */
 typedef struct tern_transport_card {
     char uuid[40], bus[16], id[128];
     int64_t version;
 } tern_transport_card;
 tern_status tern_transport_say(const tern_tensor *x, bool makes_id, tern_transport_card *card);
-/* Whether both can be in one link. */
+/* Whether both can be in one transport. */
 bool tern_transport_fits(const tern_transport_card *a, const tern_transport_card *b,
                          bool on_one_host);
 tern_status tern_transport_open(const tern_tensor *x, const tern_transport_card *first, int rank,
-                                int n, tern_transport **link);
+                                int n, tern_transport **transport);
 /* Begin the call behind the event. The tensors stay until it is over. */
-tern_status tern_transport_begin(tern_transport *link, const tern_transport_call *call,
+tern_status tern_transport_begin(tern_transport *transport, const tern_transport_call *call,
                                  void *event);
 /* Whether the last that was begun, or the opening, is over. */
-tern_status tern_transport_over(tern_transport *link, bool *over);
+tern_status tern_transport_over(tern_transport *transport, bool *over);
 /* Also of what is under way, which ends; it may take a while. NULL is fine. */
-void tern_transport_drop(tern_transport *link);
+void tern_transport_drop(tern_transport *transport);
 
 /* ---- tensors (transfer.c) -------------------------------------------------------------------- */
 /* A dense tensor of the cpu in memory that `device` copies from by itself, owned by the innermost

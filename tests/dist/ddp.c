@@ -134,7 +134,7 @@ static void join_with(bool divides)
                 tern_mse_loss(out, tern_narrow(y, 0, at, EACH), divides ? &sum : NULL);
             if (divides)
                 tern_ddp_divide_by(m, 2 * EACH);
-            CHECK(tern_backward(loss) == TERN_OK, "walk %d", step);
+            CHECK(tern_backward(loss) == TERN_OK, "backward %d", step);
             tern_optim_step(a);
             TERN_NO_GRAD /* evaluation on the way is this rank's own affair */
                 tern_nn_forward(inner, tern_narrow(x, 0, at, EACH));

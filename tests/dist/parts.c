@@ -68,7 +68,7 @@ static void learn(training *t, int64_t step)
         loss = tern_vocab_parallel_cross_entropy(
             out, target,
             &(tern_vocab_parallel_cross_entropy_options){.group = t->columns, .classes = WORDS});
-    CHECK(tern_backward(loss) == TERN_OK, "walk");
+    CHECK(tern_backward(loss) == TERN_OK, "backward");
     CHECK(tern_optim_step(t->optimizer) == TERN_OK && tern_swa_update(t->average) == TERN_OK,
           "step");
     tern_optim_zero_grad(t->optimizer);

@@ -123,7 +123,7 @@ static double learn(training *t, int64_t step)
               "step");
     else
         CHECK(tern_backward(tern_nn_loss(t->criterion, tern_nn_forward(t->net, x), y)) == TERN_OK,
-              "walk");
+              "backward");
     norm = tern_nn_clip_grad_norm_(t->net, 0.1);
     CHECK(tern_optim_step(t->optimizer) == TERN_OK && tern_swa_update(t->average) == TERN_OK,
           "step");

@@ -67,7 +67,7 @@ static void one_shape(tern_shape shape, tern_dtype dtype, bool affine, bool cumu
             tern_nn_zero_grad(sync);
             tern_nn_zero_grad(one);
             tern_tensor *y = tern_nn_forward(sync, part), *whole = tern_nn_forward(one, x);
-            CHECK(y && tern_backward(tern_sum(tern_mul(y, part_of(w)))) == TERN_OK, "walk");
+            CHECK(y && tern_backward(tern_sum(tern_mul(y, part_of(w)))) == TERN_OK, "backward");
             tern_backward(tern_sum(tern_mul(whole, w)));
             CHECK(apart(y, part_of(whole)) <= tolerance, "y: %g", apart(y, part_of(whole)));
             CHECK(apart(tern_grad(part), part_of(tern_grad(x))) <= tolerance, "dx: %g",
@@ -184,7 +184,7 @@ static void training(void)
                               tern_narrow(y, 0, rank * EACH, EACH), NULL);
             tern_optim_zero_grad(a);
             tern_optim_zero_grad(b);
-            CHECK(tern_backward(loss) == TERN_OK, "walk");
+            CHECK(tern_backward(loss) == TERN_OK, "backward");
             tern_backward(tern_mse_loss(tern_nn_forward(whole, x), y, NULL));
             tern_optim_step(a);
             tern_optim_step(b);

@@ -159,7 +159,7 @@ static void train(bool tied, bool sequence, tern_dist_group *group, tern_dist_gr
             CHECK(fabs(mean - tern_item(wanted)) < 1e-5, "loss %g, %g", mean, tern_item(wanted));
             tern_optim_zero_grad(a);
             tern_optim_zero_grad(b);
-            CHECK(tern_backward(loss) == TERN_OK, "walk");
+            CHECK(tern_backward(loss) == TERN_OK, "backward");
             tern_backward(wanted);
             same_numbers(inner, whole, group, sharded ? rows : NULL, true, step);
             double norm = tern_nn_clip_grad_norm_(m, 0.1);
@@ -215,7 +215,7 @@ static void layers(void)
             CHECK(y[0] && apart(tern_detach(y[0]), tern_detach(y[1])) < 1e-5, "layer %d", i);
             tern_tensor *w = made(tern_shape_of(y[1]));
             for (int k = 0; k < 2; k++)
-                CHECK(tern_backward(tern_sum(tern_mul(y[k], w))) == TERN_OK, "walk of %d", i);
+                CHECK(tern_backward(tern_sum(tern_mul(y[k], w))) == TERN_OK, "backward of %d", i);
             if (i < 2)
                 CHECK(apart(tern_grad(in[0]), tern_grad(in[1])) < 1e-5, "dx of %d", i);
             const int dim = i == 0 || i == 3 ? 0 : 1;

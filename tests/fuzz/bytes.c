@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { MOST = 1 << 16, ROOM = 2 * MOST, FILES = 2048 };
+enum { MOST = 1 << 16, CAPACITY = 2 * MOST, FILES = 2048 };
 
 typedef struct input {
     uint8_t *bytes;
@@ -87,7 +87,7 @@ static size_t put_word(uint8_t *bytes, size_t size, uint64_t *state)
             ;
     }
     end = end < size ? end : size;
-    if (at > end || size + n > ROOM)
+    if (at > end || size + n > CAPACITY)
         return size;
     memmove(bytes + at + n, bytes + end, size - end);
     memcpy(bytes + at, word, n);
@@ -97,7 +97,7 @@ static size_t put_word(uint8_t *bytes, size_t size, uint64_t *state)
 /* Bytes changed, cut off, repeated or put in from another input. */
 static void try_one(const input *list, int n, uint64_t *state, const char *folder)
 {
-    static uint8_t bytes[ROOM];
+    static uint8_t bytes[CAPACITY];
     const input *from = &list[next(state) % (uint64_t)n], *other = &list[next(state) % (uint64_t)n];
     size_t size = from->n;
     memcpy(bytes, from->bytes, size);

@@ -71,7 +71,7 @@ static bool begin_side(side *s, const char *device, const tern_value *values, in
 }
 
 /* Gradients of what came out: the results themselves stand in for those behind them. */
-static void walk_back(side *s)
+static void run_backward(side *s)
 {
     tern_tensor *outputs[FUZZ_RESULTS], *gradients[FUZZ_RESULTS];
     int n = 0;
@@ -95,7 +95,7 @@ static void run_side(side *s, const fuzz_step *step, const tern_named_op *op)
     s->n = tern_named_op_call(op, s->values, step->n, s->out, FUZZ_RESULTS);
     s->status = s->n < 0 ? tern_last_status() : tern_synchronize(s->device);
     if (s->status == TERN_OK)
-        walk_back(s);
+        run_backward(s);
     snprintf(s->error, sizeof s->error, "%s", tern_last_error());
     tern_clear_error();
 }

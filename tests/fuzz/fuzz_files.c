@@ -280,7 +280,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-enum { ROOM = 1 << 18 };
+enum { CAPACITY = 1 << 18 };
 
 /* One change of the bytes; the new size. */
 static size_t change(uint8_t *bytes, size_t size, uint64_t *state)
@@ -328,7 +328,7 @@ static size_t change(uint8_t *bytes, size_t size, uint64_t *state)
         return size - n;
     case 4: /* put in */
         n = strlen(word);
-        if (size + n > ROOM)
+        if (size + n > CAPACITY)
             return size;
         memmove(bytes + at + n, bytes + at, size - at);
         memcpy(bytes + at, word, n);
@@ -367,8 +367,8 @@ static void run_path(const char *path)
         return;
     }
     FILE *file = fopen(path, "rb");
-    uint8_t *bytes = malloc(ROOM);
-    size_t size = file ? fread(bytes, 1, ROOM, file) : 0;
+    uint8_t *bytes = malloc(CAPACITY);
+    size_t size = file ? fread(bytes, 1, CAPACITY, file) : 0;
     if (!file)
         stop(path);
     fclose(file);
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
         return 0;
     if (folder)
         mkdir(folder, 0777);
-    static uint8_t bytes[ROOM + 64];
+    static uint8_t bytes[CAPACITY + 64];
     time_t end = time(NULL) + (time_t)seconds;
     uint64_t first = run;
     for (; seconds > 0 ? time(NULL) < end : run < first + runs; run++) {

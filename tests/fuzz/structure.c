@@ -3,15 +3,15 @@
 #include "../archive.h"
 #include <stdio.h>
 
-enum { ROOM = 1 << 28, MOST_BYTES = 1 << 18, MOST_PARTS = 1 << 15, MOST_DEPTH = 200 };
+enum { CAPACITY = 1 << 28, MOST_BYTES = 1 << 18, MOST_PARTS = 1 << 15, MOST_DEPTH = 200 };
 
-static uint8_t arena[ROOM]; /* of which a tree touches what it needs */
+static uint8_t arena[CAPACITY]; /* of which a tree touches what it needs */
 static size_t used;
 
 void *structure_room(size_t n)
 {
     n = (n + 15) & ~(size_t)15;
-    if (n > ROOM - used) {
+    if (n > CAPACITY - used) {
         fprintf(stderr, "fuzz_structure: a tree is too large\n");
         abort();
     }

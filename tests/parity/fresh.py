@@ -47,8 +47,8 @@ def spaced(x):
     """x with gaps between its elements: PyTorch's loops over single elements."""
     if not isinstance(x, torch.Tensor) or x.numel() == 0 or x.dim() == 0:
         return x
-    room = torch.zeros([*x.shape[:-1], 2 * x.shape[-1]], dtype=x.dtype)
-    out = room[..., ::2]
+    memory = torch.zeros([*x.shape[:-1], 2 * x.shape[-1]], dtype=x.dtype)
+    out = memory[..., ::2]
     out.copy_(x.detach())
     return out.requires_grad_(x.requires_grad)
 

@@ -36,7 +36,7 @@ static bool chance(source *s, uint32_t percent)
     return pick(s, 100) < percent;
 }
 
-static void *room(source *s, size_t bytes)
+static void *scratch(source *s, size_t bytes)
 {
     void *at = s->bytes + s->used;
     s->used += (bytes + 15) / 16 * 16;
@@ -165,7 +165,7 @@ static const char *make_const_char_p(source *s, const char *parameter)
 
 static const char *const *make_const_char_pconst_p(source *s, const char *parameter)
 {
-    const char **list = room(s, 8 * sizeof *list);
+    const char **list = scratch(s, 8 * sizeof *list);
     if (chance(s, 10))
         return none(s);
     for (int i = 0; i < 8; i++)
@@ -296,7 +296,7 @@ static const tern_tensor *make_const_tern_tensor_p(source *s, const char *parame
 
 static tern_tensor *const *make_tern_tensor_pconst_p(source *s, const char *parameter)
 {
-    tern_tensor **list = room(s, 8 * sizeof *list);
+    tern_tensor **list = scratch(s, 8 * sizeof *list);
     bool same = chance(s, 30);
     if (chance(s, 5))
         return none(s);
@@ -315,7 +315,7 @@ static tern_tensor *const *make_tern_tensor_pconst_p(source *s, const char *para
         if (chance(s, 5))                                                                          \
             return none(s);                                                                        \
         told(s, "results, ");                                                                      \
-        return room(s, 64 * sizeof(TYPE));                                                         \
+        return scratch(s, 64 * sizeof(TYPE));                                                      \
     }
 RESULT(tern_tensor *, tern_tensor_p)
 RESULT(tern_values_indices, tern_values_indices)
@@ -327,7 +327,7 @@ RESULT(int64_t, int64_t)
 
 static const int64_t *make_const_int64_t_p(source *s, const char *parameter)
 {
-    int64_t *list = room(s, 8 * sizeof *list);
+    int64_t *list = scratch(s, 8 * sizeof *list);
     if (chance(s, 5))
         return none(s);
     for (int i = 0; i < 8; i++)
@@ -337,7 +337,7 @@ static const int64_t *make_const_int64_t_p(source *s, const char *parameter)
 
 static const double *make_const_double_p(source *s, const char *parameter)
 {
-    double *list = room(s, 8 * sizeof *list);
+    double *list = scratch(s, 8 * sizeof *list);
     if (chance(s, 5))
         return none(s);
     for (int i = 0; i < 8; i++)

@@ -73,7 +73,7 @@ END {
         known["const " name " *"] = 1
         print "static const " name " *make_const_" name "_p(source *s, const char *parameter)\n{"
         print "    (void)parameter;\n    if (chance(s, 40))\n        return none(s);"
-        print "    " name " *o = room(s, sizeof *o);\n    told(s, \"{\");"
+        print "    " name " *o = scratch(s, sizeof *o);\n    told(s, \"{\");"
         k = split(in_fields[name], lines, "\n")
         for (j = 1; j < k; j++) {
             split(lines[j], parts, "\t")

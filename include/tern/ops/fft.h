@@ -90,10 +90,10 @@ TERN_API tern_tensor *tern_fft_fftfreq(int64_t n, double d, tern_dtype dtype, co
 /* (n / 2 + 1): those of tern_fft_rfft's. */
 TERN_API tern_tensor *tern_fft_rfftfreq(int64_t n, double d, tern_dtype dtype, const char *device);
 
-/* ---- spectra of stretches of a signal -------------------------------------------------------- */
+/* ---- spectra of frames of a signal ----------------------------------------------------------- */
 
 typedef struct tern_stft_options {
-    int64_t hop_length;  /* between the beginnings of stretches; default n_fft / 4 */
+    int64_t hop_length;  /* between the beginnings of frames; default n_fft / 4 */
     int64_t win_length;  /* default n_fft, in whose middle a shorter window lies */
     tern_tensor *window; /* (win_length); NULL: ones. torch warns, tern does not */
     bool no_center; /* stretches begin at multiples of hop_length; else these are their middles */
@@ -104,7 +104,7 @@ typedef struct tern_stft_options {
 } tern_stft_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_stft_options tern_stft_defaults(void);
-/* Signals (T) or (B, T) -> spectra (..., frequencies, frames, 2) of stretches of n_fft elements
+/* Signals (T) or (B, T) -> spectra (..., frequencies, frames, 2) of frames of n_fft elements
  * (torch.stft with return_complex, seen by torch.view_as_real). */
 TERN_API tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *options);
 
@@ -113,7 +113,7 @@ typedef struct tern_istft_options {
     tern_tensor *window;            /* likewise */
     bool no_center;                 /* likewise */
     bool normalized, two_sided;     /* likewise */
-    int64_t length;                 /* of the signal; 0: what the stretches make */
+    int64_t length;                 /* of the signal; 0: what the frames make */
     uint64_t reserved[4];
 } tern_istft_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

@@ -1,4 +1,4 @@
-/* ops/signal.h -- window functions: what stretches of a signal are weighted with before a Fourier
+/* ops/signal.h -- window functions: what frames of a signal are weighted with before a Fourier
  * transform.
  *
  * Results are (n) in dtype, a floating point one (0: the default), on device (NULL: the default

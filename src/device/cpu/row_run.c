@@ -202,7 +202,7 @@ static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* One dense stretch of tensors and what repeats beside them. */
+/* One dense range of tensors and what repeats beside them. */
 typedef struct range {
     u8 *at[INPUTS + 1]; /* out and the inputs */
     idx step[INPUTS + 1];

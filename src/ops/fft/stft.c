@@ -1,9 +1,9 @@
-/* stft.c -- spectra of stretches of a signal (Griffin & Lim 1984), and back again. */
+/* stft.c -- spectra of frames of a signal (Griffin & Lim 1984), and back again. */
 #include "base/option.h"
 #include "ops/fft/fft.h"
 #include <tern/ops.h>
 
-/* The window of a stretch: in the middle of n_fft elements, of which the others are 0; NULL:
+/* The window of a frame: in the middle of n_fft elements, of which the others are 0; NULL:
  * ones. */
 static tern_tensor *window_of(const char *name, tern_tensor *window, int64_t n_fft,
                               int64_t win_length, const tern_tensor *like)
@@ -37,7 +37,7 @@ static tern_status check_lengths(const char *name, int64_t n_fft, int64_t hop, i
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-/* x (B, T), its ends padded by half a stretch. */
+/* x (B, T), its ends padded by half a frame. */
 static tern_tensor *padded(tern_tensor *x, int64_t n_fft, tern_pad_mode mode)
 {
     tern_tensor *y = tern_pad(tern_unsqueeze(x, 0), TERN_SHAPE(n_fft / 2, n_fft / 2),
@@ -106,7 +106,7 @@ static tern_tensor *cut(tern_tensor *x, int64_t start, int64_t end)
     return stop == end ? y : tern_pad(y, TERN_SHAPE(0, end - stop), NULL);
 }
 
-/* Spectra (B, frequencies, frames, 2) -> (B, length). The stretches are weighted by the window once
+/* Spectra (B, frequencies, frames, 2) -> (B, length). The frames are weighted by the window once
  * more, and the sum divided by that of the windows' squares: the signal whose spectra are
  * nearest. */
 static tern_tensor *signal_of(tern_tensor *x, int64_t n_fft, int64_t hop, int64_t win_length,

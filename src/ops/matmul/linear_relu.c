@@ -82,7 +82,7 @@ typedef struct linears_attributes {
 } linears_attributes;
 
 typedef struct range {
-    int64_t span;
+    int64_t range;
     tern_module_ref outer;
 } range;
 
@@ -94,13 +94,13 @@ static range begin_layer(tern_range_kind kind, const void *attributes, int i)
     range r = {.outer = *innermost};
     if (layer->module)
         *innermost = *layer;
-    r.span = tern_range_begin(kind, "linear", 0);
+    r.range = tern_range_begin(kind, "linear", 0);
     return r;
 }
 
 static void end_layer(range r)
 {
-    tern_range_end(r.span);
+    tern_range_end(r.range);
     tern_thread.running.modules.innermost = r.outer;
 }
 
@@ -111,9 +111,9 @@ static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, t
     static const tern_op layer = {.name = "linear"};
     const range r = begin_layer(TERN_RANGE_OPERATION, call->attributes, i);
     tern_status status = tern_launch_gemm(call->place, g);
-    if (r.span && status == TERN_OK)
+    if (r.range && status == TERN_OK)
         tern_from_profiler->call(
-            r.span, &(tern_call){.op = &layer, .in = xwb, .n_in = 3, .n_out = 1, .out = {y}});
+            r.range, &(tern_call){.op = &layer, .in = xwb, .n_in = 3, .n_out = 1, .out = {y}});
     end_layer(r);
     return status;
 }

@@ -98,7 +98,7 @@ static const tern_op prod_op = {.name = "prod",
                                 .forward = prod_forward,
                                 .backward = prod_backward};
 
-/* Few long stretches become dense rows, which are cut into parts. */
+/* Few long slices become dense rows, which are cut into parts. */
 static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
 {
     prod_attributes at = {dim, keepdim};

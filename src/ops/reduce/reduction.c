@@ -3,7 +3,7 @@
  *
  * A reduction is over a set of dims, a kernel's along one. Where the reduced dims lie side by side
  * in memory they are one dim, with those outside and inside of them as one each; else a copy brings
- * them to the end. inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a
+ * them to the end. inner = 1: the slices are dense rows; inner > 1: they are columns, of which a
  * group takes a tile. */
 #include "ops/reduce/reduction.h"
 #include "ops/copy/copy.h"
@@ -172,7 +172,7 @@ void tern_reduction_end(tern_reduction_view *r)
     r->copy = NULL;
 }
 
-/* The parts of each stretch lie side by side: (outer, parts, inner), reduced by one launch. */
+/* The parts of each slice lie side by side: (outer, parts, inner), reduced by one launch. */
 tern_reduction_view tern_reduction_rest(const tern_reduction_view *r, tern_tensor *partial)
 {
     tern_reduction_view rest = {.outer = r->outer, .n = r->parts, .inner = r->inner, .x = partial};

@@ -27,7 +27,7 @@ typedef struct tern_reduction_view {
 tern_status tern_reduction_begin(tern_reduction_view *r, tern_tensor *x, uint32_t mask,
                                  bool places);
 void tern_reduction_end(tern_reduction_view *r);
-/* Whether one lane a stretch is best. */
+/* Whether one lane a slice is best. */
 static inline bool tern_reduction_is_short(const tern_reduction_view *r)
 {
     return r->inner == 1 && r->parts == 1 && r->n <= 16;

@@ -38,8 +38,8 @@ static double first_of(const scan_attributes *at)
     return at->what == PRODUCT ? 1 : 0;
 }
 
-/* Rows, where elements of a stretch are neighbours: a group for each, whose lanes take a run each.
- * Else a lane for each stretch. */
+/* Rows, where elements of a slice are neighbours: a group for each, whose lanes take a run each.
+ * Else a lane for each slice. */
 static tern_status scan_forward(tern_call *call)
 {
     static const tern_kernel_ref rows = {"scan", "scan_rows"}, columns = {"scan", "scan_columns"};
@@ -131,7 +131,7 @@ tern_tensor *tern_exclusive_cumprod(tern_tensor *x, int dim, bool reverse)
 
 /* ---- cumsum, cumprod --------------------------------------------------------------------- */
 
-/* Few long stretches go side by side into dense rows, which a whole group of lanes can share. */
+/* Few long slices go side by side into dense rows, which a whole group of lanes can share. */
 static bool transposes_well(const tern_tensor *x, int dim)
 {
     tern_sides s = sides_of(x, dim);

@@ -1,6 +1,6 @@
 /* sort.c -- sort, argsort, topk: the places in the order, and the values that stand there.
  *
- * Each stretch along dim becomes a row of integer keys in the order of its elements (order.h). A
+ * Each slice along dim becomes a row of integer keys in the order of its elements (order.h). A
  * stable merge sort: blocks of 16 by insertion, then runs of doubling width are merged, every lane
  * finding by bisection where its span of the result comes from. Values are gathered by the places,
  * so their gradient is gather's; topk is the beginning of a sort. */

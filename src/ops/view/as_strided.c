@@ -113,7 +113,7 @@ static tern_tensor *scatter(tern_tensor *x, const tern_strided *view, int64_t n)
     return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- the gradient: the view's elements in the stretch of memory, then x's in the same ---- */
+/* ---- the gradient: the view's elements in the range of memory, then x's in the same ---- */
 
 /* The last element of a shape and its strides, from the first one; -1 of none. */
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)

@@ -1,4 +1,4 @@
-/* test_shorten.c -- recorded steps in which a sum and the norm behind it are one kernel, and results that nobody reads are not
+/* test_peephole.c -- recorded steps in which a sum and the norm behind it are one kernel, and results that nobody reads are not
  * written: the same numbers as of one operation after another. */
 #include "device/recording.h"
 #include "tensor/fields.h"
