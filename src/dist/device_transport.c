@@ -4,8 +4,8 @@
  * Each header says whether the rank's tensors are where a transport could read them, and whether
  * their device is another one than the last time. All ranks see all headers and so decide alike: if
  * one rank can't, data go by way of the host. When the first work of a group can go, ranks report
- * their devices to each other, and the first rank makes the id of the transport. There is none where
- * two ranks share a device, or have different versions of the library. */
+ * their devices to each other, and the first rank makes the transport's id. There is none where two
+ * ranks share a device, or have different versions of the library. */
 #include "base/dtype.h"
 #include "base/os.h"
 #include "dist/dist.h"

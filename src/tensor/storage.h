@@ -102,8 +102,8 @@ const void *tern_transport_place(const tern_transport_call *call, int rank);
 /* An event behind what was launched, which made x. */
 tern_status tern_transport_event(const tern_tensor *x, void **event);
 void tern_transport_event_free(const tern_tensor *x, void *event);
-/* What processes send each other before they open a transport: x's device, and the id that the first
- * process makes. */
+/* What processes send each other before they open a transport: x's device, and the id that the
+ * first process makes. */
 typedef struct tern_transport_card {
     char uuid[40], bus[16], id[128];
     int64_t version;
