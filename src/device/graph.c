@@ -342,11 +342,11 @@ static tern_status run(tern_graph *graph)
 static tern_status run_and_time(tern_graph *graph)
 {
     tern_work_range work;
-    int64_t range = tern_range_begin(TERN_RANGE_LABEL, "graph_replay", 0);
+    int64_t replay = tern_range_begin(TERN_RANGE_LABEL, "graph_replay", 0);
     tern_from_profiler->work_begin(&work, graph->place, "a recorded graph");
     tern_status status = run(graph);
     tern_from_profiler->work_end(&work, status == TERN_OK);
-    tern_range_end(range);
+    tern_range_end(replay);
     return status;
 }
 
