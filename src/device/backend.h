@@ -273,11 +273,12 @@ typedef struct tern_found {
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
     bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
     bool has_index32; /* resolve_index32 is there for it */
+    size_t part_step; /* parts of a buffer begin at multiples of so many bytes; 0: TERN_PART_STEP */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
 
-/* No device needs memory to begin at multiples of more. */
+/* Parts of a buffer begin at multiples of so many bytes where the device says nothing else. */
 enum { TERN_PART_STEP = 512 };
 
 struct tern_backend {
@@ -359,7 +360,7 @@ struct tern_backend {
      * the device took, and its state. NULL: that stays. */
     void (*release)(tern_place *place);
     /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from
-     * `at` on, a multiple of TERN_PART_STEP; and ends. Out of memory is TERN_ERR_MEMORY without a
+     * `at` on, a multiple of place->part_step; and ends. Out of memory is TERN_ERR_MEMORY without a
      * recorded error. part NULL: each block is allocated alone; unpart NULL: nothing is to be done.
      * growth NULL: segments are allocated whole. */
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);

@@ -2,6 +2,8 @@
  * each of which reads what an earlier one of them reads or makes. */
 #include "device/chain.h"
 #include "base/env.h"
+#include "base/error.h"
+#include "base/warning.h"
 #include "device/plan.h"
 #include "types_host.h"
 #include <string.h>
@@ -280,11 +282,37 @@ static int arguments_of(const finding *f, tern_arg *args)
     return n;
 }
 
+/* The backend's kernel of the chain; NULL where it makes none. A driver that refuses the text of one
+ * is asked for no other, and the commands of its chains stay apart, as they are without fusion. */
+static tern_status resolve_chain(finding *f, void **kernel)
+{
+    tern_place *place = f->graph->place;
+    tern_error_hold hold;
+    char why[256];
+    *kernel = NULL;
+    if (atomic_load(&place->refuses_chains))
+        return TERN_OK;
+    TERN_TRY(tern_error_hold_begin(&hold));
+    place->backend->chain(place, &f->chain, f->dtype, kernel);
+    const tern_status status = tern_error_hold_end(&hold, why, sizeof why);
+    if (status == TERN_OK)
+        return TERN_OK;
+    *kernel = NULL;
+    if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
+        return tern_fail(status, "%s", why);
+    atomic_store(&place->refuses_chains, true);
+    why[strcspn(why, "\n")] = '\0';
+    tern_warn("slow", "tern_graph_capture_end",
+              "elementwise operations of recordings on %s are launches of their own, because the "
+              "driver does not compile the kernel that joins them: %s",
+              tern_place_info(place)->device, why);
+    return TERN_OK;
+}
+
 /* The chain as one command. *made is false where the backend has none. */
 static tern_status record_chain(finding *f, int64_t end, bool *made)
 {
     enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS };
-    tern_place *place = f->graph->place;
     tern_arg args[MOST];
     void *kernel = NULL;
     *made = false;
@@ -293,7 +321,7 @@ static tern_status record_chain(finding *f, int64_t end, bool *made)
     if (!give_slots(&f->chain))
         return TERN_OK;
     const int n = arguments_of(f, args);
-    TERN_TRY(place->backend->chain(place, &f->chain, f->dtype, &kernel));
+    TERN_TRY(resolve_chain(f, &kernel));
     if (!kernel)
         return TERN_OK;
     for (int t = 0; t < f->chain.tensors; t++)

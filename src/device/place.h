@@ -29,9 +29,11 @@ struct tern_place {
     bool grouped;     /* work-groups have lanes that share local memory */
     bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
     bool has_index32; /* kernels come with indices of 32 bits too */
+    size_t part_step; /* parts of a buffer begin at multiples of so many bytes */
 
     tern_mutex lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;
+    atomic_bool refuses_chains; /* the driver did not compile one (chains.c) */
 
     tern_mutex memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];

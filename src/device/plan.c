@@ -38,7 +38,7 @@ static size_t rounded(size_t bytes, size_t step)
 /* A slot for each inner value that some command has. */
 static tern_status find_slots(tern_graph *graph, tern_plan *plan)
 {
-    const size_t step = graph->place->synchronous ? 64 : TERN_PART_STEP;
+    const size_t step = graph->place->part_step;
     for (tern_block *block = graph->pool; block; block = block->of_pool)
         plan->n += block->last >= 0 && tern_block_is_inner(graph, block);
     plan->slots = tern_alloc(sizeof *plan->slots * (size_t)(plan->n + 1));

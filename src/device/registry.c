@@ -60,6 +60,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->grouped = found->grouped;
     place->lazy = found->lazy;
     place->has_index32 = found->has_index32;
+    place->part_step = found->part_step ? found->part_step : TERN_PART_STEP;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)
         snprintf(place->text, sizeof place->text, "cpu");

@@ -275,7 +275,9 @@ tern_status tern_segment_take(tern_place *place, struct tern_graph *graph, size_
                               tern_block *block)
 {
     tern_status status = TERN_OK;
-    bytes = (bytes + TERN_EXTENT_STEP - 1) / TERN_EXTENT_STEP * TERN_EXTENT_STEP;
+    const size_t step =
+        place->part_step > TERN_EXTENT_STEP ? place->part_step : (size_t)TERN_EXTENT_STEP;
+    bytes = (bytes + step - 1) / step * step;
     open_growth(place);
     tern_extent *e = graph ? best_of(place, graph, bytes) : NULL;
     if (!e)

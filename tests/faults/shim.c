@@ -8,8 +8,10 @@
  *
  * It may stand for a smaller device. TERN_SHIM_LIMITS is a list of words: "group=64" (work-items of a
  * work-group), "local=32768" (bytes of local memory), "alloc=16777216" (bytes of a buffer), "no_fp64",
- * "no_int64_atomics", "no_subgroups"; or the name of a family of GPUs (profiles). It reports these, and refuses what is
+ * "no_int64_atomics", "no_subgroups", "base_align=8192" (bytes at whose multiples sub-buffers may begin); or the name of a family of GPUs (profiles). It reports these, and refuses what is
  * beyond: programs that say double or use 64-bit atomics do not compile.
+ *
+ * Where these say "no_chain", programs of TERN_KERNEL(chain_...) do not compile: kernels that tern writes at run time.
  *
  * And for a driver whose optimizer is wrong: of TERN_SHIM_FAULTS, "crash:softmax hang:sort wrong:relu!", each word is what
  * happens to kernels whose names begin so, unless they were built with -cl-opt-disable; with ! then too. */
@@ -167,6 +169,12 @@ static void lower(void *to, const char *word)
     memcpy(to, &value, sizeof value);
 }
 
+/* The number of bytes at whose multiples sub-buffers may begin; 0: as the driver has it. */
+static uint64_t base_align(void)
+{
+    return limit("base_align", UINT64_MAX) == UINT64_MAX ? 0 : limit("base_align", UINT64_MAX);
+}
+
 /* Blanks where an extension's name was. */
 static void leave_out(char *extensions, const char *name)
 {
@@ -187,6 +195,10 @@ static cl_int CL_API_CALL limited_clGetDeviceInfo(cl_device_id x, cl_device_info
         lower(to, "alloc");
     if (what == CL_DEVICE_DOUBLE_FP_CONFIG)
         lower(to, "no_fp64");
+    if (what == CL_DEVICE_MEM_BASE_ADDR_ALIGN && base_align()) {
+        const cl_uint bits = (cl_uint)(8 * base_align());
+        memcpy(to, &bits, sizeof bits);
+    }
     if (what == CL_DEVICE_EXTENSIONS && !limit("no_fp64", 1))
         leave_out(to, "cl_khr_fp64");
     if (what == CL_DEVICE_EXTENSIONS && !limit("no_int64_atomics", 1)) {
@@ -232,6 +244,11 @@ static cl_program CL_API_CALL limited_clCreateProgramWithSource(cl_context x, cl
     static const char both[] = "#define double this_device_has_no_double\n"
                                "#define atom_cmpxchg this_device_has_no_64_bit_atomics\n";
     bool f64 = limit("no_fp64", 1), i64 = limit("no_int64_atomics", 1);
+    for (cl_uint i = 0; i < n && !limit("no_chain", 1); i++)
+        if (strstr(text[i], "TERN_KERNEL(chain_")) {
+            const char *refused = "#error this device has no chains\n";
+            return shim_clCreateProgramWithSource(x, 1, &refused, NULL, code);
+        }
     if (n > MOST || (f64 && i64))
         return shim_clCreateProgramWithSource(x, n, text, lengths, code);
     all[0] = !f64 && !i64 ? both : !f64 ? doubles : atomics;
@@ -249,6 +266,18 @@ static cl_mem CL_API_CALL limited_clCreateBuffer(cl_context x, cl_mem_flags flag
         return shim_clCreateBuffer(x, flags, n, host, code);
     if (code)
         *code = CL_INVALID_BUFFER_SIZE;
+    return NULL;
+}
+
+static cl_mem CL_API_CALL limited_clCreateSubBuffer(cl_mem x, cl_mem_flags flags,
+                                                    cl_buffer_create_type type, const void *what,
+                                                    cl_int *code)
+{
+    const cl_buffer_region *region = what;
+    if (!base_align() || region->origin % base_align() == 0)
+        return shim_clCreateSubBuffer(x, flags, type, what, code);
+    if (code)
+        *code = CL_MISALIGNED_SUB_BUFFER_OFFSET;
     return NULL;
 }
 
@@ -340,6 +369,7 @@ static void stand_before(cl_icd_dispatch *table)
     table->clGetDeviceInfo = limited_clGetDeviceInfo;
     table->clGetKernelWorkGroupInfo = limited_clGetKernelWorkGroupInfo;
     table->clCreateBuffer = limited_clCreateBuffer;
+    table->clCreateSubBuffer = limited_clCreateSubBuffer;
     table->clCreateProgramWithSource = limited_clCreateProgramWithSource;
     table->clEnqueueNDRangeKernel = limited_clEnqueueNDRangeKernel;
     table->clSVMAlloc = limited_clSVMAlloc;

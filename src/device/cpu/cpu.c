@@ -54,6 +54,7 @@ static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
         .exact = true,
     };
     one->synchronous = true;
+    one->part_step = 64; /* a line of the cache */
     cpu_memory(NULL, &one->info.memory_free, &one->info.memory_total);
     *found = one;
     *n = 1;

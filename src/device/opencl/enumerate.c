@@ -346,6 +346,13 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     return s;
 }
 
+/* Where sub-buffers may begin, in bytes; the device says it in bits. */
+static size_t part_step(cl_device_id device)
+{
+    const size_t step = (size_t)device_number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4) / 8;
+    return step > TERN_PART_STEP ? step : TERN_PART_STEP;
+}
+
 tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
 {
     list devices = {.n = 0};
@@ -363,6 +370,7 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         tern_cl_state *s = make_state(&devices.of[i], info, &answers);
         all[made].state = s;
         all[made].lazy = s && s->is_lazy;
+        all[made].part_step = part_step(devices.of[i].device);
         all[made].has_index32 = s && !s->cpu_form; /* processors compute with 64 bits as fast */
         all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
