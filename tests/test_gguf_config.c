@@ -82,18 +82,36 @@ static void directories_become_files_with_the_same_logits(void **state)
     assert_true(written >= 10);
 }
 
+/* The number of 4 bytes that a key of a file in the test's folder has; -1: it has no such key. */
+static int64_t number_of(const char *name, const char *key)
+{
+    static char bytes[1 << 20];
+    uint32_t number = 0;
+    const size_t length = strlen(key);
+    FILE *f = fopen(in_folder(name), "rb");
+    assert_non_null(f);
+    const size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    for (size_t i = 0; i + length + 8 <= n; i++)
+        if (memcmp(bytes + i, key, length) == 0) {
+            memcpy(&number, bytes + i + length + 4, sizeof number);
+            return number;
+        }
+    return -1;
+}
+
 /* ---- configs ----------------------------------------------------------------------------------- */
 
-static tern_module *model_of(const char *fields)
+static tern_module *model_like(const char *architecture, const char *type, const char *fields)
 {
     char text[2048];
     snprintf(text, sizeof text,
-             "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", "
+             "{\"architectures\": [\"%s\"], \"model_type\": \"%s\", "
              "\"vocab_size\": 512, \"hidden_size\": 32, "
              "\"intermediate_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
              "\"max_position_embeddings\": 64, "
              "\"rms_norm_eps\": 1e-5%s}",
-             fields);
+             architecture, type, fields);
     write_text(in_folder("config.json"), text);
     tern_module *m = tern_models_from_config(in_folder("config.json"),
                                              &(tern_pretrained_options){.device = "cpu"});
@@ -103,25 +121,81 @@ static tern_module *model_of(const char *fields)
     return m;
 }
 
+static tern_module *model_of(const char *fields)
+{
+    return model_like("LlamaForCausalLM", "llama", fields);
+}
+
+/* A model that no GGUF has: its error names what. */
+static void refuse(tern_module *m, const char *what)
+{
+    assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL),
+                     TERN_ERR_UNSUPPORTED);
+    if (!strstr(tern_last_error(), what))
+        print_error("%s\n", tern_last_error());
+    assert_non_null(strstr(tern_last_error(), what));
+    tern_clear_error();
+    assert_true(access(in_folder("no.gguf"), F_OK) != 0);
+    tern_nn_free(m);
+}
+
 static void what_no_key_says_is_refused_by_its_name(void **state)
 {
     static const char *const rows[][2] = {
         {", \"hidden_act\": \"gelu\"", "hidden_act is another than silu"},
         {", \"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2.0}",
          "rope_scaling is dynamic"},
+        {", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, "
+         "\"original_max_position_embeddings\": 8589934592}",
+         "llama.rope.scaling.original_context_length is 8589934592"},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tern_module *m = model_of(rows[i][0]);
-        assert_int_equal(tern_models_save_pretrained(m, in_folder("no.gguf"), NULL),
-                         TERN_ERR_UNSUPPORTED);
-        if (!strstr(tern_last_error(), rows[i][1]))
-            print_error("%s\n", tern_last_error());
-        assert_non_null(strstr(tern_last_error(), rows[i][1]));
-        tern_clear_error();
-        assert_true(access(in_folder("no.gguf"), F_OK) != 0);
-        tern_nn_free(m);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        refuse(model_of(rows[i][0]), rows[i][1]);
+}
+
+/* Readers divide by the caps of a Gemma 2, which have no value for none. Those of a Gemma 3 they take as none where no key is. */
+static void caps_that_are_none_are_no_zeros(void **state)
+{
+    (void)state;
+    refuse(model_like("Gemma2ForCausalLM", "gemma2",
+                      ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"final_logit_softcapping\": 30.0, "
+                      "\"attn_logit_softcapping\": null"),
+           "attn_logit_softcapping is not above 0");
+    refuse(model_like("Gemma2ForCausalLM", "gemma2",
+                      ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"attn_logit_softcapping\": 50.0, "
+                      "\"final_logit_softcapping\": null"),
+           "final_logit_softcapping is not above 0");
+    tern_module *m =
+        model_like("Gemma3ForCausalLM", "gemma3_text", ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16");
+    assert_ok(tern_models_save_pretrained(m, in_folder("gemma3.gguf"), NULL));
+    assert_int_equal(number_of("gemma3.gguf", "gemma3.attn_logit_softcapping"), -1);
+    assert_true(number_of("gemma3.gguf", "gemma3.embedding_length") == 32);
+    tern_nn_free(m);
+}
+
+/* One matrix of float32 among many of bfloat16, whichever it is. */
+static void a_file_is_of_the_type_of_most_of_its_numbers(void **state)
+{
+    (void)state;
+    tern_module *m = model_of("");
+    int64_t n = tern_nn_parameters(m, NULL, 0), wide = 0;
+    tern_tensor *x[64];
+    assert_true(n <= 64);
+    assert_int_equal(tern_nn_parameters(m, x, n), n);
+    for (int64_t i = 0; i < n; i++) {
+        if (tern_dim(x[i]) != 2)
+            continue;
+        TERN_SCOPE {
+            assert_non_null(tern_nn_to_dtype(m, TERN_BF16));
+            assert_non_null(tern_set_data_(x[i], tern_to_dtype(x[i], TERN_F32)));
+            assert_ok(tern_models_save_pretrained(m, in_folder("most.gguf"), NULL));
+        }
+        assert_int_equal(number_of("most.gguf", "general.file_type"), 32);
+        wide++;
     }
+    assert_true(wide > 10);
+    tern_nn_free(m);
 }
 
 static void frequencies_come_back(void **state)
@@ -385,6 +459,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(directories_become_files_with_the_same_logits),
                                        TEST(what_no_key_says_is_refused_by_its_name),
+                                       TEST(caps_that_are_none_are_no_zeros),
+                                       TEST(a_file_is_of_the_type_of_most_of_its_numbers),
                                        TEST(frequencies_come_back),
                                        TEST(tokenizers_go_along),
                                        TEST(a_token_has_any_length),

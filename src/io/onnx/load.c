@@ -90,6 +90,7 @@ tern_module *tern_onnx_load(const char *path)
     tern_module *module =
         g && g->model ? tern_nn_module_with_call(name && *name ? name : "ONNX", onnx_run, g) : NULL;
     if (!module || tern_nn_on_free(module, onnx_free_graph) != TERN_OK) {
+        tern_nn_free(module); /* which does not have the graph yet */
         onnx_free_graph(g);
         return NULL;
     }

@@ -200,6 +200,20 @@ static void add_sizes(keys *k)
         gguf_write_bool(k->w, key(k, "attention.causal"), false);
 }
 
+/* A cap of 0 is none. Readers divide by the caps of gemma2 whatever they are, and take those of gemma3
+ * as none where the key is not there. */
+static tern_status add_cap(keys *k, const char *name, double cap)
+{
+    char what[64];
+    if (cap > 0)
+        gguf_write_f32(k->w, key(k, name), cap);
+    else if (is(k, "gemma2")) {
+        snprintf(what, sizeof what, "%s is not above 0", name);
+        return no_key(k, what);
+    }
+    return TERN_OK;
+}
+
 tern_status gguf_write_config(gguf_writer *w, const models_model *m, const char *arch)
 {
     keys k = {.w = w, .m = m, .arch = arch};
@@ -213,8 +227,8 @@ tern_status gguf_write_config(gguf_writer *w, const models_model *m, const char 
         gguf_write_u32(w, key(&k, "attention.sliding_window"), c->window);
     if (is(&k, "gemma2") || is(&k, "gemma3")) {
         TRY(check_gemma(&k));
-        gguf_write_f32(w, key(&k, "attn_logit_softcapping"), c->softcap);
-        gguf_write_f32(w, key(&k, "final_logit_softcapping"), c->logit_cap);
+        TRY(add_cap(&k, "attn_logit_softcapping", c->softcap));
+        TRY(add_cap(&k, "final_logit_softcapping", c->logit_cap));
     }
     return add_rope(&k);
 }

@@ -5,6 +5,8 @@
 #include "models/quantize.h"
 #include <stdio.h>
 
+enum { TYPES = 32 }; /* more than a file has */
+
 const char *gguf_architecture(const models_model *m, const char *function)
 {
     static const char *const types[][2] = {
@@ -58,9 +60,36 @@ typedef struct exporting {
     tern_state_dict *dict;    /* of the model, by its own paths */
     tern_state_dict *names;   /* the file's name: path, as metadata */
     gguf_writer w;
-    bool changed;             /* a matrix is of another type than in the file */
-    const gguf_encoder *most; /* the type of a matrix that changed */
+    bool changed; /* a matrix is of another type than in the file */
+    struct {
+        const gguf_encoder *type; /* NULL: one that is not written, but kept */
+        int64_t elements;
+    } types[TYPES]; /* of the matrices */
+    int n_types;
 } exporting;
+
+/* Counts a matrix whose elements are of a type. */
+static void count_type(exporting *e, const gguf_encoder *type, int64_t elements)
+{
+    int i = 0;
+    while (i < e->n_types && e->types[i].type != type)
+        i++;
+    if (i == TYPES)
+        return;
+    e->types[i].type = type;
+    e->types[i].elements += elements;
+    e->n_types += i == e->n_types;
+}
+
+/* The type of the most elements of matrices; NULL: none, or one that is not written. */
+static const gguf_encoder *most_common(const exporting *e)
+{
+    int most = 0;
+    for (int i = 1; i < e->n_types; i++)
+        if (e->types[i].elements > e->types[most].elements)
+            most = i;
+    return e->types[most].type;
+}
 
 /* The layer over blocks whose matrix a path is; NULL: none is. */
 static tern_module *layer_of(const exporting *e, const char *path)
@@ -168,10 +197,11 @@ static void choose_kept(exporting *e, gguf_item *item)
         item->encoder = gguf_encoder_named(item->shape.ndim > 1 ? own[i] : "F32");
         item->block = io_block_named(item->encoder->name);
     }
-    if (item->shape.ndim == 2 && (!name || strcmp(name, item->block->name) != 0)) {
-        e->changed = true;
-        e->most = item->encoder ? item->encoder : gguf_encoder_named(item->block->name);
-    }
+    if (item->shape.ndim != 2)
+        return;
+    e->changed |= !name || strcmp(name, item->block->name) != 0;
+    count_type(e, item->encoder ? item->encoder : gguf_encoder_named(item->block->name),
+               item->shape.dims[0] * item->shape.dims[1]);
 }
 
 static tern_status add_parameter(exporting *e, const char *name, const char *path)
@@ -281,7 +311,7 @@ static tern_status add_pairs(exporting *e)
     const char *key;
     int64_t before, now;
     TRY(gguf_size(e->from, "general.file_type", 0, INT32_MAX, &before));
-    const gguf_encoder *type = e->type ? e->type : e->changed ? e->most : NULL;
+    const gguf_encoder *type = e->type ? e->type : e->changed ? most_common(e) : NULL;
     now = type ? type->file_type : before;
     for (int i = 0; (key = io_gguf_pair_at(e->from->file, i, &v)); i++) {
         if (strncmp(key, "split.", 6) == 0)
@@ -301,7 +331,7 @@ static tern_status add_pairs(exporting *e)
 static tern_status make_pairs(exporting *e)
 {
     const char *arch = gguf_architecture(e->m, e->function), *name = e->m->directory;
-    const gguf_encoder *type = e->type ? e->type : e->most;
+    const gguf_encoder *type = e->type ? e->type : most_common(e);
     if (!arch)
         return TERN_ERR_UNSUPPORTED;
     gguf_write_text(&e->w, "general.architecture", arch);

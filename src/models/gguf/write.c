@@ -37,6 +37,11 @@ void gguf_write_text(gguf_writer *w, const char *key, const char *text)
 
 void gguf_write_u32(gguf_writer *w, const char *key, int64_t x)
 {
+    if ((x < 0 || x > UINT32_MAX) && w->status == TERN_OK)
+        w->status = tern_fail(TERN_ERR_UNSUPPORTED,
+                              "%s: \"%s\": %s is %lld, which a GGUF's 32 bits without a sign do "
+                              "not hold",
+                              w->function, w->path, key, (long long)x);
     put_key(w, key, IO_GGUF_U32);
     put_bits(&w->pairs, (uint64_t)x, 4);
 }
@@ -216,6 +221,7 @@ static tern_status write_item(gguf_writer *w, const gguf_item *item, unsigned ch
 tern_status gguf_write_file(gguf_writer *w)
 {
     io_out out = {.function = w->function, .path = w->path};
+    TRY(w->status);
     unsigned char *buffer = malloc((size_t)MOST_AT_A_TIME * 8);
     tern_status status =
         buffer ? write_head(w, &out) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", w->function);

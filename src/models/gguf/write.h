@@ -34,6 +34,7 @@ typedef struct gguf_item {
 
 typedef struct gguf_writer {
     const char *function, *path;
+    tern_status status; /* of the first value that a key does not take */
     tk_out pairs;
     uint64_t n_pairs;
     gguf_item *items;
@@ -45,6 +46,7 @@ typedef struct gguf_writer {
 } gguf_writer;
 
 void gguf_write_text(gguf_writer *w, const char *key, const char *text);
+/* A number from 0 to 2^32 - 1; for another one the file is refused with TERN_ERR_UNSUPPORTED. */
 void gguf_write_u32(gguf_writer *w, const char *key, int64_t x);
 void gguf_write_f32(gguf_writer *w, const char *key, double x);
 void gguf_write_bool(gguf_writer *w, const char *key, bool x);
