@@ -57,16 +57,6 @@ static void forget(onnx_builder *b, const onnx_body *body, int first)
     }
 }
 
-/* Whether an operation makes something of its inputs that is the same as long as they are. */
-static bool derives(const onnx_operation *operation)
-{
-    return operation &&
-           (operation->run == onnx_lstm || operation->run == onnx_gru ||
-            operation->run == onnx_matmul_integer || operation->run == onnx_qlinear_matmul ||
-            operation->run == onnx_conv_integer || operation->run == onnx_qlinear_conv ||
-            operation->run == onnx_quantized_lstm);
-}
-
 /* How many values a graph and those among the attributes of its nodes have. */
 static size_t count_values(const Onnx__GraphProto *graph)
 {
@@ -74,7 +64,9 @@ static size_t count_values(const Onnx__GraphProto *graph)
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         n += node->n_output;
-        if (node->op_type && derives(onnx_find_operation(node->domain, node->op_type)))
+        const onnx_operation *operation =
+            node->op_type ? onnx_find_operation(node->domain, node->op_type) : NULL;
+        if (operation && operation->keeps)
             n += node->n_input;
         for (size_t k = 0; k < node->n_attribute; k++)
             if (node->attribute[k]->g)
@@ -226,7 +218,7 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
         return TERN_OK;
     }
     onnx_set_origin(g, node, origin);
-    if (derives(node->operation))
+    if (node->operation && node->operation->keeps)
         onnx_add_derived(g, body, node);
     return TERN_OK;
 }

@@ -48,6 +48,7 @@ typedef struct onnx_operation {
     onnx_function run;
     uint32_t on_host; /* bit i: input i is read by the host: sizes, axes, numbers */
     bool microsoft;   /* of the domain com.microsoft, not of the default one */
+    bool keeps;       /* keeps what it derives of inputs while these stay (onnx_add_derived) */
 } onnx_operation;
 
 /* The operation of that name and domain; NULL: tern has none. */

@@ -25,12 +25,14 @@ static tern_tensor *divide(tern_tensor *x, tern_tensor *y)
 static const onnx_operation operations[] = {
 #define UNARY(NAME, function)        {.name = #NAME, .unary = function},
 #define BINARY(NAME, function)       {.name = #NAME, .binary = function},
-#define RUN(NAME, function, on_host) {#NAME, NULL, NULL, onnx_##function, on_host, false},
-#define MICROSOFT(NAME, function)    {#NAME, NULL, NULL, onnx_##function, 0, true},
+#define RUN(NAME, function, on_host) {#NAME, NULL, NULL, onnx_##function, on_host, false, false},
+#define KEEPS(NAME, function)        {#NAME, NULL, NULL, onnx_##function, 0, false, true},
+#define MICROSOFT(NAME, function)    {#NAME, NULL, NULL, onnx_##function, 0, true, true},
 #include "io/onnx/operations.def"
 #undef UNARY
 #undef BINARY
 #undef RUN
+#undef KEEPS
 #undef MICROSOFT
 };
 
