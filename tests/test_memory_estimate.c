@@ -1,6 +1,9 @@
 /* test_memory_estimate.c -- the peak of a step that does not run is that of the step that does, within 3 %; nothing of it happens. */
 #include "support.h"
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <tern/step.h>
 
 typedef struct training {
@@ -41,6 +44,16 @@ static tern_status step(void *user, tern_tensor *const *in, int n, tern_tensor *
         return tern_optim_step(t->optimizer);
     tern_amp_step(t->scaler, t->optimizer);
     return tern_amp_update(t->scaler);
+}
+
+/* A step of a model that is not the inner one, in training. */
+static tern_status whole(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    training *t = user;
+    const char *device = tern_device(tern_nn_buffer(t->model, "1.running_mean"));
+    (void)in, (void)n, (void)out, (void)k;
+    tern_nn_forward(t->model, tern_zeros(TERN_SHAPE(64, 256), TERN_F32, device));
+    return TERN_OK;
 }
 
 static training make(const char *device, int64_t batch)
@@ -191,6 +204,69 @@ static void training_goes_on_as_if_nothing_had_been_estimated(void **state)
     }
 }
 
+/* What was saved for backward before is what it was: nothing wrote it. */
+static void nothing_is_written(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        training t = make(device, 64);
+        t.model = tern_nn_sequential(t.model, tern_nn_to(tern_nn_batch_norm1d(1000, NULL), device));
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(64, 256), -1, 1, 5);
+        tern_tensor *mean = tern_nn_buffer(t.model, "1.running_mean");
+        tern_tensor *weight = tern_nn_parameter(t.model, "0.6.weight");
+        tern_tensor *loss = tern_sum(tern_square(tern_nn_forward(t.model, x)));
+        training inner = t;
+        inner.model = tern_nn_child(t.model, "0");
+        const int64_t before[] = {tern_version(mean), tern_version(weight)};
+        assert_true(tern_memory_estimate(step, &inner, NULL, 0, 1, t.model) > 0);
+        assert_true(tern_memory_estimate(whole, &t, NULL, 0, 0, t.model) > 0);
+        assert_int_equal(tern_version(mean), before[0]);
+        assert_int_equal(tern_version(weight), before[1]);
+        assert_ok(tern_backward(loss));
+        assert_no_error();
+        end(&t);
+    }
+}
+
+/* Where there are no addresses for what a step would take, nothing is taken in their place. */
+static void addresses_that_run_out_are_an_error(void **state)
+{
+    (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip(); /* which need addresses of their own */
+#endif
+    struct rlimit was, few;
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld", &pages) != 1 || getrlimit(RLIMIT_AS, &was) != 0) {
+        if (f)
+            fclose(f);
+        skip();
+    }
+    fclose(f);
+    few = was;
+    few.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (64u << 20);
+    TERN_DEVICE ("cpu")
+        TERN_SCOPE {
+            tern_memory_stats before, after;
+            training t = make("cpu", 1 << 20);
+            assert_ok(step(&(training){.model = t.model, .optimizer = t.optimizer, .batch = 2},
+                           NULL, 0, NULL, 0));
+            tern_memory_get_stats("cpu", &before);
+            assert_int_equal(setrlimit(RLIMIT_AS, &few), 0);
+            const uint64_t told = tern_memory_estimate(step, &t, NULL, 0, 1, t.model);
+            assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+            assert_int_equal(told, 0);
+            assert_error(TERN_ERR_MEMORY, "addresses");
+            tern_memory_get_stats("cpu", &after);
+            assert_true(after.driver_calls <= before.driver_calls + 20);
+            t.batch = 64;
+            assert_true(tern_memory_estimate(step, &t, NULL, 0, 1, t.model) > 0);
+            end(&t);
+        }
+}
+
 static void what_cannot_be_estimated_is_an_error(void **state)
 {
     (void)state;
@@ -224,5 +300,7 @@ static const struct CMUnitTest tests[] = {
     TEST(the_estimate_is_the_peak_of_the_step_within_three_percent),
     TEST(a_step_beyond_all_memory_is_estimated_and_changes_nothing),
     TEST(training_goes_on_as_if_nothing_had_been_estimated),
+    TEST(nothing_is_written),
+    TEST(addresses_that_run_out_are_an_error),
     TEST(what_cannot_be_estimated_is_an_error)};
 TEST_MAIN(tests)

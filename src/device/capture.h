@@ -60,9 +60,9 @@ struct tern_work;
 /* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are
  * built. */
 tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
-/* While the thread estimates: a block that no memory stands behind; NULL where the block is to be
- * an ordinary one, or after an error. */
-tern_block *tern_estimate_block(tern_place *place, const tern_graph *graph, size_t bytes);
+/* While the thread estimates: gives a block that no memory stands behind in *block, or NULL where
+ * the block is to be an ordinary one, because it is small. */
+tern_status tern_estimate_block(tern_place *place, size_t bytes, tern_block **block);
 bool tern_graph_estimates(const tern_graph *graph);
 /* Whether the kernel is only listed, and need not be there. */
 bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);

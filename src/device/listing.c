@@ -5,6 +5,8 @@
 #include "device/builds.h"
 #include "device/estimate.h"
 #include "device/recording.h"
+#include <errno.h>
+#include <string.h>
 #include <tern/compile.h>
 
 tern_status tern_compile_begin(const char *device)
@@ -54,23 +56,27 @@ static void end_virtual(void *pages)
     atomic_fetch_sub(&virtual_blocks, 1);
 }
 
-tern_block *tern_estimate_block(tern_place *place, const tern_graph *graph, size_t bytes)
+tern_status tern_estimate_block(tern_place *place, size_t bytes, tern_block **block)
 {
     const size_t all = bytes + PAGE;
-    if (!graph->estimates || bytes < LARGE)
-        return NULL;
+    *block = NULL;
+    if (bytes < LARGE)
+        return TERN_OK;
     void *pages = tern_os_map(-1, all);
     if (!pages)
-        return NULL;
+        return tern_fail(TERN_ERR_MEMORY,
+                         "tern_memory_estimate: this process has no range of %zu bytes of "
+                         "addresses, which stand for memory of %s (%s)",
+                         bytes, place->text, strerror(errno));
     *(size_t *)pages = all;
     char *memory = (char *)pages + PAGE;
     const tern_buffer buffer = {
         .handle = memory, .host = place->synchronous ? memory : NULL, .bytes = bytes};
     atomic_fetch_add(&virtual_blocks, 1);
-    tern_block *block = tern_block_from_external(place, &buffer, end_virtual, pages);
-    if (!block)
+    *block = tern_block_from_external(place, &buffer, end_virtual, pages);
+    if (!*block)
         end_virtual(pages);
-    return block;
+    return *block ? TERN_OK : TERN_ERR_MEMORY;
 }
 
 tern_status tern_estimate_begin(const char *device)

@@ -177,7 +177,8 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     tern_graph *graph = tern_capture_of(place);
     tern_block *virtual = NULL;
     if (graph && tern_graph_estimates(graph)) {
-        virtual = tern_estimate_block(place, graph, bytes);
+        if (tern_estimate_block(place, bytes, &virtual) != TERN_OK)
+            return NULL;
         graph = NULL;
     }
     tern_block *block = graph || virtual ? virtual : tern_kept_take(place, class, bytes);

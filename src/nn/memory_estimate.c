@@ -2,52 +2,65 @@
 #include "base/callback.h"
 #include "base/memory.h"
 #include "nn/module.h"
+#include "tensor/fields.h"
 #include "tensor/storage.h"
 #include <tern/graph.h>
 #include <tern/step.h>
 
-/* The module's parameters, and the gradients that they have before. */
-typedef struct parameters {
-    tern_tensor **x, **grad;
-    int64_t n;
-} parameters;
+/* A parameter or a buffer of the module, with the gradient and the version that it has before. */
+typedef struct noted {
+    tern_tensor *x, *grad;
+    int64_t version;
+} noted;
 
-static tern_status note(tern_module *m, parameters *p)
+typedef struct state {
+    noted *of; /* parameters, then buffers */
+    int64_t n, capacity;
+} state;
+
+static tern_status note_one(const char *path, tern_tensor *x, void *user)
 {
-    const int64_t n = tern_nn_parameters(m, NULL, 0);
-    if (n <= 0)
-        return n < 0 ? tern_last_status()
-                     : tern_fail(TERN_ERR_ARGUMENT,
-                                 "tern_memory_estimate: the module has no parameters");
-    p->x = tern_alloc(sizeof *p->x * 2 * (size_t)n);
-    if (!p->x)
-        return TERN_ERR_MEMORY;
-    p->n = n;
-    p->grad = p->x + n;
-    tern_nn_parameters(m, p->x, n);
-    for (int64_t i = 0; i < p->n; i++) {
-        tern_keep(p->x[i]);
-        p->grad[i] = tern_grad(p->x[i]) ? tern_keep(tern_grad(p->x[i])) : NULL;
+    (void)path;
+    state *s = user;
+    if (s->n == s->capacity) {
+        const int64_t capacity = 2 * s->capacity + 16;
+        noted *of = tern_grow(s->of, sizeof *of * (size_t)capacity);
+        if (!of)
+            return TERN_ERR_MEMORY;
+        s->of = of;
+        s->capacity = capacity;
     }
+    tern_tensor *grad = tern_grad(x);
+    s->of[s->n++] = (noted){tern_keep(x), grad ? tern_keep(grad) : NULL, tern_version(x)};
     return TERN_OK;
 }
 
-/* The bytes of earlier gradients that the step gave up, as it does first of all: p held them. */
-static uint64_t put_back(parameters *p)
+static tern_status note(tern_module *m, state *s)
+{
+    TERN_TRY(tern_nn_each_parameter(m, note_one, s));
+    if (s->n == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_memory_estimate: the module has no parameters");
+    return tern_nn_each_buffer(m, note_one, s);
+}
+
+/* Gives the tensors the gradients and the versions that they had. Returns the bytes of earlier
+ * gradients that the step gave up, as it does first of all, and that s held. */
+static uint64_t put_back(state *s)
 {
     uint64_t bytes = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        if (tern_grad(p->x[i]) != p->grad[i]) {
-            if (p->grad[i])
-                bytes +=
-                    (uint64_t)tern_numel(p->grad[i]) * tern_dtype_size(tern_dtype_of(p->grad[i]));
-            tern_set_grad(p->x[i], p->grad[i]);
+    for (int64_t i = 0; i < s->n; i++) {
+        const noted *t = &s->of[i];
+        if (tern_grad(t->x) != t->grad) {
+            if (t->grad)
+                bytes += (uint64_t)tern_numel(t->grad) * tern_dtype_size(tern_dtype_of(t->grad));
+            tern_set_grad(t->x, t->grad);
         }
-        tern_release(p->grad[i]);
-        tern_release(p->x[i]);
+        atomic_store(&t->x->storage->version, t->version); /* nothing was written */
+        tern_release(t->grad);
+        tern_release(t->x);
     }
-    tern_free(p->x);
-    *p = (parameters){.n = 0};
+    tern_free(s->of);
+    *s = (state){.n = 0};
     return bytes;
 }
 
@@ -72,7 +85,7 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
                               int n, int k, tern_module *module)
 {
     TERN_NAMED_IN_ERRORS;
-    parameters p = {.n = 0};
+    state before = {.n = 0};
     uint64_t peak = 0;
     int64_t left = 0;
     if (!function || !module || (!in && n > 0)) {
@@ -84,20 +97,20 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
                   "tern_memory_estimate: n and k must be from 0 to 64, got %d and %d", n, k);
         return 0;
     }
-    tern_status status = note(module, &p);
+    tern_status status = note(module, &before);
     /* twice: an optimizer has its state then */
     for (int turn = 0; turn < 2 && status == TERN_OK; turn++) {
-        status = tern_storage_estimate_begin(tern_device(p.x[0]));
+        status = tern_storage_estimate_begin(tern_device(before.of[0].x));
         if (status != TERN_OK)
             break;
         status = run(function, user, in, n, k);
         const bool last = turn == 1 || status != TERN_OK;
-        const uint64_t given_up = last ? put_back(&p) : 0;
+        const uint64_t given_up = last ? put_back(&before) : 0;
         const tern_status ended = tern_storage_estimate_end(&peak, &left);
         status = status == TERN_OK ? ended : status;
         peak -= given_up;
     }
-    put_back(&p); /* where that was not done */
+    put_back(&before); /* where that was not done */
     if (status == TERN_OK && left > 0)
         status = tern_fail(TERN_ERR_STATE,
                            "tern_memory_estimate: the function kept %lld tensors beyond its end, "

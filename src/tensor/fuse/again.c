@@ -80,9 +80,9 @@ tern_tensor *tern_made_again(const tern_gradient *g)
     if (!packed)
         return g->in[0];
     tern_tensor *x = tern_packed_held(packed), *dout = g->din[0];
-    if (!x || !dout)
+    if (!x)
         return NULL;
-    if (!dout->contiguous || dout->dtype != x->dtype || !tern_same_shape(dout, x))
+    if (!dout || !dout->contiguous || dout->dtype != x->dtype || !tern_same_shape(dout, x))
         return tern_fuse_again(packed->maker, x);
     return packed->maker->fusion->again_with_gradient(packed->maker, x, dout, &g->fused->again_din);
 }
