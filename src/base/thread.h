@@ -220,11 +220,14 @@ typedef struct tern_thread_state {
     struct tern_shard_unit *shard_root; /* the outermost sharded unit that runs (dist/) */
     void *recording_stream;             /* what a CUDA graph is recorded on; NULL: none */
 
+    void *panels;       /* what the thread's products on the host pack into (cpu/gemm.c) */
+    size_t panel_bytes; /* of them */
+
     int foreign_depth; /* calls of drivers and other libraries that the thread is in (ending.c) */
     bool calls_exit;   /* the thread called exit() */
 
     tern_thread_end *ends; /* what is called at the thread's end, the newest first */
-    tern_thread_end scopes_end, headers_end, error_end;
+    tern_thread_end scopes_end, headers_end, error_end, panels_end;
 
     tern_headers_kept headers;
     tern_scope_stack scopes;

@@ -59,7 +59,7 @@ tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, 
  * or dx is not. */
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite);
-/* The first `numbers` of each part's room, added up. */
+/* The first `numbers` of each part's scratch, added up. */
 void tern_cpu_sum_parts(const float *scratch, int64_t part_scratch, int parts, int64_t numbers,
                         float *out);
 

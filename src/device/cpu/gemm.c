@@ -4,7 +4,9 @@
  * elsewhere large products of halves go there as float32, a tile at a time; everything else to the
  * own kernels of product_kernels.c, which widen halves in registers. Many small products share the
  * threads, one after the other on each; a large one has them all. */
+#include "base/memory.h"
 #include "base/parallel.h"
+#include "base/thread_end.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
 #include "device/place.h"
@@ -34,6 +36,30 @@ static void cut(tern_host_product *p, int64_t rows, int parts)
     *side = *side < most ? *side : most;
 }
 
+static void end_panels(void)
+{
+    tern_free(tern_thread.panels);
+    tern_thread.panels = NULL;
+    tern_thread.panel_bytes = 0;
+}
+
+/* Where the parts of a product pack factors: memory that the calling thread keeps, because the
+ * stacks of threads may be smaller. */
+static tern_status take_panels(int parts, char **panels)
+{
+    const size_t bytes = (size_t)parts * TERN_PRODUCT_PANELS;
+    if (tern_thread.panel_bytes < bytes) {
+        end_panels();
+        tern_thread.panels = tern_alloc_aligned(bytes);
+        if (!tern_thread.panels)
+            return TERN_ERR_MEMORY;
+        tern_thread.panel_bytes = bytes;
+        tern_at_thread_end(&tern_thread.panels_end, end_panels);
+    }
+    *panels = tern_thread.panels;
+    return TERN_OK;
+}
+
 static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
     static _Atomic(void *) found[TERN_BF16 + 1];
@@ -41,8 +67,9 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_pr
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
     cut(p, half ? TERN_PRODUCT_ROWS : 1 << 20, parts);
     int64_t units = p->count[0] * p->count[1] * p->down * p->across;
-    return tern_cpu_run_product(place, &found[dtype], "product", dtype, p,
-                                parts < units ? parts : (int)units);
+    parts = parts < units ? parts : (int)units;
+    TERN_TRY(take_panels(parts, &p->panels));
+    return tern_cpu_run_product(place, &found[dtype], "product", dtype, p, parts);
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------ */
@@ -234,7 +261,7 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     return place->backend->launch(place, kernel, &grid, args, (int)(sizeof args / sizeof *args));
 }
 
-/* Rows i .. i + m and columns j .. j + n of x as float32 in room, with as dense lines as x has. */
+/* Rows i .. i + m and columns j .. j + n of x as float32 in scratch, with as dense lines as x has. */
 static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
                                                    const tern_host_matrix *x, int64_t i, int64_t j,
                                                    int64_t m, int64_t n, float *scratch,

@@ -17,7 +17,9 @@ typedef struct tern_host_product {
     tern_host_matrix a, b, c;
     const void *bias; /* n numbers, or NULL */
     i64 down, across; /* units of work that C is cut into */
+    char *panels;     /* TERN_PRODUCT_PANELS bytes for each part, where factors are packed */
 } tern_host_product;
+enum { TERN_PRODUCT_PANELS = 131072 };
 
 /* Is it one of product_skinny.h, whose B is read once and where it lies? */
 static inline bool tern_product_is_skinny(const tern_host_product *p)
@@ -76,7 +78,7 @@ typedef struct tern_host_strips {
 /* A convolution of 3 x 3 taps and stride 1 as conv_winograd_tile.h takes it, or a gradient of one:
  * that of x is one of dy with the taps turned, whose x, c and y, o they then are. y has rows x
  * columns tiles; a unit of work is `strip` rows of tiles of some images. The other numbers say
- * where the parts' room has what. */
+ * where the parts' scratch has what. */
 typedef struct tern_host_winograd {
     const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
     i64 n, c, o, in[2], out[2], padding[2];

@@ -35,12 +35,15 @@ static void K(widen)(REAL *to, const STO *a, idx row, idx col, idx rows, idx dep
 
 /* Rows i0..i1 and columns j0..j1 of one product: both factors are widened in parts that stay in the
  * caches, and the sums are narrowed once. */
-static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
-                     idx j0, idx j1)
+static void K(block)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
+                     idx i0, idx i1, idx j0, idx j1)
 {
-    REAL panel[WIDE_DEPTH * 2 * LANE] __attribute__((aligned(64)));
-    REAL wide[TERN_PRODUCT_ROWS * WIDE_DEPTH] __attribute__((aligned(64)));
-    REAL sums[TERN_PRODUCT_ROWS * WIDE_COLUMNS] __attribute__((aligned(64)));
+    REAL *const panel = (REAL *)(void *)panels, *const wide = panel + WIDE_DEPTH * 2 * LANE;
+    REAL *const sums = wide + TERN_PRODUCT_ROWS * WIDE_DEPTH;
+    _Static_assert((WIDE_DEPTH * 2 * LANE + TERN_PRODUCT_ROWS * (WIDE_DEPTH + WIDE_COLUMNS)) *
+                           sizeof(REAL) <=
+                       TERN_PRODUCT_PANELS,
+                   "they lie in the part's panels");
     const STO *end = b + ((idx)g->k - 1) * g->b.row + (idx)g->n, *bias = g->bias;
     for (idx j = j0; j < j1; j += WIDE_COLUMNS) {
         idx n = tern_smaller(j1 - j, WIDE_COLUMNS);
@@ -67,11 +70,11 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
 /* Rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or read where
  * it lies, if its rows are dense: few products are made of it, or they do not share places of the
  * caches. */
-static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
-                     idx j0, idx j1)
+static void K(block)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
+                     idx i0, idx i1, idx j0, idx j1)
 {
-    enum { WIDTH = 2 * VECTOR / sizeof(REAL), SCRATCH = 131072 / sizeof(REAL) };
-    REAL scratch[SCRATCH] __attribute__((aligned(64)));
+    enum { WIDTH = 2 * VECTOR / sizeof(REAL), SCRATCH = TERN_PRODUCT_PANELS / sizeof(REAL) };
+    REAL *const scratch = (REAL *)(void *)panels;
     const idx row = (idx)g->b.row, col = (idx)g->b.col, rows = i1 - i0;
     const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
     for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
@@ -124,8 +127,8 @@ static void K(vector_unit)(const tern_host_product *g, const STO *m, idx row, id
 }
 
 /* Rows i0..i1 and columns j0..j1 by the form of the product. */
-static void K(unit)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
-                    idx j0, idx j1)
+static void K(unit)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
+                    idx i0, idx i1, idx j0, idx j1)
 {
     K(strided) row = {a, (idx)g->a.col}, column = {b, (idx)g->b.row};
     if (g->n == 1 && (g->a.col == 1 || g->a.row == 1))
@@ -137,7 +140,7 @@ static void K(unit)(const tern_host_product *g, const STO *a, const STO *b, STO 
         K(skinny)(g, a, b, c, j0, j1);
 #endif
     else
-        K(block)(g, a, b, c, i0, i1, j0, j1);
+        K(block)(g, panels, a, b, c, i0, i1, j0, j1);
 }
 
 KERNEL1(K(product), (IN, tern_host_product, g))
@@ -147,7 +150,8 @@ KERNEL1(K(product), (IN, tern_host_product, g))
         idx j = u % across, rest = u / across, i = rest % down, batch = rest / down;
         idx b0 = batch / (idx)g->count[1], b1 = batch % (idx)g->count[1];
         K(unit)
-        (g, (const STO *)g->a.data + b0 * g->a.batch[0] + b1 * g->a.batch[1],
+        (g, g->panels + (idx)tern_g.part * TERN_PRODUCT_PANELS,
+         (const STO *)g->a.data + b0 * g->a.batch[0] + b1 * g->a.batch[1],
          (const STO *)g->b.data + b0 * g->b.batch[0] + b1 * g->b.batch[1],
          (STO *)(uintptr_t)g->c.data + b0 * g->c.batch[0] + b1 * g->c.batch[1],
          tern_product_cut((idx)g->m, TERN_PRODUCT_ROW, i, down),
