@@ -158,16 +158,20 @@ static void what_no_key_says_is_refused_by_its_name(void **state)
 static void caps_that_are_none_are_no_zeros(void **state)
 {
     (void)state;
-    refuse(model_like("Gemma2ForCausalLM", "gemma2",
-                      ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"final_logit_softcapping\": 30.0, "
-                      "\"attn_logit_softcapping\": null"),
-           "attn_logit_softcapping is not above 0");
-    refuse(model_like("Gemma2ForCausalLM", "gemma2",
-                      ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"attn_logit_softcapping\": 50.0, "
-                      "\"final_logit_softcapping\": null"),
-           "final_logit_softcapping is not above 0");
-    tern_module *m =
-        model_like("Gemma3ForCausalLM", "gemma3_text", ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16");
+    refuse(
+        model_like(
+            "Gemma2ForCausalLM", "gemma2",
+            ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"final_logit_softcapping\": 30.0, "
+            "\"attn_logit_softcapping\": null"),
+        "attn_logit_softcapping is not above 0");
+    refuse(
+        model_like(
+            "Gemma2ForCausalLM", "gemma2",
+            ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16, \"attn_logit_softcapping\": 50.0, "
+            "\"final_logit_softcapping\": null"),
+        "final_logit_softcapping is not above 0");
+    tern_module *m = model_like("Gemma3ForCausalLM", "gemma3_text",
+                                ", \"query_pre_attn_scalar\": 16, \"head_dim\": 16");
     assert_ok(tern_models_save_pretrained(m, in_folder("gemma3.gguf"), NULL));
     assert_int_equal(number_of("gemma3.gguf", "gemma3.attn_logit_softcapping"), -1);
     assert_true(number_of("gemma3.gguf", "gemma3.embedding_length") == 32);

@@ -282,8 +282,8 @@ static int arguments_of(const finding *f, tern_arg *args)
     return n;
 }
 
-/* The backend's kernel of the chain; NULL where it makes none. A driver that refuses the text of one
- * is asked for no other, and the commands of its chains stay apart, as they are without fusion. */
+/* The backend's kernel of the chain; NULL where it makes none. A driver that refuses the text of a
+ * chain is asked for no other, and the commands of its chains stay apart, as without fusion. */
 static tern_status resolve_chain(finding *f, void **kernel)
 {
     tern_place *place = f->graph->place;

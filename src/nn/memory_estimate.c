@@ -2,7 +2,6 @@
 #include "base/callback.h"
 #include "base/memory.h"
 #include "nn/module.h"
-#include "tensor/fields.h"
 #include "tensor/storage.h"
 #include <tern/graph.h>
 #include <tern/step.h>
@@ -55,7 +54,7 @@ static uint64_t put_back(state *s)
                 bytes += (uint64_t)tern_numel(t->grad) * tern_dtype_size(tern_dtype_of(t->grad));
             tern_set_grad(t->x, t->grad);
         }
-        atomic_store(&t->x->storage->version, t->version); /* nothing was written */
+        tern_storage_set_version(t->x, t->version);
         tern_release(t->grad);
         tern_release(t->x);
     }

@@ -45,6 +45,8 @@ TERN_PRIVATE uint64_t tern_storage_replays(void);
 tern_status tern_storage_write(tern_tensor *x, size_t at, const void *from, size_t bytes);
 /* x was written: version counters see it. */
 void tern_storage_written(tern_tensor *x);
+/* The writes since x had that version were none: they were only counted. */
+void tern_storage_set_version(tern_tensor *x, int64_t version);
 /* To the host; waits. */
 tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes);
 

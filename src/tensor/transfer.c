@@ -36,6 +36,11 @@ void tern_storage_written(tern_tensor *x)
     tern_bump_version(x);
 }
 
+void tern_storage_set_version(tern_tensor *x, int64_t version)
+{
+    atomic_store_explicit(&x->storage->version, version, memory_order_relaxed);
+}
+
 tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes)
 {
     size_t start = 0;

@@ -261,7 +261,7 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     return place->backend->launch(place, kernel, &grid, args, (int)(sizeof args / sizeof *args));
 }
 
-/* Rows i .. i + m and columns j .. j + n of x as float32 in scratch, with as dense lines as x has. */
+/* Rows i .. i + m and columns j .. j + n of x as float32 in scratch, in lines as dense as x's. */
 static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
                                                    const tern_host_matrix *x, int64_t i, int64_t j,
                                                    int64_t m, int64_t n, float *scratch,

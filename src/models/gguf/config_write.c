@@ -200,8 +200,8 @@ static void add_sizes(keys *k)
         gguf_write_bool(k->w, key(k, "attention.causal"), false);
 }
 
-/* A cap of 0 is none. Readers divide by the caps of gemma2 whatever they are, and take those of gemma3
- * as none where the key is not there. */
+/* A cap of 0 is none. Readers divide by the caps of gemma2 whatever these are, and take those of
+ * gemma3 as none where there is no key. */
 static tern_status add_cap(keys *k, const char *name, double cap)
 {
     char what[64];
