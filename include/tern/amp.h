@@ -73,7 +73,7 @@ typedef struct tern_grad_scaler_options {
     bool disabled;           /* scale and unscale_ do nothing, step is tern_optim_step */
     uint64_t reserved[4];
 } tern_grad_scaler_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_grad_scaler_options tern_grad_scaler_defaults(void);
 
 /* To be freed with tern_amp_free. Errors: TERN_ERR_ARGUMENT for factors that would not work. */

@@ -1,164 +1,171 @@
-/* autograd.h -- gradients: recording, going back, hooks. */
+/* autograd.h -- gradients: recording operations, the backward pass, hooks. */
 #ifndef TERN_AUTOGRAD_H
 #define TERN_AUTOGRAD_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* Ask for (or stop asking for) the gradient of a leaf; returns x. Errors: TERN_ERR_DTYPE for
- * integer tensors, TERN_ERR_STATE for results of recorded operations. */
+/* Asks for the gradient of the leaf x, or stops asking for it; returns x. Errors: TERN_ERR_DTYPE
+ * for integer tensors, TERN_ERR_STATE for results of recorded operations. */
 TERN_API tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad);
-/* Whether a gradient of x is asked for, or follows from its inputs. */
+/* Returns whether a gradient of x is asked for, or follows from the inputs of the operation that
+ * made x. */
 TERN_API bool tern_requires_grad(const tern_tensor *x);
-/* Whether no recorded operation made x. */
+/* Returns whether no recorded operation made x. */
 TERN_API bool tern_is_leaf(const tern_tensor *x);
-/* The name of the operation that made x ("mul"); NULL for leaves. */
+/* Returns the name of the operation that made x ("mul"); NULL for leaves. */
 TERN_API const char *tern_grad_fn(const tern_tensor *x);
 
-/* The gradient accumulated in a leaf, borrowed; NULL if there is none yet. Records no error. */
+/* Returns the gradient that was accumulated in a leaf, borrowed; NULL if there is none yet. It
+ * records no error. */
 TERN_API tern_tensor *tern_grad(const tern_tensor *x);
-/* Replace it. Shape, dtype and device must be x's. NULL removes it: one that was made with
- * create_graph holds x, and x it, until then. */
+/* Replaces the gradient of x. Shape, dtype and device of grad must be x's. NULL removes the
+ * gradient: one that was made with create_graph holds x, and x holds it, until then. */
 TERN_API tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad);
-/* Let the result of an operation keep its gradient too. */
+/* Lets the result of an operation keep its gradient too, as leaves do. */
 TERN_API tern_status tern_retain_grad(tern_tensor *x);
 
 typedef struct tern_backward_options {
-    tern_tensor *gradient; /* of the root; NULL = 1, for a one-element root */
-    bool retain_graph; /* keep saved tensors for another backward pass; create_graph implies it */
-    bool create_graph; /* record the backward pass itself, for second derivatives */
+    tern_tensor *gradient; /* of the root; NULL: 1, for a root of one element */
+    bool retain_graph; /* saved tensors stay for another backward pass; create_graph implies it */
+    bool create_graph; /* the backward pass itself is recorded, for second derivatives */
     uint64_t reserved[4];
 } tern_backward_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_backward_options tern_backward_defaults(void);
 
-/* Add the gradient of root to every leaf that asked for one. Threads may do so at once for leaves
+/* Adds the gradient of root to every leaf that asked for one. Threads may do so at once for leaves
  * that they share, each with a graph of its own: the gradients add up. */
 TERN_API tern_status tern_backward(tern_tensor *root);
-/* The same with options; NULL: none. */
+/* Does the same with options; NULL: the defaults. */
 TERN_API tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options);
 
 typedef struct tern_autograd_grad_options {
-    tern_tensor *const *gradients; /* of the outputs; NULL = ones, for one-element outputs */
+    tern_tensor *const *gradients; /* of the outputs; NULL: 1, for outputs of one element */
     bool retain_graph, create_graph;
     bool allow_unused; /* an input not in the graph gives NULL instead of an error */
     uint64_t reserved[4];
 } tern_autograd_grad_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_autograd_grad_options tern_autograd_grad_defaults(void);
 
-/* Gradients of the sum of outputs with respect to inputs, into grads[n_inputs] (new, owned by the
- * scope), without touching any leaf's own (torch.autograd.grad). */
+/* Computes the gradients of the sum of the outputs with respect to the inputs into grads[n_inputs],
+ * as new tensors that the scope owns. The gradients of leaves stay what they are
+ * (torch.autograd.grad). */
 TERN_API tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
                                         tern_tensor *const *inputs, int n_inputs,
                                         tern_tensor **grads,
                                         const tern_autograd_grad_options *options);
 
-/* x without its history, sharing its elements. */
+/* Returns a tensor that shares the elements of x and has no history. */
 TERN_API tern_tensor *tern_detach(tern_tensor *x);
-/* x itself without its history, which is returned. */
+/* Takes the history of x away, and returns x. */
 TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 
-/* Called with the gradient of x during backward; what it returns replaces the gradient, NULL keeps
- * it. Returns an id (> 0) for tern_remove_hook, which a hook may call too; 0 after an error. */
+/* A hook is called with the gradient of x during the backward pass. The tensor that it returns
+ * replaces the gradient; NULL keeps it. */
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
-/* Hooks of x are called in the order they were registered. */
+/* Adds a hook to x. Hooks of x are called in the order in which they were registered. Returns an id
+ * (> 0) for tern_remove_hook, which a hook may call too; 0 after an error. */
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
-/* Called with leaf x in the middle of the backward pass, as soon as its gradient is final and
- * tern_grad(x) has it (torch.Tensor.register_post_accumulate_grad_hook): an optimizer may step x
- * there, and take the gradient away. What is not TERN_OK fails the backward pass. */
+/* This hook is called with the leaf x in the middle of the backward pass, as soon as the gradient
+ * of x is final and tern_grad(x) has it (torch.Tensor.register_post_accumulate_grad_hook): an
+ * optimizer may step x there, and take the gradient away. A status other than TERN_OK fails the
+ * backward pass. */
 typedef tern_status (*tern_post_accumulate_grad_hook)(tern_tensor *x, void *user);
-/* Hooks of x are called in the order they were registered, after those of tern_register_hook.
- * Returns an id (> 0) for tern_remove_hook; 0 after an error, which is TERN_ERR_STATE for what is
- * no leaf or needs no gradient. While there is such a hook on any tensor, a backward pass that
- * fails leaves the gradients that were final by then. */
+/* Adds such a hook to x. Hooks of x are called in the order in which they were registered, after
+ * those of tern_register_hook. Returns an id (> 0) for tern_remove_hook; 0 after an error, which is
+ * TERN_ERR_STATE for a tensor that is no leaf or needs no gradient. While there is such a hook on
+ * any tensor, a backward pass that fails leaves the gradients that were final by then. */
 TERN_API int tern_register_post_accumulate_grad_hook(tern_tensor *x,
                                                      tern_post_accumulate_grad_hook hook,
                                                      void *user);
-/* TERN_ERR_ARGUMENT for an id that is not x's. */
+/* Removes the hook with that id. Errors: TERN_ERR_ARGUMENT for an id that is not x's. */
 TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);
 
 /* ---- checkpoints: time for memory (torch.utils.checkpoint) --------------------------------------
- * Compute out[k] from in[n]. */
+ * The function of a checkpoint computes out[k] from in[n]. */
 typedef tern_status (*tern_checkpoint_function)(void *data, tern_tensor *const *in, int n,
                                                 tern_tensor **out, int k);
 
 typedef struct tern_checkpoint_options {
-    bool no_preserve_rng_state;    /* let dropout draw other numbers the second time */
-    void (*free_data)(void *data); /* called as soon as data is not needed any more */
+    bool no_preserve_rng_state;    /* dropout may draw other numbers the second time */
+    void (*free_data)(void *data); /* is called as soon as data is not needed any more */
     uint64_t reserved[4];
 } tern_checkpoint_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_checkpoint_options tern_checkpoint_defaults(void);
 
-/* Run function, and save nothing of what happens in it for backward but the inputs: when its first
- * gradient is asked for it runs again, with the random numbers, the autocast mode and the inputs of
- * the first time, and must do the same (batch norm counts a batch twice). data must live until
- * then. Works as PyTorch's does with use_reentrant=False: inputs need not require gradients,
- * function may use other tensors, tern_autograd_grad and second derivatives work, checkpoints nest.
- * The tensors in out belong to the scope. Errors: those of function; in backward TERN_ERR_STATE
- * when the second run saves other tensors, or an input was written in place since. */
+/* Runs function, and saves nothing of what happens in it for backward but the inputs. When the
+ * first of its gradients is asked for, function runs again, with the random numbers, the autocast
+ * mode and the inputs of the first time, and must do the same (batch norm counts a batch twice).
+ * data must live until then. It works as PyTorch's does with use_reentrant=False: inputs need not
+ * require gradients, function may use other tensors, tern_autograd_grad and second derivatives
+ * work, and checkpoints nest. The tensors in out belong to the scope. Errors: those of function; in
+ * backward TERN_ERR_STATE when the second run saves other tensors, or an input was written in place
+ * since. */
 TERN_API tern_status tern_checkpoint(tern_checkpoint_function function, void *data,
                                      tern_tensor *const *in, int n, tern_tensor **out, int k,
                                      const tern_checkpoint_options *options);
 
 /* ---- functions with a gradient of your own (torch.autograd.Function) ----------------------------
- * forward computes out[k] from in[n], unrecorded; backward the gradients of in from those of out:
- * NULL means zero, of what comes in (borrowed) as of what it leaves there. Under create_graph
- * backward is recorded itself. f is there from one to the other. */
+ * forward computes out[k] from in[n], and is not recorded. backward computes the gradients of in
+ * from those of out, which are borrowed; a gradient that is NULL is zero, on both sides. Under
+ * create_graph backward is recorded itself. f lives from forward to backward. */
 typedef struct tern_function tern_function;
 typedef struct tern_function_type {
-    const char *name; /* "Swish": what tern_grad_fn says of its results */
+    const char *name; /* "Swish", which tern_grad_fn returns for the results */
     tern_status (*forward)(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k);
     tern_status (*backward)(tern_function *f, tern_tensor *const *grad_out, int k,
                             tern_tensor **grad_in, int n);
-    void (*free_data)(void *data); /* called when data is not needed any more; or NULL */
+    void (*free_data)(void *data); /* is called when data is not needed any more; or NULL */
     uint64_t reserved[4];
 } tern_function_type;
 
-/* Run it; type must live as long as its results. An input that forward gives back is a look at it,
- * which is not to be written in place. The tensors in out belong to the scope. */
+/* Runs the forward function of type, which must live as long as its results. An input that forward
+ * returns is shared with the result, which is not to be written in place then. The tensors in out
+ * belong to the scope. */
 TERN_API tern_status tern_function_apply(const tern_function_type *type, void *data,
                                          tern_tensor *const *in, int n, tern_tensor **out, int k);
-/* The data that tern_function_apply was given. */
+/* Returns the data that tern_function_apply was given. */
 TERN_API void *tern_function_data(const tern_function *f);
-/* In forward: keep x, an input, a result or what lies between, for backward, which fails if it was
- * written in place by then. */
+/* Saves x (an input, a result, or what was computed between) in forward, for backward, which fails
+ * if x was written in place by then. */
 TERN_API tern_status tern_function_save(tern_function *f, tern_tensor *x);
-/* In backward: the i-th tensor that was saved; borrowed. */
+/* Returns the i-th tensor that was saved, in backward; borrowed. */
 TERN_API tern_tensor *tern_function_saved(const tern_function *f, int i);
-/* Whether a gradient of input i is wanted. */
+/* Returns whether a gradient of input i is wanted. */
 TERN_API bool tern_function_needs_grad(const tern_function *f, int i);
-/* In forward: result i has no gradient. Integers have none anyway. */
+/* Says in forward that result i has no gradient. Integers have none anyway. */
 TERN_API tern_status tern_function_mark_non_differentiable(tern_function *f, int i);
 
 /* ---- anomalies: TERN_DETECT_ANOMALY { ... } (torch.autograd.detect_anomaly) ---------------------
- * For debugging, on this thread: backward fails with TERN_ERR_STATE at the first function that
- * returns a NaN, and names it and where its forward was called, if that was in such a block too:
- * "Function 'SqrtBackward0' returned nan values in its 0th output. ... in Sequential > 1:Encoder".
- * Every look waits for the device. */
+ * These blocks are for debugging, on this thread: backward fails with TERN_ERR_STATE at the first
+ * function that returns a NaN. The error names the function, and where its forward was called, if
+ * that was in such a block too: "Function 'SqrtBackward0' returned nan values in its 0th output.
+ * ... in Sequential > 1:Encoder". Each check waits for the device. */
 typedef struct tern_detect_anomaly_options {
-    bool no_check_nan;  /* do not look at gradients */
-    bool check_forward; /* look at the results of operations too: the first NaN fails at once */
+    bool no_check_nan;  /* gradients are not checked */
+    bool check_forward; /* results of operations are checked too: the first NaN fails at once */
     uint64_t reserved[4];
 } tern_detect_anomaly_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_detect_anomaly_options tern_detect_anomaly_defaults(void);
-/* Turns it on or off outside of a block; options NULL: look at gradients. */
+/* Turns the detection on or off outside of a block; options NULL: gradients are checked. */
 TERN_API void tern_autograd_set_detect_anomaly(bool mode,
                                                const tern_detect_anomaly_options *options);
-/* Whether it is on, on this thread. */
+/* Returns whether the detection is on, on this thread. */
 TERN_API bool tern_is_anomaly_enabled(void);
 
 typedef struct tern_anomaly_block {
     int active;
     int saved;
 } tern_anomaly_block;
-/* What TERN_DETECT_ANOMALY opens with, for other languages. */
+/* Opens the block of TERN_DETECT_ANOMALY, for other languages. */
 TERN_API tern_anomaly_block tern_anomaly_block_enter(bool mode,
                                                      const tern_detect_anomaly_options *options);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
     TERN_BLOCK_(tern_anomaly_block, tern_anomaly_block_enter(mode, options),                       \
@@ -170,15 +177,16 @@ TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_HERE TERN_DETECT_ANOMALY_MODE_HERE(true, NULL)
 
 /* ---- TERN_ANOMALY_LABEL("decoder") { ... } ------------------------------------------------------
- * A word for where operations are called, as anomaly detection reports it: those of all open
- * blocks, outermost first. Modules have theirs. label must live as long as the block is open. */
+ * A label names the place where operations are called. Anomaly detection reports the labels of all
+ * open blocks, outermost first; modules have labels of their own. label must live as long as the
+ * block is open. */
 typedef struct tern_anomaly_label_block {
     int active;
     int depth;
 } tern_anomaly_label_block;
-/* What TERN_ANOMALY_LABEL opens with. */
+/* Opens the block of TERN_ANOMALY_LABEL. */
 TERN_API tern_anomaly_label_block tern_anomaly_label_enter(const char *label);
-/* Ends the innermost label. */
+/* Closes the block of the innermost label. */
 TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
 #define TERN_ANOMALY_LABEL(label)                                                                  \
     TERN_BLOCK_(tern_anomaly_label_block, tern_anomaly_label_enter(label), tern_anomaly_label_leave)
@@ -186,14 +194,14 @@ TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
     TERN_HERE_(tern_anomaly_label_block, tern_anomaly_label_enter(label), tern_anomaly_label_leave)
 
 /* ---- TERN_SAVED_TENSORS_HOOKS(pack, unpack, user) { ... } ---------------------------------------
- * torch.autograd.graph.saved_tensors_hooks: what operations inside save for backward, other than
- * leaves, is given to pack, and what that returns is kept in its place, on any device, of any shape
- * and dtype. When backward needs the tensor, unpack makes it of that again: its values, shape and
- * dtype; where it is on another device it is brought to the right one. Both are called without
- * recording, with a tensor that they do not write and that belongs to the library; NULL is an
- * error.
- * user must live as long as the graph. Of blocks within each other the innermost counts. In a
- * checkpoint nothing is saved, and so nothing packed. */
+ * torch.autograd.graph.saved_tensors_hooks. A tensor that an operation inside saves for backward,
+ * if it is no leaf, is given to pack, and the tensor that pack returns is kept in its place, on any
+ * device, of any shape and dtype. When backward needs the saved tensor, unpack makes it again from
+ * the one that was kept, with the same values, shape and dtype; a result on another device is moved
+ * to the right one. Nothing is recorded in pack and unpack; they may not write their argument,
+ * which belongs to the library. A result of NULL is an error. user must live as long as the graph.
+ * Of blocks within each other the innermost counts. A checkpoint saves nothing, so nothing is
+ * packed there. */
 typedef struct tern_saved_tensors_hooks {
     tern_tensor *(*pack)(tern_tensor *x, void *user);
     tern_tensor *(*unpack)(tern_tensor *packed, void *user);
@@ -203,11 +211,11 @@ typedef struct tern_saved_tensors_hooks_block {
     int active;
     tern_saved_tensors_hooks outer;
 } tern_saved_tensors_hooks_block;
-/* What TERN_SAVED_TENSORS_HOOKS opens with, for other languages. */
+/* Opens the block of TERN_SAVED_TENSORS_HOOKS, for other languages. */
 TERN_API tern_saved_tensors_hooks_block tern_saved_tensors_hooks_block_enter(
     tern_tensor *(*pack)(tern_tensor *x, void *user),
     tern_tensor *(*unpack)(tern_tensor *packed, void *user), void *user);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_saved_tensors_hooks_block_leave(tern_saved_tensors_hooks_block *block);
 #define TERN_SAVED_TENSORS_HOOKS(pack, unpack, user)                                               \
     TERN_BLOCK_IF_(tern_saved_tensors_hooks_block,                                                 \
@@ -219,9 +227,9 @@ TERN_API void tern_saved_tensors_hooks_block_leave(tern_saved_tensors_hooks_bloc
                tern_saved_tensors_hooks_block_leave)
 
 /* ---- TERN_SAVE_ON_CPU { ... } -------------------------------------------------------------------
- * torch.autograd.graph.save_on_cpu: such hooks that keep saved tensors in the host's memory, and
- * bring them back in backward. Copies wait for the device, and can't be recorded. */
-/* What TERN_SAVE_ON_CPU opens with. */
+ * torch.autograd.graph.save_on_cpu: hooks that keep saved tensors in the host's memory and bring
+ * them back in backward. The copies wait for the device, and can't be recorded. */
+/* Opens the block of TERN_SAVE_ON_CPU. */
 TERN_API tern_saved_tensors_hooks_block tern_save_on_cpu_block_enter(void);
 #define TERN_SAVE_ON_CPU                                                                           \
     TERN_BLOCK_(tern_saved_tensors_hooks_block, tern_save_on_cpu_block_enter(),                    \
@@ -231,9 +239,10 @@ TERN_API tern_saved_tensors_hooks_block tern_save_on_cpu_block_enter(void);
                tern_saved_tensors_hooks_block_leave)
 
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
- * Whether operations are recorded for backward inside; leaving in any way restores the mode. */
+ * Inside of these blocks operations are not recorded, or are recorded, for backward. Each way out
+ * of the block restores the mode. */
 
-/* Whether they are now, on this thread. */
+/* Returns whether operations are recorded now, on this thread. */
 TERN_API bool tern_is_grad_enabled(void);
 /* Turns recording on or off on this thread, without a block. */
 TERN_API void tern_set_grad_enabled(bool enabled);
@@ -242,9 +251,9 @@ typedef struct tern_grad_block {
     int active;
     int saved;
 } tern_grad_block;
-/* What TERN_NO_GRAD and TERN_ENABLE_GRAD open with. */
+/* Opens the block of TERN_NO_GRAD, or of TERN_ENABLE_GRAD. */
 TERN_API tern_grad_block tern_grad_block_enter(bool enabled);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_grad_block_leave(tern_grad_block *block);
 #define TERN_GRAD_MODE(enabled)                                                                    \
     TERN_BLOCK_(tern_grad_block, tern_grad_block_enter(enabled), tern_grad_block_leave)

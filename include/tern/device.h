@@ -1,11 +1,12 @@
 /* device.h -- devices are strings: "cpu", "opencl:0", "cuda:1", "auto".
  *
- * A bare kind ("opencl") is that kind's current device. "auto" is the best one there: cuda, then an
- * OpenCL GPU, then cpu. OpenCL devices are numbered over all platforms and can be named by a part
- * of their name, vendor or platform ("opencl:pocl"; 3 characters or more, any case). NULL is the
- * default device: cpu, or TERN_DEVICE of the environment. TERN_OPENCL_VISIBLE_DEVICES selects and
- * orders OpenCL devices ("1,0"); its first invalid element ends the list, a repeat leaves none. A
- * file that TERN_OPENCL_TUNING names tunes their matrix products (see docs/tuning.md). */
+ * A kind alone ("opencl") is the current device of that kind. "auto" is the best device of the
+ * machine: cuda, then an OpenCL GPU, then cpu. OpenCL devices are numbered over all platforms, and
+ * a part of a device's name, vendor or platform names it too ("opencl:pocl"; 3 characters or more,
+ * any case). NULL is the default device: cpu, or TERN_DEVICE of the environment.
+ * TERN_OPENCL_VISIBLE_DEVICES selects and orders OpenCL devices ("1,0"); the first element that is
+ * not valid ends the list, and an element that is repeated leaves no device. A file that
+ * TERN_OPENCL_TUNING names tunes matrix products on OpenCL devices (see docs/tuning.md). */
 #ifndef TERN_DEVICE_H
 #define TERN_DEVICE_H
 #include <tern/error.h>
@@ -18,9 +19,9 @@ typedef enum tern_device_type {
     TERN_DEVICE_ACCELERATOR = 3 /* anything else */
 } tern_device_type;
 
-/* What a device is and can do. Texts live as long as the process. */
+/* What a device is and can do. The texts live as long as the process. */
 typedef struct tern_device_info {
-    const char *device; /* canonical string, "opencl:0" */
+    const char *device; /* the canonical string, "opencl:0" */
     const char *name;   /* as the driver gives it */
     const char *vendor;
     const char *platform; /* "PoCL", "CUDA", "tern" */
@@ -33,7 +34,7 @@ typedef struct tern_device_info {
     bool has_f64;
     bool has_native_f16; /* f16 arithmetic; f16 storage works on every device */
     bool unified_memory; /* shares its memory with the host */
-    bool exact;          /* elementwise results are bit-identical to the cpu's */
+    bool exact;          /* elementwise results have the same bits as the cpu's */
     char uuid[40];       /* "01234567-89ab-..." (36 characters); "" where it is not reported */
     int capability_major, capability_minor; /* compute capability of a CUDA GPU; 0 elsewhere */
     /* The matrix unit of an OpenCL device that products in half precision go on: "mma", "rdna3",
@@ -45,7 +46,7 @@ typedef struct tern_device_info {
     uint64_t reserved[6];
 } tern_device_info;
 
-/* Memory of a device as tern uses it, in bytes. */
+/* The memory of a device as tern uses it, in bytes, and counts since the device was opened. */
 typedef struct tern_memory_stats {
     uint64_t allocated; /* in live tensors */
     uint64_t allocated_peak;
@@ -58,84 +59,88 @@ typedef struct tern_memory_stats {
     uint64_t programs_loaded; /* taken from the cache on disk */
     uint64_t to_host_bytes;   /* copied from the device to the host */
     uint64_t to_device_bytes;
-    uint64_t
-        recorded; /* of `reserved`: what recordings (tern/graph.h) hold, as long as they live */
+    uint64_t recorded; /* of `reserved`: what recordings (tern/graph.h) hold as long as they live */
     uint64_t reserved_fields[7];
 } tern_memory_stats;
 
-/* Whether the device can be used now. Records no error. */
+/* Returns whether the device can be used now. It records no error. */
 TERN_API bool tern_device_is_available(const char *device);
 
-/* How many devices a kind ("cpu", "opencl", "cuda") has; 0 for none or an unknown kind. */
+/* Returns how many devices a kind ("cpu", "opencl", "cuda") has; 0 for none or an unknown kind. */
 TERN_API int tern_device_count(const char *kind);
 
-/* Why a kind has no device, or what was passed over while looking (a broken installation, a mask);
- * "" when there is nothing to say. Never NULL. */
+/* Returns why a kind has no device, or what was passed over while devices were looked for (a broken
+ * installation, a mask); "" where nothing is to be said, never NULL. */
 TERN_API const char *tern_device_notes(const char *kind);
 
-/* The driver's name of the device; NULL after an error. Lives as long as the process. */
+/* Returns the driver's name of the device; NULL after an error. The text lives as long as the
+ * process. */
 TERN_API const char *tern_device_name(const char *device);
 
-/* Fill *info. Errors: TERN_ERR_DEVICE. */
+/* Fills *info with what is known of the device. Errors: TERN_ERR_DEVICE. */
 TERN_API tern_status tern_device_get_info(const char *device, tern_device_info *info);
 
-/* The canonical form of any device string ("auto" -> "opencl:0"); NULL after an error. */
+/* Returns the canonical form of any device string ("auto" -> "opencl:0"); NULL after an error. */
 TERN_API const char *tern_device_canonical(const char *device);
 
-/* The thread's default device, canonical; set it with NULL to go back to the process's own. */
+/* Returns the thread's default device in canonical form. */
 TERN_API const char *tern_default_device(void);
-/* TERN_ERR_DEVICE where there is no such device; the default is as it was. */
+/* Sets the thread's default device; NULL: the process's own again. Errors: TERN_ERR_DEVICE where
+ * there is no such device; the default stays as it was. */
 TERN_API tern_status tern_set_default_device(const char *device);
 
-/* The thread's current device of a kind: what "opencl" alone means (torch.cuda.set_device). */
+/* Sets the thread's current device of a kind, which "opencl" alone then means
+ * (torch.cuda.set_device). */
 TERN_API tern_status tern_set_device(const char *device);
-/* Which one that is, canonical; NULL after an error. */
+/* Returns the current device of a kind in canonical form; NULL after an error. */
 TERN_API const char *tern_current_device(const char *kind);
 
-/* The i-th device that this process has opened, canonical; NULL behind the last. */
+/* Returns the i-th device that this process has opened, in canonical form; NULL behind the last. */
 TERN_API const char *tern_opened_device_at(int i);
 
-/* Wait until everything launched on the device is done, and report what went wrong there. */
+/* Waits until everything launched on the device is done, and reports what went wrong there. */
 TERN_API tern_status tern_synchronize(const char *device);
 
-/* Fill *stats. */
+/* Fills *stats with the memory of the device and the counts of its commands. */
 TERN_API tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats);
-/* Make the peaks equal to the present values. */
+/* Makes the peaks equal to the present values. */
 TERN_API tern_status tern_reset_peak_memory_stats(const char *device);
-/* Give cached blocks back to the driver. */
+/* Gives the blocks of memory that no tensor uses back to the driver. */
 TERN_API tern_status tern_empty_cache(const char *device);
-/* The most memory, in bytes, that tern takes from the device's driver for tensors of this process;
- * 0: as much as there is. A request beyond it fails with TERN_ERR_MEMORY, as one that the driver
- * refuses, once the cache was emptied. What is reserved already stays. */
+/* Sets the most memory, in bytes, that tern takes from the device's driver for tensors of this
+ * process; 0: as much as there is. A request beyond the limit fails with TERN_ERR_MEMORY after the
+ * cache was emptied, as one that the driver refuses. Memory that is reserved already stays. */
 TERN_API tern_status tern_set_memory_limit(const char *device, uint64_t bytes);
-/* The same by a fraction of the device's memory (tern_device_info.memory_total), from 0 to 1; 1: no
- * limit. Errors: TERN_ERR_ARGUMENT for others. */
+/* Sets the same limit as a fraction of the device's memory (tern_device_info.memory_total), from 0
+ * to 1; 1: no limit. Errors: TERN_ERR_ARGUMENT for any other fraction. */
 TERN_API tern_status tern_set_per_process_memory_fraction(double fraction, const char *device);
-/* The limit as a fraction of the device's memory; 1 where there is none; NaN after an error. */
+/* Returns the limit as a fraction of the device's memory; 1 where there is none; NaN after an
+ * error. */
 TERN_API double tern_get_per_process_memory_fraction(const char *device);
 
-/* Threads the cpu device may use; at first all cores (OMP_NUM_THREADS). */
+/* Sets how many threads the cpu device may use; at first it uses all cores, or OMP_NUM_THREADS. */
 TERN_API tern_status tern_set_num_threads(int n);
-/* How many that are. */
+/* Returns how many threads the cpu device may use. */
 TERN_API int tern_get_num_threads(void);
 
 /* ---- blocks ---------------------------------------------------------------------------------
  * TERN_DEVICE("opencl:0") { ... } and every macro of its kind (TERN_SCOPE, TERN_NO_GRAD, ...) hold
- * for one statement. They are undone in any way out: at the end, by `return`, by `goto`, by
+ * for one statement. Each way out of the statement undoes them: its end, `return`, `goto`, and
  * `continue`, which ends the block. `break` in a block does not compile (gcc; clang from 14 on),
- * because it looks as if it left the loop around. TERN_DEVICE_HERE("opencl:0"); is a declaration
- * that holds until the braces around it end, where `break` and `continue` are those of the loop;
- * each block has such a twin. At -O0 gcc warns of a function that ends in a block with `return`. */
+ * because it looks as if it left the loop around the block. TERN_DEVICE_HERE("opencl:0"); is a
+ * declaration that holds until the braces around it end, and in them `break` and `continue` are
+ * those of the loop; each block has such a twin. At -O0 gcc warns of a function that ends in a
+ * block with `return`. */
 
-/* The default device inside the block. A refused device records the error and leaves the default
- * as it was. */
+/* The block of TERN_DEVICE, inside of which the device is the default. A device that is refused
+ * records the error and leaves the default as it was. */
 typedef struct tern_device_block {
     int active;
     int saved;
 } tern_device_block;
-/* What TERN_DEVICE opens with, for other languages. */
+/* Opens the block of TERN_DEVICE, for other languages. */
 TERN_API tern_device_block tern_device_block_enter(const char *device);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_device_block_leave(tern_device_block *block);
 
 #define TERN_BLOCK_JOIN_(prefix, line) prefix##line

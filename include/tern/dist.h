@@ -42,7 +42,7 @@ typedef struct tern_dist_init_options {
     const char *device;
     uint64_t reserved[4];
 } tern_dist_init_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_dist_init_options tern_dist_init_defaults(void);
 
 /* Join the job that the launcher started, which all its processes do. backend: "mpi"; NULL: MPI
@@ -116,7 +116,7 @@ typedef struct tern_dist_options {
     int tag;           /* of tern_dist_send and tern_dist_recv: those of one tag meet */
     uint64_t reserved[4];
 } tern_dist_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_dist_options tern_dist_defaults(void);
 
 /* Until it is done; its status. The handle ends with this. NULL is TERN_ERR_ARGUMENT. */

@@ -117,7 +117,7 @@ typedef struct DLManagedTensorVersioned {
  * and device_id N. The consumer's writes are not seen by version counters. NULL after an error:
  * TERN_ERR_STATE for x that requires a gradient (detach it). */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack(tern_tensor *x);
-/* The same with options, which may be NULL. */
+/* Does the same with options; NULL: the defaults. */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x,
                                                        const tern_dlpack_options *options);
 /* The struct of 0.x, for consumers that know no version. */
@@ -133,7 +133,7 @@ TERN_API DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x,
  * for elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of another context
  * than tern's. PyTorch: torch.from_dlpack. */
 TERN_API tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *managed);
-/* The same with options, which may be NULL. */
+/* Does the same with options; NULL: the defaults. */
 TERN_API tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
                                             const tern_dlpack_options *options);
 /* Of the struct of 0.x. */

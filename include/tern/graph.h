@@ -52,9 +52,9 @@ typedef struct tern_graph_options {
                      mode (tern/debug.h) does too */
     uint64_t reserved[4];
 } tern_graph_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_graph_options tern_graph_defaults(void);
-/* The same with options (NULL: the defaults). */
+/* Does the same with options; NULL: the defaults. */
 TERN_API tern_graph *tern_graph_new_with(const char *device, const tern_graph_options *options);
 /* Its tensors stay valid. NULL is fine. */
 TERN_API void tern_graph_free(tern_graph *graph);
@@ -86,7 +86,7 @@ typedef struct tern_capture_block {
     int active;
     tern_graph *graph;
 } tern_capture_block;
-/* What TERN_CAPTURE opens with, for other languages. */
+/* Opens the block of TERN_CAPTURE, for other languages. */
 TERN_API tern_capture_block tern_capture_block_enter(tern_graph *graph);
 /* Ends the recording. */
 TERN_API void tern_capture_block_leave(tern_capture_block *block);
@@ -104,7 +104,7 @@ typedef struct tern_unrecorded_block {
     int active;
     tern_graph *graph;
 } tern_unrecorded_block;
-/* What TERN_UNRECORDED opens with. */
+/* Opens the block of TERN_UNRECORDED. */
 TERN_API tern_unrecorded_block tern_unrecorded_block_enter(void);
 /* The recording goes on. */
 TERN_API void tern_unrecorded_block_leave(tern_unrecorded_block *block);

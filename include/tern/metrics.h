@@ -85,7 +85,7 @@ typedef struct tern_classification_options {
     double zero_division;           /* the value of 0 / 0 */
     uint64_t reserved[4];
 } tern_classification_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_classification_options tern_classification_defaults(void);
 
 /* The part that is right; average: micro. n: classes or labels, of which BINARY has one. */
@@ -123,7 +123,7 @@ typedef struct tern_confusion_matrix_options {
     tern_optional_int ignore_index;
     uint64_t reserved[4];
 } tern_confusion_matrix_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_confusion_matrix_options tern_confusion_matrix_defaults(void);
 /* How often class j (column) was predicted where i (row) was right: (2, 2), (n, n), or for each
  * label (n, 2, 2); int64, or float32 if normalised, where 0 / 0 is 0. */
@@ -138,7 +138,7 @@ typedef struct tern_curve_options {
     tern_optional_int ignore_index;
     uint64_t reserved[4];
 } tern_curve_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_curve_options tern_curve_defaults(void);
 /* The area under the curve of true positive rate over false positive rate; preds are scores. */
 TERN_API tern_metric *tern_metrics_auroc(tern_task task, int64_t n,
@@ -158,7 +158,7 @@ typedef struct tern_calibration_error_options {
     tern_optional_int ignore_index;
     uint64_t reserved[4];
 } tern_calibration_error_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_calibration_error_options tern_calibration_error_defaults(void);
 /* How far confidence and accuracy are apart in the bins of confidence; BINARY (preds are
  * probabilities of 1) and MULTICLASS. */
@@ -194,7 +194,7 @@ typedef struct tern_bleu_score_options {
     const double *weights; /* of n_gram; NULL: all 1 / n_gram */
     uint64_t reserved[4];
 } tern_bleu_score_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_bleu_score_options tern_bleu_score_defaults(void);
 /* How much of translations' n-grams is in their references (Papineni et al. 2002), words being what
  * stands between white space. Updated by tern_metric_update_text alone. */
@@ -229,7 +229,7 @@ typedef struct tern_early_stopping_options {
     double divergence_threshold;
     uint64_t reserved[4];
 } tern_early_stopping_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_early_stopping_options tern_early_stopping_defaults(void);
 /* Watches one number, as Lightning's EarlyStopping; freed with tern_early_stopping_free. */
 TERN_API tern_early_stopping *tern_early_stopping_new(const tern_early_stopping_options *options);

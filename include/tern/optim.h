@@ -1,9 +1,9 @@
-/* optim.h -- optimizers: one launch per step for all parameters of a device and dtype (on OpenCL
+/* optim.h -- optimizers: a step is one launch for all parameters of a device and dtype (on OpenCL
  * GPUs, whose kernels cannot follow pointers from one buffer to another, for every twenty of them).
  *
- * An optimizer retains its parameters and is freed with tern_optim_free. A step while an error is
- * recorded does nothing and returns that error; so does one whose gradients came from a device that
- * found a bad index. Parameters without a gradient are left alone. */
+ * An optimizer keeps its parameters, and is freed with tern_optim_free. A step while an error is
+ * recorded does nothing and returns that error; so does a step whose gradients came from a device
+ * that found a bad index. Parameters without a gradient are left alone. */
 #ifndef TERN_OPTIM_H
 #define TERN_OPTIM_H
 #include <tern/nn.h>
@@ -14,15 +14,16 @@ typedef struct tern_optimizer tern_optimizer;
 
 typedef struct tern_sgd_options {
     double momentum, dampening, weight_decay;
-    bool nesterov; /* wants momentum > 0 and dampening 0 */
+    bool nesterov; /* needs momentum > 0 and dampening 0 */
     bool maximize;
     uint64_t reserved[4];
 } tern_sgd_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_sgd_options tern_sgd_defaults(void);
 
-/* lr > 0 or 0; all parameters of module, also those that do not require gradients now: they are
- * left alone until they have one. */
+/* Makes an optimizer that does stochastic gradient descent (torch.optim.SGD) on all parameters of
+ * module; those that do not require gradients now are left alone until they have one. lr must be at
+ * least 0. */
 TERN_API tern_optimizer *tern_optim_sgd(tern_module *module, double lr,
                                         const tern_sgd_options *options);
 
@@ -32,10 +33,10 @@ typedef struct tern_adam_options {
     double eps;   /* default 1e-8; TERN_ZERO for 0 */
     double weight_decay;
     bool amsgrad, maximize;
-    bool decoupled_weight_decay; /* from the parameter, as AdamW's */
+    bool decoupled_weight_decay; /* weight decay is taken from the parameter, as AdamW does */
     uint64_t reserved[4];
 } tern_adam_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adam_options tern_adam_defaults(void);
 
 typedef struct tern_adamw_options {
@@ -46,116 +47,123 @@ typedef struct tern_adamw_options {
     bool amsgrad, maximize;
     uint64_t reserved[4];
 } tern_adamw_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adamw_options tern_adamw_defaults(void);
 
-/* Kingma & Ba 2015; weight decay is added to the gradient. */
+/* Makes an Adam optimizer (Kingma & Ba 2015) of all parameters of module; weight decay is added to
+ * the gradient. */
 TERN_API tern_optimizer *tern_optim_adam(tern_module *module, double lr,
                                          const tern_adam_options *options);
-/* Loshchilov & Hutter 2019; weight decay is taken from the parameter. */
+/* Makes an AdamW optimizer (Loshchilov & Hutter 2019) of all parameters of module; weight decay is
+ * taken from the parameter. */
 TERN_API tern_optimizer *tern_optim_adamw(tern_module *module, double lr,
                                           const tern_adamw_options *options);
 
-/* The same for a list of leaf tensors, whether or not they require gradients. */
+/* Makes an SGD optimizer of a list of leaf tensors, whether or not they require gradients. */
 TERN_API tern_optimizer *tern_optim_sgd_of(tern_tensor *const *parameters, int n, double lr,
                                            const tern_sgd_options *options);
-/* Adam's. */
+/* Makes an Adam optimizer of such a list. */
 TERN_API tern_optimizer *tern_optim_adam_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_adam_options *options);
-/* AdamW's. */
+/* Makes an AdamW optimizer of such a list. */
 TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_adamw_options *options);
 
 /* ---- steps ------------------------------------------------------------------------------- */
-/* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above;
- * TERN_ERR_ARGUMENT where several elements of a parameter that has a gradient are one in memory, as
- * in what was expanded. Where it is refused or memory is short, no parameter has been stepped;
- * where the device fails on the way, those of one group, dtype and device go together. */
+/* Does one step of all groups. Errors: TERN_ERR_STATE and the like where the step is refused, as
+ * said above; TERN_ERR_ARGUMENT where several elements of a parameter that has a gradient are one
+ * in memory, as in a tensor that was expanded. Where the step is refused or memory is short, no
+ * parameter has been stepped; where the device fails on the way, the parameters of one group, dtype
+ * and device are stepped together or not at all. */
 TERN_API tern_status tern_optim_step(tern_optimizer *optimizer);
-/* Computes the loss: clears the gradients, runs the model and backward, returns the loss (owned by
- * the scope that is open then); NULL after an error. */
+/* A closure computes the loss: it clears the gradients, runs the model and backward, and returns
+ * the loss, which belongs to the scope that is open then; NULL after an error. */
 typedef tern_tensor *(*tern_closure)(void *user);
-/* Step after evaluating closure, which L-BFGS does several times; the first loss goes to *loss,
- * unless that is NULL. */
+/* Does a step after evaluating closure, which L-BFGS does several times. *loss becomes the first
+ * loss, unless loss is NULL. */
 TERN_API tern_status tern_optim_step_closure(tern_optimizer *optimizer, tern_closure closure,
                                              void *user, double *loss);
-/* The i-th parameter of all groups in turn, borrowed, whose states are called "state.<i>."; NULL,
- * without an error, where there is none. */
+/* Returns the i-th parameter, borrowed, counted over all groups in turn; its states are called
+ * "state.<i>.". NULL, without an error, where there is none. */
 TERN_API tern_tensor *tern_optim_parameter(const tern_optimizer *optimizer, int i);
-/* Remove the gradients (PyTorch's set_to_none). */
+/* Removes the gradients (PyTorch's set_to_none). */
 TERN_API tern_status tern_optim_zero_grad(tern_optimizer *optimizer);
-/* The same, or fill them with zeros. */
+/* Removes the gradients, or fills them with zeros where set_to_none is false. */
 TERN_API tern_status tern_optim_zero_grad_with(tern_optimizer *optimizer, bool set_to_none);
-/* Frees the optimizer and lets go of its parameters; NULL is fine. */
+/* Frees the optimizer and releases its parameters; NULL is fine. */
 TERN_API void tern_optim_free(tern_optimizer *optimizer);
 
 /* ---- parameter groups --------------------------------------------------------------------------
- * The parameters an optimizer is made with are group 0. Each group has options of its own, by the
- * names of the options structs: "lr", "weight_decay", "beta1", "momentum", ... A step is one launch
- * for each group (device, dtype). */
-/* More parameters, with the options of group 0 at first; the number of the new group, -1 after an
- * error. */
+ * The parameters that an optimizer is made with are group 0. Each group has options of its own,
+ * whose names are those of the options structs: "lr", "weight_decay", "beta1", "momentum", ... A
+ * step is one launch for each group, device and dtype. */
+/* Adds a group of more parameters, which begins with the options of group 0. Returns the number of
+ * the new group; -1 after an error. */
 TERN_API int tern_optim_add_param_group(tern_optimizer *optimizer, tern_tensor *const *parameters,
                                         int n);
-/* The same with all parameters of module: a group with, say, its own learning rate
- * (tern_optim_set_option(optimizer, group, "lr", 1e-4)). TERN_ERR_ARGUMENT if one of them is in a
- * group already. */
+/* Adds a group of all parameters of module, for, say, a learning rate of its own
+ * (tern_optim_set_option(optimizer, group, "lr", 1e-4)). Returns its number; -1 after an error,
+ * which is TERN_ERR_ARGUMENT if one of the parameters is in a group already. */
 TERN_API int tern_optim_add_module(tern_optimizer *optimizer, tern_module *module);
-/* How many groups there are. */
+/* Returns how many groups there are. */
 TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
-/* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags
- * (amsgrad, nesterov, ...) are the same for all groups and do not change. */
+/* Returns an option of a group; NaN, and TERN_ERR_ARGUMENT, for a group or an option that does not
+ * exist. Options that are flags (amsgrad, nesterov, ...) are the same for all groups and do not
+ * change. */
 TERN_API double tern_optim_get_option(const tern_optimizer *optimizer, int group, const char *name);
-/* Of a group, from the next step on. "lr" may be below 0, as schedules go there. */
+/* Sets an option of a group, from the next step on. "lr" may be below 0, as some schedules go
+ * there. */
 TERN_API tern_status tern_optim_set_option(tern_optimizer *optimizer, int group, const char *name,
                                            double value);
-/* Whether its kind has that option. */
+/* Returns whether an optimizer of this kind has that option. */
 TERN_API bool tern_optim_has_option(const tern_optimizer *optimizer, const char *name);
-/* Group 0's learning rate; set that of all groups. */
+/* Returns the learning rate of group 0. */
 TERN_API double tern_optim_get_lr(const tern_optimizer *optimizer);
-/* Of all groups. */
+/* Sets the learning rate of all groups. */
 TERN_API tern_status tern_optim_set_lr(tern_optimizer *optimizer, double lr);
 
-/* ---- state: what has been gathered, to be saved -------------------------------------------------
+/* ---- state: what steps have gathered, to be saved -----------------------------------------------
  * Paths are PyTorch's: "state.0.exp_avg" (parameter 0), "state.0.step" (int64), and the options
- * "param_groups.0.lr" (float64). visit borrows the tensor. Those of
- * L-BFGS, a vector of all parameters each, are put back by tern_optim_load_state_dict alone. */
+ * "param_groups.0.lr" (float64). The state of L-BFGS, whose tensors are vectors of all parameters,
+ * can be put back by tern_optim_load_state_dict alone. */
+
+/* Visits every tensor of the state, borrowed, with its path. */
 TERN_API tern_status tern_optim_each_state(tern_optimizer *optimizer, tern_tensor_visit visit,
                                            void *user);
-/* Put back what was visited: value is copied, from any device and dtype. */
+/* Puts back a tensor of the state: value, of any device and dtype, is copied. */
 TERN_API tern_status tern_optim_set_state(tern_optimizer *optimizer, const char *path,
                                           const tern_tensor *value);
 
-/* All that tern_optim_each_state visits, by its paths, sharing its elements; to be freed with
- * tern_state_dict_free. NULL after an error. */
+/* Returns all that tern_optim_each_state visits, by the paths; the tensors share their elements
+ * with the state. The caller frees it with tern_state_dict_free. NULL after an error. */
 TERN_API tern_state_dict *tern_optim_state_dict(tern_optimizer *optimizer);
-/* Put all of it back, from any device and dtype: parameters that dict has no state of are as before
- * their first step. Errors: TERN_ERR_STATE where groups, parameters, names or shapes are others,
- * nothing having changed. */
+/* Puts all of a state back, from any device and dtype; parameters without a state in dict are as
+ * before their first step. Errors: TERN_ERR_STATE where groups, parameters, names or shapes are
+ * different, and then nothing has changed. */
 TERN_API tern_status tern_optim_load_state_dict(tern_optimizer *optimizer,
                                                 const tern_state_dict *dict);
-/* Whether that would be done; changes nothing. */
+/* Returns what tern_optim_load_state_dict would return, and changes nothing. */
 TERN_API tern_status tern_optim_check_state_dict(tern_optimizer *optimizer,
                                                  const tern_state_dict *dict);
 
 /* ---- gradients --------------------------------------------------------------------------- */
-/* The norm of all gradients together; they are scaled so that it is at most max_norm. NaN after an
- * error, and while a step is recorded (graph.h): each replay clips by its own norm.
- * (torch.nn.utils.clip_grad_norm_.) */
+/* Scales all gradients so that their norm together is at most max_norm, and returns the norm that
+ * they had (torch.nn.utils.clip_grad_norm_). NaN after an error, and while a step is recorded
+ * (graph.h): each replay clips by its own norm. */
 TERN_API double tern_nn_clip_grad_norm_(tern_module *module, double max_norm);
 typedef struct tern_clip_grad_norm_options {
     double norm_type;        /* default 2; INFINITY: the largest element, -INFINITY: the smallest;
                                 below 0 an element that is 0 makes the norm 0 */
-    bool error_if_nonfinite; /* TERN_ERR_STATE for a norm that is infinite or NaN, else gradients
-                                are scaled by it as by any other; can't be recorded */
+    bool error_if_nonfinite; /* a norm that is infinite or NaN is TERN_ERR_STATE; else gradients are
+                                scaled by it as by any other. Can't be recorded. */
     uint64_t reserved[4];
 } tern_clip_grad_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_clip_grad_norm_options tern_clip_grad_norm_defaults(void);
-/* The same with another norm. */
+/* Does the same with options, for another norm. */
 TERN_API double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
                                              const tern_clip_grad_norm_options *options);
-/* Every element of every gradient between -clip_value and clip_value
+/* Clamps every element of every gradient to -clip_value..clip_value
  * (torch.nn.utils.clip_grad_value_). */
 TERN_API tern_status tern_nn_clip_grad_value_(tern_module *module, double clip_value);
 

@@ -37,7 +37,7 @@ typedef struct tern_profiler_options {
     int64_t most; /* events kept; what comes after them is counted only; 0: 4 million */
     uint64_t reserved[4];
 } tern_profiler_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_profiler_options tern_profiler_defaults(void);
 
 /* A profiler that does not run yet; options may be NULL. The caller frees it. NULL after
@@ -81,7 +81,7 @@ typedef struct tern_profiler_table_options {
     bool by_module;      /* a row for each name and path */
     uint64_t reserved[4];
 } tern_profiler_table_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_profiler_table_options tern_profiler_table_defaults(void);
 /* A table like that of torch.profiler's key_averages().table(); free it with tern_free_text. NULL
  * after TERN_ERR_ARGUMENT (sort_by is no field) or TERN_ERR_MEMORY. */
@@ -134,7 +134,7 @@ typedef struct tern_strict_block {
 } tern_strict_block;
 /* What TERN_STRICT opens with: strict or not from now on. */
 TERN_API tern_strict_block tern_strict_block_enter(bool strict);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_strict_block_leave(tern_strict_block *block);
 /* Whether the thread is in such a block. */
 TERN_API bool tern_is_strict(void);

@@ -33,7 +33,7 @@ typedef struct tern_report_options {
     FILE *stream;     /* NULL: stdout */
     uint64_t reserved[4];
 } tern_report_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_report_options tern_report_defaults(void);
 
 /* A report whose files lie in a folder, which is made where it is not there (its parent is not);

@@ -355,17 +355,20 @@ static int run(const char *const *words, int n)
     return TOOL_FINE;
 }
 
-static const tool_option options[] = {
-    {"--tenths", "N", "tenths of a second for each line; 3 by default", .number = &tenths}, {0}};
+static const tool_option options[] = {{"--tenths", "N",
+                                       "measure each line for N tenths of a second; by default 3",
+                                       .number = &tenths},
+                                      {0}};
 
 const tool_command tool_bench = {
     .name = "bench",
     .arguments = "[DEVICE]",
     .summary = "Measure copies, products and a training step on a device",
-    .more =
-        "The limits are measured on the device too: a copy for what moves memory, and a kernel of\n"
-        "multiply-adds in registers for what computes. The verdict compares the\n"
-        "best lines with these. Whether others have the processors is looked at first.\n",
+    .more = "The limits of the device are measured too: a copy shows how fast memory moves, and a "
+            "kernel of\n"
+            "multiply-adds in registers how fast the device computes. The verdict compares the "
+            "best lines with\n"
+            "these limits. The command first checks whether other programs use the processors.\n",
     .part = TOOL_MACHINE,
     .example = "tern bench auto",
     .device = true,

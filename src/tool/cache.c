@@ -187,8 +187,10 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--older", "DAYS", "only those that were written so many days ago", .number = &older},
-    {"--dry-run", NULL, "clear: say what would be removed, and remove nothing", .flag = &dry},
+    {"--older", "DAYS", "take only programs that were written DAYS days ago or earlier",
+     .number = &older},
+    {"--dry-run", NULL, "with clear, print what would be removed, and remove nothing",
+     .flag = &dry},
     {0}};
 
 static const char *const what_words[] = {"list", "size", "clear", NULL};
@@ -196,11 +198,13 @@ const tool_command tool_cache = {
     .name = "cache",
     .arguments = "[list | size | clear]",
     .summary = "List or remove the compiled programs on disk",
-    .more =
-        "They lie in TERN_CACHE_DIR, XDG_CACHE_HOME/tern or ~/.cache/tern. One that is removed\n"
-        "is compiled again when it is needed next. PoCL keeps kernels by itself, in "
-        "POCL_CACHE_DIR,\n"
-        "XDG_CACHE_HOME/pocl/kcache or ~/.cache/pocl/kcache: they are counted, and stay.\n",
+    .more = "The programs are in TERN_CACHE_DIR, XDG_CACHE_HOME/tern or ~/.cache/tern. A program "
+            "that was removed\n"
+            "is compiled again when it is next needed. PoCL keeps its kernels itself, in "
+            "POCL_CACHE_DIR,\n"
+            "XDG_CACHE_HOME/pocl/kcache or ~/.cache/pocl/kcache: `tern cache` counts them, and "
+            "never removes\n"
+            "them.\n",
     .part = TOOL_INSTALLATION,
     .example = "tern cache size",
     .words = what_words,

@@ -191,7 +191,8 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--dtype", "NAME", "floats as float32, float16, bfloat16 or float64", .text = &dtype_name},
+    {"--dtype", "NAME", "write floats as float32, float16, bfloat16 or float64",
+     .text = &dtype_name},
     {"--type", "NAME",
      "matrices of a model's GGUF as f32, f16, bf16, q8_0, q4_0, q4_k, ... (tern/models.h)",
      .text = &type_name},
@@ -201,14 +202,15 @@ const tool_command tool_convert = {
     .name = "convert",
     .arguments = "FROM TO",
     .summary = "Write the tensors of a file as another kind",
-    .more = "FROM is whatever `tern summary` takes but .onnx. TO says by its end what is written: "
-            ".safetensors, .npz, .pt,\n"
-            ".pth or .bin of PyTorch's, .gguf. It appears whole or not at all. Names stay as they "
-            "are, blocks of a GGUF become\n"
-            "float32, but in another GGUF, where they stay, with all metadata (which makes one "
-            "file of several parts).\n"
-            "A folder with a config.json becomes a GGUF that llama.cpp runs, as with --type does "
-            "a GGUF of a model.\n",
+    .more = "FROM is a file that `tern summary` takes, except .onnx. The ending of TO decides what "
+            "is written:\n"
+            ".safetensors, .npz, .pt, .pth or .bin (PyTorch), or .gguf. TO appears whole or not at "
+            "all. Names\n"
+            "stay as they are. Blocks of a GGUF become float32; only in another GGUF they stay "
+            "blocks, and all\n"
+            "metadata stays (so a GGUF of several parts becomes one file). A folder with a "
+            "config.json becomes a\n"
+            "GGUF that llama.cpp runs; so does a GGUF of a model with --type.\n",
     .part = TOOL_FILES,
     .example = "tern convert a.gguf b.npz",
     .most = 2,

@@ -7,7 +7,7 @@ static const char *cards;
 static const tool_option options[] = {
     {.name = "--cards",
      .value = "FOLDER",
-     .help = "look for cards there, not in /sys/bus/pci/devices",
+     .help = "look for cards in FOLDER, not in /sys/bus/pci/devices",
      .text = &cards},
     {NULL},
 };
@@ -96,10 +96,11 @@ const tool_command tool_devices = {
     .name = "devices",
     .arguments = "[DEVICE]",
     .summary = "List this machine's devices, and what is missing for others",
-    .more = "With a DEVICE (\"opencl:0\", \"opencl:pocl\", \"auto\") it prints all that is known "
-            "of it.\n"
-            "For a card on the PCI bus that has no driver it says what to install.\n"
-            "The status is 1 if a device cannot be opened.\n",
+    .more = "With a DEVICE (\"opencl:0\", \"opencl:pocl\", \"auto\") the command prints all that "
+            "is known of it. For a\n"
+            "card on the PCI bus that has no driver it says what to install. The status is 1 if a "
+            "device cannot\n"
+            "be opened.\n",
     .part = TOOL_MACHINE,
     .device = true,
     .most = 1,

@@ -271,32 +271,37 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--quick", NULL, "float32, few elements", .flag = &quick},
-    {"--all", NULL, "float16, bfloat16 and float64 too, few and many elements", .flag = &all},
-    {"--only", "NAMES", "these operations: \"softmax,nn.functional.gelu\"", .text = &only},
-    {"--jobs", "N", "checks at once; by default as many as there are processors", .number = &jobs},
-    {"--seconds", "N", "how long a check may take; 60 by default", .number = &seconds},
-    {"--profile", "FILE", "write the profile there", .text = &path},
+    {"--quick", NULL, "check float32 with few elements alone", .flag = &quick},
+    {"--all", NULL, "also check float16, bfloat16 and float64, with few and with many elements",
+     .flag = &all},
+    {"--only", "NAMES", "check these operations alone: \"softmax,nn.functional.gelu\"",
+     .text = &only},
+    {"--jobs", "N", "run N checks at once; by default as many as there are processors",
+     .number = &jobs},
+    {"--seconds", "N", "let a check take N seconds; by default 60", .number = &seconds},
+    {"--profile", "FILE", "write the profile to FILE", .text = &path},
     {"--dry-run", NULL, "write no profile", .flag = &dry},
-    {"--verify", NULL, "take the ways of the profile, see that they help, and write nothing",
-     .flag = &verify},
-    {"--where", NULL, "print where the profile is, or would be", .flag = &where},
+    {"--verify", NULL, "use the profile, check that it helps, and write nothing", .flag = &verify},
+    {"--where", NULL, "print the path of the profile, also if there is none yet", .flag = &where},
     {"--forget", NULL, "remove the profile instead of writing it", .flag = &forget},
-    {"--verbose", NULL, "name what was left out, too", .flag = &verbose},
+    {"--verbose", NULL, "also name the checks that were left out", .flag = &verbose},
     {0}};
 
 const tool_command tool_doctor = {
     .name = "doctor",
     .arguments = "[DEVICE]",
     .summary = "Check that a device computes what the cpu computes",
-    .more =
-        "Each operation that has a name runs forward and backward on DEVICE (by default the best\n"
-        "that is not the cpu) and on the cpu, in processes of their own: a driver that ends or\n"
-        "hangs one loses that check alone.\n"
-        "For what fails on an OpenCL device other ways are tried; the profile, a JSON file in\n"
-        "$XDG_CONFIG_HOME/tern/doctor or ~/.config/tern/doctor, holds what helps, and programs\n"
-        "take these ways from then on. It is one driver's: another driver, another file.\n"
-        "Ends with 1 where something fails and nothing helps.\n",
+    .more = "Each operation that has a name runs forward and backward on DEVICE (by default the "
+            "best device that\n"
+            "is not the cpu) and on the cpu. Each check is a process of its own, so a driver that "
+            "crashes or\n"
+            "hangs loses that check alone.\n"
+            "Where a check fails on an OpenCL device, other ways to compute are tried. Those that "
+            "help are\n"
+            "written to the profile, a JSON file in $XDG_CONFIG_HOME/tern/doctor or "
+            "~/.config/tern/doctor, and\n"
+            "programs use them from then on. Each driver has a profile of its own.\n"
+            "The status is 1 where a check fails and nothing helps.\n",
     .part = TOOL_MACHINE,
     .example = "tern doctor opencl:0",
     .device = true,

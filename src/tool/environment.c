@@ -6,7 +6,7 @@
 static bool only_set;
 
 static const tool_option options[] = {
-    {"--set", NULL, "those alone that are set", .flag = &only_set},
+    {"--set", NULL, "list only variables that are set", .flag = &only_set},
     {0},
 };
 
@@ -68,10 +68,11 @@ const tool_command tool_environment = {
     .name = "env",
     .arguments = "[VARIABLE]",
     .summary = "List the environment variables that tern reads, and their values",
-    .more = "\nOf each variable its value or what holds by default, what it is for, and what is "
-            "wrong with it.\n"
-            "Variables TERN_... that tern does not know come last. The status is 1 where something "
-            "is wrong.\n",
+    .more = "For each variable the list has its value, or what holds without one, what it is for, "
+            "and what is\n"
+            "wrong with the value. Variables TERN_... that tern does not know come last. The "
+            "status is 1 where\n"
+            "something is wrong.\n",
     .part = TOOL_INSTALLATION,
     .most = 1,
     .options = options,

@@ -96,9 +96,9 @@ const tool_command tool_new = {
     .arguments = "DIR",
     .summary = "Write a project: a program that trains, CMake, tests, CI",
     .more =
-        "DIR is made if it is not there, and its name becomes the program's. Nothing is "
-        "overwritten.\n"
-        "The project builds against an installed tern and trains on the cpu, OpenCL and CUDA.\n",
+        "`tern new` makes DIR if it does not exist, and overwrites nothing. The program is named "
+        "after DIR.\n"
+        "The project builds against an installed tern, and trains on the cpu, OpenCL and CUDA.\n",
     .example = "tern new hello",
     .part = TOOL_BEGIN,
     .most = 1,

@@ -223,9 +223,9 @@ const tool_command tool_show = {
     .name = "show",
     .arguments = "FILE",
     .summary = "Show the kind, the size and all contents of a file",
-    .more = "FILE is whatever `tern summary` takes, a tokenizer of any kind, an image, a sound, a "
-            "table, a tar of samples, an IDX\n"
-            "file. Its kind goes by its contents, not by its name.\n",
+    .more = "FILE is a file that `tern summary` takes, a tokenizer of any kind, an image, a sound, "
+            "a table, a tar\n"
+            "of samples, or an IDX file. The contents decide what kind a file is, not its name.\n",
     .part = TOOL_FILES,
     .example = "tern show model.gguf",
     .most = 1,

@@ -169,7 +169,7 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--values", NULL, "read the elements too: least, mean, largest, and what is not finite",
+    {"--values", NULL, "also read the elements: least, mean, largest, and how many are not finite",
      .flag = &values},
     {0}};
 
@@ -177,10 +177,10 @@ const tool_command tool_summary = {
     .name = "summary",
     .arguments = "FILE",
     .summary = "List the names, types and shapes in a file",
-    .more =
-        "FILE is a .safetensors, a .gguf, a .npy or .npz, a .pt of PyTorch's of any time, the "
-        "index of several\n"
-        "files or their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
+    .more = "FILE is a .safetensors, .gguf, .npy or .npz file, a .pt file of any version of "
+            "PyTorch, the index\n"
+            "of several files or their folder, or an .onnx file, for which the tensors of the "
+            "model are listed.\n",
     .part = TOOL_FILES,
     .example = "tern summary model.safetensors",
     .most = 1,

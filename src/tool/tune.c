@@ -268,15 +268,15 @@ static int run(const char *const *words, int n)
 }
 
 static const tool_option options[] = {
-    {"--quick", NULL, "fewer ways, smaller products", .flag = &quick},
-    {"--only", "CLASSES", "these alone: \"large,batched\"", .text = &only},
-    {"--try", "WAYS", "these ways alone: \"clblast,own,tiles:8x8x4x4x16x4\"", .text = &given},
-    {"--size", "N", "rows of the largest products; by default 2048, with --quick 1024",
+    {"--quick", NULL, "try fewer ways, on smaller products", .flag = &quick},
+    {"--only", "CLASSES", "tune these classes alone: \"large,batched\"", .text = &only},
+    {"--try", "WAYS", "try these ways alone: \"clblast,own,tiles:8x8x4x4x16x4\"", .text = &given},
+    {"--size", "N", "give the largest products N rows; by default 2048, with --quick 1024",
      .number = &size},
-    {"--seconds", "N", "how long a trial may take; 30 by default", .number = &seconds},
-    {"--file", "FILE", "write there, not where the library looks", .text = &path},
-    {"--anew", NULL, "measure what is in the file, too", .flag = &anew},
-    {"--verbose", NULL, "a line for each trial", .flag = &verbose},
+    {"--seconds", "N", "let a trial take N seconds; by default 30", .number = &seconds},
+    {"--file", "FILE", "write to FILE, not to the file that programs read", .text = &path},
+    {"--anew", NULL, "also measure the classes that the file has already", .flag = &anew},
+    {"--verbose", NULL, "print a line for each trial", .flag = &verbose},
     {0}};
 
 const tool_command tool_tune = {
@@ -284,21 +284,23 @@ const tool_command tool_tune = {
     .arguments = "[DEVICE]",
     .summary = "Find the fastest matrix products for an OpenCL device",
     .more =
-        "Products of a few classes (small, thin, flat, batched, large, linear, gradient; on a\n"
-        "device with a matrix unit half, half-linear, half-gradient, half-batched, too) are done "
-        "on\n"
-        "DEVICE (\"opencl:0\" by default) by CLBlast and by tern's own kernels in many forms, "
-        "each\n"
-        "trial in a process of its own with a time limit: a driver that ends or hangs one "
-        "loses that\n"
-        "trial alone. What is best, and right, is written to the file that programs read, for "
-        "this\n"
-        "device, driver and tern: $TERN_OPENCL_TUNING, $XDG_CONFIG_HOME/tern/opencl.tuning or\n"
-        "~/.config/tern/opencl.tuning; what else it holds stays. It is written after each "
-        "class: a\n"
-        "run that was ended goes on where it was. Takes minutes, on an idle machine: of a class "
-        "whose\n"
-        "ways were not done in their time nothing is written, and it ends with 1.\n",
+        "Products of several classes (small, thin, flat, batched, large, linear, gradient; on a "
+        "device with a\n"
+        "matrix unit also half, half-linear, half-gradient and half-batched) are computed on "
+        "DEVICE\n"
+        "(\"opencl:0\" by default) by CLBlast and by tern's own kernels in many forms. Each trial "
+        "is a process\n"
+        "of its own with a time limit, so a driver that crashes or hangs loses that trial alone. "
+        "The\n"
+        "fastest way whose results are right is written to the file that programs read, for this "
+        "device,\n"
+        "driver and version of tern: $TERN_OPENCL_TUNING, $XDG_CONFIG_HOME/tern/opencl.tuning or\n"
+        "~/.config/tern/opencl.tuning. Entries of other devices stay. The file is written after "
+        "each class,\n"
+        "so a run that was stopped continues where it was. Tuning takes minutes, and wants an idle "
+        "machine.\n"
+        "If the trials of a class take too long, nothing is written for that class, and the status "
+        "is 1.\n",
     .part = TOOL_MACHINE,
     .example = "tern tune opencl:0",
     .device = true,

@@ -1,9 +1,9 @@
 /* data/transforms.h -- what is done to an item (torchvision.transforms.v2).
  *
- * Images are (..., C, H, W), bytes or floating point; several at once are all treated alike. Random
- * transforms draw from the item's random numbers. A transform belongs to what it is given to
- * (another one, a data set, a loader), also when that fails; one that is given to none is freed
- * with tern_transform_free. NULL after an error. */
+ * Images are (..., C, H, W), bytes or floating point; several images in one tensor are all treated
+ * alike. Random transforms draw the item's random numbers. A transform belongs to the transform,
+ * the data set or the loader that it is given to, also when that call fails; tern_transform_free
+ * frees one that belongs to none. Functions that make a transform return NULL after an error. */
 #ifndef TERN_DATA_TRANSFORMS_H
 #define TERN_DATA_TRANSFORMS_H
 #include <tern/data/dataset.h>
@@ -11,25 +11,29 @@
 
 TERN_BEGIN_DECLS
 
-/* x transformed, which is owned by the scope, or x itself. Outside of a loader random numbers come
+/* Returns x transformed, which the scope owns, or x itself. Outside of a loader random numbers come
  * from the cpu's generator. NULL after an error. */
 TERN_API tern_tensor *tern_transform_apply(tern_transform *transform, tern_tensor *x);
-/* Frees one that belongs to nobody; NULL is fine. */
+/* Frees a transform that belongs to nothing else; NULL is fine. */
 TERN_API void tern_transform_free(tern_transform *transform);
 
-/* One after the other; owns them. If one is NULL all others are freed and the result is NULL. */
+/* Makes a transform that applies n transforms, which it owns, one after the other. If one of them
+ * is NULL the others are freed and the result is NULL. */
 TERN_API tern_transform *tern_transforms_compose_of(tern_transform *const *transforms, int n);
-/* A function of one's own: NULL is an error. Workers call it at the same time. */
+/* Makes a transform of a function of the program's; a result of NULL is an error. Workers call the
+ * function at the same time. */
 TERN_API tern_transform *tern_transforms_lambda(tern_tensor *(*function)(tern_tensor *x,
                                                                          void *user),
                                                 void *user);
-/* Turned left to right with probability p. */
+/* Makes a transform that turns images left to right with probability p. */
 TERN_API tern_transform *tern_transforms_random_horizontal_flip(double p);
-/* Turned upside down with probability p. */
+/* Makes a transform that turns images upside down with probability p. */
 TERN_API tern_transform *tern_transforms_random_vertical_flip(double p);
-/* As another type; with scale the range of bytes, 0..255, becomes 0..1 and the other way round. */
+/* Makes a transform that converts to dtype; with scale the range of bytes, 0..255, becomes 0..1,
+ * and the other way round. */
 TERN_API tern_transform *tern_transforms_to_dtype(tern_dtype dtype, bool scale);
-/* (x - mean) / std of each channel, floating point types only; n is C, or 1 for all channels. */
+/* Makes a transform that computes (x - mean) / std of each channel, of floating point types only; n
+ * is C, or 1 for all channels. */
 TERN_API tern_transform *tern_transforms_normalize(const double *mean, const double *std, int n);
 
 /* ---- sizes: a size is TERN_SHAPE(height, width), or one number ------------------------------- */
@@ -39,37 +43,38 @@ typedef struct tern_resize_options {
     tern_interpolate_mode interpolation; /* _BICUBIC or _LANCZOS instead of bilinear; uint8, too */
     uint64_t reserved[4];
 } tern_resize_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_resize_options tern_resize_defaults(void);
 typedef struct tern_random_crop_options {
     tern_shape padding; /* first, of zeros: one number, (left and right, top and bottom), or (left,
                          * top, right, bottom) */
-    bool pad_if_needed; /* of an image that is smaller than size, on both sides */
+    bool pad_if_needed; /* an image that is smaller than size is padded on both sides */
     uint64_t reserved[4];
 } tern_random_crop_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_random_crop_options tern_random_crop_defaults(void);
 typedef struct tern_random_resized_crop_options {
     double scale[2]; /* of the area; default 0.08, 1 */
     double ratio[2]; /* of width to height; default 3 / 4, 4 / 3 */
     uint64_t reserved[4];
 } tern_random_resized_crop_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_random_resized_crop_options tern_random_resized_crop_defaults(void);
 
-/* Resized with antialias, bilinear unless options say otherwise; one number is the shorter edge,
- * whose ratio to the other stays. */
+/* Makes a transform that resizes with antialias, bilinear unless options say otherwise. A size of
+ * one number is that of the shorter edge; the ratio to the other edge stays. */
 TERN_API tern_transform *tern_transforms_resize(tern_shape size,
                                                 const tern_resize_options *options);
-/* The middle; zeros around what is smaller. */
+/* Makes a transform that cuts out the middle; images that are smaller get zeros around them. */
 TERN_API tern_transform *tern_transforms_center_crop(tern_shape size);
-/* A part at a random place. */
+/* Makes a transform that cuts out a part at a random place. */
 TERN_API tern_transform *tern_transforms_random_crop(tern_shape size,
                                                      const tern_random_crop_options *options);
-/* A part of random size, ratio and place, resized. */
+/* Makes a transform that cuts out a part of random size, ratio and place, and resizes the part. */
 TERN_API tern_transform *tern_transforms_random_resized_crop(
     tern_shape size, const tern_random_resized_crop_options *options);
-/* fill around: padding as that of tern_random_crop_options. */
+/* Makes a transform that puts fill around images; padding is like that of
+ * tern_random_crop_options. */
 TERN_API tern_transform *tern_transforms_pad(tern_shape padding, double fill);
 
 /* ---- colours --------------------------------------------------------------------------------- */
@@ -79,15 +84,16 @@ typedef struct tern_color_jitter_options {
     double brightness, contrast, saturation, hue;
     uint64_t reserved[4];
 } tern_color_jitter_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_color_jitter_options tern_color_jitter_defaults(void);
-/* Brightness, contrast, saturation and hue by random factors, in a random order. */
+/* Makes a transform that changes brightness, contrast, saturation and hue by random factors, in a
+ * random order. */
 TERN_API tern_transform *tern_transforms_color_jitter(const tern_color_jitter_options *options);
-/* Grey, of 1 or 3 channels. */
+/* Makes a transform that makes images grey, of 1 or 3 channels. */
 TERN_API tern_transform *tern_transforms_grayscale(int channels);
-/* Grey of as many channels, with probability p. */
+/* Makes a transform that makes images grey, of as many channels, with probability p. */
 TERN_API tern_transform *tern_transforms_random_grayscale(double p);
-/* Blurred by a kernel of that odd size with a random sigma of [low, high]. */
+/* Makes a transform that blurs by a kernel of that odd size, with a random sigma of [low, high]. */
 TERN_API tern_transform *tern_transforms_gaussian_blur(int kernel_size, double low, double high);
 
 /* ---- mixtures -------------------------------------------------------------------------------- */
@@ -96,13 +102,13 @@ typedef struct tern_random_erasing_options {
     double p;        /* default 0.5 */
     double scale[2]; /* of the area; default 0.02, 0.33 */
     double ratio[2]; /* of height to width; default 0.3, 3.3 */
-    double value;    /* that is left there */
-    bool random;     /* normal numbers instead */
+    double value;    /* the rectangle is filled with it */
+    bool random;     /* the rectangle is filled with normal numbers instead */
     uint64_t reserved[4];
 } tern_random_erasing_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_random_erasing_options tern_random_erasing_defaults(void);
-/* A random rectangle erased. */
+/* Makes a transform that erases a random rectangle. */
 TERN_API tern_transform *tern_transforms_random_erasing(const tern_random_erasing_options *options);
 
 typedef struct tern_rand_augment_options {
@@ -112,11 +118,11 @@ typedef struct tern_rand_augment_options {
     double fill;
     uint64_t reserved[4];
 } tern_rand_augment_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rand_augment_options tern_rand_augment_defaults(void);
-/* num_ops of 14 transforms drawn at random (Cubuk et al. 2020). */
+/* Makes a transform that applies num_ops of 14 transforms, drawn at random (Cubuk et al. 2020). */
 TERN_API tern_transform *tern_transforms_rand_augment(const tern_rand_augment_options *options);
-/* transform, which is owned, with probability p. */
+/* Makes a transform that applies transform, which it owns, with probability p. */
 TERN_API tern_transform *tern_transforms_random_apply(tern_transform *transform, double p);
 
 #ifndef __cplusplus

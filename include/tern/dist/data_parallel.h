@@ -13,7 +13,7 @@ typedef struct tern_data_parallel_options {
     int dim;                   /* of inputs and results that is shared out; 0: rows */
     uint64_t reserved[4];
 } tern_data_parallel_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_data_parallel_options tern_data_parallel_defaults(void);
 
 /* A module that runs `module`, which is its child "module" and on devices[0], on n devices of any

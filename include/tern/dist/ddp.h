@@ -16,7 +16,7 @@ typedef struct tern_distributed_data_parallel_options {
                    any number; 0: one a rank */
     uint64_t reserved[4];
 } tern_distributed_data_parallel_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_defaults(void);
 
 /* A module that runs `module`, its child "module", on this rank's rows, and whose backward leaves
@@ -71,9 +71,9 @@ typedef struct tern_no_sync_block {
     bool saved;
     tern_module *ddp;
 } tern_no_sync_block;
-/* What TERN_NO_SYNC opens with. */
+/* Opens the block of TERN_NO_SYNC. */
 TERN_API tern_no_sync_block tern_no_sync_block_enter(tern_module *ddp);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_no_sync_block_leave(tern_no_sync_block *block);
 #define TERN_NO_SYNC(ddp)                                                                          \
     TERN_BLOCK_(tern_no_sync_block, tern_no_sync_block_enter(ddp), tern_no_sync_block_leave)
@@ -93,7 +93,7 @@ typedef struct tern_join_block {
     int active;
     tern_module *ddp;
 } tern_join_block;
-/* What TERN_JOIN opens with. */
+/* Opens the block of TERN_JOIN. */
 TERN_API tern_join_block tern_join_block_enter(tern_module *ddp);
 /* Returns when all ranks have left theirs. */
 TERN_API void tern_join_block_leave(tern_join_block *block);

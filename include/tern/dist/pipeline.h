@@ -30,7 +30,7 @@ typedef struct tern_pipeline_options {
     bool no_scale_grads;
     uint64_t reserved[4];
 } tern_pipeline_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pipeline_options tern_pipeline_defaults(void);
 
 typedef struct tern_pipeline tern_pipeline;

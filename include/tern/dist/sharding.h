@@ -25,7 +25,7 @@ typedef struct tern_fully_shard_options {
     tern_dist_group *replicate;
     uint64_t reserved[4];
 } tern_fully_shard_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_fully_shard_options tern_fully_shard_defaults(void);
 
 /* Share out those parameters of the module that are not shared out yet: applied to blocks first,

@@ -19,7 +19,7 @@ typedef struct tern_sync_batch_norm_options {
     tern_dist_group *group; /* NULL: all processes */
     uint64_t reserved[4];
 } tern_sync_batch_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_sync_batch_norm_options tern_sync_batch_norm_defaults(void);
 
 /* Of (N, C, *), with the parameters and buffers of tern_nn_batch_norm1d. In training mean and

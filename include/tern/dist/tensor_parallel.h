@@ -40,7 +40,7 @@ typedef struct tern_parallel_options {
     tern_optional_int sequence_dim; /* default 1, as of (N, L, C) */
     uint64_t reserved[4];
 } tern_parallel_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_parallel_options tern_parallel_defaults(void);
 
 /* A Linear, or an Embedding, of which each rank keeps its part of the outputs: rows of weight and
@@ -90,7 +90,7 @@ typedef struct tern_vocab_parallel_cross_entropy_options {
                     don't divide */
     uint64_t reserved[4];
 } tern_vocab_parallel_cross_entropy_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_vocab_parallel_cross_entropy_options tern_vocab_parallel_cross_entropy_defaults(void);
 /* Cross entropy of logits (*, C), of which each rank has its classes, the last dim's part as a
  * colwise layer gives it, against class indices (*) of int64 over all classes: the same on all

@@ -34,7 +34,7 @@ typedef struct tern_save_options {
     const char *type;
     uint64_t reserved[4];
 } tern_save_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_save_options tern_save_defaults(void);
 
 /* The tensors of dict, from any devices, and its metadata, as safetensors: byte for byte what
@@ -62,7 +62,7 @@ typedef struct tern_load_options {
     bool mmap;
     uint64_t reserved[4];
 } tern_load_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_load_options tern_load_defaults(void);
 
 /* All that is in a file, to be freed with tern_state_dict_free: of several files the index

@@ -19,7 +19,7 @@ typedef struct tern_npz_options {
     bool compressed; /* numpy.savez_compressed; needs zlib, which is opened at run time */
     uint64_t reserved[4];
 } tern_npz_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_npz_options tern_npz_defaults(void);
 /* numpy.savez(path, **dict): the tensors, in their order; metadata has no place there and is left
  * out. Errors: TERN_ERR_IO; TERN_ERR_DTYPE before anything is written; TERN_ERR_UNSUPPORTED. */

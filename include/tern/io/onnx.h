@@ -41,7 +41,7 @@ typedef struct tern_onnx_export_options {
     bool external_data; /* weights go to "<path>.data" */
     uint64_t reserved[4];
 } tern_onnx_export_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_onnx_export_options tern_onnx_export_defaults(void);
 
 /* Write what module computes of inputs[n] to path (torch.onnx.export): the module runs once, in

@@ -101,7 +101,7 @@ typedef struct tern_snapshot_options {
     bool background; /* write on another thread, once all tensors were copied to the host */
     uint64_t reserved[4];
 } tern_snapshot_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_snapshot_options tern_snapshot_defaults(void);
 
 /* Write a snapshot into a folder, which is made where it is not there; complete or not there, as

@@ -14,20 +14,23 @@ TERN_BEGIN_DECLS
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* Room for the keys and values of a model's layers, filled by calls that are given it
- * (tern_model_inputs) and no gradients. It grows where places, which are there from the start on,
- * are not enough; layers with a sliding window keep that many. NULL after an error. */
+/* Makes a cache of the keys and values of a model's layers. Calls that are given it
+ * (tern_model_inputs), and no gradients, fill it. It has memory for that many places from the start
+ * on, and grows where they are not enough; layers with a sliding window keep no more than the
+ * window's. The caller frees it with tern_kv_cache_free; NULL after an error. */
 TERN_API tern_kv_cache *tern_models_cache(tern_module *model, int64_t places);
-/* One that never grows, and counts its places on the device: calls of one length launch the same
- * work each time, so that a step may be recorded (TERN_CAPTURE) and replayed. The first call takes
- * batch and device from its input; a call that is too long for it is TERN_ERR_STATE unless it is
- * replayed. */
+/* Makes a cache that never grows, and counts its places on the device: calls of one length launch
+ * the same work each time, so that a step may be recorded (TERN_CAPTURE) and replayed. The first
+ * call takes batch and device from its input. A call of more places than are left is
+ * TERN_ERR_STATE, unless it is a replay. */
 TERN_API tern_kv_cache *tern_models_static_cache(tern_module *model, int64_t places);
-/* How many places it holds the keys of; 0 of NULL. A static one is asked on its device. */
+/* Returns how many places the cache holds the keys of; 0 for NULL. Of a static cache the number is
+ * read from its device. */
 TERN_API int64_t tern_kv_cache_length(const tern_kv_cache *cache);
-/* Its rows become those of index (N) int64, as beams go on from the best of them. */
+/* Puts the rows of index (N) int64 in the place of the rows, as beams go on from the best of
+ * them. */
 TERN_API tern_status tern_kv_cache_reorder(tern_kv_cache *cache, tern_tensor *index);
-/* NULL is fine. */
+/* Frees the cache; NULL is fine. */
 TERN_API void tern_kv_cache_free(tern_kv_cache *cache);
 
 /* ---- generation ------------------------------------------------------------------------------ */
@@ -56,19 +59,20 @@ typedef struct tern_generate_options {
     void *user;
     uint64_t reserved[4];
 } tern_generate_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_generate_options tern_generate_defaults(void);
-/* input_ids (N, T) and what follows, (N, T + new); of a model with an encoder, whose input (ids or
- * audio features) this is, the decoder's ids alone, from decoder_start_token_id or
- * decoder_input_ids on. Rows that are done go on with pad; tokens that generation_config.json
- * suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen. Without beams it
- * ends with the last place of a model that learned them (GPT-2, Whisper). Gradients are off, and
- * the mode is that of evaluation while it runs. NULL after an error. */
+/* Returns input_ids (N, T) and the tokens that follow, (N, T + new); for a model with an encoder,
+ * whose input (ids or audio features) input_ids is, the decoder's ids alone, from
+ * decoder_start_token_id or decoder_input_ids on. Rows that are done go on with pad. Tokens that
+ * generation_config.json suppresses (suppress_tokens, begin_suppress_tokens of the first) are not
+ * chosen. Without beams the text ends with the last place of a model that learned its places
+ * (GPT-2, Whisper). Gradients are off, and the model is in evaluation mode, while it runs. NULL
+ * after an error. */
 TERN_API tern_tensor *tern_models_generate(tern_module *model, tern_tensor *input_ids,
                                            const tern_generate_options *options);
-/* The logits (N, V) of next tokens after ids (N, T) as a sampling step changes them:
- * repetition_penalty, and with do_sample temperature, top_k, top_p, min_p, in this order; what is
- * out is -infinity. */
+/* Returns the logits (N, V) of the tokens after ids (N, T) as a sampling step changes them: by
+ * repetition_penalty, and with do_sample by temperature, top_k, top_p and min_p, in this order;
+ * tokens that are out have -infinity. */
 TERN_API tern_tensor *tern_models_process_logits(tern_tensor *ids, tern_tensor *logits,
                                                  const tern_generate_options *options);
 

@@ -46,45 +46,48 @@ typedef struct tern_lora_options {
     bool use_dora;   /* the columns' lengths are learned apart: m (W + s B A) / |W + s B A| */
     uint64_t reserved[4];
 } tern_lora_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_lora_options tern_lora_defaults(void);
 
-/* An adapter around the layers of model, in place and active; all else is frozen
- * (peft.get_peft_model). A is uniform as in a new linear layer, B is 0, so that nothing changes at
- * first. Adapters are of float32 where the layers are of half precision. Returns model; NULL after
- * an error, which leaves it as it was. */
+/* Puts an adapter around the layers of model, in place, and makes it the active one; all other
+ * parameters are frozen (peft.get_peft_model). A is uniform as in a new linear layer and B is 0, so
+ * the results are the same at first. Adapters are of float32 where the layers are of half
+ * precision. Returns model; NULL after an error, which leaves model as it was. */
 TERN_API tern_module *tern_lora_add(tern_module *model, const tern_lora_options *options);
-/* adapter_config.json and adapter_model.safetensors of the active adapter into a directory, which
- * is made where it is not there, as PEFT reads them (save_pretrained); or, where it ends in .gguf,
- * one file as llama.cpp reads it, of the architectures that tern_models_from_pretrained reads from
- * GGUFs: alpha / r is the scale of all layers there, and what it does not say is multiplied into B.
- * TERN_ERR_UNSUPPORTED for what that file has no place for: DoRA, biases, modules_to_save. */
+/* Writes adapter_config.json and adapter_model.safetensors of the active adapter into a directory,
+ * which is made where it does not exist, as PEFT reads them (save_pretrained). Where directory ends
+ * in .gguf, it writes one file as llama.cpp reads it, of the architectures that
+ * tern_models_from_pretrained reads from GGUFs: alpha / r is the scale of all layers there, and
+ * differences from it are multiplied into B. Errors: TERN_ERR_UNSUPPORTED for what that file has no
+ * place for: DoRA, biases, modules_to_save. */
 TERN_API tern_status tern_lora_save(tern_module *model, const char *directory);
-/* The adapter of such a directory or GGUF, or of a directory with adapter_model.bin, active
- * (PeftModel.from_pretrained), named "default"; with trainable false it is frozen too. Returns
- * model; NULL after an error, which leaves it as it was: TERN_ERR_STATE for names and shapes that
- * are not the model's, TERN_ERR_UNSUPPORTED for fields of the configuration that change what is
- * computed and are not known. */
+/* Loads the adapter of such a directory or GGUF, or of a directory with adapter_model.bin, names it
+ * "default" and makes it active (PeftModel.from_pretrained); with trainable false it is frozen too.
+ * Returns model; NULL after an error, which leaves model as it was: TERN_ERR_STATE for names and
+ * shapes that are not the model's, TERN_ERR_UNSUPPORTED for fields of the configuration that change
+ * what is computed and are not known. */
 TERN_API tern_module *tern_lora_load(tern_module *model, const char *directory, bool trainable);
-/* The same under another name (load_adapter). */
+/* Does the same under another name (load_adapter). */
 TERN_API tern_module *tern_lora_load_adapter(tern_module *model, const char *directory,
                                              const char *adapter, bool trainable);
 
-/* Which adapter is active; its parameters are trained, those of the others are not
+/* Makes an adapter the active one: its parameters are trained, those of the others are not
  * (set_adapter). */
 TERN_API tern_status tern_lora_set_adapter(tern_module *model, const char *adapter);
-/* Takes one away; another becomes active, and with the last the layers are plain again
+/* Takes an adapter away. Another one becomes active; with the last one the layers are plain again
  * (delete_adapter). */
 TERN_API tern_status tern_lora_delete_adapter(tern_module *model, const char *adapter);
-/* With false the model is the one without adapters, until true (disable_adapter). */
+/* Turns the adapters off (false) and on (disable_adapter): the model then computes as without
+ * them. */
 TERN_API tern_status tern_lora_enable(tern_module *model, bool on);
-/* Adds the active adapter to the weights, for speed (merge_adapter), */
+/* Adds the active adapter to the weights, for speed (merge_adapter). */
 TERN_API tern_status tern_lora_merge_adapter(tern_module *model);
-/* and takes it out again (unmerge_adapter). */
+/* Takes the active adapter out of the weights again (unmerge_adapter). */
 TERN_API tern_status tern_lora_unmerge_adapter(tern_module *model);
-/* Into the weights: the layers are plain again (merge_and_unload). Returns model. */
+/* Adds the active adapter to the weights and takes the adapters away: the layers are plain again
+ * (merge_and_unload). Returns model. */
 TERN_API tern_module *tern_lora_merge(tern_module *model);
-/* The model without its adapters (unload). Returns model. */
+/* Takes the adapters away (unload). Returns model. */
 TERN_API tern_module *tern_lora_unload(tern_module *model);
 
 TERN_END_DECLS

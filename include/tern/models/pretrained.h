@@ -33,7 +33,7 @@ typedef struct tern_pretrained_options {
     void *user;
     uint64_t reserved[4];
 } tern_pretrained_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pretrained_options tern_pretrained_defaults(void);
 
 /* The model that config.json describes with the weights of model.safetensors, pytorch_model.bin or
@@ -67,7 +67,8 @@ TERN_API tern_module *tern_models_from_config(const char *path,
  * TERN_ERR_UNSUPPORTED for what no key of a GGUF says. */
 TERN_API tern_status tern_models_save_pretrained(tern_module *model, const char *directory,
                                                  const tern_save_options *options);
-/* How many architectures there are; *names (NULL: not wanted) becomes the list of them. */
+/* Returns how many architectures there are; *names becomes the list of them, unless names is
+ * NULL. */
 TERN_API int tern_models_architectures(const char *const **names);
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -107,20 +108,21 @@ typedef struct tern_model_outputs {
  * input. */
 TERN_API tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,
                                       tern_model_outputs *out);
-/* The loss alone; NULL after an error. */
+/* Returns the loss alone; NULL after an error. */
 TERN_API tern_tensor *tern_models_loss(tern_module *model, const tern_model_inputs *in);
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* A new linear head in place of the old one, on its device (timm's reset_classifier); borrowed. */
+/* Puts a new linear head in the place of the old one, on its device (timm's reset_classifier).
+ * Returns the head, borrowed. */
 TERN_API tern_module *tern_models_reset_classifier(tern_module *model, int64_t num_classes);
-/* The head, borrowed; NULL after an error. */
+/* Returns the head, borrowed; NULL after an error. */
 TERN_API tern_module *tern_models_get_classifier(tern_module *model);
-/* Whether layers keep their inputs alone and compute again in backward. */
+/* Sets whether layers keep their inputs alone, and compute the rest again in backward. */
 TERN_API tern_status tern_models_gradient_checkpointing(tern_module *model, bool on);
-/* What an image (C, H, W) goes through on its way to the model: three channels, size, crop, scale,
- * mean and deviation, by preprocessor_config.json or timm's pretrained_cfg. Belongs to what it is
- * given to (data/transforms.h). */
+/* Makes the transform that an image (C, H, W) needs for the model: three channels, size, crop,
+ * scale, mean and deviation, by preprocessor_config.json or timm's pretrained_cfg. The transform
+ * belongs to what it is given to (data/transforms.h). */
 TERN_API tern_transform *tern_models_image_processor(tern_module *model);
 
 TERN_END_DECLS

@@ -42,7 +42,7 @@ typedef struct tern_quantize_options {
     tern_quantization head;
     uint64_t reserved[4];
 } tern_quantize_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_quantize_options tern_quantize_defaults(void);
 /* With options, NULL for the defaults. Errors besides: TERN_ERR_ARGUMENT for a type for the head of
  * what has none; TERN_ERR_STATE for a head that is no Linear any more. */

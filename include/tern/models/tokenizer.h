@@ -66,7 +66,7 @@ typedef struct tern_tiktoken_options {
     const int64_t *special_ids;        /* of each; NULL: the numbers behind the last rank */
     uint64_t reserved[4];
 } tern_tiktoken_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_tiktoken_options tern_tiktoken_defaults(void);
 /* Of a tiktoken file, ranks of the bytes of tokens in base64 (tiktoken.Encoding). NULL after
  * TERN_ERR_ARGUMENT where no pattern is given and none is known for so many tokens, and for a
@@ -131,7 +131,7 @@ typedef struct tern_bpe_options {
         *like; /* whose normalizer, patterns and decoder it is to have; default: GPT-2's bytes */
     uint64_t reserved[4];
 } tern_bpe_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_bpe_options tern_bpe_defaults(void);
 /* A tokenizer of byte pairs learned of n texts, with the tokens that Hugging Face's BpeTrainer
  * learns of them (also tokenizer.train_new_from_iterator); tern_tokenizer_save writes it. To be

@@ -57,7 +57,7 @@ typedef struct tern_gelu_options {
     tern_approximate approximate;
     uint64_t reserved[4];
 } tern_gelu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_gelu_options tern_gelu_defaults(void);
 /* x times the normal distribution function. */
 TERN_API tern_module *tern_nn_gelu(const tern_gelu_options *options);
@@ -67,7 +67,7 @@ typedef struct tern_leaky_relu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_leaky_relu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_leaky_relu_options tern_leaky_relu_defaults(void);
 /* x, or negative_slope x below 0. */
 TERN_API tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options);
@@ -77,7 +77,7 @@ typedef struct tern_elu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_elu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_elu_options tern_elu_defaults(void);
 /* x, or alpha (exp(x) - 1) below 0. */
 TERN_API tern_module *tern_nn_elu(const tern_elu_options *options);
@@ -87,7 +87,7 @@ typedef struct tern_celu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_celu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_celu_options tern_celu_defaults(void);
 /* x, or alpha (exp(x / alpha) - 1) below 0. */
 TERN_API tern_module *tern_nn_celu(const tern_celu_options *options);
@@ -96,7 +96,7 @@ typedef struct tern_hardshrink_options {
     double lambd; /* default 0.5 */
     uint64_t reserved[4];
 } tern_hardshrink_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_hardshrink_options tern_hardshrink_defaults(void);
 /* 0 within -lambd..lambd, else x. */
 TERN_API tern_module *tern_nn_hardshrink(const tern_hardshrink_options *options);
@@ -105,7 +105,7 @@ typedef struct tern_softshrink_options {
     double lambd; /* default 0.5 */
     uint64_t reserved[4];
 } tern_softshrink_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_softshrink_options tern_softshrink_defaults(void);
 /* x moved by lambd towards 0, 0 within -lambd..lambd. */
 TERN_API tern_module *tern_nn_softshrink(const tern_softshrink_options *options);
@@ -115,7 +115,7 @@ typedef struct tern_hardtanh_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_hardtanh_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_hardtanh_options tern_hardtanh_defaults(void);
 /* x between min_val and max_val. */
 TERN_API tern_module *tern_nn_hardtanh(const tern_hardtanh_options *options);
@@ -125,7 +125,7 @@ typedef struct tern_rrelu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_rrelu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rrelu_options tern_rrelu_defaults(void);
 /* Random slopes in training, their mean in evaluation. */
 TERN_API tern_module *tern_nn_rrelu(const tern_rrelu_options *options);
@@ -134,7 +134,7 @@ typedef struct tern_softplus_options {
     double beta, threshold; /* default 1, 20 */
     uint64_t reserved[4];
 } tern_softplus_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_softplus_options tern_softplus_defaults(void);
 /* log(1 + exp(beta x)) / beta, x itself where beta x > threshold. */
 TERN_API tern_module *tern_nn_softplus(const tern_softplus_options *options);
@@ -149,7 +149,7 @@ typedef struct tern_prelu_options {
     const char *device;
     uint64_t reserved[4];
 } tern_prelu_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_prelu_options tern_prelu_defaults(void);
 /* Parameter weight (num_parameters). */
 TERN_API tern_module *tern_nn_prelu(const tern_prelu_options *options);

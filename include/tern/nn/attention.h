@@ -27,7 +27,7 @@ typedef struct tern_multihead_attention_options {
     const char *device;
     uint64_t reserved[4];
 } tern_multihead_attention_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_multihead_attention_options tern_multihead_attention_defaults(void);
 
 /* tern_nn_call with {query, key, value, key_padding_mask, attn_mask, is_causal, of_each_head} gives
@@ -66,7 +66,7 @@ typedef struct tern_transformer_layer_options {
     const char *device;
     uint64_t reserved[4];
 } tern_transformer_layer_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_transformer_layer_options tern_transformer_layer_defaults(void);
 
 /* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
@@ -96,7 +96,7 @@ typedef struct tern_transformer_options {
     tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
     uint64_t reserved[4];
 } tern_transformer_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_transformer_options tern_transformer_defaults(void);
 /* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask,
  * memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
@@ -137,7 +137,7 @@ typedef struct tern_position_encoding_options {
     const char *device;
     uint64_t reserved[4];
 } tern_position_encoding_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_position_encoding_options tern_position_encoding_defaults(void);
 /* x plus row t of a table at time t: of sines and cosines, tern_sinusoidal_table, the buffer "pe";
  * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
@@ -155,7 +155,7 @@ typedef struct tern_rotary_embedding_options {
     const char *device;
     uint64_t reserved[4];
 } tern_rotary_embedding_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rotary_embedding_options tern_rotary_embedding_defaults(void);
 /* tern_rotary_embedding of each tensor (..., time, width): tern_nn_call with {query, key} gives
  * both turned. Buffers "cos" and "sin" (max_len, dim / 2); elements beyond dim stay. */

@@ -16,7 +16,7 @@ typedef struct tern_checkpoint_sequential_options {
     bool no_preserve_rng_state;
     uint64_t reserved[4];
 } tern_checkpoint_sequential_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_checkpoint_sequential_options tern_checkpoint_sequential_defaults(void);
 
 /* The children of m (a Sequential) one after the other in equal segments, each but the last a

@@ -10,7 +10,7 @@ typedef struct tern_compile_ahead_options {
     bool no_backward;         /* the forward alone */
     uint64_t reserved[4];
 } tern_compile_ahead_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_compile_ahead_options tern_compile_ahead_defaults(void);
 
 /* Compile what m needs for n inputs of these shapes, on the device of its parameters, by all cores:

@@ -15,7 +15,7 @@ typedef struct tern_conv_options {
     const char *device;
     uint64_t reserved[4];
 } tern_conv_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_conv_options tern_conv_defaults(void);
 
 /* (N, C, *) or (C, *) -> (N, O, *); weight (O, C / groups, *kernel_size) and bias (O), uniform in
@@ -38,7 +38,7 @@ typedef struct tern_conv_transpose_options {
     const char *device;
     uint64_t reserved[4];
 } tern_conv_transpose_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_conv_transpose_options tern_conv_transpose_defaults(void);
 
 /* The same backwards: weight (C, O / groups, *kernel_size). */

@@ -28,9 +28,9 @@ typedef struct tern_skip_init_block {
     int active;
     bool saved;
 } tern_skip_init_block;
-/* What TERN_SKIP_INIT opens with, for other languages. */
+/* Opens the block of TERN_SKIP_INIT, for other languages. */
 TERN_API tern_skip_init_block tern_skip_init_enter(void);
-/* Goes back to what was before. */
+/* Closes the block, and restores what was set before it. */
 TERN_API void tern_skip_init_leave(tern_skip_init_block *block);
 #define TERN_SKIP_INIT                                                                             \
     TERN_BLOCK_(tern_skip_init_block, tern_skip_init_enter(), tern_skip_init_leave)
@@ -71,7 +71,7 @@ typedef struct tern_init_kaiming_options {
     tern_nonlinearity nonlinearity;
     uint64_t reserved[4];
 } tern_init_kaiming_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_init_kaiming_options tern_init_kaiming_defaults(void);
 /* tern_nn_init_kaiming_uniform_ with PyTorch's other arguments; NULL: defaults. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,

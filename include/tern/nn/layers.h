@@ -12,7 +12,7 @@ typedef struct tern_linear_options {
     const char *device;
     uint64_t reserved[4];
 } tern_linear_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_linear_options tern_linear_defaults(void);
 /* x W^T + b: (*, in) -> (*, out); weight (out, in), bias (out), uniform in +-1/sqrt(in). */
 TERN_API tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
@@ -32,7 +32,7 @@ typedef struct tern_embedding_options {
     const char *device;
     uint64_t reserved[4];
 } tern_embedding_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_embedding_options tern_embedding_defaults(void);
 /* (*) integers -> (*, embedding_dim); weight (num_embeddings, embedding_dim), standard normal. */
 TERN_API tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
@@ -53,7 +53,7 @@ typedef struct tern_embedding_bag_options {
     const char *device;
     uint64_t reserved[4];
 } tern_embedding_bag_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_embedding_bag_options tern_embedding_bag_defaults(void);
 /* Bags of rows of weight, as above: indices (B, N), or by tern_nn_call indices, offsets and, of
  * sums, per_sample_weights; the last may be left out, offsets be NULL. */
@@ -70,7 +70,7 @@ typedef struct tern_layer_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_layer_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_layer_norm_options tern_layer_norm_defaults(void);
 /* Over the last dims; parameters weight and bias of normalized_shape, ones and zeros at first. */
 TERN_API tern_module *tern_nn_layer_norm(tern_shape normalized_shape,
@@ -81,7 +81,7 @@ typedef struct tern_dropout_options {
     bool inplace; /* see tern_nn_inplace */
     uint64_t reserved[4];
 } tern_dropout_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_dropout_options tern_dropout_defaults(void);
 /* In training only; ops/random.h says what each does. */
 TERN_API tern_module *tern_nn_dropout(const tern_dropout_options *options);

@@ -61,7 +61,7 @@ typedef struct tern_cosine_similarity_options {
     double eps;            /* default 1e-8 */
     uint64_t reserved[4];
 } tern_cosine_similarity_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_cosine_similarity_options tern_cosine_similarity_defaults(void);
 /* tern_cosine_similarity of two tensors, by tern_nn_call. */
 TERN_API tern_module *tern_nn_cosine_similarity(const tern_cosine_similarity_options *options);
@@ -71,7 +71,7 @@ typedef struct tern_pairwise_distance_options {
     bool keepdim;
     uint64_t reserved[4];
 } tern_pairwise_distance_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pairwise_distance_options tern_pairwise_distance_defaults(void);
 /* tern_pairwise_distance of two tensors, by tern_nn_call. */
 TERN_API tern_module *tern_nn_pairwise_distance(const tern_pairwise_distance_options *options);
@@ -83,7 +83,7 @@ typedef struct tern_adaptive_log_softmax_with_loss_options {
     const char *device;
     uint64_t reserved[4];
 } tern_adaptive_log_softmax_with_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adaptive_log_softmax_with_loss_options
 tern_adaptive_log_softmax_with_loss_defaults(void);
 /* A softmax of n_classes in the order of their frequency, cut into a head and clusters at cutoffs,

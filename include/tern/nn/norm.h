@@ -17,7 +17,7 @@ typedef struct tern_batch_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_batch_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_batch_norm_options tern_batch_norm_defaults(void);
 
 /* Of (N, C) or (N, C, L). Parameters weight and bias (C), ones and
@@ -39,7 +39,7 @@ typedef struct tern_group_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_group_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_group_norm_options tern_group_norm_defaults(void);
 /* (N, C, *) with parameters weight and bias (C). */
 TERN_API tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
@@ -55,7 +55,7 @@ typedef struct tern_instance_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_instance_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_instance_norm_options tern_instance_norm_defaults(void);
 /* Of (N, C, L), also without N; names as batch norm's. */
 TERN_API tern_module *tern_nn_instance_norm1d(int64_t num_features,
@@ -74,7 +74,7 @@ typedef struct tern_rms_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_rms_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rms_norm_options tern_rms_norm_defaults(void);
 /* Over the last dims; parameter weight of normalized_shape. */
 TERN_API tern_module *tern_nn_rms_norm(tern_shape normalized_shape,
@@ -84,7 +84,7 @@ typedef struct tern_local_response_norm_options {
     double alpha, beta, k; /* default 1e-4, 0.75, 1; TERN_ZERO for 0 */
     uint64_t reserved[4];
 } tern_local_response_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_local_response_norm_options tern_local_response_norm_defaults(void);
 /* (N, C, *) */
 TERN_API tern_module *tern_nn_local_response_norm(int64_t size,
@@ -107,7 +107,7 @@ typedef struct tern_spectral_norm_options {
     int dim;                /* of the outputs: 1 for transposed convolutions */
     uint64_t reserved[4];
 } tern_spectral_norm_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_spectral_norm_options tern_spectral_norm_defaults(void);
 /* The parameter "<name>_orig" divided by its largest singular value, which power iterations
  * estimate (buffers "<name>_u", "<name>_v"; Miyato et al. 2018). */

@@ -20,7 +20,7 @@ typedef struct tern_pack_sequence_options {
     bool not_enforce_sorted; /* lengths need not fall: the sequences are sorted */
     uint64_t reserved[4];
 } tern_pack_sequence_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pack_sequence_options tern_pack_sequence_defaults(void);
 
 /* input's first lengths[i] steps of each sequence i of the batch. Differentiable. Errors:
@@ -35,7 +35,7 @@ typedef struct tern_pad_sequence_options {
     int64_t total_length; /* default: that of the longest sequence, which -1 is */
     uint64_t reserved[4];
 } tern_pad_sequence_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pad_sequence_options tern_pad_sequence_defaults(void);
 
 /* (time, batch, *) in the order the sequences came in, padded; lengths (NULL: not wanted) gets that

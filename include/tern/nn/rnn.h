@@ -19,7 +19,7 @@ typedef struct tern_rnn_options {
     const char *device;
     uint64_t reserved[4];
 } tern_rnn_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rnn_options tern_rnn_defaults(void);
 
 /* tern_nn_call with {x}, {x, h0} or, of an LSTM, {x, h0, c0} gives the first k of {output, h_n,

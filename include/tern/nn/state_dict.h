@@ -65,7 +65,7 @@ typedef struct tern_load_state_dict_options {
     void *user;
     uint64_t reserved[4];
 } tern_load_state_dict_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_load_state_dict_options tern_load_state_dict_defaults(void);
 
 /* Copy the tensors of dict, from any device and dtype, into those of m. Errors: TERN_ERR_STATE,

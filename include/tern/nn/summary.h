@@ -9,7 +9,7 @@ typedef struct tern_summary_options {
     int depth; /* rows for modules down to here, 1 being m's children; 0 for all */
     uint64_t reserved[4];
 } tern_summary_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_summary_options tern_summary_defaults(void);
 
 /* A row for m and each module below it with the shape of its (first) result, how many parameters

@@ -22,7 +22,7 @@ typedef struct tern_scaled_dot_product_attention_options {
         lower_right; /* the last query is at the last key's place: query i at i + S - L, not at i */
     uint64_t reserved[4];
 } tern_scaled_dot_product_attention_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_scaled_dot_product_attention_options tern_scaled_dot_product_attention_defaults(void);
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
  * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key
@@ -54,7 +54,7 @@ typedef struct tern_multi_head_attention_forward_options {
     tern_tensor *attn_mask;                       /* (L, S) or (N heads, L, S), likewise */
     uint64_t reserved[4];
 } tern_multi_head_attention_forward_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_multi_head_attention_forward_options tern_multi_head_attention_forward_defaults(void);
 /* torch.nn.functional.multi_head_attention_forward (Vaswani et al. 2017): query (L, N, E), key (S,
  * N, Ek), value (S, N, Ev) -> (L, N, E); all without N for a single sequence. Masks are bool, where
@@ -79,7 +79,7 @@ typedef struct tern_rotary_embedding_function_options {
     int64_t offset;   /* the place of the first row */
     uint64_t reserved[4];
 } tern_rotary_embedding_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rotary_embedding_function_options tern_rotary_embedding_function_defaults(void);
 /* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
  * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,

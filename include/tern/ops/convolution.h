@@ -31,7 +31,7 @@ typedef struct tern_conv_function_options {
     int64_t groups;                       /* default 1 */
     uint64_t reserved[4];
 } tern_conv_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_conv_function_options tern_conv_function_defaults(void);
 /* * is L. */
 TERN_API tern_tensor *tern_conv1d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,
@@ -55,7 +55,7 @@ typedef struct tern_conv_transpose_function_options {
     int64_t groups;            /* default 1 */
     uint64_t reserved[4];
 } tern_conv_transpose_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_conv_transpose_function_options tern_conv_transpose_function_defaults(void);
 /* * is L. */
 TERN_API tern_tensor *tern_conv_transpose1d(tern_tensor *input, tern_tensor *weight,
@@ -76,7 +76,7 @@ typedef struct tern_unfold_options {
     tern_shape dilation, padding, stride; /* one number for both dims, or two; none: 1, 0, 1 */
     uint64_t reserved[4];
 } tern_unfold_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_unfold_options tern_unfold_defaults(void);
 /* The windows of x (N, C, H, W) or (C, H, W) as columns, (N, C * kernel, windows) (im2col), of a
  * floating point type or bool; kernel_size: one number or two. The method Tensor.unfold is

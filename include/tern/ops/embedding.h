@@ -18,7 +18,7 @@ typedef struct tern_embedding_function_options {
     bool scale_grad_by_freq;       /* gradients by how often their index is there */
     uint64_t reserved[4];
 } tern_embedding_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_embedding_function_options tern_embedding_function_defaults(void);
 /* indices (*) -> (*, width) (torch.nn.functional.embedding). */
 TERN_API tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
@@ -38,7 +38,7 @@ typedef struct tern_embedding_bag_function_options {
     bool scale_grad_by_freq;         /* not of maxima */
     uint64_t reserved[4];
 } tern_embedding_bag_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_embedding_bag_function_options tern_embedding_bag_function_defaults(void);
 /* The mean, sum or maximum of rows, without room for them: of each row of indices (B, N), offsets
  * NULL; or of indices (N) from each of offsets (B) to the next -> (B, width), zeros for an empty

@@ -102,7 +102,7 @@ typedef struct tern_stft_options {
     bool two_sided;         /* all n_fft frequencies and not only n_fft / 2 + 1 */
     uint64_t reserved[4];
 } tern_stft_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_stft_options tern_stft_defaults(void);
 /* Signals (T) or (B, T) -> spectra (..., frequencies, frames, 2) of frames of n_fft elements
  * (torch.stft with return_complex, seen by torch.view_as_real). */
@@ -116,7 +116,7 @@ typedef struct tern_istft_options {
     int64_t length;                 /* of the signal; 0: what the frames make */
     uint64_t reserved[4];
 } tern_istft_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_istft_options tern_istft_defaults(void);
 /* Spectra (frequencies, frames, 2) or (B, frequencies, frames, 2) -> signals (..., T), by least
  * squares (torch.istft); of two-sided spectra the first n_fft / 2 + 1 frequencies are read.

@@ -37,7 +37,7 @@ typedef struct tern_linalg_solve_triangular_options {
     bool unitriangular; /* the diagonal is ones and not read */
     uint64_t reserved[4];
 } tern_linalg_solve_triangular_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_linalg_solve_triangular_options tern_linalg_solve_triangular_defaults(void);
 /* X of A X = B: A's upper (or lower) triangle (..., n, n), B (..., n, k), which is brought to A's
  * type. Stacks broadcast. */

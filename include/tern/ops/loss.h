@@ -22,7 +22,7 @@ typedef struct tern_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_loss_options tern_loss_defaults(void);
 
 /* ---- of numbers ------------------------------------------------------------------------------ */
@@ -39,7 +39,7 @@ typedef struct tern_smooth_l1_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_smooth_l1_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_smooth_l1_loss_options tern_smooth_l1_loss_defaults(void);
 /* d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. */
 TERN_API tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
@@ -50,7 +50,7 @@ typedef struct tern_huber_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_huber_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_huber_loss_options tern_huber_loss_defaults(void);
 /* d^2 / 2 where d is below delta, else delta (d - delta / 2). */
 TERN_API tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
@@ -63,7 +63,7 @@ typedef struct tern_poisson_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_poisson_nll_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_poisson_nll_loss_options tern_poisson_nll_loss_defaults(void);
 /* e^input - target input, or input - target log(input + eps). */
 TERN_API tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
@@ -75,7 +75,7 @@ typedef struct tern_gaussian_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_gaussian_nll_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_gaussian_nll_loss_options tern_gaussian_nll_loss_defaults(void);
 /* (log var + (input - target)^2 / var) / 2; var of input's shape, or without its last dim, or with
  * 1 there. A negative variance is an error, for which the device is waited for. */
@@ -90,7 +90,7 @@ typedef struct tern_kl_div_options {
     tern_reduction reduction; /* TERN_REDUCTION_BATCHMEAN: the sum by the size of dim 0 */
     uint64_t reserved[4];
 } tern_kl_div_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_kl_div_options tern_kl_div_defaults(void);
 /* target (log target - input), 0 where target is 0; input is log probabilities. */
 TERN_API tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
@@ -101,7 +101,7 @@ typedef struct tern_weighted_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_weighted_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_weighted_loss_options tern_weighted_loss_defaults(void);
 /* - target log input - (1 - target) log(1 - input), logarithms not below -100; input and
  * target of one shape, in [0, 1]. */
@@ -114,7 +114,7 @@ typedef struct tern_binary_cross_entropy_with_logits_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_binary_cross_entropy_with_logits_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_binary_cross_entropy_with_logits_options
 tern_binary_cross_entropy_with_logits_defaults(void);
 /* The same of sigmoid(input), without its overflow. */
@@ -129,7 +129,7 @@ typedef struct tern_cross_entropy_options {
     double label_smoothing; /* 0..1 */
     uint64_t reserved[4];
 } tern_cross_entropy_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_cross_entropy_options tern_cross_entropy_defaults(void);
 /* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64,
  * or probabilities of the shape of the logits. */
@@ -146,7 +146,7 @@ typedef struct tern_linear_cross_entropy_options {
     tern_dtype dtype;       /* of the loss; default: input's */
     uint64_t reserved[4];
 } tern_linear_cross_entropy_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_linear_cross_entropy_options tern_linear_cross_entropy_defaults(void);
 /* tern_cross_entropy of tern_linear(input, linear_weight), input (N, in), linear_weight (C, in) and
  * target (N) of int64, whose logits (N, C) are in memory as a whole only where linear_weight wants
@@ -163,7 +163,7 @@ typedef struct tern_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_nll_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_nll_loss_options tern_nll_loss_defaults(void);
 /* - weight[target] input[target] of log probabilities (C), (N, C) or (N, C, d1, ...) and classes
  * (), (N) or (N, d1, ...) of int64; the mean is by the sum of the weights. */
@@ -176,7 +176,7 @@ typedef struct tern_ctc_loss_options {
     tern_reduction reduction; /* the mean is of each loss by its target's length */
     uint64_t reserved[4];
 } tern_ctc_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_ctc_loss_options tern_ctc_loss_defaults(void);
 /* Connectionist temporal classification (Graves et al. 2006): log_probs (T, N, C) or (T, C),
  * float32 or float64, log_softmax of something; targets (N, S), (S) or all of them one after the
@@ -201,7 +201,7 @@ typedef struct tern_margin_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_margin_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_margin_loss_options tern_margin_loss_defaults(void);
 /* max(0, - target (input1 - input2) + margin), target being 1 or -1; as many dims each. */
 TERN_API tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2,
@@ -224,7 +224,7 @@ typedef struct tern_triplet_margin_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_triplet_margin_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_triplet_margin_loss_options tern_triplet_margin_loss_defaults(void);
 /* max(0, d(anchor, positive) - d(anchor, negative) + margin): (N, D) -> (N). */
 TERN_API tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
@@ -244,7 +244,7 @@ typedef struct tern_multi_margin_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_multi_margin_loss_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_multi_margin_loss_options tern_multi_margin_loss_defaults(void);
 /* weight[y] sum max(0, margin - x[y] + x[i])^p / C over the classes i but y: input (N, C) or (C),
  * target (N) or () of int64. */

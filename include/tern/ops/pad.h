@@ -17,7 +17,7 @@ typedef struct tern_pad_options {
     double value; /* of TERN_PAD_CONSTANT */
     uint64_t reserved[4];
 } tern_pad_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_pad_options tern_pad_defaults(void);
 
 /* pad is (before, after) of the last dim, then of the one in front of it, and so on, six dims at

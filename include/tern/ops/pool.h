@@ -21,7 +21,7 @@ typedef struct tern_max_pool_options {
     bool ceil_mode;
     uint64_t reserved[4];
 } tern_max_pool_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_max_pool_options tern_max_pool_defaults(void);
 
 /* The largest element of each window of L, NaN being larger than all. */
@@ -52,7 +52,7 @@ typedef struct tern_max_unpool_options {
                                1) stride - 2 padding + kernel_size */
     uint64_t reserved[4];
 } tern_max_unpool_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_max_unpool_options tern_max_unpool_defaults(void);
 
 /* Zeros but for x at its indices, as max_pool1d_with_indices gives them. An index outside of the
@@ -76,7 +76,7 @@ typedef struct tern_avg_pool_options {
     tern_optional_int divisor_override; /* what to divide by; default: the size of the window */
     uint64_t reserved[4];
 } tern_avg_pool_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_avg_pool_options tern_avg_pool_defaults(void);
 
 /* The mean of each window of L, padding counting as zeros. */
@@ -117,7 +117,7 @@ typedef struct tern_lp_pool_options {
     bool ceil_mode;
     uint64_t reserved[4];
 } tern_lp_pool_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_lp_pool_options tern_lp_pool_defaults(void);
 
 /* (sum x^norm_type)^(1 / norm_type) of each window, as PyTorch computes it. */
@@ -137,7 +137,7 @@ typedef struct tern_fractional_max_pool_options {
                                   * a batch. NULL: drawn */
     uint64_t reserved[4];
 } tern_fractional_max_pool_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_fractional_max_pool_options tern_fractional_max_pool_defaults(void);
 
 /* The largest of windows of kernel_size at random distances, so many that output_size comes out: x

@@ -27,7 +27,7 @@ typedef struct tern_rnn_function_options {
     int64_t steps;
     uint64_t reserved[4];
 } tern_rnn_function_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rnn_function_options tern_rnn_function_defaults(void);
 /* output (time, batch, D H): h of the last layer at each time, both directions side by side; h_n
  * and c_n (layers D, batch, H): the last state of each layer and direction. c_n of an LSTM only. */

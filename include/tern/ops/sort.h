@@ -54,7 +54,7 @@ typedef struct tern_quantile_options {
     tern_interpolation interpolation; /* between the two elements next to a rank */
     uint64_t reserved[4];
 } tern_quantile_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_quantile_options tern_quantile_defaults(void);
 /* The element at q (n - 1) of n sorted ones, for q () or (k) in [0, 1], of x's type (float32 or
  * float64); (k) comes in front of the other dims. NaN where there is one. Waits for the device to

@@ -42,7 +42,7 @@ typedef struct tern_cov_options {
     tern_tensor *aweights;        /* (n), floating point: how much it weighs */
     uint64_t reserved[4];
 } tern_cov_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_cov_options tern_cov_defaults(void);
 /* Of the rows of x (variables, observations) or (observations): (variables, variables), or a
  * number. Weights are read from the device to refuse negative ones. */

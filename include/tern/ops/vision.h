@@ -31,7 +31,7 @@ typedef struct tern_interpolate_options {
                      * filter as wide as the scale, as Pillow's */
     uint64_t reserved[4];
 } tern_interpolate_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_interpolate_options tern_interpolate_defaults(void);
 /* x (N, C, *) resampled to another size of its one to three spatial dims. uint8 too: nearest
  * elements in any number of dims; bilinear, bicubic and lanczos in fixed point, with the same bytes
@@ -57,7 +57,7 @@ typedef struct tern_grid_sample_options {
     bool align_corners; /* -1 and 1 are the centres of the outermost pixels, not their edges */
     uint64_t reserved[4];
 } tern_grid_sample_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_grid_sample_options tern_grid_sample_defaults(void);
 /* x (N, C, H, W) at the places (x, y) in -1..1 of grid (N, H', W', 2) -> (N, C, H', W'); likewise
  * volumes (N, C, D, H, W) with grid (N, D', H', W', 3). */

@@ -15,12 +15,12 @@ typedef struct tern_adamax_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adamax_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adamax_options tern_adamax_defaults(void);
-/* Of all parameters of module. */
+/* Makes an Adamax optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adamax(tern_module *module, double lr,
                                            const tern_adamax_options *options);
-/* Of a list of leaves. */
+/* Makes an Adamax optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_adamax_of(tern_tensor *const *parameters, int n, double lr,
                                               const tern_adamax_options *options);
 
@@ -33,12 +33,12 @@ typedef struct tern_nadam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_nadam_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_nadam_options tern_nadam_defaults(void);
-/* Of all parameters of module. */
+/* Makes an NAdam optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_nadam(tern_module *module, double lr,
                                           const tern_nadam_options *options);
-/* Of a list of leaves. */
+/* Makes an NAdam optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_nadam_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_nadam_options *options);
 
@@ -50,12 +50,12 @@ typedef struct tern_radam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_radam_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_radam_options tern_radam_defaults(void);
-/* Of all parameters of module. */
+/* Makes an RAdam optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_radam(tern_module *module, double lr,
                                           const tern_radam_options *options);
-/* Of a list of leaves. */
+/* Makes an RAdam optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_radam_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_radam_options *options);
 
@@ -67,12 +67,12 @@ typedef struct tern_rmsprop_options {
     bool centered, maximize;
     uint64_t reserved[4];
 } tern_rmsprop_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rmsprop_options tern_rmsprop_defaults(void);
-/* Of all parameters of module. */
+/* Makes an RMSprop optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rmsprop(tern_module *module, double lr,
                                             const tern_rmsprop_options *options);
-/* Of a list of leaves. */
+/* Makes an RMSprop optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_rmsprop_of(tern_tensor *const *parameters, int n, double lr,
                                                const tern_rmsprop_options *options);
 
@@ -83,12 +83,12 @@ typedef struct tern_adagrad_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adagrad_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adagrad_options tern_adagrad_defaults(void);
-/* Of all parameters of module. */
+/* Makes an Adagrad optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adagrad(tern_module *module, double lr,
                                             const tern_adagrad_options *options);
-/* Of a list of leaves. */
+/* Makes an Adagrad optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_adagrad_of(tern_tensor *const *parameters, int n, double lr,
                                                const tern_adagrad_options *options);
 
@@ -100,12 +100,12 @@ typedef struct tern_adadelta_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adadelta_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_adadelta_options tern_adadelta_defaults(void);
-/* Of all parameters of module. */
+/* Makes an Adadelta optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adadelta(tern_module *module, double lr,
                                              const tern_adadelta_options *options);
-/* Of a list of leaves. */
+/* Makes an Adadelta optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_adadelta_of(tern_tensor *const *parameters, int n, double lr,
                                                 const tern_adadelta_options *options);
 
@@ -117,12 +117,12 @@ typedef struct tern_rprop_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_rprop_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rprop_options tern_rprop_defaults(void);
-/* Of all parameters of module. */
+/* Makes an Rprop optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rprop(tern_module *module, double lr,
                                           const tern_rprop_options *options);
-/* Of a list of leaves. */
+/* Makes an Rprop optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_rprop_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_rprop_options *options);
 
@@ -136,12 +136,12 @@ typedef struct tern_asgd_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_asgd_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_asgd_options tern_asgd_defaults(void);
-/* Of all parameters of module. */
+/* Makes an ASGD optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_asgd(tern_module *module, double lr,
                                          const tern_asgd_options *options);
-/* Of a list of leaves. */
+/* Makes an ASGD optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_asgd_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_asgd_options *options);
 
@@ -154,12 +154,12 @@ typedef struct tern_lamb_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_lamb_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_lamb_options tern_lamb_defaults(void);
-/* Of all parameters of module. */
+/* Makes a LAMB optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lamb(tern_module *module, double lr,
                                          const tern_lamb_options *options);
-/* Of a list of leaves. */
+/* Makes a LAMB optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_lamb_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_lamb_options *options);
 
@@ -181,12 +181,12 @@ typedef struct tern_muon_options {
     tern_muon_adjust adjust_lr;
     uint64_t reserved[4];
 } tern_muon_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_muon_options tern_muon_defaults(void);
-/* Of all parameters of module. */
+/* Makes a Muon optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_muon(tern_module *module, double lr,
                                          const tern_muon_options *options);
-/* Of a list of leaves. */
+/* Makes a Muon optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_muon_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_muon_options *options);
 
@@ -206,12 +206,12 @@ typedef struct tern_lbfgs_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_lbfgs_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_lbfgs_options tern_lbfgs_defaults(void);
-/* Of all parameters of module. */
+/* Makes an L-BFGS optimizer of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lbfgs(tern_module *module, double lr,
                                           const tern_lbfgs_options *options);
-/* Of a list of leaves. */
+/* Makes an L-BFGS optimizer of a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_lbfgs_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_lbfgs_options *options);
 

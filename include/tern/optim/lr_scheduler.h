@@ -94,7 +94,7 @@ typedef struct tern_swa_lr_options {
     const double *swa_lrs; /* one for each group, instead of the argument */
     uint64_t reserved[4];
 } tern_swa_lr_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_swa_lr_options tern_swa_lr_defaults(void);
 /* To swa_lr in anneal_epochs, where it stays: while weights are averaged
  * (torch.optim.swa_utils.SWALR; tern_swa_averaged_model averages them). */
@@ -126,7 +126,7 @@ typedef struct tern_cyclic_lr_options {
     const double *base_lrs, *max_lrs; /* one for each group, instead of the arguments */
     uint64_t reserved[4];
 } tern_cyclic_lr_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_cyclic_lr_options tern_cyclic_lr_defaults(void);
 /* Between base_lr and max_lr and back (Smith 2017); a step each batch. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double base_lr,
@@ -146,7 +146,7 @@ typedef struct tern_one_cycle_lr_options {
     int64_t epochs, steps_per_epoch; /* where total_steps is 0, which is their product then */
     uint64_t reserved[4];
 } tern_one_cycle_lr_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_one_cycle_lr_options tern_one_cycle_lr_defaults(void);
 /* Up to max_lr and far down, once, in total_steps steps (Smith & Topin 2018); a step each batch.
  * One step too many is TERN_ERR_STATE. TERN_ERR_ARGUMENT where total_steps is 0 and epochs and
@@ -176,7 +176,7 @@ typedef struct tern_reduce_lr_on_plateau_options {
     const double *min_lrs; /* one for each group, instead of min_lr */
     uint64_t reserved[4];
 } tern_reduce_lr_on_plateau_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_reduce_lr_on_plateau_options tern_reduce_lr_on_plateau_defaults(void);
 /* Times factor when tern_lr_scheduler_step_metric sees no progress for longer than patience. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(

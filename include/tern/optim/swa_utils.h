@@ -14,7 +14,7 @@ typedef struct tern_averaged_model_options {
     bool use_buffers; /* average floating point buffers too, instead of copying them */
     uint64_t reserved[4];
 } tern_averaged_model_options;
-/* Its defaults, as TERN_DEFAULTS takes them. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_averaged_model_options tern_averaged_model_defaults(void);
 
 /* torch.optim.swa_utils.AveragedModel: keeps an average beside every parameter and buffer of
