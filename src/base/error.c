@@ -124,8 +124,8 @@ static size_t name_length(const char *message)
     return strncmp(message, "tern_", 5) == 0 && message[length] == ':' ? length : 0;
 }
 
-/* The function that the program called in place of the one that failed in it, or before a message
- * that names nobody. */
+/* Puts the name of the function that the program called in the place of the one that failed inside
+ * of it, or before a message that names no function. */
 static void name_called(char message[TERN_MESSAGE_BYTES])
 {
     const char *const called = tern_thread.called;
@@ -138,7 +138,8 @@ static void name_called(char message[TERN_MESSAGE_BYTES])
     memcpy(message + length, ": ", colon);
 }
 
-/* "add_" of "tern_add_: ..."; what runs, where the message does not say. */
+/* Notes the operation that failed: "add_" of "tern_add_: ...", or the one that runs where the
+ * message names none. */
 static void name_operation(tern_failure *r)
 {
     const char *op = tern_thread.running.backward;
@@ -248,7 +249,7 @@ static void end_thread(void)
     print_unread("a thread ends with an error that nobody asked for");
 }
 
-/* Of the thread that ends the process. */
+/* Prints the unread error of the thread that ends the process. */
 __attribute__((destructor)) static void end_process(void)
 {
     print_unread("the program ends with an error that nobody asked for");
@@ -270,7 +271,7 @@ static void report(const policy *p, const tern_failure *r)
     abort();
 }
 
-/* A failure was recorded. */
+/* An error was recorded: prints it where the policy says so. */
 static void announce(const policy *p, const tern_failure *r)
 {
     tern_thread.error.unread = true;
@@ -289,7 +290,7 @@ static void count(tern_status status)
     tern_thread.error.newest_status = status;
 }
 
-/* The first error is the cause and is kept; later ones are its echo. */
+/* Records an error. The first one is the cause and is kept; later ones follow from it. */
 static void note(tern_status status, const char *format, va_list args)
 {
     count(status);

@@ -11,7 +11,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* Eight classes a doubling from 64 bytes up: at most 1/8 of a block is unused. */
+/* From 64 bytes up each doubling has eight classes of sizes, so at most 1/8 of a block is
+ * unused. */
 static int size_class(size_t bytes, size_t *rounded)
 {
     if (bytes <= 64) {
@@ -117,8 +118,9 @@ static void uncount(tern_place *place, tern_block *block)
                                    &block->maker);
 }
 
-/* Once again with an empty cache where there was no memory. An error that was recorded is one of
- * the host's memory, or not of memory at all. With memory_lock held. */
+/* Makes the call, and makes it again with an empty cache where the device had no memory. If the
+ * call recorded an error, the host has no memory, or the error is of another kind, and the call is
+ * not made again. With memory_lock held. */
 #define TRY_TWICE(place, status, call)                                                             \
     do {                                                                                           \
         const uint64_t failures_ = tern_failures();                                                \
@@ -406,7 +408,7 @@ tern_status tern_set_per_process_memory_fraction(double fraction, const char *de
     tern_place *place = tern_place_name(device, "tern_set_per_process_memory_fraction");
     if (!place)
         return tern_last_status();
-    /* A limit of no bytes would be none. */
+    /* A limit of 0 bytes would mean that there is no limit. */
     const double bytes = fraction * (double)place->info.memory_total;
     return tern_set_memory_limit(place->text, fraction == 1 ? 0 : bytes < 1 ? 1 : (uint64_t)bytes);
 }

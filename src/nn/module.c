@@ -168,7 +168,7 @@ void tern_nn_count_levels(tern_module *m)
 
 tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child)
 {
-    /* One that belongs to another, or is above self, is not self's to free. */
+    /* A child that belongs to another module, or is above self, is not freed here. */
     if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_check_name(self, name, "module", "tern_nn_add") == TERN_OK &&

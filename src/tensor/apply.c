@@ -26,13 +26,15 @@ static tern_status fail_places(const tern_call *call, const tern_place *other)
                      function, tern_place_text(call->place), tern_place_text(other));
 }
 
-/* A tensor without dims on the cpu: beside tensors of a device it counts as a number. */
+/* Whether x is a tensor without dims on the cpu, which counts as a number beside tensors of another
+ * device. */
 static bool is_number(const tern_tensor *x)
 {
     return x->ndim == 0 && strcmp(tern_place_kind(x->storage->place), "cpu") == 0;
 }
 
-/* Inputs of two places: numbers go to that of the others; cast points to room for them. */
+/* Brings all inputs to one place: numbers of the cpu are copied to the place of the others. cast
+ * has an element for each input. */
 static tern_status bring_numbers(tern_call *call, tern_tensor **cast)
 {
     if (tern_thread.strict) {
@@ -90,7 +92,7 @@ static tern_status check_inputs(tern_call *call, tern_tensor **cast)
     return mixed ? bring_numbers(call, cast) : TERN_OK;
 }
 
-/* An input of a type that the operation is not there for. */
+/* Records the error of an input whose type the operation does not take. */
 static const tern_tensor *refused(const tern_call *call)
 {
     const tern_op *op = call->op;
@@ -115,8 +117,8 @@ static tern_status check_type(const tern_call *call)
     return tern_fail_dtype(function, dtype);
 }
 
-/* Views whose base was written have their history made anew, before this call's node: the backward
- * pass goes by age. */
+/* Makes the history of views anew whose base was written in place. That happens before this call's
+ * node is made, because the backward pass goes from newer nodes to older ones. */
 static tern_status refresh_inputs(const tern_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -133,7 +135,8 @@ static bool all_of(const tern_call *call, tern_dtype dtype)
     return true;
 }
 
-/* The inputs as the type that holds the values of a common type that is only stored. */
+/* A common type that is only stored is not computed in: casts the inputs to a type that holds its
+ * values. */
 static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor **cast)
 {
     tern_dtype as = common == TERN_U64 && call->n_in == 1 ? TERN_F32 : tern_dtype_rows[common].math;
@@ -149,7 +152,7 @@ static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor *
     return TERN_OK;
 }
 
-/* Bring the inputs to their common type; cast points to room for them. */
+/* Brings the inputs to their common type. cast has an element for each input. */
 static tern_status promote_to_common(tern_call *call, tern_tensor **cast)
 {
     const tern_op *op = call->op;
@@ -196,7 +199,7 @@ static void release_outputs(tern_call *call)
     }
 }
 
-/* The one that result i is to be, if it can be. */
+/* The caller's tensor that result i is written to, if it fits; NULL: result i is a new tensor. */
 static tern_tensor *given_for(const tern_call *call, int i)
 {
     tern_tensor *x = call->into ? call->into[i] : NULL;
@@ -244,8 +247,8 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
     return tern_record(call, call->in, attribute_bytes);
 }
 
-/* What forward calls in turn is not cast again: the operation's types are settled. Nor is it
- * looked at for NaNs. */
+/* Operations that forward calls are neither cast again, since the types of this operation are
+ * settled, nor checked for NaNs. */
 static tern_status forward(tern_call *call, tern_thread_mode *mode)
 {
     if (!call->op->forward)
@@ -374,7 +377,7 @@ static tern_status fits_target(const tern_call *call, const tern_tensor *target)
                             function, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
 }
 
-/* Write into target, through a temporary where the types differ. */
+/* Runs the call and writes its result into target, through a temporary where the types differ. */
 static tern_status write_target(tern_call *call, tern_tensor *target)
 {
     if (call->result[0].dtype == target->dtype) {

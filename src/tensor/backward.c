@@ -10,11 +10,11 @@
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
-/* A gradient came to node. */
+/* Puts a node to which a gradient came into the heap of nodes to run. */
 static tern_status queue(tern_backward_pass *w, tern_node *node)
 {
     if (w->heap.counts && node->turn == w->turn)
-        return TERN_OK; /* its turn comes once all have come */
+        return TERN_OK; /* the node is put there when its last gradient has come */
     return tern_heap_push(&w->heap, node);
 }
 
@@ -51,8 +51,8 @@ static tern_status fetch_relu(tern_node *node)
     return s->tensor ? TERN_OK : tern_last_status();
 }
 
-/* Hooks, retained gradients and captures of the node's outputs, whose
- * gradients are complete now. */
+/* The gradients of the node's outputs are complete: calls their hooks, retains the gradients that
+ * the program wants to keep, and gathers those that tern_autograd_grad asks for. */
 static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
@@ -74,8 +74,8 @@ static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
     return TERN_OK;
 }
 
-/* The gradient of input i is zeros where the operation's backward left it out, so that hooks,
- * weight decay and what is before it hear of it, as in PyTorch. */
+/* Where the operation's backward left the gradient of input i out, the gradient is zeros, so that
+ * hooks, weight decay and the nodes before this one get a gradient, as in PyTorch. */
 static tern_tensor *left_out(const tern_node *node, int i)
 {
     const tern_edge *edge = &node->edge[i];
@@ -85,14 +85,14 @@ static tern_tensor *left_out(const tern_node *node, int i)
     return x && tern_zero_elements(x) == TERN_OK ? x : NULL;
 }
 
-/* A program's function may leave a gradient out on purpose; one that was added is where it
- * belongs. */
+/* A function of the program's may leave a gradient out on purpose, and a gradient that was added to
+ * the one before (accumulated) is where it belongs already. */
 static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i)
 {
     return tern_is_function(node->op) || (i == 0 && tern_is_accumulated(g));
 }
 
-/* The gradients of the inputs, to where they came from. */
+/* Passes the gradients of the inputs on to the nodes and leaves that the inputs came from. */
 static tern_status pass_on(tern_backward_pass *w, const tern_node *node, const tern_gradient *g)
 {
     tern_tensor **din = g->din;
@@ -222,8 +222,8 @@ static void pass_free(tern_backward_pass *w)
     tern_fuse_free(w);
 }
 
-/* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
- * node is reported, not the operations that its backward is made of. */
+/* A gradient has the type of the tensor that it belongs to, so autocast is off. A NaN is reported
+ * for the node, not for the operations that its backward is made of. */
 static tern_status go_on(tern_backward_pass *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
@@ -271,7 +271,7 @@ static tern_status go(tern_backward_pass *w)
     return status;
 }
 
-/* Start the pass at root with gradient (NULL: one). */
+/* Starts the pass at root, whose gradient is `gradient`, or 1 where that is NULL. */
 static tern_status start(tern_backward_pass *w, tern_tensor *root, tern_tensor *gradient,
                          const char *function)
 {
