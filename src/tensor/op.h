@@ -21,7 +21,7 @@ typedef struct tern_place tern_place;
 typedef struct tern_result {
     tern_dtype dtype;
     tern_shape shape;
-    /* Views only: how it lies in the storage of input 0. */
+    /* Of views alone: where the result lies in the storage of input 0. */
     int64_t stride[TERN_MAX_DIMS];
     int64_t offset;
 } tern_result;
@@ -29,33 +29,34 @@ typedef struct tern_result {
 /* One run of an operation, as its functions see it. */
 typedef struct tern_call {
     const tern_op *op;
-    tern_tensor *const
-        *in; /* promoted and cast where the op asks for it; an optional one is NULL */
+    tern_tensor *const *in; /* promoted and cast as the op asks; an optional one may be NULL */
     int n_in;
     const void *attributes;
     tern_place *place;
     int n_out;
-    bool in_place;      /* as tern_mul_ */
+    bool in_place;      /* the call is one of the kind of tern_mul_ */
     bool channels_last; /* infer sets it where results of 4 and 5 dims are to lie so
                           (memory_format.h) */
-    uint32_t padded;    /* results, as bits, that are to be of tern_tensor_padded */
-    tern_tensor *const *
-        into; /* what results are to be, if they fit, views maybe; NULL, or one that is: new ones */
+    uint32_t padded;    /* bit i: result i is to be made by tern_tensor_padded */
+    /* The caller's tensors, views maybe, that the results are written to where they fit. NULL, or an
+     * element that is NULL: the result is a new tensor. */
+    tern_tensor *const *into;
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
     tern_tensor *out[TERN_MAX_OUTPUTS];   /* ... and forward these, allocated by then */
 } tern_call;
 
-/* One node on the way back. Tensors are borrowed; din are new ones, owned by the open scope. */
+/* The backward of one node. Tensors are borrowed; those in din are new, and the open scope owns
+ * them. */
 typedef struct tern_gradient {
     const tern_op *op;
     const void *attributes;
     int n_in, n_out;
     tern_tensor *const *in;   /* saved inputs; NULL where the op does not save them */
     tern_tensor *const *out;  /* saved outputs, likewise */
-    tern_tensor *const *dout; /* NULL where nothing came in */
+    tern_tensor *const *dout; /* of the outputs; NULL where no gradient came */
     const bool *needs;        /* which inputs want a gradient */
     const tern_shape *in_shape;
-    tern_tensor **din;          /* to fill; NULL means zero */
+    tern_tensor **din;          /* backward fills them; NULL means zero */
     tern_node *inner;           /* of a write through a view: the operation that wrote */
     bool recorded;              /* create_graph: use differentiable operations only */
     tern_fused_gradient *fused; /* for speed alone; NULL outside of a backward pass */
@@ -69,8 +70,8 @@ typedef enum tern_promotion {
     TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
-/* Sets of types of dtypes.def: what an operation is there for. The dispatcher refuses others of
- * input 0 before infer. */
+/* Sets of types of dtypes.def that an operation takes. The dispatcher refuses an input 0 of another
+ * type before infer. */
 enum {
     TERN_TAKES_ALL = 0, /* infer refuses what it must */
     TERN_TAKES_FLOATS = TERN_SET_FLOATS,
@@ -79,8 +80,8 @@ enum {
     TERN_TAKES_NUMBERS = TERN_SET_NUMBERS
 };
 
-/* What an operation does with types that are only stored (EACH_STORED): nothing, unless it only
- * moves elements, or reads them as the type that holds their values. Views take every type. */
+/* What an operation does with types that are only stored (EACH_STORED): it refuses them, unless it
+ * only moves elements, or reads them as the type that holds their values. Views take every type. */
 typedef enum tern_takes_stored {
     TERN_STORED_REFUSED = 0,
     TERN_STORED_MOVED,
@@ -97,8 +98,8 @@ typedef enum tern_cast {
     TERN_CAST_REFUSED /* an error: the gradient does not fit into halves */
 } tern_cast;
 
-/* Whether the outputs look into input 0; forward is NULL then. Several views by one call are not
- * written in place. */
+/* Whether the outputs are views of input 0; forward is NULL then. Several views that one call made
+ * may not be written in place. */
 typedef enum tern_view_kind { TERN_VIEW_NONE = 0, TERN_VIEW_ONE, TERN_VIEW_SEVERAL } tern_view_kind;
 
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
@@ -115,42 +116,41 @@ struct tern_op {
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     tern_view_kind view;
-    bool of_number; /* the form for a number: tern_mul_scalar in messages */
-    bool
-        takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
+    bool of_number;     /* the form for a number: tern_mul_scalar in messages */
+    bool takes_numbers; /* tensors of the cpu without dims are brought to the others' device */
     bool not_differentiable;
-    bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
-    uint32_t no_grad_out;        /* bit i: output i never has a gradient (indices, masks) */
-    const tern_attribute *names; /* of its attributes, for who reads them (trace.h); may be NULL */
-    int32_t variant;  /* which of those that share its functions; the enum is their file's */
-    const void *data; /* the row of a table that it was made of */
+    bool writes_inputs;   /* forward writes inputs (running statistics); nothing fails behind it */
+    uint32_t no_grad_out; /* bit i: output i never has a gradient (indices, masks) */
+    const tern_attribute *names; /* of the attributes, for those who read them (trace.h), or NULL */
+    int32_t variant;  /* tells operations that share functions apart; their file has the enum */
+    const void *data; /* the row of a table that the operation was made of */
     const tern_fusion *fusion; /* for speed alone; NULL for almost all operations */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
-    /* Check inputs and attributes; set n_out and result. Fails without side effects. */
+    /* Checks inputs and attributes, and sets n_out and result. It fails without side effects. */
     tern_status (*infer)(tern_call *call);
-    /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
+    /* Computes out from in. In elementwise ops out[0] may be one of in, and may be strided. */
     tern_status (*forward)(tern_call *call);
-    /* Fill din. One that could not be made needs no status: its error is noticed. */
+    /* Fills din. Where a gradient could not be made, its error counts, whatever is returned. */
     tern_status (*backward)(tern_gradient *g);
-    /* The node is gone: free what its attributes point to, the op itself maybe. */
+    /* Is called when the node is gone: frees what the attributes point to, maybe the op too. */
     void (*release)(void *attributes);
 };
 
-/* Run op on n inputs and return its single output, owned by the innermost scope; NULL after an
- * error. attributes (plain data, no pointers that may die) are copied into the graph. */
+/* Runs op on n inputs. Returns its single output, which the innermost scope owns; NULL after an
+ * error. The graph copies attributes, which are plain data without pointers that may die. */
 tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                         size_t attribute_bytes);
-/* The same for several outputs. */
+/* Does the same for several outputs. */
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out);
-/* The same. A result of the shape, dtype and device of into[i], which is dense and which the
- * operation does not read, is written there, and out[i] is it; others, and where into or into[i] is
- * NULL, are new. */
+/* Does the same. A result that has the shape, dtype and device of into[i] is written there, and
+ * out[i] is into[i], which must be dense and may not be read by the operation. Other results, and
+ * those where into or into[i] is NULL, are new tensors. */
 tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
                             const void *attributes, size_t attribute_bytes, tern_tensor **out,
                             int n_out, tern_tensor *const *into);
-/* The same into in[0], for elementwise ops; returns in[0]. */
+/* Runs an elementwise op and writes its result into in[0]. Returns in[0]. */
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
 /* The function of a call, for messages: "tern_mul_scalar_". */
@@ -203,12 +203,13 @@ tern_status tern_anomaly_check_results(const tern_call *call, bool had_nan);
 bool tern_anomaly_came_in(const tern_call *call);
 
 /* ---- the tape (tape.c, node.c) ----------------------------------------------------------- */
-/* Whether a call with these inputs is recorded now. */
+/* Returns whether a call with these inputs is recorded now. */
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
-/* Hang a node on the outputs of a call that was run. */
+/* Makes a node of a call that was run, and hangs it on the outputs. */
 tern_status tern_record(const tern_call *call, tern_tensor *const *recorded_in,
                         size_t attribute_bytes);
-/* The same of one that was made of in outside of the dispatcher. The attributes are given away. */
+/* Does the same for a tensor that was made of in outside of the dispatcher. The node takes the
+ * attributes over. */
 tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *out, void *attributes,
                              size_t attribute_bytes);
 void tern_node_release(tern_node *node);
@@ -216,36 +217,36 @@ void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
-/* Refuse what autograd or memory overlap forbids, before anything is written. */
+/* Refuses, before anything is written, writes that autograd or overlapping memory forbids. */
 tern_status tern_check_in_place(const tern_call *call, tern_tensor *x, tern_tensor *const *in,
                                 int n);
-/* Inputs that may share elements with x, of which check_in_place cannot tell whether they do,
- * become copies; separate is room for the call's inputs. */
+/* Copies the inputs of which tern_check_in_place cannot tell whether they share elements with x.
+ * separate has an element for each input. */
 tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_tensor **separate);
-/* What a write in place will leave in the graph, made before the write so that it cannot fail
- * after. */
+/* What a write in place adds to the graph. It is made before the write, so that nothing can fail
+ * after it. */
 typedef struct tern_write {
     tern_node *node;   /* NULL: nothing is recorded */
     tern_node *inner;  /* the operation itself, where node is a write through a view */
     tern_tensor *head; /* what node will have made: x, or the tensor x is a view of */
     int slot;          /* of the saved result, -1 for none */
 } tern_write;
-/* Before writing into call->out[0], which is one of in. An input that backward needs and the write
- * destroys is copied. */
+/* Is called before a write into call->out[0], which is one of in. Copies an input that backward
+ * needs and that the write destroys. */
 tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_tensor *const *in,
                                size_t attribute_bytes);
-/* After the write (written: give x, and its base, the new history), or instead of it. */
+/* Is called after the write (written: x and its base get the new history), or in its place. */
 tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written);
 /* x became a differentiable view of `of`, by a recorded or recordable view op. */
 tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several);
-/* Any look at x's storage. Its backward needs to know how x itself lies there. */
+/* The attributes of any view of x's storage. Its backward needs to know how x itself lies there. */
 typedef struct tern_strided {
     tern_shape shape;
     int64_t stride[TERN_MAX_DIMS];
     int64_t offset; /* relative to x */
     int64_t in_stride[TERN_MAX_DIMS];
 } tern_strided;
-/* Bring x's node up to date when its base was written in place. */
+/* Brings x's node up to date where the base of x was written in place. */
 tern_status tern_refresh_view(tern_tensor *x);
 
 #endif
