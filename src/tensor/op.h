@@ -38,7 +38,7 @@ typedef struct tern_call {
     bool channels_last; /* infer sets it where results of 4 and 5 dims are to lie so
                           (memory_format.h) */
     uint32_t padded;    /* bit i: result i is to be made by tern_tensor_padded */
-    /* The caller's tensors, views maybe, that the results are written to where they fit. NULL, or an
+    /* The caller's tensors, views maybe, that results are written to where they fit. NULL, or an
      * element that is NULL: the result is a new tensor. */
     tern_tensor *const *into;
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
