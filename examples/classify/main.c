@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 16, MOST = 200000, CLASSES = 256 };
+enum { BATCH = 16, MOST = 200000, CLASSES = 256, SHOWN = 10 }; /* SHOWN: classes of a matrix */
 
 typedef struct texts {
     char *text[MOST], *name[CLASSES];
@@ -93,8 +93,9 @@ static tern_status batch_of(const tern_tokenizer *tokenizer, const texts *all, c
 
 /* ---- training ------------------------------------------------------------------------------ */
 
+/* The share of the texts whose class is right. With confusion (may be NULL), each answer is counted there. */
 static double evaluate(tern_module *model, const tern_tokenizer *tokenizer, const texts *all,
-                       const int *order, int n)
+                       const int *order, int n, tern_metric *confusion)
 {
     double right = 0;
     tern_nn_eval(model);
@@ -105,9 +106,12 @@ static double evaluate(tern_module *model, const tern_tokenizer *tokenizer, cons
                 tern_model_inputs in;
                 tern_model_outputs out;
                 if (batch_of(tokenizer, all, order + i, count, &in) == TERN_OK &&
-                    tern_models_call(model, &in, &out) == TERN_OK)
+                    tern_models_call(model, &in, &out) == TERN_OK) {
                     right += tern_item(
                         tern_sum(tern_eq(tern_argmax_dim(out.logits, 1, false), in.labels)));
+                    if (confusion)
+                        tern_metric_update(confusion, out.logits, in.labels);
+                }
             }
     return n ? right / n : 0;
 }
@@ -140,6 +144,25 @@ static double train_epoch(tern_module *model, const tern_tokenizer *tokenizer,
             }
         }
     return n ? sum / n : 0;
+}
+
+/* The confusion matrix of those held back: a row for each class, a column for each answer. */
+static void show_confusion(const char *when, tern_metric *confusion, const texts *all)
+{
+    TERN_SCOPE {
+        tern_tensor *counts = tern_metric_compute(confusion);
+        printf("confusion matrix %s:\n%10s", when, "");
+        for (int k = 0; k < all->classes; k++)
+            printf(" %8.8s", all->name[k]);
+        for (int i = 0; i < all->classes; i++) {
+            printf("\n%10.10s", all->name[i]);
+            for (int k = 0; k < all->classes; k++)
+                printf(" %8lld",
+                       (long long)tern_item_int(tern_select(tern_select(counts, 0, i), 0, k)));
+        }
+        printf("\n");
+    }
+    tern_metric_reset(confusion);
 }
 
 /* What the model makes of one text. */
@@ -179,22 +202,32 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const texts
     printf("%d texts of %d classes, %d to evaluate, %lld parameters\n", n, all->classes, n_held,
            (long long)tern_nn_numel(model));
     tern_report *report = progress_begin("texts", (int64_t)epochs * ((n + BATCH - 1) / BATCH));
+    tern_metric *confusion =
+        all->classes > 1 && all->classes <= SHOWN
+            ? tern_metrics_confusion_matrix(TERN_TASK_MULTICLASS, all->classes, NULL)
+            : NULL;
     printf("before the training: accuracy %.3f of those held back\n",
-           evaluate(model, tokenizer, all, held, n_held));
+           evaluate(model, tokenizer, all, held, n_held, confusion));
+    if (confusion)
+        show_confusion("before the training", confusion, all);
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
         tern_optim_set_lr(optimizer, lr * (epochs - epoch + 1) / epochs);
         double loss = train_epoch(model, tokenizer, optimizer, all, train, n, report);
-        double right = evaluate(model, tokenizer, all, held, n_held);
+        double right =
+            evaluate(model, tokenizer, all, held, n_held, epoch == epochs ? confusion : NULL);
         progress_say("epoch %d: loss %.4f, accuracy %.3f, of those held back %.3f", epoch, loss,
-                     evaluate(model, tokenizer, all, train, n), right);
+                     evaluate(model, tokenizer, all, train, n, NULL), right);
         tern_report_value(report, "held_back", (int64_t)epoch * ((n + BATCH - 1) / BATCH), right);
     }
     tern_report_compare(report, "held_back", most_frequent(all, held, n_held),
                         "always the most frequent class");
     tern_report_close(report);
+    if (confusion)
+        show_confusion("after the training", confusion, all);
     if (all->n)
         show(model, tokenizer, all, n_held ? held[0] : 0);
     tern_models_save_pretrained(model, out, NULL);
+    tern_metric_free(confusion);
     tern_optim_free(optimizer);
 }
 
