@@ -40,6 +40,9 @@ static inline const tern_dropout_options *tern_dropout_of_(const void *options, 
     space->p = p == 0 ? TERN_ZERO : p;
     return space;
 }
+/* These are never called: with them a compiler counts the arguments, and refuses a second one. */
+int tern_dropout_number_(double p);
+int tern_dropout_options_(const tern_dropout_options *options);
 /* The argument is variadic for the commas of &(tern_dropout_options){...}; it is computed once. */
 #define TERN_IF_NUMBER_(number, other, ...)                                                        \
     _Generic((__VA_ARGS__), float: number, double: number, long double: number, int: number,       \
@@ -50,7 +53,9 @@ static inline const tern_dropout_options *tern_dropout_of_(const void *options, 
                  default: (__VA_ARGS__)),                                                          \
         _Generic((__VA_ARGS__), float: (__VA_ARGS__), double: (__VA_ARGS__),                       \
                  long double: (__VA_ARGS__), int: (__VA_ARGS__), default: 0),                      \
-        &(tern_dropout_options){.p = 0}))
+        &(tern_dropout_options){                                                                   \
+            .p = 0 * sizeof(TERN_IF_NUMBER_(tern_dropout_number_, tern_dropout_options_,           \
+                                            __VA_ARGS__)(__VA_ARGS__))}))
 #define tern_nn_dropout(...) TERN_DROPOUT_(tern_nn_dropout, __VA_ARGS__)
 #define tern_nn_dropout1d(...) TERN_DROPOUT_(tern_nn_dropout1d, __VA_ARGS__)
 #define tern_nn_dropout2d(...) TERN_DROPOUT_(tern_nn_dropout2d, __VA_ARGS__)
