@@ -391,7 +391,10 @@ KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT
     COLUMN_MASKED_GRADIENT_()
 }
 
-/* The same where the mask is found again. */
+/* The same where the mask is found again, by two more numbers of each channel, for which three
+ * blocks have no registers. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 KERNEL15(K(batch_norm_columns_relu_gradient), (IN, ACC, bs), (OUT, STO, dxs), (OUT, ACC, dws),
          (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws),
          (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size),
