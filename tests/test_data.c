@@ -200,6 +200,8 @@ static void a_split_shares_all_items(void **state)
     assert_int_equal(tern_dataset_length(part[1]), 0);
     for (int i = 0; i < 3; i++)
         tern_dataset_free(part[i]);
+    assert_int_equal(tern_data_random_split(d, (double[]){1, 0.8}, 2, 1, part), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "length 1 is 0.8, and the sum 1.8");
     assert_int_equal(tern_data_random_split(d, (double[]){3, 8}, 2, 1, part), TERN_ERR_ARGUMENT);
     assert_error(TERN_ERR_ARGUMENT,
                  "Sum of input lengths does not equal the length of the input dataset!");

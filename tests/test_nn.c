@@ -187,7 +187,7 @@ static void sequential_with_a_missing_layer_frees_the_others(void **state)
     (void)state;
     int64_t before = tern_live_tensors();
     assert_null(tern_nn_sequential(scale(2, true), NULL, scale(3, true)));
-    assert_error(TERN_ERR_ARGUMENT, "tern_nn_sequential");
+    assert_error(TERN_ERR_ARGUMENT, "tern_nn_sequential: layer 1 is NULL");
     tern_module *one = scale(2, true);
     assert_null(tern_nn_sequential(one, one));
     assert_error(TERN_ERR_STATE, "tern_nn_sequential: layer 1 (Scale) is part of a module already");

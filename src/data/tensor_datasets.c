@@ -210,8 +210,9 @@ static tern_status part_sizes(const tern_dataset *d, const double *lengths, int 
         double size = shares ? lengths[i] * (double)d->length : lengths[i];
         if (size > 0x1p62 || (!shares && size != (double)(int64_t)size))
             return tern_fail(TERN_ERR_ARGUMENT,
-                             "%s: lengths are whole numbers, or shares that add up to 1; not %g",
-                             function, lengths[i]);
+                             "%s: lengths are whole numbers, or shares that add up to 1: length %d "
+                             "is %g, and the sum %g",
+                             function, i, lengths[i], sum);
         all = tern_size_add(all, sizes[i] = (int64_t)size);
     }
     for (int i = 0; shares && all < d->length; i = (i + 1) % n, all++)

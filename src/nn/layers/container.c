@@ -46,8 +46,11 @@ static bool is_repeated(tern_module *const *layers, int i)
 static tern_status check(tern_module *const *layers, int n, const char *function)
 {
     for (int i = 0; i < n; i++) {
-        if (!layers[i])
-            return tern_fail_argument_null(function, "a layer");
+        if (!layers[i]) {
+            char name[32];
+            snprintf(name, sizeof name, "layer %d", i);
+            return tern_fail_argument_null(function, name);
+        }
         if (layers[i]->parent || is_repeated(layers, i))
             return tern_fail(
                 TERN_ERR_STATE,
