@@ -103,6 +103,17 @@ static int kernels_of(tern_place *place)
     return n;
 }
 
+static void forget_kernels(tern_place *place)
+{
+    tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    while (s && s->matrix) {
+        tern_cl_matrix_kernel *k = s->matrix;
+        s->matrix = k->next;
+        tern_cl_kernel_free(k->kernel);
+        tern_free(k);
+    }
+}
+
 /* TERN_MATRIX=plain takes the kernels wherever a matrix unit would; off and auto take none here. */
 static void the_variable_chooses(void **state)
 {
@@ -128,17 +139,22 @@ static void the_variable_chooses(void **state)
     }
 }
 
-/* As of a driver that refuses what it promised, and of one whose instruction does something else.
- * */
+/* Of a driver whose instruction leaves sums as they are. */
+#define LIE                                                                                        \
+    "-cl-std=CL1.2 -w -cl-opt-disable -Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "      \
+    "-Dintel_sub_group_block_read8(p)=((uint8)(0))"
+
+/* As of a driver that refuses what it promised, of one whose instruction does something else, and
+ * of one that builds a kernel and does not launch it. */
 static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
 {
     (void)state;
-    static const char *const options[] = {"-cl-std=CL1.2 -w",
-                                          "-cl-std=CL1.2 -w -cl-opt-disable "
-                                          "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
-                                          "-Dintel_sub_group_block_read8(p)=((uint8)(0))"};
+    static const char *const options[] = {
+        "-cl-std=CL1.2 -w", LIE, LIE " -Dreqd_work_group_size(a,b,c)=reqd_work_group_size(a,2,1)"};
+    static const char *const why[] = {"does not build", "its result was wrong",
+                                      "clEnqueueNDRangeKernel gave"};
     FOR_EACH_DEVICE(device)
-    for (int lies = 0; lies < 2; lies++)
+    for (int lies = 0; lies < 3; lies++)
         TERN_SCOPE {
             tern_place *place = place_of(device);
             if (!place)
@@ -150,6 +166,7 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
             tern_tensor *y = test_uniform(device, dtype, TERN_SHAPE(24, 48), -1, 1, 2);
             tern_tensor *expected = tern_mm(x, y);
             heard h = {0};
+            forget_kernels(place);
             tern_on_warning(hear, &h);
             s->options = options[lies];
             s->matrix_way = TERN_MATRIX_XE8;
@@ -158,19 +175,56 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
             tern_tensor *z = tern_mm(x, y); /* which does not try it again */
             s->options = own;
             s->matrix_way = TERN_MATRIX_PLAIN;
-            atomic_store(&s->matrix_tried[lies], 0);
+            atomic_store(&s->matrix_tried[lies > 0], TERN_CL_NOT_TRIED);
             tern_on_warning(NULL, NULL);
             assert_int_equal(kernels_of(place), tried);
             assert_close(z, expected, .abs = 3e-2, .rel = 3e-2);
             assert_int_equal(heard_of, 1);
             assert_int_equal(h.count, 1);
-            if (!strstr(h.text, lies ? "its result was wrong" : "does not build"))
+            if (!strstr(h.text, why[lies]))
                 fail_msg("%s", h.text);
         }
 }
 
-/* A line of the tuning file without type=half was measured in float32: large products of halves leave
- * it alone where they have a matrix unit. */
+/* Where there is no memory for a trial nothing was tried, and the next product tries again. */
+static void a_trial_without_memory_is_none(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        heard h = {0};
+        if (!place)
+            continue;
+        tern_cl_state *s = tern_cl_state_of(place);
+        const char *own = s->options;
+        const uint64_t live = atomic_load(&s->live);
+        forget_kernels(place);
+        tern_on_warning(hear, &h);
+        s->options = LIE;
+        s->matrix_way = TERN_MATRIX_XE8;
+        atomic_store(&s->live, tern_place_info(place)->memory_total);
+        const int full = tern_cl_matrix_way(place, TERN_BF16), heard_of = h.count;
+        const int tried = atomic_load(&s->matrix_tried[1]);
+        atomic_store(&s->live, live);
+        const int later = tern_cl_matrix_way(place, TERN_BF16);
+        s->options = own;
+        s->matrix_way = TERN_MATRIX_PLAIN;
+        atomic_store(&s->matrix_tried[1], TERN_CL_NOT_TRIED);
+        forget_kernels(place);
+        tern_on_warning(NULL, NULL);
+        assert_int_equal(full, TERN_MATRIX_NONE);
+        assert_int_equal(tried, TERN_CL_NOT_TRIED);
+        assert_int_equal(heard_of, 0);
+        assert_int_equal(later, TERN_MATRIX_NONE);
+        assert_int_equal(h.count, 1);
+        assert_non_null(strstr(h.text, "its result was wrong"));
+        assert_int_equal(tern_last_status(), TERN_OK);
+    }
+}
+
+/* A line of the tuning file without type=half was measured in float32: large products of halves
+ * leave it alone where they have a matrix unit. */
 static void tuned_routes_are_of_a_type(void **state)
 {
     (void)state;
@@ -275,6 +329,7 @@ static const struct CMUnitTest tests[] = {
     TEST(ordinary_arithmetic_agrees_with_the_portable_kernel),
     TEST(the_variable_chooses),
     TEST(a_device_that_promises_what_it_has_not_is_found_out),
+    TEST(a_trial_without_memory_is_none),
     TEST(tuned_routes_are_of_a_type),
     TEST(the_profile_keeps_what_was_tried),
     TEST(tiles_that_are_none_are_refused),

@@ -136,7 +136,7 @@ static tern_status find(tern_place *place, tern_attention_kernels *kernels,
         return TERN_ERR_MEMORY;
     *k = *wanted;
     tern_status status = kernels->backend->build(place, k);
-    if (status != TERN_OK && status != TERN_ERR_ARGUMENT) {
+    if (status == TERN_ERR_MEMORY) { /* another time */
         tern_free(k);
         return status;
     }

@@ -100,11 +100,22 @@ typedef struct tern_cl_gemm_state {
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
-    struct tern_cl_matrix_kernel *matrix; /* of gemm_matrix.cl */
+    struct tern_cl_matrix_kernel *matrix; /* of tern_cl_gemm_file and the two beside it */
     tern_attention_kernels attention;     /* of attention_matrix.cl */
     void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
+
+/* A kernel that the driver may not build, or build wrong: another one computes then, and that is
+ * warned of, with the type and the reason. It is an error where TERN_OPENCL_GEMM names the way, and
+ * where there is no memory. */
+typedef struct tern_cl_attempt {
+    const char *way, *function; /* "tiles:"; the public one */
+    tern_dtype dtype;
+    tern_status (*build)(tern_place *place, void *kernel); /* left without code, where it fails */
+    const char *warning;
+} tern_cl_attempt;
+tern_status tern_cl_build_or_not(tern_place *place, const tern_cl_attempt *attempt, void *kernel);
 
 /* Kernels of tiles (gemm_tiles.c): "gemm_tiles" of matmul_tiles.cl, "conv_tiles" and "conv_parts"
  * of convolution_tiles.cl. With the state's lock held. */
@@ -162,8 +173,7 @@ typedef struct tern_cl_matrix_kernel {
     tern_cl_kernel *kernel; /* NULL: it does not build, or its trial did not come out */
 } tern_cl_matrix_kernel;
 /* With the state's lock held: the kernel for what is written but kernel, built and tried when it is
- * first wanted. NULL where that did not come out, which is reported once; an error where
- * TERN_OPENCL_GEMM names the way. */
+ * first wanted. NULL where that did not come out, as tern_cl_build_or_not says it, and for good. */
 tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_matrix_kernel *wanted, tern_cl_kernel **kernel);
 /* matrix_trial.c: whether a kernel of products or convolutions gives the sums of a problem, whose

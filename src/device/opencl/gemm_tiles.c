@@ -76,8 +76,9 @@ static void program_text(tern_text *text, const tern_cl_tiled *u)
         tern_source_add(text, &seen, files[i]);
 }
 
-static tern_status build(tern_place *place, tern_cl_tiled *u)
+static tern_status build(tern_place *place, void *kernel)
 {
+    tern_cl_tiled *u = kernel;
     const tern_cl_state *s = tern_cl_state_of(place);
     const tern_cl_tile *t = &u->tile;
     size_t group = (size_t)t->down * t->across, limit = group;
@@ -118,20 +119,20 @@ static tern_cl_tiled *find(tern_cl_gemm_state *state, const tern_cl_tiled *u)
     return NULL;
 }
 
-/* What a driver does not build is done by the portable kernel, unless it was asked for by name. */
-static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
+tern_status tern_cl_build_or_not(tern_place *place, const tern_cl_attempt *a, void *kernel)
 {
+    const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
     char message[800];
     tern_error_hold hold;
-    if (tern_env(TERN_ENV_OPENCL_GEMM))
-        return build(place, u);
+    if (forced && strncmp(forced, a->way, strlen(a->way)) == 0)
+        return a->build(place, kernel);
     TERN_TRY(tern_error_hold_begin(&hold));
-    build(place, u);
+    a->build(place, kernel);
     tern_status status = tern_error_hold_end(&hold, message, sizeof message);
-    if (status != TERN_OK && status != TERN_ERR_ARGUMENT)
+    if (status == TERN_ERR_MEMORY) /* another time */
         return tern_fail(status, "%s", message);
     if (status != TERN_OK)
-        tern_warn("slow", u->function, "products take a slower kernel: %s", message);
+        tern_warn("slow", a->function, a->warning, tern_dtype_name(a->dtype), message);
     return TERN_OK;
 }
 
@@ -140,7 +141,9 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 {
     tern_cl_tiled *t = find(state, &u);
     if (!t) {
-        TERN_TRY(build_or_not(place, &u));
+        const tern_cl_attempt attempt = {"tiles:", u.function, u.dtype, build,
+                                         "products of %s take a slower kernel: %s"};
+        TERN_TRY(tern_cl_build_or_not(place, &attempt, &u));
         t = tern_alloc(sizeof *t);
         if (!t) {
             tern_cl_kernel_free(u.kernel);

@@ -1,7 +1,5 @@
 /* matrix_kernels.c -- kernels of products and convolutions on matrix units: each is built when it
  * is first wanted, and tried before it is used. */
-#include "base/env.h"
-#include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +33,23 @@ static void describe(const tern_cl_matrix_kernel *u, size_t group, char *defines
              convolves ? u->odd >> 1 : u->odd, u->pass, u->unit);
 }
 
-static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
+/* Trials take memory of the device's driver, which says that there is none without a record. */
+static tern_status try(tern_place *place, const tern_cl_matrix_kernel *u, const char *title)
 {
+    const char *device = tern_place_info(place)->device;
+    bool right;
+    tern_status status = tern_cl_matrix_try(place, u, &right);
+    if (status == TERN_ERR_MEMORY)
+        return tern_fail(status, "%s: no memory to try %s", device, title);
+    if (status == TERN_OK && !right)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s was tried, and its result was wrong", device,
+                         title);
+    return status;
+}
+
+static tern_status build(tern_place *place, void *kernel)
+{
+    tern_cl_matrix_kernel *u = kernel;
     const tern_cl_state *s = tern_cl_state_of(place);
     const bool parts = u->file == tern_cl_parts_file;
     const size_t group = parts ? PARTS_GROUP : tern_cl_matrix_group(&u->tile);
@@ -57,38 +70,12 @@ static tern_status build(tern_place *place, tern_cl_matrix_kernel *u)
              tern_dtype_rows[u->dtype].suffix);
     describe(u, group, defines, sizeof defines);
     TERN_TRY(tern_cl_matrix_build(place, u->way, group, defines, u->file, name, title, &u->kernel));
-    bool right = true;
-    tern_status status =
-        u->way != TERN_MATRIX_PLAIN && !parts ? tern_cl_matrix_try(place, u, &right) : TERN_OK;
-    if (status == TERN_OK && right)
-        return TERN_OK;
-    tern_cl_kernel_free(u->kernel);
-    u->kernel = NULL;
-    return status != TERN_OK ? status
-                             : tern_fail(TERN_ERR_ARGUMENT,
-                                         "%s: %s was tried, and its result was "
-                                         "wrong",
-                                         tern_place_info(place)->device, title);
-}
-
-/* What a driver does not build, or builds wrong, is done by another kernel, unless it was asked for
- * by name. */
-static tern_status build_or_not(tern_place *place, tern_cl_matrix_kernel *u)
-{
-    char message[800];
-    tern_error_hold hold;
-    if (tern_env(TERN_ENV_OPENCL_GEMM))
-        return build(place, u);
-    TERN_TRY(tern_error_hold_begin(&hold));
-    build(place, u);
-    tern_status status = tern_error_hold_end(&hold, message, sizeof message);
-    if (status != TERN_OK && status != TERN_ERR_ARGUMENT)
-        return tern_fail(status, "%s", message);
-    if (status != TERN_OK)
-        tern_warn("slow", u->file == tern_cl_gemm_file ? "tern_matmul" : "tern_conv2d",
-                  "products of %s leave the matrix unit alone: %s", tern_dtype_name(u->dtype),
-                  message);
-    return TERN_OK;
+    tern_status status = u->way != TERN_MATRIX_PLAIN && !parts ? try(place, u, title) : TERN_OK;
+    if (status != TERN_OK) {
+        tern_cl_kernel_free(u->kernel);
+        u->kernel = NULL;
+    }
+    return status;
 }
 
 tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
@@ -99,8 +86,11 @@ tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
         k = k->next;
     if (!k) {
         tern_cl_matrix_kernel u = *wanted;
+        const tern_cl_attempt attempt = {
+            "matrix:", u.file == tern_cl_gemm_file ? "tern_matmul" : "tern_conv2d", u.dtype, build,
+            "products of %s leave the matrix unit alone: %s"};
         u.kernel = NULL;
-        TERN_TRY(build_or_not(place, &u));
+        TERN_TRY(tern_cl_build_or_not(place, &attempt, &u));
         k = tern_alloc(sizeof *k);
         if (!k) {
             tern_cl_kernel_free(u.kernel);

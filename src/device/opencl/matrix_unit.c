@@ -1,5 +1,6 @@
 /* matrix_unit.c -- which way of cl_kernels/matrix.h a device multiplies matrices of halves by. */
 #include "base/lock.h"
+#include "base/warning.h"
 #include "device/opencl/gemm.h"
 
 enum { NOT_TRIED = TERN_CL_NOT_TRIED, RIGHT = TERN_CL_RIGHT, WRONG = TERN_CL_WRONG };
@@ -15,7 +16,8 @@ void tern_cl_describe(tern_place *place, tern_device_info *info)
     info->matrix_bf16 = shown[atomic_load(&s->matrix_tried[1])];
 }
 
-/* A small product, whose kernel is tried as all are; what is wrong with it is reported there. */
+/* A small product, whose kernel is tried as all are; what is wrong with it is reported there, but
+ * where TERN_OPENCL_GEMM names another tile. */
 static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype dtype)
 {
     const tern_cl_matrix_kernel small = {.file = tern_cl_gemm_file,
@@ -24,12 +26,18 @@ static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype
                                          .way = way,
                                          .narrow = true};
     tern_cl_kernel *kernel = NULL;
+    char why[800] = "";
     tern_error_hold hold;
     if (tern_error_hold_begin(&hold) != TERN_OK)
         return NOT_TRIED;
     tern_status status = tern_cl_matrix_find(place, state, &small, &kernel);
-    tern_error_hold_end(&hold, NULL, 0);
-    return status == TERN_ERR_MEMORY ? NOT_TRIED : kernel ? RIGHT : WRONG; /* another time */
+    tern_error_hold_end(&hold, why, sizeof why);
+    if (status == TERN_ERR_MEMORY)
+        return NOT_TRIED; /* another time */
+    if (status != TERN_OK)
+        tern_warn("slow", "tern_matmul", "products of %s leave the matrix unit alone: %s",
+                  tern_dtype_name(dtype), why);
+    return kernel ? RIGHT : WRONG;
 }
 
 int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype)
