@@ -1,5 +1,5 @@
-/* test_attention_matrix.c -- attention of halves on matrix units, through OpenCL and CUDA: its kernels
- * in ordinary arithmetic against float32 on the cpu; those of tensor cores, whose PTX the stand-in
+/* test_attention_matrix.c -- attention of halves on matrix units, through OpenCL and CUDA: its
+ * kernels in ordinary arithmetic against float32 on the cpu; those of tensor cores, whose PTX the stand-in
  * for a GPU does as its manual says; and devices that promise a matrix unit and have none. */
 #include "device/cuda/cuda.h"
 #include "device/index32.h"

@@ -1,10 +1,11 @@
-/* test_opencl_limits.c -- what the opencl backend makes of drivers that want memory to begin elsewhere, or do not compile a kernel
- * that it wrote. Each is a child that runs this program again, before the shim's driver. */
+/* test_opencl_limits.c -- what the opencl backend makes of drivers that want memory to begin
+ * elsewhere, or do not compile a kernel that it wrote. Each is a child that runs this program again, before the shim's driver. */
 #include "rerun.h"
 #include <math.h>
 #include <tern/graph.h>
 
-/* Large blocks, which are parts of others, and a recording whose values are: with what the cpu computes. */
+/* Large blocks, which are parts of others, and a recording whose values are: with what the cpu
+ * computes. */
 static int parts(void)
 {
     enum { N = 450001, ROWS = 7 };
