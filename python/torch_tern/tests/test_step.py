@@ -1,5 +1,9 @@
 """torch_tern.step: recorded steps have the results of the function, bit for bit."""
+import concurrent.futures
+import copy
+import functools
 import os
+import pickle
 import unittest
 import warnings
 
@@ -74,6 +78,16 @@ class Case(unittest.TestCase):
             for a, b in zip(want, got):
                 self.assertTrue(torch.equal(a, b))
         return function.stats()
+
+
+class Doubler:
+    def __init__(self, n):
+        self.n = torch.full((), float(n), device=DEVICES[0])
+
+    @torch_tern.step
+    def add(self, x):
+        self.n += 1
+        return self.n * x
 
 
 class Results(Case):
@@ -193,6 +207,15 @@ class Results(Case):
         stats = self.compare(DEVICES[0], OPTIMIZERS["adamw"], make, batches(6, DEVICES[0]))
         self.assertEqual(stats["replayed"], 4)
 
+    def test_memory_formats(self):
+        function = torch_tern.step(lambda x: x * 2)
+        x = torch.arange(48.0).view(1, 3, 4, 4).to(DEVICES[0])
+        y = (x + 100).contiguous(memory_format=torch.channels_last)
+        for i in range(5):
+            for z in (x + i, y + i, (x + i).transpose(2, 3)):
+                self.assertEqual(function(z).tolist(), (z * 2).tolist())
+        self.assertGreater(function.stats()["replayed"], 6)
+
     def test_structures(self):
         @torch_tern.step
         def function(batch, factor, *, pair):
@@ -217,20 +240,43 @@ class Results(Case):
         self.assertEqual(function(x)[1].tolist(), [1, 1])
 
     def test_methods(self):
-        class Trainer:
-            def __init__(self, n):
-                self.n = torch.full((), float(n), device=DEVICES[0])
-
-            @torch_tern.step
-            def add(self, x):
-                self.n += 1
-                return self.n * x
-        one, two = Trainer(1), Trainer(10)
+        one, two = Doubler(1), Doubler(10)
         x = torch.ones(2, device=DEVICES[0])
         for i in range(5):
             self.assertEqual(one.add(x).tolist(), [2 + i] * 2)
             self.assertEqual(two.add(x).tolist(), [11 + i] * 2)
         self.assertEqual(one.add.stats()["replayed"], 3)
+        for other in (copy.deepcopy(one), pickle.loads(pickle.dumps(two))):
+            before = other.n.item()
+            for i in range(5):
+                self.assertEqual(other.add(x).tolist(), [before + 1 + i] * 2)
+            self.assertEqual(other.add.stats()["replayed"], 3)
+        self.assertEqual(one.add(x).tolist(), [7, 7])
+
+    def test_options_and_names_of_methods(self):
+        class Trainer:
+            factor = functools.partial(torch_tern.step, max_recordings=1)(lambda self, x, n: x * n)
+        trainer, x = Trainer(), torch.ones(2, device=DEVICES[0])
+        for _ in range(4):
+            for n in range(3):
+                self.assertEqual(trainer.factor(x, n).tolist(), [n, n])
+        self.assertEqual(trainer.factor.stats()["recordings"], 1)
+
+        class Bare:
+            __slots__ = ()
+            factor = torch_tern.step(lambda self, x: x)
+        with self.assertRaisesRegex(TypeError, "Bare have no __dict__"):
+            Bare().factor(x)
+
+    def test_threads(self):
+        function = torch_tern.step(lambda x: (x @ x) / 256)
+
+        def run(k):
+            x = torch.full((256, 256), k, device=DEVICES[0])
+            return {function(x)[0, 0].item() for _ in range(60)}
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            self.assertEqual(list(pool.map(run, (1.0, 2.0, 3.0))), [{1.0}, {4.0}, {9.0}])
+        self.assertGreater(function.stats()["replayed"], 100)
 
 
 class NotRecorded(Case):
@@ -287,7 +333,7 @@ class NotRecorded(Case):
         x = torch.ones(2, device=DEVICES[0])
         for arguments, reason in (((torch.ones(2),), "is on cpu"), ((x, x.cpu()), "is on cpu"),
                                   ((x.clone().requires_grad_(),), "requires a gradient"),
-                                  ((x, {1, 2}), "can't tell")):
+                                  ((x, {1, 2}), "can't tell"), ((x,) * 65, "65 tensors")):
             for _ in range(4):
                 self.assertEqual(function(*arguments).tolist(), [2, 2])
             self.assertRegex(function.stats()["reason"], reason)
@@ -323,6 +369,38 @@ class Errors(Case):
         for _ in range(4):
             with self.assertRaisesRegex(RuntimeError, "shapes cannot be multiplied"):
                 function(x, x)
+
+    def test_an_interrupt_ends_the_call(self):
+        for interrupted in (1, 2, 3):  # a first call, a second, and the one that records
+            calls = []
+
+            @torch_tern.step
+            def function(x):
+                calls.append(1)
+                if len(calls) == interrupted:
+                    raise KeyboardInterrupt
+                return x * 2
+            x = torch.ones(2, device=DEVICES[0])
+            for i in range(5):
+                if i == interrupted - 1:
+                    with self.assertRaises(KeyboardInterrupt):
+                        function(x)
+                else:
+                    self.assertEqual(function(x).tolist(), [2, 2])
+
+    def test_a_reset_in_the_function(self):
+        for where in range(1, 7):
+            calls = []
+
+            @torch_tern.step
+            def function(x):
+                calls.append(1)
+                if len(calls) == where:
+                    function.reset()
+                return x * 2
+            for i in range(6):
+                x = torch.full((2,), i + 0.0, device=DEVICES[0])
+                self.assertEqual(function(x).tolist(), [2 * i] * 2)
 
     def test_wrong_calls(self):
         with self.assertRaisesRegex(TypeError, "torch_tern.step"):

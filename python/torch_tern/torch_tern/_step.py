@@ -1,7 +1,7 @@
 """torch_tern.step: a function that records what it does on the device, and replays it."""
-import contextlib
 import ctypes
 import functools
+import threading
 import warnings
 
 import torch
@@ -16,6 +16,7 @@ _library.library.torch_tern_set_optimizer.argtypes = [ctypes.c_void_p,
                                                       ctypes.POINTER(ctypes.c_double)]
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
+_MOST_TENSORS = 64  # of tern_step_run
 _active = []  # the steps whose functions run, the innermost last
 
 
@@ -104,7 +105,10 @@ class step:
             raise ValueError("torch_tern.step: warmup must be at least 2 and max_recordings at "
                              f"least 1, got {warmup} and {max_recordings}")
         functools.update_wrapper(self, function)
-        self._function, self._warmup = function, warmup
+        self._function, self._options = function, dict(warmup=warmup, max_recordings=max_recordings)
+        self._instance, self._attribute = None, getattr(function, "__name__", None)
+        self._lock = threading.RLock()  # a call replays into memory that its results are copied from
+        self._is_stale = False
         self._modules, self._optimizers, self._parameters = {}, {}, []
         self._ran = 0
         self._reason = ""
@@ -119,14 +123,26 @@ class step:
         if getattr(self, "_handle", None):
             _library.library.torch_tern_step_free(ctypes.c_void_p(self._handle))
 
+    def __set_name__(self, owner, name):
+        self._attribute = name
+
     def __get__(self, instance, owner=None):
-        """A method: each object has recordings of its own."""
+        """A method: each object has recordings of its own, in its __dict__."""
         if instance is None:
             return self
-        bound = step(self._function.__get__(instance, owner), warmup=self._warmup)
-        with contextlib.suppress(AttributeError):
-            instance.__dict__[self.__name__] = bound
+        if not hasattr(instance, "__dict__"):
+            raise TypeError(f"torch_tern.step: objects of {type(instance).__name__} have no "
+                            f"__dict__ for the recordings of {self._attribute}")
+        bound = step(self._function.__get__(instance, owner), **self._options)
+        bound._instance, bound._attribute = instance, self._attribute
+        instance.__dict__[self._attribute] = bound
         return bound
+
+    def __reduce__(self):
+        """Copies have no recordings. The copy of an object makes the step of its method anew."""
+        if self._instance is None:
+            return functools.partial(step, **self._options), (self._function,)
+        return getattr, (self._instance, self._attribute)
 
     def _forget(self):
         self._kinds, self._first, self._recordings = {}, set(), {}
@@ -134,8 +150,11 @@ class step:
 
     def reset(self):
         """Gives up all recordings: the next calls run the function, and record it anew."""
-        _library.call("step_reset", ctypes.c_void_p(self._handle))
-        self._forget()
+        with self._lock:
+            self._is_stale = self in _active  # its recordings are in use: after the call
+            if not self._is_stale:
+                _library.call("step_reset", ctypes.c_void_p(self._handle))
+                self._forget()
 
     def stats(self):
         """{"ran": calls that ran the function, "replayed": calls that replayed, "recordings": how
@@ -150,6 +169,15 @@ class step:
     # ---- a call
 
     def __call__(self, *args, **kwargs):
+        with self._lock:
+            try:
+                return self._call(args, kwargs)
+            finally:
+                if self._is_stale:
+                    self._reason = "the function resets the step, or loads an optimizer's state"
+                    self.reset()
+
+    def _call(self, args, kwargs):
         tensors = []
         structure = _flatten((args, kwargs), tensors)
         self._reason = self._obstacle(structure, tensors)
@@ -158,7 +186,8 @@ class step:
             self._ran += 1
             return self._run(args, kwargs)
         index = tensors[0].device.index if tensors else torch.tern.current_device()
-        shapes = (structure, index, tuple((x.shape, x.dtype) for x in tensors))
+        shapes = (structure, index, tuple((x.shape, x.dtype, None if x.is_contiguous() else x.stride())
+                                          for x in tensors))
         if shapes not in self._first:  # finds the modules and the optimizers
             self._first.add(shapes)
             self._ran += 1
@@ -167,7 +196,7 @@ class step:
         known = self._recordings.get(kind)
         if known and any(p.grad is not grad for p, grad in known.kept):
             self.reset()  # it adds to gradients that are no longer there
-            return self(*args, **kwargs)
+            return self._call(args, kwargs)
         if known:
             self._set_numbers()
         self._given, self._index, self._current = (args, kwargs), index, kind
@@ -195,6 +224,8 @@ class step:
             hash(structure)
         except TypeError as error:
             return f"an argument can't tell recordings apart ({error})"
+        if len(tensors) > _MOST_TENSORS:
+            return f"there are {len(tensors)} tensors in the arguments, more than {_MOST_TENSORS}"
         for i, x in enumerate(tensors):
             if x.device.type != "tern":
                 return f"tensor {i} of the arguments is on {x.device}; give x.to('tern')"
@@ -227,6 +258,8 @@ class step:
     def _set_numbers(self):
         """The optimizers' numbers that changed since the latest call."""
         for i, optimizer in self._optimizers.items():
+            if type(optimizer) not in _FUSED:
+                continue  # of calls that are not recorded
             for j, group in enumerate(optimizer.param_groups):
                 beta1, beta2 = group.get("betas", (0, 0))
                 numbers = (group["lr"], group["weight_decay"], beta1, beta2, group.get("eps", 0),
@@ -242,13 +275,17 @@ class step:
 
     def _run(self, args, kwargs, is_recorded=False):
         """Its result, without a graph. Backward passes stay in this thread, where tern records."""
+        thread = threading.get_ident()
+
         def see_module(module, _):
-            if is_recorded or id(module) in self._modules:
+            if is_recorded or id(module) in self._modules or threading.get_ident() != thread:
                 return
             self._modules[id(module)] = module
             self._watch(module.parameters(recurse=False))
 
         def see_optimizer(optimizer, *_):
+            if threading.get_ident() != thread:
+                return
             if is_recorded:
                 self._check_optimizer(optimizer)
             if id(optimizer) not in self._optimizers:
@@ -291,6 +328,8 @@ class step:
     def _call_back(self, is_recorded):
         """Called by tern in the thread of the call; 0, or 1 after an exception."""
         args, kwargs = self._given
+        if self._error is not None and not isinstance(self._error, Exception):
+            return 1  # KeyboardInterrupt in the recording ends the call
         try:
             if is_recorded:
                 self._before = [(p, p.grad) for p in self._parameters]
