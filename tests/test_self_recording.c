@@ -141,6 +141,35 @@ static void modes_shapes_and_variants_have_their_own(void **state)
     }
 }
 
+static tern_status reset_itself(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    tern_step *const *step = user;
+    assert_int_equal(n + k, 2);
+    assert_int_equal(tern_step_reset(*step), TERN_ERR_STATE);
+    assert_non_null(strstr(tern_last_error(), "tern_step_reset: the step's function is running"));
+    tern_clear_error();
+    out[0] = tern_mul(in[0], TERN_SCALAR(2));
+    return tern_last_status();
+}
+
+static void a_reset_in_the_function_is_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_step *step = NULL;
+        tern_tensor *x = tern_ones(TERN_SHAPE(3), TERN_F32, device), *out = NULL;
+        step = tern_step_new(reset_itself, &step, NULL);
+        for (int i = 0; i < 5; i++) {
+            assert_ok(tern_step_run(step, &x, 1, &out, 1));
+            assert_float_equal(tern_item(tern_sum(out)), 6, 0);
+        }
+        assert_int_equal(tern_step_get_stats(step).replayed, 3);
+        assert_ok(tern_step_reset(step));
+        tern_step_free(step);
+    }
+}
+
 static tern_status convolve(void *user, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     (void)n, (void)k;
@@ -319,6 +348,7 @@ static void compiling_ahead_steps_no_schedule(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(recorded_steps_have_the_bits_of_eager_ones),
     TEST(modes_shapes_and_variants_have_their_own),
+    TEST(a_reset_in_the_function_is_refused),
     TEST(formats_of_images_have_their_own),
     TEST(more_kinds_than_there_is_room_for_run),
     TEST(errors_are_the_functions),

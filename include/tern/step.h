@@ -69,7 +69,8 @@ TERN_API tern_step *tern_step_new(tern_step_function function, void *user,
 TERN_API tern_status tern_step_run(tern_step *step, tern_tensor *const *in, int n,
                                    tern_tensor **out, int k);
 /* Drops all recordings: the next calls run the function, and record it anew. Call it after changes
- * that a recording does not notice, such as hooks, or parameters that were replaced. */
+ * that a recording does not notice, such as hooks, or parameters that were replaced. Fails with
+ * TERN_ERR_STATE in the step's own function. */
 TERN_API tern_status tern_step_reset(tern_step *step);
 /* Frees the step; NULL is fine. Results stay valid. */
 TERN_API void tern_step_free(tern_step *step);

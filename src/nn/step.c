@@ -45,6 +45,7 @@ struct tern_step {
     tern_step_function function;
     void *user;
     tern_step_options options;
+    int depth; /* of calls of the function, which use the recordings */
     recording *first;
     tern_step_stats stats;
 };
@@ -98,6 +99,10 @@ tern_status tern_step_reset(tern_step *step)
 {
     if (!step)
         return tern_fail_argument_null("tern_step_reset", "step");
+    if (step->depth)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_step_reset: the step's function is running; expected "
+                         "a call after tern_step_run returns");
     clear(step);
     return TERN_OK;
 }
@@ -211,7 +216,9 @@ static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_ten
     tern_status status = TERN_OK;
     TERN_SCOPE {
         const tern_callback before = tern_callback_begin();
+        step->depth++;
         status = step->function(step->user, in, n, out, k);
+        step->depth--;
         if (status == TERN_OK)
             status = tern_failed_since(before.failures);
         if (status == TERN_OK)
