@@ -85,7 +85,7 @@ class step:
             return loss
 
     Arguments and results are tensors of one tern device, other values, and lists, tuples and dicts
-    of them. A call with other shapes, dtypes or values, in another mode of the modules, grad mode
+    of them. Threads take turns. A call with other shapes, strides, dtypes or values, in another mode of the modules, grad mode
     or autocast, has a recording of its own, at most max_recordings of them. Results are those of
     the function, bit for bit, without a graph of gradients; each call's are new tensors. Learning
     rates and the other numbers of Adam, AdamW and SGD are read in each call; random numbers and
@@ -93,7 +93,7 @@ class step:
 
     The function runs in every call, with one warning that says why, where it needs a value on the
     host (loss.item(), a branch on a tensor), copies from or to the host, runs something on the
-    cpu, or steps another optimizer. stats() has the reason. What it does in Python, such as
+    cpu, takes more than 64 tensors, or steps another optimizer. stats() has the reason. What it does in Python, such as
     printing and a scheduler's step, happens in calls that run it and in the one that records.
     reset() gives up the recordings: call it after parameters, buffers or the optimizer's state were
     replaced, not written to, and torch.nn.Module.to and load_state_dict(assign=True) are such."""
