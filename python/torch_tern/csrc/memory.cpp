@@ -228,7 +228,9 @@ tern_tensor *lend(const Tensor &x)
         make_now(block);
     if (C10_UNLIKELY(recording) && block && block->born != recording)
         block->stays = true;
-    if (x.numel() == 0 || !block || !block->bytes)
+    TORCH_CHECK(x.numel() == 0 || (block && block->bytes), "tern: a tensor of ", x.sizes(),
+                " on memory that is not tern's, or that was given back");
+    if (x.numel() == 0)
         lent = tern_empty(shape(x.sizes()), dtype, device_name(x.device().index()));
     else if (block->dtype != dtype)
         lent = lend_retyped(x, block, dtype);

@@ -130,9 +130,11 @@ def torchvision():
 
     def detect(model, device):
         boxes = torch.tensor([[4.0, 5.0, 40.0, 44.0], [10.0, 8.0, 60.0, 50.0]])
+        keypoints = torch.ones(2, 17, 3) * 20  # torchvision takes none in float64
         targets = [{"boxes": on(boxes, device), "labels": on(torch.tensor([1, 2]), device),
                     "masks": on(torch.ones(2, 96, 96, dtype=torch.uint8), device),
-                    "keypoints": on(torch.ones(2, 17, 3) * 20, device)} for _ in range(2)]
+                    "keypoints": keypoints.to(device[0] if isinstance(device, tuple) else device)}
+                   for _ in range(2)]
         # Which anchors count is drawn at random, on each device by its own generator: torch.randperm
         # of a device runs, and its numbers are put aside.
         permute = torch.randperm

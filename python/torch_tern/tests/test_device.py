@@ -2,6 +2,7 @@
 import copy
 import io
 import os
+import pickle
 import subprocess
 import sys
 import unittest
@@ -15,9 +16,9 @@ from torch import nn
 D = "tern:0"
 
 
-def saved(x):
+def saved(x, **options):
     buffer = io.BytesIO()
-    torch.save(x, buffer)
+    torch.save(x, buffer, **options)
     buffer.seek(0)
     return buffer
 
@@ -84,6 +85,22 @@ class Devices(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
+    def test_pickles(self):
+        for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16):
+            x = torch.arange(6, device=D).view(2, 3).to(dtype)
+            for got in (pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps([x, x[1:]]))[0],
+                        torch.load(saved(x, _use_new_zipfile_serialization=False)),
+                        torch.load(saved(x.cpu(), _use_new_zipfile_serialization=False),
+                                   map_location=D)):
+                self.assertEqual((got.device.type, got.dtype, got.tolist()),
+                                 ("tern", dtype, x.tolist()))
+
+    def test_memory_that_was_given_back(self):
+        x = torch.ones(3, device=D)
+        x.untyped_storage().resize_(0)
+        with self.assertRaisesRegex(RuntimeError, "given back"):
+            x + 1
+
     def test_save_and_load(self):
         x = torch.randn(3, 4, device=D)
         y = torch.load(saved({"x": x, "y": x[1:]}))
