@@ -203,7 +203,7 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const texts
            (long long)tern_nn_numel(model));
     tern_report *report = progress_begin("texts", (int64_t)epochs * ((n + BATCH - 1) / BATCH));
     tern_metric *confusion =
-        all->classes > 1 && all->classes <= SHOWN
+        n_held > 0 && all->classes > 1 && all->classes <= SHOWN
             ? tern_metrics_confusion_matrix(TERN_TASK_MULTICLASS, all->classes, NULL)
             : NULL;
     printf("before the training: accuracy %.3f of those held back\n",
