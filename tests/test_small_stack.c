@@ -1,5 +1,6 @@
 /* test_small_stack.c -- products, convolutions and attention on a thread of 128 KB, which is musl's default: what they pack lies in
  * memory that the thread keeps. */
+#include "base/memory.h"
 #include "support.h"
 #include <math.h>
 #include <pthread.h>
@@ -108,5 +109,40 @@ static void a_thread_of_128_kb_computes(void **state)
     assert_no_error();
 }
 
-static const struct CMUnitTest tests[] = {TEST(a_thread_of_128_kb_computes)};
+/* Whether each product that fails for want of memory records that, until one succeeds. */
+static void *run_without_memory(void *user)
+{
+    bool *recorded = user;
+    tern_tensor *c = NULL;
+    *recorded = true;
+    TERN_SCOPE {
+        tern_tensor *a = test_uniform("cpu", TERN_F64, TERN_SHAPE(40, 50), -1, 1, 3);
+        tern_tensor *b = test_uniform("cpu", TERN_F64, TERN_SHAPE(50, 60), -1, 1, 4);
+        for (uint64_t n = 1; n < 100 && !c; n++) {
+            tern_memory_fail_at(n);
+            c = tern_matmul(a, b);
+            tern_memory_fail_at(0);
+            *recorded &= c ? n > 1 : tern_last_status() == TERN_ERR_MEMORY;
+            tern_clear_error();
+        }
+        *recorded &= c != NULL;
+    }
+    return NULL;
+}
+
+/* A thread's first product takes memory to pack into. */
+static void a_thread_s_first_product_says_that_memory_is_short(void **state)
+{
+    (void)state;
+    bool recorded = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_without_memory, &recorded), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(recorded);
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(a_thread_of_128_kb_computes),
+    TEST(a_thread_s_first_product_says_that_memory_is_short),
+};
 TEST_MAIN(tests)

@@ -52,7 +52,8 @@ static tern_status take_panels(int parts, char **panels)
         end_panels();
         tern_thread.panels = tern_alloc_aligned(bytes);
         if (!tern_thread.panels)
-            return TERN_ERR_MEMORY;
+            return tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes",
+                             bytes);
         tern_thread.panel_bytes = bytes;
         tern_at_thread_end(&tern_thread.panels_end, end_panels);
     }
