@@ -3,6 +3,7 @@
  * parameters as they are written, "(OUT, STO, ys)(ARG, tern_nd_index, w)(ARG, REAL, a)": launches
  * on every device are held against these (device/signature.h). The lowest instruction set, which
  * has every kernel and type, keeps them; kernels with the same ones share the string. */
+#include "gather.h"
 #define PARAM_(kind, T, a) PARAM_##kind(T, a)
 #define PARAM_OUT(T, a)    T *a
 #define PARAM_IN(T, a)     const T *a
@@ -33,13 +34,10 @@
 #define FETCH_18(kind, T, a) FETCH_(18, kind, T)
 #define FETCH_19(kind, T, a) FETCH_(19, kind, T)
 
-#define TERN_TEXT_(x) #x
-#define TERN_TEXT(x)  TERN_TEXT_(x)
 /* Entries lie one behind the other, without the gaps that compilers like before large objects. */
 #define ENTRY_(n, run, text)                                                                       \
-    static const tern_host_entry n##_entry                                                         \
-        __attribute__((section(TERN_TEXT(TERN_SECTION)), used, aligned(sizeof(void *)))) = {       \
-            #n, run, TERN_LOWEST ? text : 0};
+    static const tern_host_entry n##_entry GATHERED(TERN_SECTION) = {                              \
+        #n, run, TERN_LOWEST ? text : 0};
 #define KERNEL_(n, text, parameters, fetched)                                                      \
     static void n##_body parameters;                                                               \
     static void n##_run(const tern_host_grid *grid, void *const *args)                             \

@@ -1,6 +1,7 @@
 /* host_table.c -- the tables of one instruction set's kernels and rows: the linker gathers the
  * entries of one section and names its ends. */
 #include "device/cpu/host_tables.h"
+#include "gather.h"
 
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
@@ -17,16 +18,13 @@ static const char *const objects[] __attribute__((used)) = {
 #undef X
 };
 
-#define SECTION_(KIND, TYPE)                                                                       \
-    extern TYPE TERN_GLUE(__start_tern_##KIND##_, TERN_ISA)[] HIDDEN;                              \
-    extern TYPE TERN_GLUE(__stop_tern_##KIND##_, TERN_ISA)[] HIDDEN;                               \
+#define TABLE(KIND, TYPE)                                                                          \
+    GATHERED_ENDS(TYPE, first_of_##KIND, end_of_##KIND, TERN_GLUE(tern_##KIND##_, TERN_ISA))       \
     TYPE *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n);                                    \
     TYPE *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n)                                     \
     {                                                                                              \
-        *n = (size_t)(TERN_GLUE(__stop_tern_##KIND##_, TERN_ISA) -                                 \
-                      TERN_GLUE(__start_tern_##KIND##_, TERN_ISA));                                \
-        return TERN_GLUE(__start_tern_##KIND##_, TERN_ISA);                                        \
+        *n = (size_t)(end_of_##KIND - first_of_##KIND);                                            \
+        return first_of_##KIND;                                                                    \
     }
-#define HIDDEN __attribute__((visibility("hidden")))
-SECTION_(kernels, const tern_host_entry)
-SECTION_(rows, const tern_host_rows *const)
+TABLE(kernels, const tern_host_entry)
+TABLE(rows, const tern_host_rows *const)

@@ -2,11 +2,10 @@
  * on, TERN_ISA v2, v3, v4 or any, TERN_OBJECT the object's name. TERN_WIDE 0: of float; 1: of
  * double and int64_t. */
 #include "device/cpu/host_tables.h"
+#include "gather.h"
 #include "prelude_host.h"
-#define TERN_GLUE_(a, b)  a##b
-#define TERN_GLUE(a, b)   TERN_GLUE_(a, b)
-#define TERN_QUOTE_(text) #text
-#define TERN_QUOTE(text)  TERN_QUOTE_(text)
+#define TERN_GLUE_(a, b) a##b
+#define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
 #include "dialect.h"
 #include "math.cl"
 #include "math_special.cl"
@@ -25,8 +24,8 @@ const char OBJECT = 0;
 
 #define TABLE_(T, TYPE)                                                                            \
     static const tern_host_rows table_##T = {TYPE, rows_##T};                                      \
-    static const tern_host_rows *const listed_##T                                                  \
-        __attribute__((section(TERN_QUOTE(TERN_GLUE(tern_rows_, TERN_ISA))), used)) = &table_##T;
+    static const tern_host_rows *const listed_##T GATHERED(TERN_GLUE(tern_rows_, TERN_ISA)) =      \
+        &table_##T;
 
 #if TERN_WIDE
 #define TERN_T f64
