@@ -84,7 +84,8 @@ static int open_wide(const wchar_t *path, int flags)
     const DWORD kind =
         FILE_FLAG_BACKUP_SEMANTICS | (flags & O_NOFOLLOW ? FILE_FLAG_OPEN_REPARSE_POINT : 0);
     HANDLE handle = CreateFileW(path, access | DELETE, SHARED, NULL, make, kind, NULL);
-    if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_ACCESS_DENIED)
+    if (handle == INVALID_HANDLE_VALUE && /* a current folder is not to be deleted either */
+        (GetLastError() == ERROR_ACCESS_DENIED || GetLastError() == ERROR_SHARING_VIOLATION))
         handle = CreateFileW(path, access, SHARED, NULL, make, kind, NULL);
     if (handle == INVALID_HANDLE_VALUE)
         return tern_os_fail();

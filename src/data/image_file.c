@@ -153,7 +153,7 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
                                 const tern_image_options *o)
 {
     int w = 0, h = 0, subsampling, colours = 0; /* tables alone have none, and are no error there */
-    if (jpeg.header(handle, bytes, n, &w, &h, &subsampling, &colours) != 0)
+    if (jpeg.header(handle, bytes, (unsigned long)n, &w, &h, &subsampling, &colours) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
     if (!tern_image_fits(w, h, o, "JPEG"))
         return NULL;
@@ -168,7 +168,8 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %d x %d pixels", function, w, h);
     tern_tensor *x = NULL;
     /* a warning is data that is damaged: an error here, where torchvision gives grey */
-    if (jpeg.decode(handle, bytes, n, pixels, w, 0, h, inks ? TJ_PIXELS_CMYK : TJ_RGB, 0) != 0)
+    if (jpeg.decode(handle, bytes, (unsigned long)n, pixels, w, 0, h,
+                    inks ? TJ_PIXELS_CMYK : TJ_RGB, 0) != 0)
         tern_fail(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
     else {
         if (inks)

@@ -7,6 +7,9 @@
 /* Elements that a work-item has of a block: on the cpu all of it. */
 enum { EACH = 256 };
 
+#ifdef _WIN32
+#define long int64_t /* as OpenCL has it, of 64 bits */
+#endif
 /* clang-format off */
 BOTH("enum { EACH = 4 };\n",
 
@@ -92,4 +95,5 @@ __kernel void update_plain(__global float *p, __global const float *g, __global 
 }
 )
 /* clang-format on */
+#undef long
 #endif

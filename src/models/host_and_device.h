@@ -4,6 +4,7 @@
 #ifndef TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #define TERN_SRC_MODELS_HOST_AND_DEVICE_H
 #include <math.h>
+#include <stdint.h>
 
 typedef unsigned char uchar;
 #define __kernel static

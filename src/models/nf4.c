@@ -11,6 +11,9 @@
 enum { ITEMS = 64, HALF = NF4_BLOCK / 2, ROWS = NF4_ROWS };
 
 /* ---- kernels --------------------------------------------------------------------------------- */
+#ifdef _WIN32
+#define long int64_t /* as OpenCL has it, of 64 bits */
+#endif
 /* clang-format off */
 BOTH("enum { ROWS = 8 };\n",
 
@@ -62,6 +65,7 @@ __kernel void nf4_product(__global float *y, __global const float *x, __global c
 }
 )
 /* clang-format on */
+#undef long
 
 /* ---- processors with AVX2 -------------------------------------------------------------------- */
 

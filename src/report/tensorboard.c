@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* CRC-32C (Castagnoli), reflected. */
 static uint32_t crc32c(const unsigned char *data, size_t n)
