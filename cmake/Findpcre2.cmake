@@ -9,5 +9,8 @@ if(pcre2_FOUND AND NOT TARGET pcre2::pcre2)
   set_target_properties(pcre2::pcre2 PROPERTIES IMPORTED_LOCATION "${pcre2_LIBRARY}"
     INTERFACE_COMPILE_DEFINITIONS PCRE2_CODE_UNIT_WIDTH=8
     INTERFACE_INCLUDE_DIRECTORIES "${pcre2_INCLUDE_DIR}")
+  if(WIN32 AND pcre2_LIBRARY MATCHES "[.]a$" AND NOT pcre2_LIBRARY MATCHES "[.]dll[.]a$") # whose functions are not a DLL's
+    set_property(TARGET pcre2::pcre2 APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS PCRE2_STATIC)
+  endif()
 endif()
 mark_as_advanced(pcre2_INCLUDE_DIR pcre2_LIBRARY)

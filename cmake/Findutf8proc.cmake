@@ -8,5 +8,8 @@ if(utf8proc_FOUND AND NOT TARGET utf8proc::utf8proc)
   add_library(utf8proc::utf8proc UNKNOWN IMPORTED)
   set_target_properties(utf8proc::utf8proc PROPERTIES IMPORTED_LOCATION "${utf8proc_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${utf8proc_INCLUDE_DIR}")
+  if(WIN32 AND utf8proc_LIBRARY MATCHES "[.]a$" AND NOT utf8proc_LIBRARY MATCHES "[.]dll[.]a$") # whose functions are not a DLL's
+    set_property(TARGET utf8proc::utf8proc APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS UTF8PROC_STATIC)
+  endif()
 endif()
 mark_as_advanced(utf8proc_INCLUDE_DIR utf8proc_LIBRARY)

@@ -15,6 +15,16 @@ if(TERN_SANITIZE)
     target_link_libraries(tern_common INTERFACE -Wl,--no-as-needed ${TERN_SANITIZED_DNNL} -Wl,--as-needed)
   endif()
 endif()
+if(WIN32)
+  # printf as C11 has it, files above 2 GiB, and nothing of what C11 calls otherwise.
+  target_compile_definitions(tern_common INTERFACE __USE_MINGW_ANSI_STDIO=1 _FILE_OFFSET_BITS=64 _CRT_SECURE_NO_WARNINGS
+                             _CRT_NONSTDC_NO_WARNINGS)
+  # isnan and its like of mingw-w64 have a branch that converts to float.
+  target_compile_options(tern_common INTERFACE -Wno-float-conversion)
+  if(CMAKE_C_COMPILER_ID STREQUAL GNU) # which aligns no stack to 32 bytes there
+    target_compile_options(tern_common INTERFACE -Wa,-muse-unaligned-vector-move)
+  endif()
+endif()
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE
   -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes -Wstrict-prototypes>)
@@ -183,7 +193,7 @@ target_compile_options(tern_objects PRIVATE
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
-target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
+target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES $<$<BOOL:${WIN32}>:TERN_EXPORTS> ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${TERN_ONEDNN}>:TERN_WITH_ONEDNN>
   $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>)
 if(TERN_OPENCL)
@@ -214,7 +224,7 @@ function(tern_companion_objects name)
   add_library(${name}_objects OBJECT ${ARGN})
   target_include_directories(${name}_objects PRIVATE
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
-  target_compile_definitions(${name}_objects PRIVATE TERN_PLAIN_NAMES)
+  target_compile_definitions(${name}_objects PRIVATE TERN_PLAIN_NAMES $<$<BOOL:${WIN32}>:TERN_EXPORTS>)
   set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
                         C_VISIBILITY_PRESET hidden)
   target_link_libraries(${name}_objects PRIVATE tern_flags)
@@ -227,6 +237,7 @@ if(TERN_MODELS)
   # Blocks are decoded in every product: compiled for speed.
   set_source_files_properties(src/models/gguf/fast.c PROPERTIES COMPILE_OPTIONS -O3)
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
+  target_compile_options(tern_models_objects PRIVATE $<$<NOT:$<BOOL:${OpenMP_C_FOUND}>>:-Wno-unknown-pragmas>)
   target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc
                         $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>)
 endif()
@@ -253,8 +264,15 @@ endif()
 
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
 include(CheckLinkerFlag)
-check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
-check_linker_flag(C "LINKER:-z,noseparate-code" TERN_JOINS_SEGMENTS) # no padding between code and constants: two pages
+set(TERN_ELF OFF) # whose linkers have versions of symbols, and -z
+if(NOT WIN32 AND NOT APPLE)
+  set(TERN_ELF ON)
+endif()
+if(TERN_ELF)
+  check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
+  check_linker_flag(C "LINKER:-z,noseparate-code" TERN_JOINS_SEGMENTS) # no padding between code and constants: two pages
+  check_linker_flag(C "LINKER:-Bsymbolic-functions" TERN_BINDS_FUNCTIONS)
+endif()
 
 # tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
 # lib<name>.a; tern::<export> and tern::<export>_static to users.
@@ -271,9 +289,16 @@ function(tern_library name export)
       $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tern_flags>)
   endforeach()
+  if(APPLE)
+    set_target_properties(${name}_shared PROPERTIES INSTALL_RPATH @loader_path)
+  endif()
+  if(NOT TERN_ELF) # there only what TERN_API marks is shown
+    return()
+  endif()
   # Calls of the library's own public functions go straight to them. The end of a thread that used
   # the library comes back to it: dlclose leaves it where it is.
-  target_link_options(${name}_shared PRIVATE LINKER:-Bsymbolic-functions LINKER:-z,nodelete
+  target_link_options(${name}_shared PRIVATE LINKER:-z,nodelete
+    $<$<BOOL:${TERN_BINDS_FUNCTIONS}>:LINKER:-Bsymbolic-functions>
     $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
     $<$<BOOL:${TERN_JOINS_SEGMENTS}>:LINKER:-z,noseparate-code>
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
@@ -313,8 +338,10 @@ endif()
 if(TERN_ONNX)
   add_library(tern_onnx MODULE $<TARGET_OBJECTS:tern_onnx_objects> $<TARGET_OBJECTS:tern_os_objects>)
   set_target_properties(tern_onnx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tern INSTALL_RPATH $ORIGIN/..)
-  target_link_options(tern_onnx PRIVATE LINKER:-Bsymbolic-functions
-    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+  if(TERN_ELF)
+    target_link_options(tern_onnx PRIVATE $<$<BOOL:${TERN_BINDS_FUNCTIONS}>:LINKER:-Bsymbolic-functions>
+      "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+  endif()
   target_link_libraries(tern_onnx PRIVATE tern_flags tern_shared m)
   target_compile_definitions(tern_shared PRIVATE TERN_WITH_ONNX)
   target_sources(tern_static PRIVATE $<TARGET_OBJECTS:tern_onnx_objects>)
@@ -322,8 +349,8 @@ else()
   target_sources(tern_static PRIVATE src/io/onnx_open.c)
 endif()
 target_sources(tern_shared PRIVATE src/io/onnx_open.c)
-set_source_files_properties(src/io/onnx_open.c PROPERTIES COMPILE_DEFINITIONS TERN_PLAIN_NAMES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/src)
-if(NOT TERN_SANITIZE)
+set_source_files_properties(src/io/onnx_open.c PROPERTIES COMPILE_DEFINITIONS "TERN_PLAIN_NAMES;$<$<BOOL:${WIN32}>:TERN_EXPORTS>" INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/src)
+if(TERN_ELF AND NOT TERN_SANITIZE)
   target_link_options(tern_names_shared PRIVATE "LINKER:-z,defs")
   target_link_options(tern_report_shared PRIVATE "LINKER:-z,defs")
   if(TERN_MODELS)
