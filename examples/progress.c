@@ -1,5 +1,6 @@
 /* progress.c -- a report, and lines between its own. */
 #include "progress.h"
+#include "portable.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

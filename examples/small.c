@@ -1,5 +1,6 @@
 /* small.c -- makes a small model: a tokenizer learned of its texts, and random weights. */
 #include "small.h"
+#include "portable.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

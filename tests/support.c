@@ -5,9 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#ifndef _WIN32
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#endif
 
 /* ---- running ----------------------------------------------------------------------------- */
 
@@ -443,6 +445,9 @@ tern_tensor *test_expand(tern_tensor *x, tern_shape shape)
     return test_view(x, shape, stride, 0);
 }
 
+#ifdef _WIN32
+#include "children.h"
+#else
 static void limit_processor_time(rlim_t seconds)
 {
     struct rlimit limit;
@@ -487,3 +492,4 @@ int test_child_end(void)
     fflush(NULL);
     _exit(tern_last_status() == TERN_OK ? 0 : 99);
 }
+#endif

@@ -50,7 +50,7 @@ typedef struct source {
     const char *network, *device;
 } source;
 
-static tern_tensor *read(const source *s, const char *name, const char *suffix)
+static tern_tensor *read_source(const source *s, const char *name, const char *suffix)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s%s", s->network, name, suffix);
@@ -62,13 +62,13 @@ static void compare(const source *s, const char *name, const char *suffix, const
     char full[96];
     snprintf(full, sizeof full, "%s.%s%s on %s", s->network, name, suffix, s->device);
     source host = {s->file, s->network, "cpu"};
-    test_close(x, read(&host, name, suffix), (test_tolerance){.abs = 1e-11, .rel = 1e-11}, full,
-               __FILE__, __LINE__);
+    test_close(x, read_source(&host, name, suffix), (test_tolerance){.abs = 1e-11, .rel = 1e-11},
+               full, __FILE__, __LINE__);
 }
 
 static tern_status load(const char *path, tern_tensor *x, void *user)
 {
-    tern_tensor *value = read(user, path, "");
+    tern_tensor *value = read_source(user, path, "");
     assert_non_null(value);
     assert_non_null(tern_set_data_(x, value));
     return TERN_OK;
@@ -114,7 +114,7 @@ static void networks_are_pytorch_s(void **state)
             tern_tensor *in[3], *out[3], *loss = NULL;
             assert_ok(tern_nn_each_parameter(m, load, &s));
             for (int j = 0; j < k; j++)
-                if ((in[n_in] = read(&s, inputs[j], "")))
+                if ((in[n_in] = read_source(&s, inputs[j], "")))
                     tern_requires_grad_(in[n_in++], true);
             call_network(n, m, in, n_in, out, k);
             for (int j = 0; j < k; j++) {

@@ -116,7 +116,8 @@ typedef struct source {
     int parameters;
 } source;
 
-static tern_tensor *read(const source *s, const char *name, const char *suffix, const char *device)
+static tern_tensor *read_source(const source *s, const char *name, const char *suffix,
+                                const char *device)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s%s", s->name, name, suffix);
@@ -127,14 +128,14 @@ static void compare(const source *s, const char *name, const char *suffix, const
 {
     char full[128];
     snprintf(full, sizeof full, "%s.%s%s on %s", s->name, name, suffix, s->device);
-    test_close(x, read(s, name, suffix, "cpu"), (test_tolerance){.abs = 1e-9, .rel = 1e-9}, full,
-               __FILE__, __LINE__);
+    test_close(x, read_source(s, name, suffix, "cpu"), (test_tolerance){.abs = 1e-9, .rel = 1e-9},
+               full, __FILE__, __LINE__);
 }
 
 static tern_status load(const char *path, tern_tensor *x, void *user)
 {
     source *s = user;
-    tern_tensor *value = read(s, path, "", s->device);
+    tern_tensor *value = read_source(s, path, "", s->device);
     assert_non_null(value);
     assert_true(tern_same_shape(x, value));
     assert_non_null(tern_set_data_(x, value));
@@ -162,8 +163,9 @@ static int read_inputs(const source *s, const char *which, tern_tensor **in)
         else if (before < which + n)
             in[n] = in[before - which];
         else
-            in[n] = read(s, name, "", s->device);
-        if (isdigit((unsigned char)which[n]) && before == which + n && read(s, name, ".d", "cpu"))
+            in[n] = read_source(s, name, "", s->device);
+        if (isdigit((unsigned char)which[n]) && before == which + n &&
+            read_source(s, name, ".d", "cpu"))
             tern_requires_grad_(in[n], true);
     }
     return n;

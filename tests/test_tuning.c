@@ -20,7 +20,7 @@ static tern_status read_file(tern_place *place, const char *text, tern_cl_tuning
     char path[] = "/tmp/tern-test-XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    assert_int_equal(write(file, text, (unsigned)strlen(text)), strlen(text));
     close(file);
     set_variable("TERN_OPENCL_TUNING", path);
     tern_status status = tern_cl_tuning_read(place, tuning);

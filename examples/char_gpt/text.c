@@ -1,6 +1,7 @@
 /* text.c -- reading files, the vocabulary, windows for batches, and the bigram table. */
 #include "text.h"
 #include "../stories.h"
+#include "../portable.h"
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>

@@ -8,6 +8,7 @@
  * those held back are told right after some passes. */
 #include "../progress.h"
 #include "../small.h"
+#include "../portable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

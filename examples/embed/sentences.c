@@ -8,6 +8,7 @@
  * that share words are the nearest, as even random weights see them. */
 #include "../progress.h"
 #include "../small.h"
+#include "../portable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
  * (small.h) with random weights; what to expect of that: a loss well below the first, and an answer of the right words. */
 #include "../progress.h"
 #include "../small.h"
+#include "../portable.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -46,7 +46,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void tell(search *s, const worker *w, const store_job *job, double loss)
+static void report_loss(search *s, const worker *w, const store_job *job, double loss)
 {
     const int before = job->rung ? store_epochs(job->rung - 1) : 0;
     pthread_mutex_lock(&s->lock);
@@ -75,7 +75,7 @@ static bool work_on(const worker *w, const store *s, const store_job *job)
                 tern_last_error());
         return false;
     }
-    tell(w->of, w, job, r.loss);
+    report_loss(w->of, w, job, r.loss);
     return true;
 }
 

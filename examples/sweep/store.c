@@ -1,5 +1,6 @@
 /* store.c -- successive halving without rounds (ASHA, Li et al. 2020), out of files in a folder. */
 #include "store.h"
+#include "../portable.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

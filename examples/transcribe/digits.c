@@ -2,6 +2,7 @@
 #include "digits.h"
 #include "../progress.h"
 #include "../speech.h"
+#include "../portable.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
