@@ -47,8 +47,7 @@ typedef struct standin_kernel {
             n##_body fetched;                                                                      \
     }                                                                                              \
     static const standin_kernel n##_entry = {#n, n##_run};                                         \
-    static const standin_kernel *const n##_listed                                                  \
-        __attribute__((section(TERN_TEXT(TERN_SECTION)), used)) = &n##_entry;                      \
+    static const standin_kernel *const n##_listed GATHERED(TERN_SECTION) = &n##_entry;             \
     static void n##_body parameters
 #define TERN_MEASURE(grid_, ...) tern_measured(0, __VA_ARGS__)
 
