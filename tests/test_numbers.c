@@ -267,14 +267,14 @@ static void a_pointer_tells_its_type(void **state)
     TERN_SCOPE {
         TAKES(float, TERN_F32);
         TAKES(int, TERN_I32);
-        TAKES(long, sizeof(long) == 8 ? TERN_I64 : TERN_I32);
+        TAKES(long, (sizeof(long) == 8 ? TERN_I64 : TERN_I32));
         TAKES(long long, TERN_I64);
         TAKES(unsigned char, TERN_U8);
         TAKES(bool, TERN_BOOL);
         TAKES(signed char, TERN_I8);
         TAKES(short, TERN_I16);
         TAKES(unsigned, TERN_U32);
-        TAKES(unsigned long, sizeof(long) == 8 ? TERN_U64 : TERN_U32);
+        TAKES(unsigned long, (sizeof(long) == 8 ? TERN_U64 : TERN_U32));
         TAKES(unsigned long long, TERN_U64);
     }
     const char *device = "cpu";
