@@ -15,8 +15,7 @@ tern_state_dict *models_read(const char *path, const char *device);
 /* The same of a file of a reference model. */
 tern_state_dict *models_reference(const char *name, const char *file, const char *device);
 /* A tensor of it that must be there; one that may. */
-tern_tensor *models_get(tern_state_dict *reference, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+tern_tensor *models_get(tern_state_dict *reference, const char *format, ...) TERN_PRINTF_(2, 3);
 /* The model's inputs, as they are in it. */
 tern_model_inputs models_inputs(tern_state_dict *reference);
 /* In float32 on device. */

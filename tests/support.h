@@ -100,7 +100,7 @@ tern_tensor *test_expand(tern_tensor *x, tern_shape shape);
 /* ---- what can't be tested here -------------------------------------------------------------
  * A whole program ends with 77, a whole test calls skip(); test_skipped says in a line "SKIP: ..." which part of a test was not
  * run, and why. ci/test prints and counts all three. */
-void test_skipped(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void test_skipped(const char *format, ...) TERN_PRINTF_(1, 2);
 /* Whether the recorded error says that a library which is opened at run time is not there (TERN_ERR_UNSUPPORTED, and the name of
  * its Debian package): then it is told by test_skipped, and cleared. */
 bool test_no_library(void);

@@ -85,7 +85,7 @@ def without_cpp(lines):
 
 def squeeze(code):
     code = re.sub(r"\bTERN_API\s+", "", code)
-    code = re.sub(r"\s*__attribute__\(\(.*?\)\)\)?|\s*TERN_LIKE_PRINTF", "", code, flags=re.S)
+    code = re.sub(r"\s*__attribute__\(\(.*?\)\)\)?|\s*TERN_PRINTF_\([^)]*\)", "", code, flags=re.S)
     code = re.sub(r"\s+", " ", code).strip()
     return code.replace(" )", ")").replace("( ", "(")
 

@@ -171,6 +171,7 @@ TERN_API void tern_device_block_leave(tern_device_block *block);
 #define TERN_HERE_(type, enter, leave)                                                             \
     type TERN_BLOCK_NAME_(tern_here_, __COUNTER__) __attribute__((cleanup(leave), unused)) = enter
 
+#ifdef __GNUC__
 #if defined(__has_attribute)
 #if __has_attribute(error)
 __attribute__((error("`break` in a block of tern's: use the macro's twin with _HERE")))
@@ -178,6 +179,7 @@ __attribute__((error("`break` in a block of tern's: use the macro's twin with _H
 #endif
 __attribute__((nothrow)) void
 tern_break_in_block_(void); /* there is none */
+#endif
 
 #define TERN_DEVICE(device)                                                                        \
     TERN_BLOCK_(tern_device_block, tern_device_block_enter(device), tern_device_block_leave)

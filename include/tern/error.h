@@ -6,11 +6,21 @@
 #include <stdint.h>
 
 #if defined(_WIN32)
-#define TERN_API
-#define TERN_LIKE_PRINTF
+#if defined(TERN_EXPORTS) /* where the library is built */
+#define TERN_API __declspec(dllexport)
 #else
-#define TERN_API         __attribute__((visibility("default")))
-#define TERN_LIKE_PRINTF __attribute__((format(printf, 2, 3)))
+#define TERN_API
+#endif
+#else
+#define TERN_API __attribute__((visibility("default")))
+#endif
+/* A function whose argument number `at` is a format of C11's printf, for those from `first` on. */
+#if defined(_WIN32) && defined(__GNUC__) && !defined(__clang__)
+#define TERN_PRINTF_(at, first) __attribute__((format(gnu_printf, at, first)))
+#elif defined(__GNUC__)
+#define TERN_PRINTF_(at, first) __attribute__((format(printf, at, first)))
+#else
+#define TERN_PRINTF_(at, first)
 #endif
 
 /* g++ warns of each field that an initialiser with names leaves out, which is what options are for;
@@ -149,10 +159,10 @@ TERN_API void tern_on_warning(tern_warning_handler handler, void *user);
 /* Records an error on this thread, unless one is recorded already, and returns status. Bindings and
  * operations that are built upon tern call it. format is printf's; by custom the message begins
  * with the function's name: "tern_matmul: ...". */
-TERN_API tern_status tern_fail(tern_status status, const char *format, ...) TERN_LIKE_PRINTF;
+TERN_API tern_status tern_fail(tern_status status, const char *format, ...) TERN_PRINTF_(2, 3);
 
 /* Does the same for a function that returns a pointer: records the error and returns NULL. */
-TERN_API void *tern_fail_null(tern_status status, const char *format, ...) TERN_LIKE_PRINTF;
+TERN_API void *tern_fail_null(tern_status status, const char *format, ...) TERN_PRINTF_(2, 3);
 
 TERN_END_DECLS
 #endif

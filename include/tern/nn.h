@@ -41,7 +41,7 @@ TERN_API tern_status tern_nn_on_copy(tern_module *self,
                                      void *(*copy_data)(const void *data, tern_module *copy));
 /* Sets the text between the brackets when the module is printed. format is printf's. */
 TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+    TERN_PRINTF_(2, 3);
 /* Gives self a child, which self owns from now on (also when this fails). Returns the child. There
  * are at most 1000 levels of modules in modules (TERN_ERR_STATE). */
 TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child);

@@ -43,8 +43,7 @@ tern_handle *tern_handles_take(tern_handles *all);
 void *tern_object_new(tern_handles *all);
 void tern_object_end(tern_handles *all, tern_handle *object);
 /* What errors say of it from now on; nothing where there is no memory for it, which is no error. */
-void tern_handle_describe(tern_handle *handle, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void tern_handle_describe(tern_handle *handle, const char *format, ...) TERN_PRINTF_(2, 3);
 /* They say nothing. */
 void tern_handle_forget(tern_handle *handle);
 

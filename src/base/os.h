@@ -83,7 +83,7 @@ typedef DIR tern_os_dir;
 double tern_os_strtod(const char *text, char **end);
 /* snprintf of one number, a double, in that locale. */
 int tern_os_print_real(char *text, size_t bytes, const char *format, double value)
-    __attribute__((format(printf, 3, 0)));
+    TERN_PRINTF_(3, 0);
 
 /* That locale for all that the thread does in between. */
 #ifdef _WIN32

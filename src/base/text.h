@@ -12,7 +12,7 @@ typedef struct tern_text {
     bool failed;
 } tern_text;
 
-void tern_text_add(tern_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tern_text_add(tern_text *text, const char *format, ...) TERN_PRINTF_(2, 3);
 void tern_text_add_bytes(tern_text *text, const char *bytes, size_t n);
 void tern_text_free(tern_text *text);
 

@@ -7,8 +7,7 @@
  * kind, operation and format, and the line of the program where that is known. kind is one word
  * ("broadcast"), operation a public function's name ("tern_mse_loss"). Records no error, and costs
  * a load where nobody listens. */
-void tern_warn(const char *kind, const char *operation, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void tern_warn(const char *kind, const char *operation, const char *format, ...) TERN_PRINTF_(3, 4);
 
 /* Whether anybody listens: for what is only worked out for a message. */
 bool tern_warns(void);

@@ -37,7 +37,7 @@ static const char *kind_list(char *buffer, size_t bytes)
  * meant (device NULL: that is plain). While errors are held apart nobody reads them, and no
  * driver is loaded for their sake. */
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    TERN_PRINTF_(3, 4);
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)
 {
     char reason[2048], there[1536] = "";

@@ -132,8 +132,7 @@ static const char *guess(const char *device)
     return place ? place->text : "auto";
 }
 
-static void add(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t bytes, const char *format, ...) TERN_PRINTF_(3, 4);
 static void add(char *text, size_t bytes, const char *format, ...)
 {
     size_t used = strlen(text);

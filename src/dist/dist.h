@@ -207,8 +207,7 @@ size_t tern_dist_lines(char *text, size_t bytes, int n);
 /* "rank 2 (host, pid 451)" into text, which is returned. */
 const char *tern_dist_name(int rank, char *text, size_t bytes);
 /* snprintf behind what is in text already. */
-void tern_dist_add(char *text, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void tern_dist_add(char *text, size_t bytes, const char *format, ...) TERN_PRINTF_(3, 4);
 
 /* ---- launcher.c ------------------------------------------------------------------------------ */
 typedef struct tern_dist_launcher {

@@ -121,8 +121,7 @@ tern_state_dict *io_load(tern_file *file, const tern_load_options *options);
 
 /* ---- errors ------------------------------------------------------------------------------ */
 /* TERN_ERR_IO: "<function>: "<path of the part>": ...". */
-tern_status io_bad(const tern_file *file, int part, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+tern_status io_bad(const tern_file *file, int part, const char *format, ...) TERN_PRINTF_(3, 4);
 /* A name as messages show it: at most 80 bytes of it, nothing that a terminal obeys. */
 typedef struct io_name_text {
     char text[4 * 80 + 4];

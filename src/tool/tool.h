@@ -42,7 +42,7 @@ int tool_missing_drivers(const char *folder, FILE *out);
 int tool_complete(const tool_command *const *commands, int n, char **words, int count);
 
 /* "tern: ..." to stderr, and an exit code. */
-int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int tool_fail(int code, const char *format, ...) TERN_PRINTF_(2, 3);
 /* The command that runs: "bench". */
 const char *tool_command_name(void);
 /* The library's last error without the name of the function, which nobody who runs a command

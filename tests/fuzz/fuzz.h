@@ -154,8 +154,7 @@ const tern_named_op *fuzz_any(fuzz_source *s, const names_family *family);
 
 /* ---- checks (check.c) --------------------------------------------------------------------- */
 /* Report what is wrong and abort. */
-_Noreturn void fuzz_fault(const char *what, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+_Noreturn void fuzz_fault(const char *what, const char *format, ...) TERN_PRINTF_(2, 3);
 typedef struct fuzz_snapshot {
     tern_tensor *x;
     tern_shape shape, stride;

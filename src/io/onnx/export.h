@@ -63,7 +63,7 @@ typedef tern_status (*onnx_writer)(onnx_export *w, const tern_traced_call *c);
 /* ---- messages (export_graph.c) --------------------------------------------------------------- */
 /* Zeroed memory until the end; NULL after a failure, which w->status keeps. */
 void *onnx_alloc(onnx_export *w, size_t bytes);
-char *onnx_text(onnx_export *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *onnx_text(onnx_export *w, const char *format, ...) TERN_PRINTF_(2, 3);
 /* Takes a name of its own: text, or that with a number; NULL after an error. */
 const char *onnx_unique(onnx_export *w, const char *text);
 void onnx_append(onnx_export *w, onnx_list *list, void *item);

@@ -187,7 +187,7 @@ const onnx_body *onnx_body_of(const onnx_call *c, const char *name);
 /* ---- what operations read -------------------------------------------------------------------- */
 #define ONNX_FAIL(c, status, ...) onnx_fail(c, status, __VA_ARGS__)
 tern_status onnx_fail(const onnx_call *c, tern_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    TERN_PRINTF_(3, 4);
 const Onnx__AttributeProto *onnx_attribute(const onnx_call *c, const char *name);
 int64_t onnx_int(const onnx_call *c, const char *name, int64_t otherwise);
 double onnx_real(const onnx_call *c, const char *name, double otherwise);

@@ -17,8 +17,7 @@ typedef struct gguf_file {
 } gguf_file;
 
 /* TERN_ERR_IO: "<function>: "<path>": ...". */
-tern_status gguf_bad(const gguf_file *g, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+tern_status gguf_bad(const gguf_file *g, const char *format, ...) TERN_PRINTF_(2, 3);
 /* Fills *g, whose file stays the caller's; refuses a part of several that was given alone. */
 tern_status gguf_begin(gguf_file *g, tern_file *file, const char *function, const char *path);
 /* ARCH.name of an architecture's key. */
