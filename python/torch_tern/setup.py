@@ -2,8 +2,8 @@
 
 libtern and its headers are found by pkg-config, by TERN_PREFIX (what `cmake --install` was given),
 or in the source tree that this folder is part of (TERN_BUILD_DIR, by default build/ or build/dev, and
-TERN_INCLUDE_DIR, by default include/). With TERN_TORCH_BUNDLE=1 the libraries become part of the
-package.
+TERN_INCLUDE_DIR, by default include/). TERN_TORCH_PARTS=1 compiles all in one process. With
+TERN_TORCH_BUNDLE=1 the libraries become part of the package.
 """
 import concurrent.futures
 import os
@@ -91,7 +91,7 @@ class Build(build_ext):
             subprocess.check_call([*compiler, *flags, "-c", str(unit), "-o", str(target)])
             return str(target)
 
-        n = max(2, min(os.cpu_count() or 2, 6))
+        n = int(os.environ.get("TERN_TORCH_PARTS") or max(2, min(os.cpu_count() or 2, 6)))
         by_size = sorted(extension.sources, key=lambda source: -(HERE / source).stat().st_size)
         with concurrent.futures.ThreadPoolExecutor(n) as pool:
             objects = list(pool.map(compile_part, range(n), [by_size[i::n] for i in range(n)]))

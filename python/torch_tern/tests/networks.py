@@ -104,14 +104,14 @@ def memory_of_machine():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
 
 
-def main():
+def main(words=None):
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="tern:0")
     parser.add_argument("--sets", default="plain")
     parser.add_argument("--only", default="")
     parser.add_argument("--table")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     import torch
     import torch_tern  # noqa: F401
     rows, wrong, skipped, left_out = [], 0, 0, 0
@@ -158,8 +158,8 @@ def main():
                   f"{', '.join(k.replace('aten::', '') for k in r['fallbacks']) or 'nothing'} |"
                   for r in rows]
         pathlib.Path(arguments.table).write_text("\n".join(lines) + "\n")
-    sys.exit(1 if wrong else 0)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

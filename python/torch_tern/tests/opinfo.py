@@ -1,12 +1,13 @@
 """PyTorch's own samples (torch.testing's OpInfo) on a device beside the cpu: values, and gradients
 where there are any.
 
-    opinfo.py [--count N] [--dtype float32] [--samples 4] [--device tern:0] [--table FILE]
+    opinfo.py [--count N] [--dtype float32] [--samples 4] [--device tern:0] [--table FILE] [--here]
 
 Prints the counts of operations that passed, of those that needed the cpu, of failed and skipped
 ones, and fails where one fails that `opinfo_known.txt` does not list, or where a listed one passes.
 --count N takes every k-th operation so that there are N. --table writes them as a document's table.
-A process that dies is started again behind the operation that ended it, which counts as failed."""
+A process that dies is started again behind the operation that ended it, which counts as failed;
+--here examines the operations in this process."""
 import argparse
 import itertools
 import json
@@ -177,8 +178,8 @@ def examine(op, dtype, arguments):
     return row
 
 
-def work(arguments):
-    """Examines what is not in the file yet, line by line."""
+def chosen(arguments):
+    """The operations that --count and --only choose, and the dtype."""
     warnings.filterwarnings("ignore")
     import torch
     import torch_tern  # noqa: F401
@@ -189,6 +190,12 @@ def work(arguments):
         ops = [ops[i * len(ops) // arguments.count] for i in range(arguments.count)]
     if arguments.only:
         ops = [op for op in ops if name_of(op) in arguments.only.split(",")]
+    return ops, dtype
+
+
+def work(arguments):
+    """Examines what is not in the file yet, line by line."""
+    ops, dtype = chosen(arguments)
     with open(arguments.work) as file:
         done = {json.loads(line)["op"] for line in file}
     with open(arguments.work, "a", buffering=1) as file:
@@ -249,24 +256,8 @@ def write_table(path, rows, arguments):
     pathlib.Path(path).write_text("\n".join(text))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=0)
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--samples", type=int, default=4)
-    parser.add_argument("--device", default="tern:0")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--table")
-    parser.add_argument("--rows")
-    parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--work")
-    arguments = parser.parse_args()
-    if arguments.work:
-        return work(arguments)
-    arguments.passed_on = ["--count", str(arguments.count), "--dtype", arguments.dtype,
-                           "--samples", str(arguments.samples), "--device", arguments.device,
-                           "--only", arguments.only]
-    rows = run(arguments)
+def report(rows, arguments):
+    """Prints the counts and what failed; how many operations did not do what was expected."""
     of = {what: [r for r in rows.values() if r["what"] == what]
           for what in ("passed", "failed", "skipped")}
     by_cpu = [row for row in of["passed"] if row["fallbacks"]]
@@ -284,12 +275,39 @@ def main():
         elif row["what"] == "passed" and row["op"] in listed:
             wrong += 1
             print(f"  {row['op']}: passes, and opinfo_known.txt says that it fails")
+    return wrong
+
+
+def main(words=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--samples", type=int, default=4)
+    parser.add_argument("--device", default="tern:0")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--table")
+    parser.add_argument("--rows")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--work")
+    parser.add_argument("--here", action="store_true")
+    arguments = parser.parse_args(words)
+    if arguments.work:
+        return work(arguments)
+    arguments.passed_on = ["--count", str(arguments.count), "--dtype", arguments.dtype,
+                           "--samples", str(arguments.samples), "--device", arguments.device,
+                           "--only", arguments.only]
+    if arguments.here:
+        ops, dtype = chosen(arguments)
+        rows = {name_of(op): examine(op, dtype, arguments) for op in ops}
+    else:
+        rows = run(arguments)
+    wrong = report(rows, arguments)
     if arguments.table:
         write_table(arguments.table, rows, arguments)
     if arguments.rows:
         pathlib.Path(arguments.rows).write_text(json.dumps(rows))
-    sys.exit(1 if wrong else 0)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,7 +13,7 @@ try:
     from torchvision.ops import batched_nms, nms, roi_align
 except ImportError as error:
     print(f"SKIPPED test_detection.py: {error}")
-    sys.exit(0)
+    raise unittest.SkipTest(str(error)) if __name__ != "__main__" else SystemExit(0)
 
 D = "tern:0"
 
@@ -40,7 +40,7 @@ class Detection(unittest.TestCase):
 
     def test_nms(self):
         for n in (0, 1, 2, 300, 2500):  # the last is computed in pieces
-            for threshold in (0.0, 0.3, 0.7, 1.0):
+            for threshold in (0.0, 0.3, 0.7, 1.0) if n < 2500 else (0.3,):
                 for dtype in (torch.float32, torch.float64):
                     found, scores = boxes(n, n, dtype)
                     got = nms(found.to(D), scores.to(D), threshold)
