@@ -1,10 +1,11 @@
-/* ops/collective.h -- what several devices of one process do together.
+/* ops/collective.h -- reductions and copies across several devices of one process.
  *
- * Devices may be of any kinds, and one may stand in a list twice. Between "cuda" devices data go
- * through NCCL where it is installed, in the order of each one's work and without waiting; to
- * others by way of pinned memory of the host, all devices being read side by side. Any dtype; sums
- * are of all but the 8-bit floats, of halves in float32 outside of NCCL, and of bools "or". Not
- * inside of a capture (TERN_ERR_STATE). */
+ * The devices may be of different kinds, and a device may be listed twice. Between "cuda" devices
+ * data are transferred by NCCL where it is installed, in the order of each device's commands and
+ * without waiting. For other devices the data go through pinned memory of the host, and all devices
+ * are read at the same time. Any dtype can be copied. All dtypes but the 8-bit floats can be
+ * summed: float16 and bfloat16 are summed in float32 (except by NCCL), and the sum of bools is
+ * "or". Inside a capture every function here fails with TERN_ERR_STATE. */
 #ifndef TERN_OPS_COLLECTIVE_H
 #define TERN_OPS_COLLECTIVE_H
 #include <tern/dist.h>
@@ -12,49 +13,51 @@
 
 TERN_BEGIN_DECLS
 
-/* ---- in place, each tensor on a device of its own, no part of the graph -------------------------
- * Lists are of n tensors, contiguous, of one shape and dtype. Errors, nothing being changed:
- * TERN_ERR_ARGUMENT without tensors or where one is not contiguous, TERN_ERR_SHAPE and
- * TERN_ERR_DTYPE where they differ. */
+/* ---- in place, one tensor on each device, without gradients -------------------------------------
+ * Each list has n contiguous tensors of one shape and dtype. Errors, after which nothing has
+ * changed: TERN_ERR_ARGUMENT if n is 0 or a tensor is not contiguous, TERN_ERR_SHAPE and
+ * TERN_ERR_DTYPE if the tensors differ. */
 
-/* x[0] to x[n - 1] become their sum, as the gradients of a model's copies are
- * (torch.cuda.nccl.all_reduce). Where not all are "cuda" devices it is made on x[0]'s, in their
- * order, of what NCCL added before. */
+/* Sets each of x[0] to x[n - 1] to the sum of all (torch.cuda.nccl.all_reduce), as gradients of a
+ * model's replicas are summed. Where some devices are not "cuda", NCCL first sums those that are,
+ * and x[0]'s device adds the rest in the order of the list. */
 TERN_API tern_status tern_all_reduce_(tern_tensor *const *x, int n);
-/* The same for any op: sum, mean, product, least, greatest, bits. 8-bit floats have none, a mean
- * only floating point, bits only integers and bools (TERN_ERR_DTYPE); of bools as tern_dist_op
- * says. The mean is the sum over n. NaN of one is NaN, but for the least and the greatest of
- * NCCL. */
+/* Does the same with another reduction: sum, mean (the sum divided by n), product, minimum,
+ * maximum, or a bitwise operation. The mean takes floating point types only, bitwise operations
+ * integers and bools only, and no reduction takes 8-bit floats (TERN_ERR_DTYPE); tern_dist_op has
+ * the rules for bools. A NaN in one of the tensors gives NaN, except in NCCL's minimum and
+ * maximum. */
 TERN_API tern_status tern_all_reduce_with_(tern_tensor *const *x, int n, tern_dist_op op);
-/* All become x[root] (torch.cuda.nccl.broadcast). */
+/* Copies x[root] to all others of x (torch.cuda.nccl.broadcast). */
 TERN_API tern_status tern_broadcast_(tern_tensor *const *x, int n, int root);
-/* Each out[i], of n times as many elements, becomes all x, one after the other
- * (torch.cuda.nccl.all_gather). */
+/* Copies x[0] to x[n - 1], one after the other, into each out[i], which has n times as many
+ * elements (torch.cuda.nccl.all_gather). */
 TERN_API tern_status tern_all_gather_(tern_tensor *const *out, tern_tensor *const *x, int n);
-/* Each out[i] becomes part i, of n, of the sum of x, which have n times as many elements
- * (torch.cuda.nccl.reduce_scatter). */
+/* Sums x[0] to x[n - 1] and writes the i-th of n equal parts of the sum to out[i], which has 1/n of
+ * the elements (torch.cuda.nccl.reduce_scatter). */
 TERN_API tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x, int n);
-/* The same for any op, as above. */
+/* Does the same with another reduction, as tern_all_reduce_with_. */
 TERN_API tern_status tern_reduce_scatter_with_(tern_tensor *const *out, tern_tensor *const *x,
                                                int n, tern_dist_op op);
 
-/* ---- with results of their own, through which gradients go (torch.cuda.comm, torch.nn.parallel)
- * ---- Results belong to the scope; what is on its device already is not copied. */
+/* ---- with new tensors and gradients (torch.cuda.comm, torch.nn.parallel) ------------------------
+ * Results belong to the innermost scope. A tensor that is already on its device is not copied. */
 
-/* out[j n + i] = x[j], of k, on devices[i], of n (broadcast_coalesced; with k 1 broadcast). The
- * gradients of each x are added up on its device, as by tern_comm_reduce_add. All x are on one
- * device. */
+/* Copies each of k tensors to n devices: out[j n + i] is x[j] on devices[i]
+ * (torch.cuda.comm.broadcast_coalesced; broadcast for k 1). In backward the gradients of x[j] are
+ * summed on its device, as tern_comm_reduce_add does. All x are on one device. */
 TERN_API tern_status tern_comm_broadcast(tern_tensor *const *x, int k, const char *const *devices,
                                          int n, tern_tensor **out);
-/* The sum of n tensors, of one shape and dtype, on a device; NULL: the first one's. */
+/* Returns the sum of n tensors of one shape and dtype on device; NULL means the device of x[0]. */
 TERN_API tern_tensor *tern_comm_reduce_add(tern_tensor *const *x, int n, const char *device);
-/* out[i] = a part of x along dim on devices[i], one behind the other. sizes: of each, their sum
- * being x's, 0 for none, whose result is NULL; NULL: as torch.chunk, equal ones, the last smaller
- * or none. TERN_ERR_SHAPE where they don't add up. */
+/* Splits x along dim, and writes to out[i] the i-th part, on devices[i]. sizes has the size of each
+ * part, and they add up to the size of x; a part of size 0 is NULL in out. sizes NULL splits as
+ * torch.chunk does: into equal parts, of which the last may be smaller or absent. Errors:
+ * TERN_ERR_SHAPE if the sizes do not add up. */
 TERN_API tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
                                        const int64_t *sizes, int dim, tern_tensor **out);
-/* The tensors one behind the other along dim, on a device (NULL: the first one's); those without
- * dims as a vector. */
+/* Returns the tensors concatenated along dim on device; NULL means the device of x[0]. Scalars are
+ * joined to a vector. */
 TERN_API tern_tensor *tern_comm_gather(tern_tensor *const *x, int n, int dim, const char *device);
 
 TERN_END_DECLS

@@ -1,9 +1,11 @@
-/* ops/create.h -- new tensors: of one value, of a row of values, from the host's memory.
+/* ops/create.h -- new tensors: filled with a value, with a range of numbers, or with elements from
+ * the host.
  *
- * tern_x is torch.x. dtype TERN_DTYPE_DEFAULT and device NULL are the defaults: float32 where
- * nothing else is said, and tern_default_device(). The result belongs to the innermost open scope.
- * NULL after an error: TERN_ERR_SHAPE for a negative or too large shape, TERN_ERR_DTYPE for a type
- * the function does not make, TERN_ERR_DEVICE, TERN_ERR_MEMORY. Random ones are in ops/random.h. */
+ * tern_x is torch.x. dtype TERN_DTYPE_DEFAULT is tern_get_default_dtype() (float32 unless the
+ * program has changed it) where nothing else is stated, and device NULL is tern_default_device().
+ * The result belongs to the innermost open scope. NULL after an error: TERN_ERR_SHAPE for a shape
+ * that is negative or too large, TERN_ERR_DTYPE for a dtype that the function does not create,
+ * TERN_ERR_DEVICE, TERN_ERR_MEMORY. ops/random.h has random tensors. */
 #ifndef TERN_OPS_CREATE_H
 #define TERN_OPS_CREATE_H
 #include <tern/tensor.h>
@@ -12,66 +14,72 @@ TERN_BEGIN_DECLS
 
 /* ---- of a shape ------------------------------------------------------------------------------ */
 
-/* Whatever is in the memory. */
+/* Returns a tensor whose elements are not initialised. */
 TERN_API tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device);
-/* Zeros, or false. */
+/* Returns a tensor of zeros (of false for bool). */
 TERN_API tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device);
-/* Ones, or true. */
+/* Returns a tensor of ones (of true for bool). */
 TERN_API tern_tensor *tern_ones(tern_shape shape, tern_dtype dtype, const char *device);
-/* value everywhere. The default dtype follows it: real float32, integer int64, bool bool. */
+/* Returns a tensor in which every element is value. The default dtype depends on value:
+ * tern_get_default_dtype() for a real, int64 for an integer, bool for a bool. */
 TERN_API tern_tensor *tern_full(tern_shape shape, tern_scalar value, tern_dtype dtype,
                                 const char *device);
-/* (n, m) with ones on the diagonal. */
+/* Returns a matrix (n, m) with ones on the diagonal and zeros elsewhere. */
 TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device);
 
-/* ---- rows of values -------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
-/* start, start + step, ... below end (above, for a negative step): (ceil((end - start) / step),).
- * The default dtype goes by the types of the three, not by their values: tern_arange(0, 6, 1, 0,
- * NULL) is int64, and float32 if one of them is a real (numbers.h); float32 in a call of the
- * function, whose parameters are reals. */
+/* Returns start, start + step, ... up to but not including end: (ceil((end - start) / step),). For
+ * a negative step the numbers descend. The default dtype depends on the types of the three
+ * arguments and not on their values: tern_arange(0, 6, 1, 0, NULL) is int64, and float32 if one of
+ * them is a real (the macros of numbers.h see the types; a call of the function itself, whose
+ * parameters are doubles, gives float32). */
 TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                                   const char *device);
-/* The same of numbers with a type (tern_scalar); integers are counted exactly. */
+/* Does the same for numbers that carry their type (tern_scalar); integers are counted exactly. */
 TERN_API tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar step,
                                          tern_dtype dtype, const char *device);
-/* steps values from start to end, both included, evenly apart. */
+/* Returns `steps` evenly spaced numbers from start to end, both included. */
 TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
                                     const char *device);
-/* base to the power of each of these. */
+/* Returns base to the power of each number of tern_linspace(start, end, steps). */
 TERN_API tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
                                     tern_dtype dtype, const char *device);
 
 /* ---- from the host --------------------------------------------------------------------------- */
 
-/* A copy of the host's elements, densely in row-major order (torch.tensor of an array). The default
- * dtype is that of the pointer, and another one TERN_ERR_DTYPE (pointers.h); of void *, and in a
- * call of the function, it is float32, and the elements must be of type dtype. */
+/* Returns a tensor with a copy of the host's elements, which are dense in row-major order
+ * (torch.tensor of an array). The default dtype is that of the pointer, and any other dtype is
+ * TERN_ERR_DTYPE (pointers.h). For a void * and in a call of the function itself the default is
+ * float32, and the elements must be of type dtype. */
 TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                                      const char *device);
-/* The same where data points to elements. */
+/* Does the same for data whose elements have the type that `elements` names. */
 TERN_API tern_tensor *tern_from_data_typed(const void *data, tern_elements elements,
                                            tern_shape shape, tern_dtype dtype, const char *device);
-/* A tensor of one value, shape (); the default dtype as in tern_full (torch.tensor of a number). */
+/* Returns a tensor of shape () that holds value; the default dtype is that of tern_full
+ * (torch.tensor of a number). */
 TERN_API tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device);
 
-/* ---- as another tensor is -------------------------------------------------------------------- */
+/* ---- like another tensor --------------------------------------------------------------------- */
 
-/* With shape, dtype and device of x: whatever is in the memory. */
+/* Returns a tensor with the shape, dtype and device of x whose elements are not initialised. */
 TERN_API tern_tensor *tern_empty_like(const tern_tensor *x);
-/* Zeros as x. */
+/* Returns zeros with the shape, dtype and device of x. */
 TERN_API tern_tensor *tern_zeros_like(const tern_tensor *x);
-/* Ones as x. */
+/* Returns ones with the shape, dtype and device of x. */
 TERN_API tern_tensor *tern_ones_like(const tern_tensor *x);
-/* value everywhere, as x. */
+/* Returns a tensor with the shape, dtype and device of x in which every element is value. */
 TERN_API tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value);
-/* With dtype and device of x and a shape of its own (Tensor.new_empty). */
+/* Returns a tensor of another shape with the dtype and device of x (Tensor.new_empty). Its elements
+ * are not initialised. */
 TERN_API tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape);
-/* Zeros of x's dtype and device. */
+/* Returns zeros of another shape with the dtype and device of x. */
 TERN_API tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape);
-/* Ones of x's dtype and device. */
+/* Returns ones of another shape with the dtype and device of x. */
 TERN_API tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape);
-/* value everywhere, of x's dtype and device. */
+/* Returns a tensor of another shape with the dtype and device of x in which every element is
+ * value. */
 TERN_API tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value);
 
 TERN_END_DECLS

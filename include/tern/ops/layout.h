@@ -1,94 +1,100 @@
-/* ops/layout.h -- tensors joined, turned around and repeated; triangles and diagonals.
+/* ops/layout.h -- tensors joined, reordered and repeated; triangles and diagonals of matrices.
  *
- * tern_x is torch.x. Results are copies where nothing
- * else is said, owned by the innermost scope; NULL after an error. Dims
- * count from the end when negative. Views are in ops/view.h. */
+ * tern_x is torch.x. Unless stated otherwise results are copies. They belong to the innermost
+ * scope; NULL after an error. A negative dim counts from the end. ops/view.h has the operations
+ * that do not copy. */
 #ifndef TERN_OPS_LAYOUT_H
 #define TERN_OPS_LAYOUT_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- n tensors joined: types promote; TERN_ERR_SHAPE where they do not fit ------------------- */
+/* ---- joining n tensors; dtypes are promoted; TERN_ERR_SHAPE if the shapes do not match ------- */
 
-/* One after the other along dim. */
+/* Concatenates the tensors along dim. */
 TERN_API tern_tensor *tern_cat(tern_tensor *const *tensors, int n, int dim);
-/* Tensors of one shape along a new dim. */
+/* Joins tensors of one shape along a new dim. */
 TERN_API tern_tensor *tern_stack(tern_tensor *const *tensors, int n, int dim);
-/* Along dim 1; vectors along dim 0. */
+/* Concatenates along dim 1, vectors along dim 0. */
 TERN_API tern_tensor *tern_hstack(tern_tensor *const *tensors, int n);
-/* Along dim 0; vectors are rows. */
+/* Concatenates along dim 0; vectors become rows. */
 TERN_API tern_tensor *tern_vstack(tern_tensor *const *tensors, int n);
-/* tern_vstack. */
+/* Another name of tern_vstack. */
 TERN_API tern_tensor *tern_row_stack(tern_tensor *const *tensors, int n);
-/* Along dim 2. */
+/* Concatenates along dim 2; vectors and matrices get the dims that they lack as tern_atleast_3d
+ * adds them. */
 TERN_API tern_tensor *tern_dstack(tern_tensor *const *tensors, int n);
-/* Along dim 1; vectors are columns. */
+/* Concatenates along dim 1; vectors become columns. */
 TERN_API tern_tensor *tern_column_stack(tern_tensor *const *tensors, int n);
 
-/* ---- x with src in the place of a view, of whose shape it is --------------------------------- */
+/* ---- writing src, which has the shape of a view, into a copy of x ---------------------------- */
 
-/* Of tern_select. */
+/* Returns x with src in place of tern_select(x, dim, index). */
 TERN_API tern_tensor *tern_select_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t index);
-/* Of tern_slice. */
+/* Returns x with src in place of tern_slice(x, dim, start, end, step). */
 TERN_API tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t start,
                                          int64_t end, int64_t step);
-/* Of tern_diagonal. */
+/* Returns x with src in place of tern_diagonal(x, offset, dim1, dim2). */
 TERN_API tern_tensor *tern_diagonal_scatter(tern_tensor *x, tern_tensor *src, int64_t offset,
                                             int dim1, int dim2);
 
-/* ---- in another order ------------------------------------------------------------------------ */
+/* ---- reordering ------------------------------------------------------------------------------ */
 
-/* Backwards along dims; none: a copy. */
+/* Reverses the order of the elements along each of the dims; an empty list gives a copy. */
 TERN_API tern_tensor *tern_flip(tern_tensor *x, tern_shape dims);
-/* Backwards along dim 1. */
+/* Reverses the order along dim 1. */
 TERN_API tern_tensor *tern_fliplr(tern_tensor *x);
-/* Backwards along dim 0. */
+/* Reverses the order along dim 0. */
 TERN_API tern_tensor *tern_flipud(tern_tensor *x);
-/* Moved by shifts[i] along dims[i], what leaves at one end coming in at the other; without dims the
- * flattened x by one shift. */
+/* Shifts the elements by shifts[i] along dims[i]; elements that leave at one end come in at the
+ * other. Without dims the flattened x is shifted by the one number in shifts. */
 TERN_API tern_tensor *tern_roll(tern_tensor *x, tern_shape shifts, tern_shape dims);
-/* k quarter turns from dims[0] to dims[1] (PyTorch's defaults: 1, (0, 1)). */
+/* Rotates x by k quarter turns from dims[0] towards dims[1] (PyTorch's defaults: 1, (0, 1)). */
 TERN_API tern_tensor *tern_rot90(tern_tensor *x, int64_t k, tern_shape dims);
 
-/* ---- repeated -------------------------------------------------------------------------------- */
+/* ---- repeating ------------------------------------------------------------------------------- */
 
-/* repeats[i] times along each dim; more numbers than dims: new dims in front. */
+/* Repeats x repeats[i] times along dim i. If there are more numbers than dims, x gets new dims in
+ * front. */
 TERN_API tern_tensor *tern_repeat(tern_tensor *x, tern_shape repeats);
-/* The same, but fewer numbers than dims are for the last ones. */
+/* Does what tern_repeat does, but if there are fewer numbers than dims, they are for the last
+ * dims. */
 TERN_API tern_tensor *tern_tile(tern_tensor *x, tern_shape dims);
-/* Each element `repeats` times in place, along dim; without one, x is flattened. */
+/* Repeats each element `repeats` times, next to each other, along dim; without dim x is flattened
+ * first. */
 TERN_API tern_tensor *tern_repeat_interleave(tern_tensor *x, int64_t repeats,
                                              tern_optional_int dim);
-/* Element i repeats[i] times (n or 1, int64 or int32). Waits for the device: the size of the result
- * is their sum. */
+/* Repeats element i repeats[i] times; repeats is (n) or (1), int64 or int32. Waits for the device,
+ * because the size of the result is the sum of repeats. */
 TERN_API tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,
                                                     tern_optional_int dim);
 
 /* ---- triangles and diagonals of matrices ----------------------------------------------------- */
 
-/* Zeros above the diagonal-th diagonal. */
+/* Returns the lower triangle of a matrix, or of each matrix in the last two dims: elements above
+ * the diagonal-th diagonal are 0. */
 TERN_API tern_tensor *tern_tril(tern_tensor *x, int64_t diagonal);
-/* Zeros below it. */
+/* Returns the upper triangle: elements below the diagonal-th diagonal are 0. */
 TERN_API tern_tensor *tern_triu(tern_tensor *x, int64_t diagonal);
-/* (2, n) int64: rows and columns of the elements of a (row, col) matrix below the offset-th
- * diagonal, this included. */
+/* Returns (2, n) int64: the rows and columns of the elements of a (row, col) matrix on and below
+ * the offset-th diagonal. */
 TERN_API tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset,
                                         const char *device);
-/* Of those above it. */
+/* Returns the same for the elements on and above that diagonal. */
 TERN_API tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset,
                                         const char *device);
-/* A view: the offset-th diagonal of dims (dim1, dim2), as a new last dim (PyTorch's defaults: 0, 0,
- * 1). */
+/* Returns a view of the offset-th diagonal of dims (dim1, dim2), as a new last dim (PyTorch's
+ * defaults: 0, 0, 1). */
 TERN_API tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, int dim2);
-/* The last dim of x as the diagonal of a matrix of zeros in dims (dim1, dim2) of the result
+/* Returns matrices of zeros in dims (dim1, dim2) whose offset-th diagonals are the last dim of x
  * (PyTorch's defaults: 0, -2, -1). */
 TERN_API tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2);
-/* A vector as a diagonal matrix, or a copy of a matrix's diagonal. */
+/* Returns a matrix with the vector x on its diagonal-th diagonal, or a copy of that diagonal of the
+ * matrix x. */
 TERN_API tern_tensor *tern_diag(tern_tensor *x, int64_t diagonal);
-/* All elements of x as a diagonal. */
+/* Returns a matrix with all elements of x on its offset-th diagonal. */
 TERN_API tern_tensor *tern_diagflat(tern_tensor *x, int64_t offset);
-/* The sum of a matrix's diagonal. */
+/* Returns the sum of the diagonal of a matrix. */
 TERN_API tern_tensor *tern_trace(tern_tensor *x);
 
 TERN_END_DECLS
