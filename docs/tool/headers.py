@@ -226,8 +226,8 @@ def families(section):
 
 
 # What stands behind a prototype in few words, said whole where there is room: on a page of its own.
-WHOLE = {"into x": "The same, written into x, which is returned.", "y a number": "The same with a number for y.",
-         "a number, into x": "The same with a number for y, written into x, which is returned.",
+WHOLE = {"in place": "The same in place: the result is written into x, which is returned.", "y is a number": "The same with a number for y.",
+         "y is a number; in place": "The same with a number for y, written into x, which is returned.",
          "Of a list of leaves.": "The same for a list of leaves in place of a module.", "Over dims.": "The same over dims.",
          "Along dim.": "The same along dim."}
 

@@ -135,7 +135,7 @@ TERN_API tern_tensor *tern_nonzero(tern_tensor *x);
 /* Another name of tern_nonzero. */
 TERN_API tern_tensor *tern_argwhere(tern_tensor *x);
 /* Returns the first `size` of these coordinates, (size, dims). If there are fewer, the rest is
- * fill_value (PyTorch's default is -1). Does not wait for the device. */
+ * fill_value (PyTorch's default is -1). It waits for the device, as tern_nonzero does. */
 TERN_API tern_tensor *tern_nonzero_static(tern_tensor *x, int64_t size, int64_t fill_value);
 /* Converts flat indices of a tensor of that shape to coordinates (torch.unravel_index): out[d]
  * becomes the index in dim d. indices are integers of any shape; each out[d] has their shape and

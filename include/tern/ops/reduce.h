@@ -1,10 +1,10 @@
-/* ops/reduce.h -- many numbers in, one out: over all elements, or over dims (TERN_DIMS(0, -1)).
+/* ops/reduce.h -- reductions over all elements, or over some dims (TERN_DIMS(0, -1)).
  *
- * tern_x is torch.x, tern_x_dim its form over dims: an empty list of dims means all, keepdim leaves
- * reduced dims with size 1. NaN passes on. Integers and bools sum and multiply as int64. Results
- * belong to the innermost scope; NULL after an error: TERN_ERR_ARGUMENT for a dim that is not
- * there, TERN_ERR_SHAPE for the largest of nothing, TERN_ERR_DTYPE. Medians, quantiles and the like
- * are in ops/sort.h. https://pytorch.org/docs/stable/torch.html#reduction-ops */
+ * tern_x is torch.x; tern_x_dim reduces over dims: an empty list means all dims, and with keepdim
+ * the reduced dims stay with size 1. NaN is propagated. Sums and products of integers and bools are
+ * int64. Results belong to the innermost scope; NULL after an error: TERN_ERR_ARGUMENT for a dim
+ * that does not exist, TERN_ERR_SHAPE for the maximum or minimum of no elements, TERN_ERR_DTYPE.
+ * ops/sort.h has medians and quantiles. https://pytorch.org/docs/stable/torch.html#reduction-ops */
 #ifndef TERN_OPS_REDUCE_H
 #define TERN_OPS_REDUCE_H
 #include <tern/tensor.h>
@@ -13,114 +13,118 @@ TERN_BEGIN_DECLS
 
 /* ---- sums and means -------------------------------------------------------------------------- */
 
-/* The sum of all. */
+/* Returns the sum of all elements. */
 TERN_API tern_tensor *tern_sum(tern_tensor *x);
-/* Over dims. */
+/* Returns the sum over dims. */
 TERN_API tern_tensor *tern_sum_dim(tern_tensor *x, tern_shape dims, bool keepdim);
-/* The mean of all; floating point types only. */
+/* Returns the mean of all elements; floating point types only. */
 TERN_API tern_tensor *tern_mean(tern_tensor *x);
-/* Over dims. */
+/* Returns the mean over dims. */
 TERN_API tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim);
-/* The sum without the NaN: 0 of nothing else. */
+/* Returns the sum of all elements that are not NaN; 0 if there are none. */
 TERN_API tern_tensor *tern_nansum(tern_tensor *x);
-/* Over dims. */
+/* Returns the sum over dims without NaN. */
 TERN_API tern_tensor *tern_nansum_dim(tern_tensor *x, tern_shape dims, bool keepdim);
-/* The mean without the NaN: NaN of nothing else. */
+/* Returns the mean of all elements that are not NaN; NaN if there are none. */
 TERN_API tern_tensor *tern_nanmean(tern_tensor *x);
-/* Over dims. */
+/* Returns the mean over dims without NaN. */
 TERN_API tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim);
-/* The product of all. The gradient is right where elements are zero, too. */
+/* Returns the product of all elements. The gradient is also right where elements are zero. */
 TERN_API tern_tensor *tern_prod(tern_tensor *x);
-/* Along one dim. */
+/* Returns the product along one dim. */
 TERN_API tern_tensor *tern_prod_dim(tern_tensor *x, int dim, bool keepdim);
-/* x summed to shape, from which it could have been broadcast. */
+/* Returns x summed to a shape that can be broadcast to the shape of x. */
 TERN_API tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape);
-/* log sum e^x over dims, without overflow; -inf of nothing. Integers become float32. */
+/* Returns log(sum(e^x)) over dims, without overflow; -infinity for no elements. Integers are
+ * converted to the default dtype. */
 TERN_API tern_tensor *tern_logsumexp(tern_tensor *x, tern_shape dims, bool keepdim);
 
-/* ---- spread: correction 1 divides by n - 1 (PyTorch's default), 0 by n, c by n - c ----------- */
+/* ---- variance: the divisor is n - correction; PyTorch's default of correction is 1 ----------- */
 
-/* The variance of all. */
+/* Returns the variance of all elements. */
 TERN_API tern_tensor *tern_var(tern_tensor *x, double correction);
-/* Over dims. */
+/* Returns the variance over dims. */
 TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, double correction,
                                    bool keepdim);
-/* The standard deviation of all. */
+/* Returns the standard deviation of all elements. */
 TERN_API tern_tensor *tern_std(tern_tensor *x, double correction);
-/* Over dims. */
+/* Returns the standard deviation over dims. */
 TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, double correction,
                                    bool keepdim);
-/* out[0]: the variance; out[1]: the mean. */
+/* Writes the variance of all elements to out[0] and their mean to out[1]. */
 TERN_API tern_status tern_var_mean(tern_tensor *x, double correction, tern_tensor *out[2]);
-/* Over dims. */
+/* Writes the variance over dims to out[0] and the mean to out[1]. */
 TERN_API tern_status tern_var_mean_dim(tern_tensor *x, tern_shape dims, double correction,
                                        bool keepdim, tern_tensor *out[2]);
-/* out[0]: the standard deviation; out[1]: the mean. */
+/* Writes the standard deviation of all elements to out[0] and their mean to out[1]. */
 TERN_API tern_status tern_std_mean(tern_tensor *x, double correction, tern_tensor *out[2]);
-/* Over dims. */
+/* Writes the standard deviation over dims to out[0] and the mean to out[1]. */
 TERN_API tern_status tern_std_mean_dim(tern_tensor *x, tern_shape dims, double correction,
                                        bool keepdim, tern_tensor *out[2]);
 
-/* ---- the largest and the smallest ------------------------------------------------------------ */
+/* ---- maximum and minimum --------------------------------------------------------------------- */
 
-/* The largest of all; ties share the gradient evenly. */
+/* Returns the largest element; equal ones share the gradient evenly. */
 TERN_API tern_tensor *tern_max(tern_tensor *x);
-/* The smallest, likewise. */
+/* Returns the smallest element; equal ones share the gradient evenly. */
 TERN_API tern_tensor *tern_min(tern_tensor *x);
-/* The largest over dims; ties share the gradient evenly. */
+/* Returns the largest element over dims; equal ones share the gradient evenly. */
 TERN_API tern_tensor *tern_amax(tern_tensor *x, tern_shape dims, bool keepdim);
-/* The smallest, likewise. */
+/* Returns the smallest element over dims; equal ones share the gradient evenly. */
 TERN_API tern_tensor *tern_amin(tern_tensor *x, tern_shape dims, bool keepdim);
-/* Values and where they stand along a dim (int64). */
+/* Values, and their indices along a dim (int64). */
 typedef struct tern_values_indices {
     tern_tensor *values, *indices;
 } tern_values_indices;
-/* The largest along dim, and where the first of equals stands, or the first NaN. The gradient goes
- * to that element. */
+/* Writes the largest elements along dim and their indices to *out: the index of the first NaN, else
+ * of the first of equal elements. The gradient goes to that element. */
 TERN_API tern_status tern_max_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
-/* The smallest, likewise. */
+/* Writes the smallest elements along dim and their indices to *out, in the same way. */
 TERN_API tern_status tern_min_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
-/* out[0]: the smallest of all, out[1]: the largest. */
+/* Writes the smallest element to out[0] and the largest to out[1]. */
 TERN_API tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2]);
-/* Along dim. */
+/* Writes the smallest elements along dim to out[0] and the largest to out[1]. */
 TERN_API tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor *out[2]);
-/* Where the largest stands in the flattened x (int64). */
+/* Returns the index of the largest element in the flattened x (int64). */
 TERN_API tern_tensor *tern_argmax(tern_tensor *x);
-/* Where it stands along dim. */
+/* Returns the indices of the largest elements along dim. */
 TERN_API tern_tensor *tern_argmax_dim(tern_tensor *x, int dim, bool keepdim);
-/* Where the smallest stands in the flattened x. */
+/* Returns the index of the smallest element in the flattened x (int64). */
 TERN_API tern_tensor *tern_argmin(tern_tensor *x);
-/* Where it stands along dim. */
+/* Returns the indices of the smallest elements along dim. */
 TERN_API tern_tensor *tern_argmin_dim(tern_tensor *x, int dim, bool keepdim);
 
-/* ---- what is not 0: NaN is not 0 ------------------------------------------------------------- */
+/* ---- elements that are not 0; NaN counts as such --------------------------------------------- */
 
-/* Whether no element is 0: bool, uint8 of uint8, as in PyTorch. */
+/* Returns whether all elements are not 0: a bool, or uint8 if x is uint8, as in PyTorch. */
 TERN_API tern_tensor *tern_all(tern_tensor *x);
-/* Along dim. */
+/* Returns whether all elements along dim are not 0. */
 TERN_API tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim);
-/* Along these dims; along none: of each element by itself. */
+/* Returns whether all elements over dims are not 0. Here an empty list means no dims: each element
+ * is tested alone. */
 TERN_API tern_tensor *tern_all_dims(tern_tensor *x, tern_shape dims, bool keepdim);
-/* Whether one is not. */
+/* Returns whether at least one element is not 0, as tern_all. */
 TERN_API tern_tensor *tern_any(tern_tensor *x);
-/* Along dim. */
+/* Returns whether at least one element along dim is not 0. */
 TERN_API tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim);
-/* As tern_all_dims. */
+/* Returns whether at least one element over dims is not 0; an empty list means no dims, as in
+ * tern_all_dims. */
 TERN_API tern_tensor *tern_any_dims(tern_tensor *x, tern_shape dims, bool keepdim);
-/* How many are not: int64. */
+/* Returns how many elements are not 0 (int64). */
 TERN_API tern_tensor *tern_count_nonzero(tern_tensor *x);
-/* Over dims. */
+/* Returns how many elements over dims are not 0. */
 TERN_API tern_tensor *tern_count_nonzero_dim(tern_tensor *x, tern_shape dims);
 
-/* ---- lengths --------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
-/* (sum |x|^p)^(1/p) of all; p INFINITY: the largest |x|, -INFINITY: the smallest, 0: how many are
- * not 0. 2 is the Euclidean (Frobenius) norm, whose gradient at 0 is 0. Floating point types only.
- * Where p < 0 or INFINITY, x must not be empty. */
+/* Returns the p-norm (sum |x|^p)^(1/p) of all elements. p INFINITY is the largest |x|, -INFINITY
+ * the smallest, and 0 the number of elements that are not 0. p 2 is the Euclidean (Frobenius) norm,
+ * whose gradient at 0 is 0. Floating point types only. x must not be empty if p is below 0 or
+ * INFINITY. */
 TERN_API tern_tensor *tern_norm(tern_tensor *x, double p);
-/* Over dims. */
+/* Returns the p-norm over dims. */
 TERN_API tern_tensor *tern_norm_dim(tern_tensor *x, double p, tern_shape dims, bool keepdim);
-/* tern_norm_dim (torch.linalg.vector_norm). */
+/* Another name of tern_norm_dim (torch.linalg.vector_norm). */
 TERN_API tern_tensor *tern_linalg_vector_norm(tern_tensor *x, double ord, tern_shape dims,
                                               bool keepdim);
 

@@ -1,4 +1,5 @@
-/* ops/scan.h -- running results along a dim: element k is made of elements 0 to k.
+/* ops/scan.h -- cumulative sums, products, maxima and minima along a dim: element k of the result
+ * depends on elements 0 to k of x.
  *
  * tern_x is torch.x. Results have x's shape and belong to the innermost scope; NULL or a status
  * after an error. A negative dim counts from the end. */
@@ -8,15 +9,16 @@
 
 TERN_BEGIN_DECLS
 
-/* Sums; integers and bools as int64. */
+/* Returns the cumulative sums along dim; those of integers and bools are int64. */
 TERN_API tern_tensor *tern_cumsum(tern_tensor *x, int dim);
-/* Products; integers and bools as int64. */
+/* Returns the cumulative products along dim; those of integers and bools are int64. */
 TERN_API tern_tensor *tern_cumprod(tern_tensor *x, int dim);
-/* log of the running sum of e^x; floating point types only. */
+/* Returns the logarithm of the cumulative sums of e^x along dim; floating point types only. */
 TERN_API tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim);
-/* The largest so far and where it stands, the last of equals; NaN stays. */
+/* Writes the largest element so far and its index along dim to *out; of equal elements the last one
+ * counts. After a NaN all are NaN. */
 TERN_API tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out);
-/* The smallest, likewise. */
+/* Writes the smallest element so far and its index along dim to *out, in the same way. */
 TERN_API tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out);
 
 TERN_END_DECLS
