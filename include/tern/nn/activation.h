@@ -1,52 +1,51 @@
-/* nn/activation.h -- activations as modules; ops/activation.h and ops/softmax.h say what
- * they compute. Numbers in options take TERN_ZERO for 0. */
+/* nn/activation.h -- activation functions as modules; ops/activation.h and ops/softmax.h have the
+ * functions that they call. In options a number 0 is written TERN_ZERO. */
 #ifndef TERN_NN_ACTIVATION_H
 #define TERN_NN_ACTIVATION_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* The option inplace of an activation or dropout, tern_nn_inplace(tern_nn_relu()) for PyTorch's
- * ReLU(inplace=True): forward writes into what it is given, which autograd refuses where a gradient
- * needs what was there. Returns m, also NULL; NULL and TERN_ERR_UNSUPPORTED for a module without
- * the option (m is not freed). */
+/* Makes an activation or dropout module work in place: tern_nn_inplace(tern_nn_relu()) is PyTorch's
+ * ReLU(inplace=True). Its forward overwrites its input; if a gradient needs the overwritten
+ * elements, backward fails. Returns m, and NULL for NULL. For a module without this option it
+ * returns NULL with TERN_ERR_UNSUPPORTED, and does not free m. */
 TERN_API tern_module *tern_nn_inplace(tern_module *m);
 
-/* max(x, 0). */
+/* A module that computes max(x, 0). */
 TERN_API tern_module *tern_nn_relu(void);
-/* min(max(x, 0), 6). */
+/* A module that computes min(max(x, 0), 6). */
 TERN_API tern_module *tern_nn_relu6(void);
-/* 1 / (1 + exp(-x)). */
+/* A module that computes 1 / (1 + exp(-x)). */
 TERN_API tern_module *tern_nn_sigmoid(void);
-/* The hyperbolic tangent. */
+/* A module that computes the hyperbolic tangent. */
 TERN_API tern_module *tern_nn_tanh(void);
-/* x sigmoid(x). */
+/* A module that computes x sigmoid(x), the sigmoid linear unit (swish). */
 TERN_API tern_module *tern_nn_silu(void);
-/* x tanh(softplus(x)). */
+/* A module that computes x tanh(softplus(x)). */
 TERN_API tern_module *tern_nn_mish(void);
-/* elu, scaled so that mean 0 and variance 1 stay. */
+/* A module that computes elu, scaled so that activations keep mean 0 and variance 1. */
 TERN_API tern_module *tern_nn_selu(void);
-/* relu6(x + 3) / 6. */
+/* A module that computes relu6(x + 3) / 6. */
 TERN_API tern_module *tern_nn_hardsigmoid(void);
-/* x relu6(x + 3) / 6. */
+/* A module that computes x relu6(x + 3) / 6. */
 TERN_API tern_module *tern_nn_hardswish(void);
-/* log(sigmoid(x)). */
+/* A module that computes log(sigmoid(x)). */
 TERN_API tern_module *tern_nn_log_sigmoid(void);
-/* x / (1 + |x|). */
+/* A module that computes x / (1 + |x|). */
 TERN_API tern_module *tern_nn_softsign(void);
-/* x - tanh(x). */
+/* A module that computes x - tanh(x). */
 TERN_API tern_module *tern_nn_tanhshrink(void);
 
-/* Along dim. softmin: the softmax of -x. softmax2d: over the channels of (N, C,
- * H, W) or (C, H, W). */
+/* A module that computes the softmax along dim. */
 TERN_API tern_module *tern_nn_softmax(int dim);
-/* The softmax of -x. */
+/* A module that computes the softmax of -x along dim. */
 TERN_API tern_module *tern_nn_softmin(int dim);
-/* Its logarithm. */
+/* A module that computes the logarithm of the softmax along dim. */
 TERN_API tern_module *tern_nn_log_softmax(int dim);
-/* Over the channels of (N, C, H, W) or (C, H, W). */
+/* A module that computes the softmax over the channels of (N, C, H, W) or (C, H, W). */
 TERN_API tern_module *tern_nn_softmax2d(void);
-/* PyTorch's default for dim is -1. */
+/* A module that calls tern_glu; PyTorch's default of dim is -1. */
 TERN_API tern_module *tern_nn_glu(int dim);
 
 typedef enum tern_approximate {
@@ -59,7 +58,7 @@ typedef struct tern_gelu_options {
 } tern_gelu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_gelu_options tern_gelu_defaults(void);
-/* x times the normal distribution function. */
+/* A module that computes x times the distribution function of the standard normal distribution. */
 TERN_API tern_module *tern_nn_gelu(const tern_gelu_options *options);
 
 typedef struct tern_leaky_relu_options {
@@ -69,7 +68,7 @@ typedef struct tern_leaky_relu_options {
 } tern_leaky_relu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_leaky_relu_options tern_leaky_relu_defaults(void);
-/* x, or negative_slope x below 0. */
+/* A module that computes x where x is above 0, and negative_slope x elsewhere. */
 TERN_API tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options);
 
 typedef struct tern_elu_options {
@@ -79,7 +78,7 @@ typedef struct tern_elu_options {
 } tern_elu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_elu_options tern_elu_defaults(void);
-/* x, or alpha (exp(x) - 1) below 0. */
+/* A module that computes x where x is above 0, and alpha (exp(x) - 1) elsewhere. */
 TERN_API tern_module *tern_nn_elu(const tern_elu_options *options);
 
 typedef struct tern_celu_options {
@@ -89,7 +88,7 @@ typedef struct tern_celu_options {
 } tern_celu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_celu_options tern_celu_defaults(void);
-/* x, or alpha (exp(x / alpha) - 1) below 0. */
+/* A module that computes x where x is above 0, and alpha (exp(x / alpha) - 1) elsewhere. */
 TERN_API tern_module *tern_nn_celu(const tern_celu_options *options);
 
 typedef struct tern_hardshrink_options {
@@ -98,7 +97,7 @@ typedef struct tern_hardshrink_options {
 } tern_hardshrink_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_hardshrink_options tern_hardshrink_defaults(void);
-/* 0 within -lambd..lambd, else x. */
+/* A module that computes 0 where x is in -lambd..lambd, and x elsewhere. */
 TERN_API tern_module *tern_nn_hardshrink(const tern_hardshrink_options *options);
 
 typedef struct tern_softshrink_options {
@@ -107,7 +106,7 @@ typedef struct tern_softshrink_options {
 } tern_softshrink_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_softshrink_options tern_softshrink_defaults(void);
-/* x moved by lambd towards 0, 0 within -lambd..lambd. */
+/* A module that moves x towards 0 by lambd; the result is 0 where x is in -lambd..lambd. */
 TERN_API tern_module *tern_nn_softshrink(const tern_softshrink_options *options);
 
 typedef struct tern_hardtanh_options {
@@ -117,7 +116,7 @@ typedef struct tern_hardtanh_options {
 } tern_hardtanh_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_hardtanh_options tern_hardtanh_defaults(void);
-/* x between min_val and max_val. */
+/* A module that limits x to min_val..max_val. */
 TERN_API tern_module *tern_nn_hardtanh(const tern_hardtanh_options *options);
 
 typedef struct tern_rrelu_options {
@@ -127,7 +126,8 @@ typedef struct tern_rrelu_options {
 } tern_rrelu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rrelu_options tern_rrelu_defaults(void);
-/* Random slopes in training, their mean in evaluation. */
+/* A module that computes tern_rrelu: slopes below 0 are random in training mode, and their mean in
+ * evaluation mode. */
 TERN_API tern_module *tern_nn_rrelu(const tern_rrelu_options *options);
 
 typedef struct tern_softplus_options {
@@ -136,10 +136,11 @@ typedef struct tern_softplus_options {
 } tern_softplus_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_softplus_options tern_softplus_defaults(void);
-/* log(1 + exp(beta x)) / beta, x itself where beta x > threshold. */
+/* A module that computes log(1 + exp(beta x)) / beta, and x itself where beta x is above
+ * threshold. */
 TERN_API tern_module *tern_nn_softplus(const tern_softplus_options *options);
 
-/* x where it is above threshold, else value. */
+/* A module that computes x where x is above threshold, and value elsewhere. */
 TERN_API tern_module *tern_nn_threshold(double threshold, double value);
 
 typedef struct tern_prelu_options {
@@ -151,7 +152,8 @@ typedef struct tern_prelu_options {
 } tern_prelu_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_prelu_options tern_prelu_defaults(void);
-/* Parameter weight (num_parameters). */
+/* A module that computes tern_prelu, a rectified linear unit whose slope below 0 is learned: the
+ * parameter weight (num_parameters). */
 TERN_API tern_module *tern_nn_prelu(const tern_prelu_options *options);
 
 TERN_END_DECLS

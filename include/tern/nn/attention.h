@@ -1,15 +1,15 @@
-/* nn/attention.h -- attention with heads, transformers (Vaswani et al. 2017,
- * https://arxiv.org/abs/1706.03762), and modules that encode positions in a sequence.
+/* nn/attention.h -- multi-head attention, transformers (Vaswani et al. 2017,
+ * https://arxiv.org/abs/1706.03762), and position encodings as modules.
  *
- * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
- * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the
- * scores: a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no
- * key gives zeros, and NaN where weights are asked for. Without them memory grows with the length
- * and not its square.
+ * Sequences are (time, batch, width), or (batch, time, width) with batch_first; a single sequence
+ * has no dim batch. Masks are bool, where true HIDES a key, or numbers that are added to the
+ * scores: a mask is (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees
+ * no key gets zeros, or NaN if attention weights are asked for. Unless they are, memory grows with
+ * the length of the sequence, not with its square.
  *
- * tern_nn_call takes what PyTorch's forward takes, in its order: fewer, or NULL, for what is not
- * given, and for a bool any tensor that means true. The functions named _forward are the same call
- * with fields that have names. */
+ * tern_nn_call takes the arguments of PyTorch's forward in their order. Arguments at the end may be
+ * left out and others may be NULL; a bool argument is a tensor with one element. The functions
+ * whose names end in _forward make the same call with named fields. */
 #ifndef TERN_NN_ATTENTION_H
 #define TERN_NN_ATTENTION_H
 #include <tern/nn.h>
@@ -19,9 +19,9 @@ TERN_BEGIN_DECLS
 /* ---- MultiheadAttention -------------------------------------------------------------------- */
 
 typedef struct tern_multihead_attention_options {
-    double dropout; /* of the weights, when training */
+    double dropout; /* the probability with which an attention weight is dropped in training */
     bool no_bias, add_bias_kv, add_zero_attn;
-    int64_t kdim, vdim; /* widths of key and value; default embed_dim, which -1 is */
+    int64_t kdim, vdim; /* the widths of key and value; default (and -1): embed_dim */
     bool batch_first;
     tern_dtype dtype;
     const char *device;
@@ -30,26 +30,27 @@ typedef struct tern_multihead_attention_options {
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_multihead_attention_options tern_multihead_attention_defaults(void);
 
-/* tern_nn_call with {query, key, value, key_padding_mask, attn_mask, is_causal, of_each_head} gives
- * {output} or {output, weights}: (batch, L, S), the mean over the heads, or of_each_head (batch,
- * heads, L, S). Parameters
+/* A module that attends with several heads. tern_nn_call with {query, key, value, key_padding_mask,
+ * attn_mask, is_causal, of_each_head} gives {output} or {output, weights}; weights are (batch, L,
+ * S), the mean over the heads, or with of_each_head (batch, heads, L, S). The parameters are
  * in_proj_weight (or q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias, bias_k, bias_v,
- * out_proj.weight, out_proj.bias; xavier_uniform, biases 0. */
+ * out_proj.weight and out_proj.bias. Weights start from xavier_uniform, biases from 0. */
 TERN_API tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
                                                   const tern_multihead_attention_options *options);
 
 typedef struct tern_multihead_attention_masks {
     tern_tensor *key_padding_mask, *attn_mask;
-    bool is_causal;               /* hides later keys; not together with attn_mask */
-    bool no_average_attn_weights; /* of_each_head */
+    bool is_causal; /* hides the keys after the query's position; not together with attn_mask */
+    bool no_average_attn_weights; /* return the weights of each head, not their mean */
     uint64_t reserved[4];
 } tern_multihead_attention_masks;
-/* weights NULL: need_weights=False. */
+/* Calls such a module with named arguments and returns its output. *weights becomes the attention
+ * weights; weights NULL means need_weights=False. */
 TERN_API tern_tensor *tern_nn_multihead_attention_forward(
     tern_module *m, tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_multihead_attention_masks *masks, tern_tensor **weights);
 
-/* ---- layers -------------------------------------------------------------------------------- */
+/* ---- layers of a transformer ----------------------------------------------------------------- */
 
 typedef enum tern_activation { TERN_ACTIVATION_RELU = 0, TERN_ACTIVATION_GELU } tern_activation;
 
@@ -57,10 +58,10 @@ typedef struct tern_transformer_layer_options {
     int64_t dim_feedforward; /* default 2048 */
     double dropout;          /* default 0.1; TERN_ZERO for 0 */
     tern_activation activation;
-    tern_tensor *(*activation_function)(tern_tensor *x); /* or one of your own */
+    tern_tensor *(*activation_function)(tern_tensor *x); /* another activation, used if not NULL */
     double layer_norm_eps;                               /* default 1e-5 */
     bool batch_first;
-    bool norm_first; /* x + f(norm(x)) instead of norm(x + f(x)) */
+    bool norm_first; /* compute x + f(norm(x)), not norm(x + f(x)) */
     bool no_bias;
     tern_dtype dtype;
     const char *device;
@@ -69,23 +70,24 @@ typedef struct tern_transformer_layer_options {
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_transformer_layer_options tern_transformer_layer_defaults(void);
 
-/* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
- * src_key_padding_mask, is_causal} gives {output}. */
+/* A module with self-attention and a feedforward network of two linear layers. tern_nn_call with
+ * {src, src_mask, src_key_padding_mask, is_causal} gives {output}. */
 TERN_API tern_module *tern_nn_transformer_encoder_layer(
     int64_t d_model, int64_t nhead, const tern_transformer_layer_options *options);
-/* Also attention to memory, what an encoder gave. tern_nn_call with {tgt, memory, tgt_mask,
- * memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal}
- * gives {output}. */
+/* A module with self-attention, attention to memory (the output of an encoder), and a feedforward
+ * network. tern_nn_call with {tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+ * memory_key_padding_mask, tgt_is_causal, memory_is_causal} gives {output}. */
 TERN_API tern_module *tern_nn_transformer_decoder_layer(
     int64_t d_model, int64_t nhead, const tern_transformer_layer_options *options);
 
-/* ---- stacks -------------------------------------------------------------------------------- */
+/* ---- transformers ---------------------------------------------------------------------------- */
 
-/* num_layers layers, the given one and copies of it with parameters of their own and equal values,
- * and norm at the end, which may be NULL; owns both, also when this fails. Called as a layer is. */
+/* A module that runs num_layers encoder layers, then norm unless it is NULL. The layers are
+ * encoder_layer and copies of it, which have parameters of their own with the same values. The
+ * result owns encoder_layer and norm, and frees both if it fails. It is called as one layer is. */
 TERN_API tern_module *tern_nn_transformer_encoder(tern_module *encoder_layer, int num_layers,
                                                   tern_module *norm);
-/* Of decoder layers. */
+/* Does the same for decoder layers. */
 TERN_API tern_module *tern_nn_transformer_decoder(tern_module *decoder_layer, int num_layers,
                                                   tern_module *norm);
 
@@ -93,17 +95,18 @@ typedef struct tern_transformer_options {
     int64_t d_model, nhead;                     /* default 512, 8 */
     int num_encoder_layers, num_decoder_layers; /* default 6, 6 */
     tern_transformer_layer_options layer;
-    tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
+    tern_module *custom_encoder, *custom_decoder; /* used in place of the default ones if not
+                                                   * NULL; the module owns them */
     uint64_t reserved[4];
 } tern_transformer_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_transformer_options tern_transformer_defaults(void);
-/* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask,
- * memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
- * tgt_is_causal, memory_is_causal} gives {output}. Parameters of two and more dims start
- * xavier_uniform. */
+/* A module with an encoder and a decoder, each with a final norm. tern_nn_call with {src, tgt,
+ * src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
+ * memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal} gives {output}.
+ * Parameters with two or more dims start from xavier_uniform. */
 TERN_API tern_module *tern_nn_transformer(const tern_transformer_options *options);
-/* (size, size): 0, and -inf above the diagonal. */
+/* Returns the causal mask (size, size): -infinity above the diagonal and 0 elsewhere. */
 TERN_API tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size,
                                                                           tern_dtype dtype,
                                                                           const char *device);
@@ -111,27 +114,26 @@ TERN_API tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_
 typedef struct tern_transformer_masks {
     tern_tensor *src_mask, *tgt_mask, *memory_mask;
     tern_tensor *src_key_padding_mask, *tgt_key_padding_mask, *memory_key_padding_mask;
-    bool src_is_causal, tgt_is_causal, memory_is_causal; /* each instead of the mask */
+    bool src_is_causal, tgt_is_causal, memory_is_causal; /* each replaces the mask of its name */
     uint64_t reserved[4];
 } tern_transformer_masks;
-/* The calls with masks by name: of an encoder or its layer, a decoder or its
- * layer, a transformer. */
+/* Calls a transformer encoder, or one of its layers, with masks by name. */
 TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
                                                           const tern_transformer_masks *masks);
-/* Of a decoder or its layer. */
+/* Calls a transformer decoder, or one of its layers, with masks by name. */
 TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
                                                           tern_tensor *memory,
                                                           const tern_transformer_masks *masks);
-/* Of a transformer. */
+/* Calls a transformer with masks by name. */
 TERN_API tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src,
                                                   tern_tensor *tgt,
                                                   const tern_transformer_masks *masks);
 
-/* ---- places in a sequence ------------------------------------------------------------------ */
+/* ---- position encodings ---------------------------------------------------------------------- */
 
 typedef struct tern_position_encoding_options {
     int64_t max_len; /* default 5000 */
-    double dropout;  /* of the sum, when training */
+    double dropout;  /* the probability of dropout of the sum in training */
     bool batch_first;
     tern_dtype dtype;
     const char *device;
@@ -139,11 +141,12 @@ typedef struct tern_position_encoding_options {
 } tern_position_encoding_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_position_encoding_options tern_position_encoding_defaults(void);
-/* x plus row t of a table at time t: of sines and cosines, tern_sinusoidal_table, the buffer "pe";
- * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
+/* A module that adds row t of a table to x at time t. The table is the buffer "pe" (max_len, width)
+ * of tern_sinusoidal_table. */
 TERN_API tern_module *tern_nn_sinusoidal_encoding(int64_t width,
                                                   const tern_position_encoding_options *options);
-/* The learned one. */
+/* Does the same with a table that is learned: the parameter "weight" (max_len, width), which starts
+ * from a normal distribution with standard deviation 0.02. */
 TERN_API tern_module *tern_nn_learned_encoding(int64_t width,
                                                const tern_position_encoding_options *options);
 
@@ -157,8 +160,9 @@ typedef struct tern_rotary_embedding_options {
 } tern_rotary_embedding_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_rotary_embedding_options tern_rotary_embedding_defaults(void);
-/* tern_rotary_embedding of each tensor (..., time, width): tern_nn_call with {query, key} gives
- * both turned. Buffers "cos" and "sin" (max_len, dim / 2); elements beyond dim stay. */
+/* A module that applies tern_rotary_embedding to each of its inputs (..., time, width):
+ * tern_nn_call with {query, key} gives both rotated. The buffers "cos" and "sin" are (max_len, dim
+ * / 2); elements beyond dim are copied. */
 TERN_API tern_module *tern_nn_rotary_embedding(int64_t dim,
                                                const tern_rotary_embedding_options *options);
 

@@ -1,14 +1,14 @@
-/* nn/checkpoint.h -- modules that compute again in backward instead of keeping what they computed;
- * see tern_checkpoint. */
+/* nn/checkpoint.h -- activation checkpoints for modules: backward computes the forward again, so
+ * that its intermediate results are not stored (tern_checkpoint). */
 #ifndef TERN_NN_CHECKPOINT_H
 #define TERN_NN_CHECKPOINT_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* tern_nn_forward and tern_nn_call of m, which must be there in backward, in a checkpoint. */
+/* Does what tern_nn_forward does, in a checkpoint. m must still exist in backward. */
 TERN_API tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x);
-/* tern_nn_call of m in one. */
+/* Does what tern_nn_call does, in a checkpoint. m must still exist in backward. */
 TERN_API tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n,
                                           tern_tensor **out, int k);
 
@@ -19,9 +19,10 @@ typedef struct tern_checkpoint_sequential_options {
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_checkpoint_sequential_options tern_checkpoint_sequential_defaults(void);
 
-/* The children of m (a Sequential) one after the other in equal segments, each but the last a
- * checkpoint: what is kept is what goes from one to the next. Errors: TERN_ERR_ARGUMENT for
- * segments outside of 1 .. the number of children. */
+/* Runs the children of m, a Sequential, in `segments` segments of equal size, each of which is a
+ * checkpoint except for the last: only the tensors between segments are stored
+ * (torch.utils.checkpoint.checkpoint_sequential). Errors: TERN_ERR_ARGUMENT unless segments is in 1
+ * .. the number of children. */
 TERN_API tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tensor *x,
                                                  const tern_checkpoint_sequential_options *options);
 

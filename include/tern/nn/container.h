@@ -1,29 +1,33 @@
-/* nn/container.h -- modules made of modules, or of parameters. */
+/* nn/container.h -- modules that hold other modules, or parameters. */
 #ifndef TERN_NN_CONTAINER_H
 #define TERN_NN_CONTAINER_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* One after the other, named "0", "1", ...; owns them. If one is NULL all others are freed and the
- * result is NULL. */
+/* A module that runs layers one after the other; their names are "0", "1", .... It owns them. If
+ * one of them is NULL, all others are freed and the result is NULL. */
 TERN_API tern_module *tern_nn_sequential_of(tern_module *const *layers, int n);
-/* The same without a forward function: for modules that run them in their own way. */
+/* A list of modules without a forward function, for a module that runs them in its own way
+ * (torch.nn.ModuleList). It owns them, as tern_nn_sequential_of does. */
 TERN_API tern_module *tern_nn_module_list_of(tern_module *const *layers, int n);
-/* Give a Sequential or a ModuleList one more child, at its end or before the i-th one (negative
- * counts from the end). It is owned from now on (also when this fails). Returns the child. Children
- * that are taken out or freed let those behind them move up. */
+/* Appends a child to a Sequential or ModuleList, which owns it from then on and frees it if the
+ * call fails. Returns the child. When a child is removed or freed, those after it move up by
+ * one. */
 TERN_API tern_module *tern_nn_append(tern_module *list, tern_module *child);
-/* Before the i-th child. */
+/* Inserts a child before the i-th child; a negative i counts from the end. Otherwise it does what
+ * tern_nn_append does. */
 TERN_API tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child);
 
-/* Modules by name: filled with tern_nn_add, asked with tern_nn_child. */
+/* An empty module whose children have names: tern_nn_add adds one, tern_nn_child returns one
+ * (torch.nn.ModuleDict). */
 TERN_API tern_module *tern_nn_module_dict(void);
-/* Parameters named "0", "1", ...; by name, filled with tern_nn_add_parameter. */
+/* A module that holds parameters named "0", "1", ... (torch.nn.ParameterList). */
 TERN_API tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n);
-/* An empty one. */
+/* An empty module whose parameters have names; tern_nn_add_parameter adds one
+ * (torch.nn.ParameterDict). */
 TERN_API tern_module *tern_nn_parameter_dict(void);
-/* One more at the end of a list; returns x. */
+/* Appends a parameter to a parameter list and returns x. */
 TERN_API tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x);
 
 #ifndef __cplusplus

@@ -1,69 +1,75 @@
-/* nn/init.h -- initial values, in place, without recording; return x. (torch.nn.init) */
+/* nn/init.h -- initial values (torch.nn.init). The functions write into x outside of autograd, and
+ * return x. */
 #ifndef TERN_NN_INIT_H
 #define TERN_NN_INIT_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* Uniform numbers of [low, high). */
+/* Fills x with numbers of the uniform distribution on [low, high). */
 TERN_API tern_tensor *tern_nn_init_uniform_(tern_tensor *x, double low, double high);
-/* Normal numbers. */
+/* Fills x with numbers of the normal distribution. */
 TERN_API tern_tensor *tern_nn_init_normal_(tern_tensor *x, double mean, double std);
-/* value everywhere. */
+/* Fills x with value. */
 TERN_API tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value);
-/* Zeros. */
+/* Fills x with zeros. */
 TERN_API tern_tensor *tern_nn_init_zeros_(tern_tensor *x);
-/* Ones. */
+/* Fills x with ones. */
 TERN_API tern_tensor *tern_nn_init_ones_(tern_tensor *x);
-/* Normal numbers between a and b (PyTorch: mean 0, std 1, a -2, b 2), by the inverse of their
- * distribution. */
+/* Fills x with numbers of the normal distribution truncated to a..b, computed with its inverse
+ * distribution function. PyTorch's defaults: mean 0, std 1, a -2, b 2. */
 TERN_API tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std, double a,
                                                  double b);
 
 /* ---- TERN_SKIP_INIT { ... } ---------------------------------------------------------------------
- * Modules made inside have parameters with room and no values, which something is to be loaded into
- * (torch.nn.utils.skip_init): the functions of this header leave x as it is on this thread. Memory
- * of the cpu that was never written is not taken yet. */
+ * Modules that are created inside the block have uninitialised parameters, for values that are
+ * loaded later (torch.nn.utils.skip_init): on this thread the functions of this header return x
+ * unchanged. On the cpu, memory that is never written takes no physical memory. */
 typedef struct tern_skip_init_block {
     int active;
     bool saved;
 } tern_skip_init_block;
-/* Opens the block of TERN_SKIP_INIT, for other languages. */
+/* Opens the block of TERN_SKIP_INIT; bindings of other languages call it. */
 TERN_API tern_skip_init_block tern_skip_init_enter(void);
-/* Closes the block, and restores what was set before it. */
+/* Closes the block and restores the setting from before it. */
 TERN_API void tern_skip_init_leave(tern_skip_init_block *block);
 #define TERN_SKIP_INIT                                                                             \
     TERN_BLOCK_(tern_skip_init_block, tern_skip_init_enter(), tern_skip_init_leave)
 #define TERN_SKIP_INIT_HERE                                                                        \
     TERN_HERE_(tern_skip_init_block, tern_skip_init_enter(), tern_skip_init_leave)
 
-/* ---- by the number of inputs and outputs --------------------------------------------------------
- * x is (out, in, *kernel); fewer than two dims are TERN_ERR_SHAPE. */
+/* ---- depending on the number of inputs and outputs ----------------------------------------------
+ * x is (out, in, *kernel). Errors: TERN_ERR_SHAPE if it has fewer than two dims. */
+/* Writes the number of inputs (in times kernel) to *fan_in and the number of outputs (out times
+ * kernel) to *fan_out. */
 TERN_API tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, double *fan_in,
                                                                double *fan_out);
 typedef enum tern_nonlinearity {
     TERN_NONLINEARITY_LEAKY_RELU = 0,
-    TERN_NONLINEARITY_LINEAR, /* and all convolutions */
+    TERN_NONLINEARITY_LINEAR, /* also for convolutions */
     TERN_NONLINEARITY_SIGMOID,
     TERN_NONLINEARITY_TANH,
     TERN_NONLINEARITY_RELU,
     TERN_NONLINEARITY_SELU
 } tern_nonlinearity;
-/* What keeps the spread of numbers through it; param is the slope of a leaky ReLU: 0 is the default
- * 0.01, TERN_ZERO is 0. NaN and TERN_ERR_ARGUMENT for a value that is none of these. */
+/* Returns the factor by which a nonlinearity needs its inputs' standard deviation scaled. param is
+ * the slope of a leaky ReLU, where 0 means the default 0.01 and TERN_ZERO means 0. For a value that
+ * is no nonlinearity it returns NaN, with TERN_ERR_ARGUMENT. */
 TERN_API double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param);
-/* Uniform, by Glorot & Bengio 2010; gain 1 is PyTorch's default. */
+/* Fills x with numbers of the uniform distribution of Glorot & Bengio 2010; PyTorch's default of
+ * gain is 1. */
 TERN_API tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain);
-/* Normal numbers, by the same rule. */
+/* Fills x with numbers of the normal distribution with that standard deviation. */
 TERN_API tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain);
-/* Uniform, by He et al. 2015, fan_in; a is the negative slope of the leaky ReLU after it. */
+/* Fills x with numbers of the uniform distribution of He et al. 2015, for fan_in; a is the negative
+ * slope of the leaky ReLU that follows. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a);
-/* Normal numbers, by the same rule. */
+/* Fills x with numbers of the normal distribution with that standard deviation. */
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a);
 
 typedef enum tern_fan_mode {
-    TERN_FAN_IN = 0, /* keep the spread of numbers going forward */
-    TERN_FAN_OUT     /* that of gradients going back */
+    TERN_FAN_IN = 0, /* keep the variance of activations in the forward pass */
+    TERN_FAN_OUT     /* keep the variance of gradients in the backward pass */
 } tern_fan_mode;
 typedef struct tern_init_kaiming_options {
     double a; /* the slope of a leaky ReLU */
@@ -73,24 +79,29 @@ typedef struct tern_init_kaiming_options {
 } tern_init_kaiming_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_init_kaiming_options tern_init_kaiming_defaults(void);
-/* tern_nn_init_kaiming_uniform_ with PyTorch's other arguments; NULL: defaults. */
+/* Does what tern_nn_init_kaiming_uniform_ does, with all arguments of PyTorch's function; NULL
+ * means the defaults. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
                                                          const tern_init_kaiming_options *options);
-/* tern_nn_init_kaiming_normal_, likewise. */
+/* Does what tern_nn_init_kaiming_normal_ does, with all arguments of PyTorch's function; NULL means
+ * the defaults. */
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
                                                         const tern_init_kaiming_options *options);
 
-/* ---- of a structure ---------------------------------------------------------------------- */
-/* The identity, as far as (n, m) goes. */
+/* ---- structured values ----------------------------------------------------------------------- */
+/* Fills the matrix x (n, m) with ones on the diagonal and zeros elsewhere. */
 TERN_API tern_tensor *tern_nn_init_eye_(tern_tensor *x);
-/* A convolution's weight (out, in, *kernel) of one to three kernel dims that passes its input on,
- * in each of the groups (PyTorch: 1) that divide out. */
+/* Fills the weight (out, in, *kernel) of a convolution over one to three dims such that the
+ * convolution returns its input, in each of the groups (PyTorch's default: 1); groups must divide
+ * out. */
 TERN_API tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups);
-/* As (n, the rest): rows of length gain (PyTorch: 1) at right angles to each other, or columns
- * where there are more rows (Saxe et al. 2013). By Gram and Schmidt's method, on x's device. */
+/* Fills x, seen as (n, product of the other dims), with orthogonal rows of length gain (PyTorch's
+ * default: 1), or with orthogonal columns if there are more rows than columns (Saxe et al. 2013).
+ * It is computed by the Gram-Schmidt process on x's device. */
 TERN_API tern_tensor *tern_nn_init_orthogonal_(tern_tensor *x, double gain);
-/* (n, m): normal numbers with std (PyTorch: 0.01), but ceil(sparsity n) of each column, at random
- * places, are zero (Martens 2010). */
+/* Fills the matrix x (n, m) with numbers of the normal distribution with standard deviation std
+ * (PyTorch's default: 0.01), and sets ceil(sparsity n) random elements of each column to zero
+ * (Martens 2010). */
 TERN_API tern_tensor *tern_nn_init_sparse_(tern_tensor *x, double sparsity, double std);
 
 TERN_END_DECLS

@@ -1,45 +1,46 @@
-/* nn/pad.h -- what is put around tensors, and windows as columns, as modules; see ops/pad.h. */
+/* nn/pad.h -- padding, unfold and fold as modules; ops/pad.h has the modes of padding. */
 #ifndef TERN_NN_PAD_H
 #define TERN_NN_PAD_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* padding: one number for all sides, or (before, after) of the last dim, then of the one in front
- * of it. Negative numbers cut. */
+/* A module that pads the last dim with value. padding is one number for all sides, or (before,
+ * after) of the last dim, then of the dim before it, and so on. Negative numbers remove
+ * elements. */
 TERN_API tern_module *tern_nn_constant_pad1d(tern_shape padding, double value);
-/* The last two dims. */
+/* A module that pads the last two dims with value. */
 TERN_API tern_module *tern_nn_constant_pad2d(tern_shape padding, double value);
-/* The last three. */
+/* A module that pads the last three dims with value. */
 TERN_API tern_module *tern_nn_constant_pad3d(tern_shape padding, double value);
-/* With zeros: the last dim. */
+/* A module that pads the last dim with zeros. */
 TERN_API tern_module *tern_nn_zero_pad1d(tern_shape padding);
-/* The last two dims. */
+/* A module that pads the last two dims with zeros. */
 TERN_API tern_module *tern_nn_zero_pad2d(tern_shape padding);
-/* The last three. */
+/* A module that pads the last three dims with zeros. */
 TERN_API tern_module *tern_nn_zero_pad3d(tern_shape padding);
-/* Mirrored (TERN_PAD_REFLECT): the last dim. */
+/* A module that pads the last dim by reflection (TERN_PAD_REFLECT). */
 TERN_API tern_module *tern_nn_reflection_pad1d(tern_shape padding);
-/* The last two dims. */
+/* A module that pads the last two dims by reflection. */
 TERN_API tern_module *tern_nn_reflection_pad2d(tern_shape padding);
-/* The last three. */
+/* A module that pads the last three dims by reflection. */
 TERN_API tern_module *tern_nn_reflection_pad3d(tern_shape padding);
-/* With the elements at the edge: the last dim. */
+/* A module that pads the last dim with copies of the elements at its edges (TERN_PAD_REPLICATE). */
 TERN_API tern_module *tern_nn_replication_pad1d(tern_shape padding);
-/* The last two dims. */
+/* A module that pads the last two dims with copies of the elements at their edges. */
 TERN_API tern_module *tern_nn_replication_pad2d(tern_shape padding);
-/* The last three. */
+/* A module that pads the last three dims with copies of the elements at their edges. */
 TERN_API tern_module *tern_nn_replication_pad3d(tern_shape padding);
-/* With the other end: the last dim. */
+/* A module that pads the last dim with the elements of the opposite end (TERN_PAD_CIRCULAR). */
 TERN_API tern_module *tern_nn_circular_pad1d(tern_shape padding);
-/* The last two dims. */
+/* A module that pads the last two dims with the elements of the opposite ends. */
 TERN_API tern_module *tern_nn_circular_pad2d(tern_shape padding);
-/* The last three. */
+/* A module that pads the last three dims with the elements of the opposite ends. */
 TERN_API tern_module *tern_nn_circular_pad3d(tern_shape padding);
 
-/* tern_unfold. */
+/* A module that calls tern_unfold. */
 TERN_API tern_module *tern_nn_unfold(tern_shape kernel_size, const tern_unfold_options *options);
-/* tern_fold. */
+/* A module that calls tern_fold. */
 TERN_API tern_module *tern_nn_fold(tern_shape output_size, tern_shape kernel_size,
                                    const tern_unfold_options *options);
 

@@ -1,79 +1,83 @@
-/* nn/pool.h -- pooling and resampling as modules; see ops/pool.h and ops/vision.h. */
+/* nn/pool.h -- pooling and resampling as modules; ops/pool.h and ops/vision.h have the functions
+ * that they call. */
 #ifndef TERN_NN_POOL_H
 #define TERN_NN_POOL_H
 #include <tern/nn.h>
 
 TERN_BEGIN_DECLS
 
-/* Called with two outputs, tern_nn_call(m, &x, 1, out, 2), the second one gets the indices
- * (return_indices=True). */
+/* A module that takes the largest element of each window of (N, C, L). Called with two outputs,
+ * tern_nn_call(m, &x, 1, out, 2), it also returns the indices (return_indices=True). */
 TERN_API tern_module *tern_nn_max_pool1d(tern_shape kernel_size,
                                          const tern_max_pool_options *options);
-/* Of H, W. */
+/* A module that takes the largest element of each window of (N, C, H, W). */
 TERN_API tern_module *tern_nn_max_pool2d(tern_shape kernel_size,
                                          const tern_max_pool_options *options);
-/* Of D, H, W. */
+/* A module that takes the largest element of each window of (N, C, D, H, W). */
 TERN_API tern_module *tern_nn_max_pool3d(tern_shape kernel_size,
                                          const tern_max_pool_options *options);
-/* Two inputs, x and indices: tern_nn_call(m, in, 2, &y, 1). */
+/* A module that calls tern_max_unpool1d on two inputs, x and indices: tern_nn_call(m, in, 2, &y,
+ * 1). */
 TERN_API tern_module *tern_nn_max_unpool1d(tern_shape kernel_size,
                                            const tern_max_unpool_options *options);
-/* Of max_pool2d's indices. */
+/* A module that calls tern_max_unpool2d on x and indices. */
 TERN_API tern_module *tern_nn_max_unpool2d(tern_shape kernel_size,
                                            const tern_max_unpool_options *options);
-/* Of max_pool3d's indices. */
+/* A module that calls tern_max_unpool3d on x and indices. */
 TERN_API tern_module *tern_nn_max_unpool3d(tern_shape kernel_size,
                                            const tern_max_unpool_options *options);
-/* The mean of windows of L. */
+/* A module that averages each window of (N, C, L). */
 TERN_API tern_module *tern_nn_avg_pool1d(tern_shape kernel_size,
                                          const tern_avg_pool_options *options);
-/* Of H, W. */
+/* A module that averages each window of (N, C, H, W). */
 TERN_API tern_module *tern_nn_avg_pool2d(tern_shape kernel_size,
                                          const tern_avg_pool_options *options);
-/* Of D, H, W. */
+/* A module that averages each window of (N, C, D, H, W). */
 TERN_API tern_module *tern_nn_avg_pool3d(tern_shape kernel_size,
                                          const tern_avg_pool_options *options);
-/* -1 keeps a size. */
+/* A module that averages (N, C, L) to output_size; -1 keeps a size. */
 TERN_API tern_module *tern_nn_adaptive_avg_pool1d(tern_shape output_size);
-/* Of H, W. */
+/* A module that averages (N, C, H, W) to output_size; -1 keeps a size. */
 TERN_API tern_module *tern_nn_adaptive_avg_pool2d(tern_shape output_size);
-/* Of D, H, W. */
+/* A module that averages (N, C, D, H, W) to output_size; -1 keeps a size. */
 TERN_API tern_module *tern_nn_adaptive_avg_pool3d(tern_shape output_size);
-/* The largest of such windows, of L; indices as max_pool. */
+/* A module that reduces (N, C, L) to output_size by maxima; with two outputs it returns the indices
+ * too, as tern_nn_max_pool1d. */
 TERN_API tern_module *tern_nn_adaptive_max_pool1d(tern_shape output_size);
-/* Of H, W. */
+/* A module that reduces (N, C, H, W) to output_size by maxima. */
 TERN_API tern_module *tern_nn_adaptive_max_pool2d(tern_shape output_size);
-/* Of D, H, W. */
+/* A module that reduces (N, C, D, H, W) to output_size by maxima. */
 TERN_API tern_module *tern_nn_adaptive_max_pool3d(tern_shape output_size);
-/* The norm of windows of L. */
+/* A module that calls tern_lp_pool1d on (N, C, L). */
 TERN_API tern_module *tern_nn_lp_pool1d(double norm_type, tern_shape kernel_size,
                                         const tern_lp_pool_options *options);
-/* Of H, W. */
+/* A module that calls tern_lp_pool2d on (N, C, H, W). */
 TERN_API tern_module *tern_nn_lp_pool2d(double norm_type, tern_shape kernel_size,
                                         const tern_lp_pool_options *options);
-/* Of D, H, W. */
+/* A module that calls tern_lp_pool3d on (N, C, D, H, W). */
 TERN_API tern_module *tern_nn_lp_pool3d(double norm_type, tern_shape kernel_size,
                                         const tern_lp_pool_options *options);
 
-/* One of output_size and output_ratio must be there. random_samples stay the same in each forward
- * then, as a buffer that state dicts have ("_random_samples"). With indices as max_pool. */
+/* A module that calls tern_fractional_max_pool2d. The options must have output_size or
+ * output_ratio. If they have random_samples, every forward uses them, and they are kept in state
+ * dicts as the buffer "_random_samples". With two outputs it returns the indices too. */
 TERN_API tern_module *tern_nn_fractional_max_pool2d(
     tern_shape kernel_size, const tern_fractional_max_pool_options *options);
-/* Of D, H, W. */
+/* A module that calls tern_fractional_max_pool3d. */
 TERN_API tern_module *tern_nn_fractional_max_pool3d(
     tern_shape kernel_size, const tern_fractional_max_pool_options *options);
 
-/* tern_interpolate. */
+/* A module that calls tern_interpolate. */
 TERN_API tern_module *tern_nn_upsample(const tern_interpolate_options *options);
-/* The same with the mode given by the name (and align_corners for bilinear). */
+/* A module that calls tern_interpolate with TERN_INTERPOLATE_NEAREST. */
 TERN_API tern_module *tern_nn_upsampling_nearest2d(const tern_interpolate_options *options);
-/* Bilinear, with align_corners. */
+/* A module that calls tern_interpolate with TERN_INTERPOLATE_BILINEAR and align_corners. */
 TERN_API tern_module *tern_nn_upsampling_bilinear2d(const tern_interpolate_options *options);
-/* tern_pixel_shuffle. */
+/* A module that calls tern_pixel_shuffle. */
 TERN_API tern_module *tern_nn_pixel_shuffle(int64_t upscale_factor);
-/* tern_pixel_unshuffle. */
+/* A module that calls tern_pixel_unshuffle. */
 TERN_API tern_module *tern_nn_pixel_unshuffle(int64_t downscale_factor);
-/* tern_channel_shuffle. */
+/* A module that calls tern_channel_shuffle. */
 TERN_API tern_module *tern_nn_channel_shuffle(int64_t groups);
 
 TERN_END_DECLS
