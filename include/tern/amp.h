@@ -1,5 +1,5 @@
-/* amp.h -- mixed precision: operations in half precision where that is safe, and gradients scaled
- * so that they do not vanish there (torch.amp).
+/* amp.h -- mixed precision: operations run in half precision where that is safe, and gradients are
+ * scaled so that small ones do not become 0 (torch.amp).
  *
  *   TERN_AUTOCAST(device, TERN_F16) {
  *       loss = tern_cross_entropy(tern_nn_forward(model, x), y, NULL);
@@ -8,7 +8,8 @@
  *   tern_amp_step(scaler, optimizer);
  *   tern_amp_update(scaler);
  *
- * Halves are types of storage with float32 arithmetic, so this works on every device. */
+ * float16 and bfloat16 are storage types whose arithmetic is in float32, so this works on every
+ * device. */
 #ifndef TERN_AMP_H
 #define TERN_AMP_H
 #include <tern/optim.h>
@@ -16,31 +17,32 @@
 TERN_BEGIN_DECLS
 
 /* ---- TERN_AUTOCAST(device, dtype) { ... } -------------------------------------------------------
- * Inside, on this thread, on all devices of device's kind: matrix products, convolutions and
- * attention get their float32 and half inputs as dtype (TERN_F16 or TERN_BF16; TERN_DTYPE_DEFAULT
- * is PyTorch's: bf16 on the cpu, f16 elsewhere), softmax, norms, losses, sums and products of
- * elements, exponentials, powers and resampled images get theirs as float32, a few mix to the
- * widest type, all others take what they get. These are PyTorch's lists for CUDA, whatever the
- * device. float64 is left alone, in-place operations are too. tern_binary_cross_entropy is refused,
- * as in PyTorch. The gradient of a float32 tensor arrives in float32.
+ * Inside the block, on this thread and on all devices of that kind, operations convert their inputs
+ * as PyTorch does for CUDA. Matrix products, convolutions and attention convert float32 and half
+ * precision inputs to dtype (TERN_F16 or TERN_BF16; TERN_DTYPE_DEFAULT is bfloat16 on the cpu and
+ * float16 elsewhere, as in PyTorch). Softmax, norms, losses, sums and products of elements,
+ * exponentials, powers and resampling convert theirs to float32. A few operations convert to the
+ * widest dtype of their inputs, and all others do not convert. float64 and operations in place are
+ * never converted. tern_binary_cross_entropy fails, as in PyTorch. The gradient of a float32 tensor
+ * is float32.
  *
- * A float32 leaf that requires a gradient is cast once while the outermost block is open, and again
- * after it was written in place. Blocks nest; run backward outside of them.
+ * A float32 leaf that requires a gradient is converted once while the outermost block is open, and
+ * again after it was written in place. Blocks can be nested; run backward outside of them.
  *
- * Leaving in any way restores the mode. A refused device or dtype is recorded and leaves the mode
- * as it was. */
+ * Leaving the block in any way restores the mode. For a device or dtype that is not valid an error
+ * is recorded, and the mode stays as it was. */
 typedef struct tern_autocast_block {
     int active;
-    int kind; /* which device kind's mode was changed, -1 for none */
+    int kind; /* the kind of device whose mode was changed, -1 for none */
     tern_dtype saved;
 } tern_autocast_block;
-/* What TERN_AUTOCAST opens with, and what closes it, for other languages. */
+/* Opens the block of TERN_AUTOCAST; bindings of other languages call it. */
 TERN_API tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dtype,
                                                        bool enabled);
-/* Ends the innermost one. */
+/* Closes the block and restores the mode from before it. */
 TERN_API void tern_autocast_block_leave(tern_autocast_block *block);
 #define TERN_AUTOCAST(device, dtype) TERN_AUTOCAST_MODE(device, dtype, true)
-/* enabled = false: nothing is cast inside. */
+/* With enabled false nothing is converted inside. */
 #define TERN_AUTOCAST_MODE(device, dtype, enabled)                                                 \
     TERN_BLOCK_(tern_autocast_block, tern_autocast_block_enter(device, dtype, enabled),            \
                 tern_autocast_block_leave)
@@ -49,62 +51,68 @@ TERN_API void tern_autocast_block_leave(tern_autocast_block *block);
     TERN_HERE_(tern_autocast_block, tern_autocast_block_enter(device, dtype, enabled),             \
                tern_autocast_block_leave)
 
-/* Whether operations on device are cast now, and to what (TERN_DTYPE_DEFAULT: they are not). */
+/* Returns whether operations on device are autocast now. */
 TERN_API bool tern_is_autocast_enabled(const char *device);
-/* The dtype they are cast to; TERN_DTYPE_DEFAULT: they are not. */
+/* Returns the dtype that they convert to; TERN_DTYPE_DEFAULT if autocast is off. */
 TERN_API tern_dtype tern_get_autocast_dtype(const char *device);
-/* Keeping the casts of leaves; on at first, for each thread. */
+/* Returns whether converted leaves are kept on this thread; at first they are. */
 TERN_API bool tern_is_autocast_cache_enabled(void);
-/* Whether casts of leaves are kept, on this thread. */
+/* Sets whether converted leaves are kept on this thread. */
 TERN_API void tern_set_autocast_cache_enabled(bool enabled);
-/* Forgets the casts that are kept. */
+/* Drops the converted leaves that are kept. */
 TERN_API void tern_clear_autocast_cache(void);
 
 /* ---- gradient scaling (torch.amp.GradScaler) ----------------------------------------------------
- * The scale, the count to its next growth and what was found in the gradients stay on the device of
- * the first tensor that is scaled; no call but the getters waits for it. */
+ * The scale, the growth counter, and the flag for infinite gradients are on the device of the first
+ * tensor that is scaled. Only tern_amp_get_scale and tern_amp_get_state wait for that device. */
 typedef struct tern_scaler tern_scaler;
 
 typedef struct tern_grad_scaler_options {
     double init_scale;       /* default 65536 */
     double growth_factor;    /* default 2; > 1 */
     double backoff_factor;   /* default 0.5; < 1, TERN_ZERO for 0 */
-    int64_t growth_interval; /* default 2000: steps in a row without infinity or NaN */
-    bool disabled;           /* scale and unscale_ do nothing, step is tern_optim_step */
+    int64_t growth_interval; /* default 2000: the number of successive steps without infinity or
+                              * NaN after which the scale grows */
+    bool disabled;           /* scale and unscale_ do nothing, and step is tern_optim_step */
     uint64_t reserved[4];
 } tern_grad_scaler_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_grad_scaler_options tern_grad_scaler_defaults(void);
 
-/* To be freed with tern_amp_free. Errors: TERN_ERR_ARGUMENT for factors that would not work. */
+/* Makes a gradient scaler, which the caller frees with tern_amp_free. NULL after an error:
+ * TERN_ERR_ARGUMENT for factors outside of their ranges. */
 TERN_API tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options);
-/* x times the scale (x itself when disabled). Differentiable. */
+/* Returns x times the scale, or x itself if the scaler is disabled. Differentiable. */
 TERN_API tern_tensor *tern_amp_scale(tern_scaler *scaler, tern_tensor *x);
-/* Divide the gradients of the optimizer's parameters by the scale, in place, and note whether any
- * is infinite or NaN: to clip or look at them before tern_amp_step, once in each step. Errors:
- * TERN_ERR_STATE when it was called already, TERN_ERR_DTYPE for f16 gradients. */
+/* Divides the gradients of the optimizer's parameters by the scale, in place, and records whether
+ * one is infinite or NaN. Call it before tern_amp_step, at most once in a step, if gradients are to
+ * be clipped or inspected. Errors: TERN_ERR_STATE if it was already called in this step,
+ * TERN_ERR_DTYPE for float16 gradients. */
 TERN_API tern_status tern_amp_unscale_(tern_scaler *scaler, tern_optimizer *optimizer);
-/* Unscale if that was not done; then step, which changes nothing when an infinity or NaN was found.
- * Errors: those of both; TERN_ERR_STATE when no parameter has a gradient. */
+/* Unscales the gradients unless that was done, then steps the optimizer; if a gradient is infinite
+ * or NaN the parameters do not change. Errors: those of tern_amp_unscale_ and tern_optim_step;
+ * TERN_ERR_STATE if no parameter has a gradient. */
 TERN_API tern_status tern_amp_step(tern_scaler *scaler, tern_optimizer *optimizer);
-/* After all optimizers' steps: back off if any found an infinity or NaN, else count to growth. */
+/* Updates the scale after the steps of all optimizers: it is multiplied by backoff_factor if a
+ * gradient was infinite or NaN, and by growth_factor after growth_interval successive steps
+ * without. */
 TERN_API tern_status tern_amp_update(tern_scaler *scaler);
-/* Instead: this scale from now on. */
+/* Sets the scale, in place of tern_amp_update. */
 TERN_API tern_status tern_amp_set_scale(tern_scaler *scaler, double scale);
-/* The scale (1 when disabled). Waits for the device. NaN after an error. */
+/* Returns the scale (1 if disabled); NaN after an error. Waits for the device. */
 TERN_API double tern_amp_get_scale(tern_scaler *scaler);
-/* Whether the scaler does anything. */
+/* Returns whether the scaler is enabled. */
 TERN_API bool tern_amp_is_enabled(const tern_scaler *scaler);
 
-/* What PyTorch's state_dict holds. */
+/* The state of a scaler, with the entries of PyTorch's state_dict. */
 typedef struct tern_scaler_state {
     double scale, growth_factor, backoff_factor;
     int64_t growth_interval, growth_tracker;
     uint64_t reserved[4];
 } tern_scaler_state;
-/* Into *state. Waits for the device. */
+/* Writes the state to *state. Waits for the device. */
 TERN_API tern_status tern_amp_get_state(tern_scaler *scaler, tern_scaler_state *state);
-/* As tern_amp_get_state gave it. */
+/* Restores a state that tern_amp_get_state wrote. */
 TERN_API tern_status tern_amp_set_state(tern_scaler *scaler, const tern_scaler_state *state);
 /* Frees the scaler; NULL is fine. */
 TERN_API void tern_amp_free(tern_scaler *scaler);

@@ -1,58 +1,60 @@
-/* compile.h -- programs for devices that compile kernels at run time (opencl, cuda): built ahead of
- * their use, with progress reported, and in files that can be shipped.
+/* compile.h -- kernels of devices that compile at run time (opencl, cuda): compiled before their
+ * use, with progress reports, and saved to files that can be shipped.
  *
  * A kernel is compiled when it is first used, and kept in a cache on disk (TERN_CACHE_DIR, else
- * ~/.cache/tern; PoCL has one of its own). The first one of a kind that a training needs has others
- * compile the rest ahead, in threads of the background (tern_compile_ahead of tern/nn/compile.h has
- * all of a model's compiled at once): TERN_COMPILE_THREADS of the environment says how many, at
- * first one less than there are cores; 0 is none. */
+ * ~/.cache/tern; PoCL has its own). When a training uses its first kernel of a group, background
+ * threads compile the others of the group. TERN_COMPILE_THREADS in the environment sets the number
+ * of these threads; the default is one less than the number of cores, and 0 turns them off.
+ * tern_compile_ahead (tern/nn/compile.h) compiles all kernels of a model at once. */
 #ifndef TERN_COMPILE_H
 #define TERN_COMPILE_H
 #include <tern/device.h>
 
 TERN_BEGIN_DECLS
 
-/* A compiler begins or ends its work on a kernel. */
+/* What a handler is told when the compilation of a kernel begins or ends. */
 typedef struct tern_compile_progress {
     const char *device;
     const char *kernel; /* "kernel gelu_f32 of elementwise.cl" */
     int64_t done,
-        total; /* programs that this process compiled so far, and with those that are to come */
+        total; /* programs that this process has compiled, and the total with those that are
+                * planned */
     uint64_t reserved[4];
 } tern_compile_progress;
-/* A handler notes it and returns; the texts live until then. */
+/* A handler should note the report and return; the texts live until it returns. */
 typedef void (*tern_compile_handler)(const tern_compile_progress *progress, void *user);
 
-/* Call handler when a program begins to be compiled and when it is done, on the thread that
- * compiles, one call at a time. NULL removes it: then TERN_PROGRESS=1 in the environment prints to
- * stderr, where that is a terminal a line that is written over. What PoCL compiles when a kernel is
- * first launched is reported, too, where it takes longer than to read a file. One handler per
- * process. */
+/* Sets a handler that is called when the compilation of a program begins and when it ends, on the
+ * thread that compiles, one call at a time. There is one handler per process; NULL removes it.
+ * Without a handler, TERN_PROGRESS=1 in the environment prints to stderr, and on a terminal it
+ * rewrites one line. Kernels that PoCL compiles at their first launch are reported too if that
+ * takes longer than reading a file. */
 TERN_API void tern_on_compile(tern_compile_handler handler, void *user);
 
-/* Stop waiting for compilers, from any thread or a handler of tern_on_compile: the one that is at
- * work comes to its end, and what needs another fails with TERN_ERR_STATE until this is called with
- * false. What is compiled stays in the cache. */
+/* Stops waiting for compilers; may be called on any thread, and in a handler of tern_on_compile.
+ * The compilation that is running is completed, and every call that needs another one fails with
+ * TERN_ERR_STATE until this function is called with false. Compiled programs stay in the cache. */
 TERN_API void tern_compile_stop(bool stop);
 
-/* Between the two nothing that this thread gives the device (NULL: the default one) runs: the
- * programs that it takes are compiled, by all cores, and end waits for that. Results hold no
- * values, and their memory is taken as if they did. What reads values on the host fails as in a
- * capture (tern/graph.h), which can't be begun meanwhile; end gives that error. On cpu they are
- * computed as ever. */
+/* Begins a section that compiles without running: until tern_compile_end, commands of this thread
+ * for device (NULL: the default one) do not run, and the programs that they need are compiled by
+ * all cores. Results have no values, but their memory is allocated. A read of values on the host
+ * fails as it does in a capture (tern/graph.h); a capture cannot begin in the section. On the cpu
+ * everything is computed as usual. */
 TERN_API tern_status tern_compile_begin(const char *device);
-/* TERN_ERR_STATE without a beginning. */
+/* Ends the section, waits for the compilers, and returns the error of a read on the host if there
+ * was one. Errors: TERN_ERR_STATE without tern_compile_begin. */
 TERN_API tern_status tern_compile_end(void);
 
-/* ---- packs: files of compiled programs --------------------------------------------------- */
-/* Write the programs that this process used on the device so far into a file, which replaces
- * another of that name: for machines with the same device, driver and version of tern. Where the
- * device has none there is an empty pack. */
+/* ---- files of compiled programs -------------------------------------------------------------- */
+/* Writes the programs that this process has used on the device to a file, and replaces an existing
+ * one. The file is for machines with the same device, driver and version of tern. For a device
+ * without programs the file is empty of them. */
 TERN_API tern_status tern_programs_save(const char *device, const char *path);
-/* Take the programs of a file, as if they had been compiled here; they are executable code, so the
- * file must be as trusted as a library. Gives how many there are; 0 for a pack of another device,
- * driver or version of tern (tern_on_warning receives which), and then nothing is taken; -1 after
- * an error: TERN_ERR_IO for one that can't be read or is damaged, which leaves all as it was. */
+/* Loads the programs of a file, as if they had been compiled here. They are executable code: trust
+ * the file as you would trust a library. Returns how many programs were loaded. It is 0 for a file
+ * of another device, driver or version of tern (tern_on_warning gets the difference), and -1 after
+ * an error, when nothing has changed: TERN_ERR_IO for a file that cannot be read or is damaged. */
 TERN_API int64_t tern_programs_load(const char *device, const char *path);
 
 TERN_END_DECLS

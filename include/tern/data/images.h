@@ -1,9 +1,9 @@
-/* data/images.h -- what transforms do to images, as functions
- * (torchvision.transforms.v2.functional), and images in files (torchvision.io).
+/* data/images.h -- the operations of the image transforms as functions
+ * (torchvision.transforms.v2.functional).
  *
- * Images are (..., C, H, W), uint8 of 0..255 or floating point of 0..1; results are of their type,
- * new, and belong to the innermost scope. NULL after an error: TERN_ERR_SHAPE, TERN_ERR_ARGUMENT or
- * TERN_ERR_DTYPE. */
+ * Images are (..., C, H, W), uint8 in 0..255 or floating point in 0..1. Results are new, have the
+ * dtype of x, and belong to the innermost scope. NULL after an error: TERN_ERR_SHAPE,
+ * TERN_ERR_ARGUMENT or TERN_ERR_DTYPE. */
 #ifndef TERN_DATA_IMAGES_H
 #define TERN_DATA_IMAGES_H
 #include <tern/tensor.h>
@@ -12,42 +12,45 @@ TERN_BEGIN_DECLS
 
 /* ---- colours: C is 1 or 3 -------------------------------------------------------------------- */
 
-/* factor times as bright: 0 is black, 1 is x. */
+/* Multiplies the brightness by factor: 0 gives black, 1 gives x. */
 TERN_API tern_tensor *tern_image_adjust_brightness(tern_tensor *x, double factor);
-/* Between its mean grey (0) and x (1), or beyond. */
+/* Blends x (factor 1) with its mean grey (factor 0); a factor above 1 raises the contrast. */
 TERN_API tern_tensor *tern_image_adjust_contrast(tern_tensor *x, double factor);
-/* Between grey (0) and x (1), or beyond. */
+/* Blends x (factor 1) with its grey image (factor 0); a factor above 1 raises the saturation. */
 TERN_API tern_tensor *tern_image_adjust_saturation(tern_tensor *x, double factor);
-/* Hues turned by that part of a circle, -0.5..0.5. */
+/* Rotates the hues by that fraction of a circle, -0.5..0.5. */
 TERN_API tern_tensor *tern_image_adjust_hue(tern_tensor *x, double factor);
-/* Between a blurred image (0) and x (1), or beyond. */
+/* Blends x (factor 1) with a blurred image (factor 0); a factor above 1 sharpens. */
 TERN_API tern_tensor *tern_image_adjust_sharpness(tern_tensor *x, double factor);
-/* Grey, of 1 or 3 channels. */
+/* Converts an image to grey, with 1 or 3 channels. */
 TERN_API tern_tensor *tern_image_rgb_to_grayscale(tern_tensor *x, int channels);
-/* The highest bits alone. */
+/* Keeps the highest `bits` bits of each value. */
 TERN_API tern_tensor *tern_image_posterize(tern_tensor *x, int bits);
-/* What is threshold or above, inverted. */
+/* Inverts all values of at least threshold. */
 TERN_API tern_tensor *tern_image_solarize(tern_tensor *x, double threshold);
-/* Each channel stretched to all of the range. */
+/* Stretches each channel to the whole range of values. */
 TERN_API tern_tensor *tern_image_autocontrast(tern_tensor *x);
-/* Each channel with a flat histogram; uint8, and floating point in 256 steps. */
+/* Equalizes the histogram of each channel; floating point images are quantized to 256 steps. */
 TERN_API tern_tensor *tern_image_equalize(tern_tensor *x);
-/* The largest value minus x. */
+/* Subtracts x from the largest value. */
 TERN_API tern_tensor *tern_image_invert(tern_tensor *x);
-/* Blurred by a Gaussian kernel of kernel_size (odd) and sigma pixels, mirrored at the edges. */
+/* Blurs x with a Gaussian kernel of kernel_size pixels (odd) and standard deviation sigma; the
+ * image is mirrored at its edges. */
 TERN_API tern_tensor *tern_image_gaussian_blur(tern_tensor *x, int kernel_size, double sigma);
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- geometry -------------------------------------------------------------------------------- */
 
-/* The rows from top on, the columns from left on; zeros outside of x. */
+/* Returns height rows from top on and width columns from left on; outside of x there are zeros. */
 TERN_API tern_tensor *tern_image_crop(tern_tensor *x, int64_t top, int64_t left, int64_t height,
                                       int64_t width);
-/* The middle. */
+/* Returns the middle of x; outside of x there are zeros. */
 TERN_API tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t width);
-/* Another size, bilinear; smaller images are means of all pixels, as PyTorch's antialias. */
+/* Resizes an image bilinearly; when it becomes smaller all pixels count, as with PyTorch's
+ * antialias. */
 TERN_API tern_tensor *tern_image_resize(tern_tensor *x, int64_t height, int64_t width);
-/* Turned by angle degrees against the clock, moved by translate[2] pixels, scaled and sheared by
- * shear[2] degrees around center[2] (NULL: the middle); the nearest pixel, fill outside. */
+/* Rotates an image by angle degrees counterclockwise, moves it by translate[2] pixels, scales it,
+ * and shears it by shear[2] degrees, around center[2] (NULL: the middle). The nearest pixel is
+ * taken, and fill outside of x. */
 TERN_API tern_tensor *tern_image_affine(tern_tensor *x, double angle, const double *translate,
                                         double scale, const double *shear, const double *center,
                                         double fill);

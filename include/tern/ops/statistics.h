@@ -1,71 +1,78 @@
-/* ops/statistics.h -- counts, differences and areas, covariances, choices,
- * matrices made of others.
+/* ops/statistics.h -- histograms, differences and integrals, covariances, combinations, and
+ * matrices built from others.
  *
- * tern_x is torch.x. Dims count from the end when negative. Results belong to the innermost scope;
- * NULL after an error. Means, variances and norms are in ops/reduce.h. */
+ * tern_x is torch.x. A negative dim counts from the end. Results belong to the innermost scope;
+ * NULL after an error. ops/reduce.h has means, variances and norms. */
 #ifndef TERN_OPS_STATISTICS_H
 #define TERN_OPS_STATISTICS_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- counts ---------------------------------------------------------------------------------- */
+/* ---- histograms ------------------------------------------------------------------------------ */
 
-/* How often each of 0, 1, ... is among x (n), integers that are not negative: int64 (minlength, or
- * the largest + 1 where that is more). With weights (n) their sums instead: float32 weights in
- * float32, the others in float64. Waits for the device, which must say how large the largest is. */
+/* Returns how often each of 0, 1, ... occurs in x (n), integers that are not negative. The result
+ * is int64 of size minlength, or the largest element + 1 if that is more. With weights (n) the
+ * result is the sum of the weights instead, in float32 for float32 weights and in float64 for all
+ * others. Waits for the device, because the host reads the largest element. */
 TERN_API tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength);
-/* How many elements are in each of `bins` parts of [min, max], in x's type; of integers (unlike
- * PyTorch's on the cpu) min and max lose their fractions. min == max: the range of x, for which the
- * device is waited for. */
+/* Returns how many elements are in each of `bins` equal parts of [min, max], in x's dtype. If min
+ * equals max, the range is that of x, and the host waits for the device. For integers min and max
+ * are truncated (PyTorch on the cpu does not do so). */
 TERN_API tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max);
 
-/* ---- differences and areas ------------------------------------------------------------------- */
+/* ---- differences and integrals --------------------------------------------------------------- */
 
-/* Each element less the one before, n >= 0 times, along dim (PyTorch's defaults: 1, -1); of bools
- * whether they differ. prepend and append, or NULL, are joined to x first. */
+/* Returns the differences of neighbouring elements along dim, n >= 0 times (PyTorch's defaults: 1,
+ * -1); for bools, whether they differ. prepend and append are joined to x first, unless they are
+ * NULL. */
 TERN_API tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
                                 tern_tensor *append);
-/* The area below y along dim by trapezoids, at the places x (of that dim, or of y's shape), or x
- * NULL and dx apart (PyTorch's defaults: dx 1, dim -1). */
+/* Returns the integral of y along dim by the trapezoidal rule. The points are x (of that dim's
+ * size, or of y's shape), or with x NULL they are dx apart (PyTorch's defaults: dx 1, dim -1). */
 TERN_API tern_tensor *tern_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim);
-/* tern_trapezoid. */
+/* Another name of tern_trapezoid. */
 TERN_API tern_tensor *tern_trapz(tern_tensor *y, tern_tensor *x, double dx, int dim);
-/* All the areas up to each place. */
+/* Returns the cumulative integrals: those up to each point. */
 TERN_API tern_tensor *tern_cumulative_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim);
 
 /* ---- covariances ----------------------------------------------------------------------------- */
 
 typedef struct tern_cov_options {
     tern_optional_int correction; /* default 1 */
-    tern_tensor *fweights;        /* (n), integers: how often each observation is there */
-    tern_tensor *aweights;        /* (n), floating point: how much it weighs */
+    tern_tensor *fweights;        /* (n), integers: how often each observation occurred */
+    tern_tensor *aweights;        /* (n), floating point: the weight of each observation */
     uint64_t reserved[4];
 } tern_cov_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_cov_options tern_cov_defaults(void);
-/* Of the rows of x (variables, observations) or (observations): (variables, variables), or a
- * number. Weights are read from the device to refuse negative ones. */
+/* Returns the covariance matrix (variables, variables) of x (variables, observations), or the
+ * variance of x (observations). Weights are read from the device, so that negative ones can be
+ * refused. */
 TERN_API tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options);
-/* The same over the products of their standard deviations, -1 to 1. */
+/* Returns the correlation coefficients: covariances divided by both standard deviations, -1 to
+ * 1. */
 TERN_API tern_tensor *tern_corrcoef(tern_tensor *x);
 
-/* ---- choices --------------------------------------------------------------------------------- */
+/* ---- combinations ---------------------------------------------------------------------------- */
 
-/* Every choice of one element from each of n vectors, (choices, n); of one vector, itself. */
+/* Returns all choices of one element from each of n vectors, (choices, n); for one vector, the
+ * vector itself. */
 TERN_API tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n);
-/* Every choice of r elements of a vector in their order, (choices, r); with_replacement: also the
- * same one again. Reads from the device how many. */
+/* Returns all choices of r elements of a vector, in their order, (choices, r). With
+ * with_replacement an element may be chosen again. */
 TERN_API tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement);
 
-/* ---- matrices made of others ----------------------------------------------------------------- */
+/* ---- matrices built from others -------------------------------------------------------------- */
 
-/* Kronecker's product: a block x_ij y for each element of x. */
+/* Returns the Kronecker product, a block x_ij y for each element of x. */
 TERN_API tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y);
-/* n matrices, vectors (as rows) or numbers one below and beside the other, zeros elsewhere. */
+/* Returns a matrix with n matrices, vectors (as rows) or scalars on its block diagonal, and zeros
+ * elsewhere. */
 TERN_API tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n);
-/* The powers 0 to n - 1 (n below 0: as many as elements) of a vector's elements as rows, from the
- * highest or (increasing) from the lowest. */
+/* Returns the powers 0 to n - 1 of the elements of a vector, one row for each element, from the
+ * highest power down, or with increasing from the lowest up. n below 0 means as many powers as
+ * there are elements. */
 TERN_API tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing);
 
 TERN_END_DECLS
