@@ -10,16 +10,18 @@ TERN_BEGIN_DECLS
  * the first tensor is created, while no other thread uses tern. In this mode
  *
  * - every use of a tensor, module, optimizer, scheduler or gradient scaler that was freed is
- * TERN_ERR_STATE, even a second free. The message names the call, the operation that made the
- * tensor ("mul") or the type of the module ("Linear"), and what freed it: the scope (by the line
- * where it was opened if tern/where.h records that, else by number and depth), the module whose
- * forward function made the tensor and returned, or the parent with which a module was freed. -
- * every result is checked: the first NaN that an operation returns for inputs without one is a
- * warning of kind "nan" that names the operation and the module. Without a handler
- * (tern_on_warning) or output of warnings nothing is checked. Infinities, and NaN in the inputs,
- * give no warning. - every launch is waited for, so that an error of a device is reported by the
- * call that caused it, with the kernel and the operation. - 10,000 tensors in the root scope of a
- * thread, outside of all blocks, are a warning of kind "scope".
+ *   TERN_ERR_STATE, even a second free. The message names the call, the operation that made the
+ *   tensor ("mul") or the type of the module ("Linear"), and what freed it: the scope (by the line
+ *   where it was opened if tern/where.h records that, else by number and depth), the module whose
+ *   forward function made the tensor and returned, or the parent with which a module was freed.
+ * - every result is checked: the first NaN that an operation returns for inputs without one is a
+ *   warning of kind "nan" that names the operation and the module. Without a handler
+ *   (tern_on_warning) or output of warnings nothing is checked. Infinities, and NaN in the inputs,
+ *   give no warning.
+ * - every launch is waited for, so that an error of a device is reported by the call that caused
+ *   it, with the kernel and the operation.
+ * - 10,000 tensors in the root scope of a thread, outside of all blocks, are a warning of kind
+ *   "scope".
  *
  * The memory of handles is never reused, which takes about 0.5 KB for each tensor that is created.
  *

@@ -1,8 +1,9 @@
-/* defaults.h -- options in which a zero is a zero.
+/* defaults.h -- options in which 0 means 0.
  *
  * In a literal, (tern_adamw_options){.weight_decay = w}, a field that is 0 means its default, and
- * NULL for a struct means all defaults. What tern_adamw_defaults() gives has the defaults in its
- * fields and a mark in reserved, after which every field is read as it is written, 0 too:
+ * NULL for a struct means all defaults. The struct that tern_adamw_defaults() returns has the
+ * defaults in its fields and a mark in reserved. With that mark every field is taken literally,
+ * even if it is 0:
  *
  *   tern_adamw_options o = tern_adamw_defaults();
  *   o.weight_decay = w;                                  w may be 0
@@ -10,11 +11,11 @@
  *
  *   tern_optim_adamw(model, 1e-3, TERN_DEFAULTS(adamw, .weight_decay = w, .beta1 = b)); the same
  *
- * TERN_DEFAULTS(x, ...) is a const tern_x_options *, in functions only; in C it lives until the
- * braces around it end, in C++ (17 too) until the statement does. Each of up to 12 fields is
- * assigned: arrays by element, .output_ratio[0] = 0.5. There is a tern_x_defaults() for every
- * tern_x_options. A default that depends on something else is NaN or -1 there, as the field's
- * comment says. */
+ * TERN_DEFAULTS(x, ...) is a const tern_x_options *, and can be used in functions only. In C the
+ * struct lives until the end of the enclosing block, in C++ (17 too) until the end of the
+ * statement. Up to 12 fields can be assigned; arrays are assigned by element, .output_ratio[0] =
+ * 0.5. Every tern_x_options has a tern_x_defaults(). A default that depends on something else is
+ * NaN or -1 in that struct, as the comment of the field says. */
 #ifndef TERN_DEFAULTS_H
 #define TERN_DEFAULTS_H
 

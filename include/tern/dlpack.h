@@ -1,9 +1,9 @@
-/* dlpack.h -- tensors to and from other libraries, without a copy: DLPack 1.x, and the struct of
- * 0.x.
+/* dlpack.h -- exchange of tensors with other libraries without a copy: DLPack 1.x, and the struct
+ * of 0.x.
  *
- * The structs are those of DLPack's ABI, written anew; where a program includes DLPack's own
- * <dlpack/dlpack.h>, before or after, they are that header's. From Python they travel in capsules
- * "dltensor_versioned" and "dltensor". */
+ * The structs are those of DLPack's ABI. If a program includes DLPack's own <dlpack/dlpack.h>,
+ * before or after this header, the structs of that header are used. Python passes them in capsules
+ * named "dltensor_versioned" and "dltensor". */
 #ifndef TERN_DLPACK_H
 #define TERN_DLPACK_H
 #include <tern/interop.h>
@@ -16,7 +16,7 @@ TERN_BEGIN_DECLS
 #define DLPACK_MINOR_VERSION 1
 #define TERN_DLPACK_VERSIONED_
 
-/* Where memory is. */
+/* The kind of device that the memory belongs to. */
 #ifdef __cplusplus
 typedef enum : int32_t {
 #else
@@ -24,7 +24,7 @@ typedef enum {
 #endif
     kDLCPU = 1,
     kDLCUDA = 2,
-    kDLCUDAHost = 3, /* of the host, pinned */
+    kDLCUDAHost = 3, /* pinned memory of the host */
     kDLOpenCL = 4,   /* data is a cl_mem */
     kDLVulkan = 7,
     kDLMetal = 8,
@@ -44,7 +44,7 @@ typedef struct {
     int32_t device_id;
 } DLDevice;
 
-/* Kinds of numbers; with bits and lanes they are a type. */
+/* Kinds of numbers; a kind, bits and lanes together are a dtype. */
 typedef enum {
     kDLInt = 0,
     kDLUInt = 1,
@@ -72,7 +72,7 @@ typedef struct {
     uint16_t lanes;
 } DLDataType;
 
-/* The first element is byte_offset behind data; strides count elements. */
+/* The first element is at data + byte_offset; strides are in elements. */
 typedef struct {
     void *data;
     DLDevice device;
@@ -83,7 +83,7 @@ typedef struct {
     uint64_t byte_offset;
 } DLTensor;
 
-/* Of DLPack 0.x. The consumer calls the deleter once; it may be NULL. */
+/* The struct of DLPack 0.x. The consumer calls the deleter once; it may be NULL. */
 typedef struct DLManagedTensor {
     DLTensor dl_tensor;
     void *manager_ctx;
@@ -95,7 +95,7 @@ typedef struct DLManagedTensor {
 
 #ifdef TERN_DLPACK_VERSIONED_
 typedef struct {
-    uint32_t major; /* another one is another layout behind the deleter */
+    uint32_t major; /* with another major version the fields after the deleter may differ */
     uint32_t minor;
 } DLPackVersion;
 
@@ -111,32 +111,33 @@ typedef struct DLManagedTensorVersioned {
 } DLManagedTensorVersioned;
 #endif
 
-/* ---- lending --------------------------------------------------------------------------------- */
-/* x's elements, lent: who gets them calls ->deleter(self) once, on any thread, and x's memory lives
- * until then. What was launched on it is done when this returns. On "opencl:N" data is the cl_mem
- * and device_id N. The consumer's writes are not seen by version counters. NULL after an error:
- * TERN_ERR_STATE for x that requires a gradient (detach it). */
+/* ---- exporting tensors ----------------------------------------------------------------------- */
+/* Exports x without a copy. The consumer calls ->deleter(self) once, on any thread, and the memory
+ * of x lives until then. When this function returns, the commands that were launched on x are
+ * complete. On "opencl:N" data is the cl_mem and device_id is N. Version counters do not see what
+ * the consumer writes. NULL after an error: TERN_ERR_STATE if x requires a gradient (detach it). */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack(tern_tensor *x);
 /* Does the same with options; NULL: the defaults. */
 TERN_API DLManagedTensorVersioned *tern_to_dlpack_with(tern_tensor *x,
                                                        const tern_dlpack_options *options);
-/* The struct of 0.x, for consumers that know no version. */
+/* Does the same with the struct of DLPack 0.x, for consumers that do not know versions. */
 TERN_API DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x,
                                                      const tern_dlpack_options *options);
 
-/* ---- borrowing ------------------------------------------------------------------------------- */
-/* A tensor on the elements of managed, which must be done by now; owned by the innermost scope. It
- * takes managed over, also when it fails: the deleter is called once nobody uses the elements.
- * Errors: TERN_ERR_UNSUPPORTED for another major version than 1 (nothing else is read then) and
- * for kinds of memory that tern has no device for, TERN_ERR_DTYPE by name, TERN_ERR_SHAPE for more
- * than TERN_MAX_DIMS dims and for negative strides, TERN_ERR_ARGUMENT for what is read-only and
- * for elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of another context
- * than tern's. PyTorch: torch.from_dlpack. */
+/* ---- importing tensors ----------------------------------------------------------------------- */
+/* Returns a tensor on the elements of managed, without a copy. Commands on them must be complete.
+ * The tensor belongs to the innermost scope. The function takes managed over, even if it fails: it
+ * calls the deleter once the elements are no longer used. Errors: TERN_ERR_UNSUPPORTED for a major
+ * version other than 1 (and then nothing else is read) and for memory of a device that tern does
+ * not support, TERN_ERR_DTYPE with the name of the dtype, TERN_ERR_SHAPE for more than
+ * TERN_MAX_DIMS dims and for negative strides, TERN_ERR_ARGUMENT for read-only elements and for
+ * elements that are not aligned to their size, TERN_ERR_DEVICE for a cl_mem of a context that is
+ * not tern's. PyTorch: torch.from_dlpack. */
 TERN_API tern_tensor *tern_from_dlpack(DLManagedTensorVersioned *managed);
 /* Does the same with options; NULL: the defaults. */
 TERN_API tern_tensor *tern_from_dlpack_with(DLManagedTensorVersioned *managed,
                                             const tern_dlpack_options *options);
-/* Of the struct of 0.x. */
+/* Does the same with the struct of DLPack 0.x. */
 TERN_API tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
                                                    const tern_dlpack_options *options);
 

@@ -1,65 +1,68 @@
-/* interop.h -- memory, contexts and queues shared with the rest of a program.
+/* interop.h -- sharing memory, contexts and queues with the rest of a program.
  *
- * A tensor can stand on memory of the program's (host memory, CUDA device memory, a cl_mem), the
- * program can use the memory under a tensor, and both can share OpenCL's context and queue or
- * CUDA's stream: then work is in one order and nobody waits. With queues of their own each side
- * waits for the other before it touches what the other wrote: tern_synchronize(device) for tern's
- * work. Exchange with other libraries by DLPack is <tern/dlpack.h>. */
+ * A tensor can use memory of the program (host memory, CUDA device memory, a cl_mem), and the
+ * program can use the memory of a tensor. Both can share an OpenCL context and queue or a CUDA
+ * stream; then all commands are in one order and nobody waits. With queues of their own each side
+ * must wait before it uses what the other wrote: tern_synchronize(device) waits for tern's
+ * commands. <tern/dlpack.h> exchanges tensors with other libraries by DLPack. */
 #ifndef TERN_INTEROP_H
 #define TERN_INTEROP_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- borrowing memory ------------------------------------------------------------------------ */
-/* Called once, on any thread, when no tensor stands on the memory any more and the device is done
- * with it. */
+/* ---- tensors on memory of the program -------------------------------------------------------- */
+/* A function that is called once, on any thread, when no tensor uses the memory any more and the
+ * device has finished with it. */
 typedef void (*tern_deleter)(void *user);
 
 typedef struct tern_from_blob_options {
     const char *device;     /* where the memory is; NULL: "cpu" */
-    const int64_t *strides; /* one a dim, in elements, not negative; NULL: row-major */
+    const int64_t *strides; /* one for each dim, in elements, not negative; NULL: row-major */
     int64_t offset;         /* elements from the beginning of the memory to the first one */
     tern_deleter deleter;   /* NULL: the memory outlives the tensor and its views */
-    void *user;             /* what deleter gets */
+    void *user;             /* the argument of deleter */
     uint64_t reserved[4];
 } tern_from_blob_options;
-/* The defaults: no field is read otherwise than as it is written. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_from_blob_options tern_from_blob_defaults(void);
 
-/* A tensor on memory that is not copied: host memory for "cpu", a device address for "cuda:N", a
- * cl_mem for "opencl:N" (of the context that tern uses there, see tern_device_set_handles; it is
- * retained). A multiple of the element's size as address. Writes by others are not seen by version
- * counters. options may be NULL. Owned by the innermost scope. After an error the memory is the
- * caller's and the deleter is not called. Errors: TERN_ERR_DEVICE for memory of another device or
- * context, TERN_ERR_SHAPE for elements that lie outside (a cl_mem) and for strides that are
- * negative, TERN_ERR_DTYPE. PyTorch: torch.from_blob. */
+/* Returns a tensor on memory that is not copied: host memory for "cpu", a device address for
+ * "cuda:N", a cl_mem for "opencl:N" (of the context that tern uses there, see
+ * tern_device_set_handles; tern retains it). The address must be a multiple of the size of an
+ * element. Version counters do not see what others write. options may be NULL. The tensor belongs
+ * to the innermost scope. After an error the memory remains the caller's and the deleter is not
+ * called. Errors: TERN_ERR_DEVICE for memory of another device or context, TERN_ERR_SHAPE for
+ * elements outside of a cl_mem and for negative strides, TERN_ERR_DTYPE. PyTorch:
+ * torch.from_blob. */
 TERN_API tern_tensor *tern_from_blob(void *data, tern_shape shape, tern_dtype dtype,
                                      const tern_from_blob_options *options);
 
-/* For tern_to_dlpack_with and tern_from_dlpack_with (tern/dlpack.h). */
+/* The options of tern_to_dlpack_with and tern_from_dlpack_with (tern/dlpack.h). */
 typedef struct tern_dlpack_options {
-    bool copy; /* from: the elements are copied and the lender's deleter is called at once; they may
-                 be read-only then */
-    bool no_wait; /* to: the consumer works in the order of tern's own queue or stream */
+    bool copy;    /* for tern_from_dlpack_with: copy the elements and call the producer's deleter
+                   * at once; they may then be read-only */
+    bool no_wait; /* for tern_to_dlpack_with: do not wait; the consumer uses tern's own queue or
+                   * stream */
     uint64_t reserved[4];
 } tern_dlpack_options;
-/* The defaults: false. */
+/* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_dlpack_options tern_dlpack_defaults(void);
 
-/* ---- the memory under a tensor --------------------------------------------------------------- */
+/* ---- the memory of a tensor ------------------------------------------------------------------ */
 typedef struct tern_memory_handle {
     void *memory;  /* host address; CUDA device address; cl_mem */
-    size_t offset; /* bytes from there to the first element */
-    size_t bytes;  /* of the memory */
+    size_t offset; /* the offset of the first element in it */
+    size_t bytes;  /* the size of the memory */
     uint64_t reserved[8];
 } tern_memory_handle;
-/* Fill *handle; memory is NULL of a tensor without elements. It lives as long as x's storage; x's
- * elements lie in it as tern_stride says. What tern launched on it may not be done yet. */
+/* Writes the memory of x to *handle; memory is NULL for a tensor without elements. The memory lives
+ * as long as x's storage, and tern_stride has the layout of the elements. Commands that tern has
+ * launched on it may not be complete. */
 TERN_API tern_status tern_get_memory_handle(tern_tensor *x, tern_memory_handle *handle);
 
 /* ---- devices, contexts and queues ------------------------------------------------------------ */
-/* The driver's objects of a device; NULL and -1 where there is no such thing. */
+/* The driver's objects of a device; NULL and -1 where a device has no such object. */
 typedef struct tern_device_handles {
     void *platform; /* cl_platform_id */
     void *device;   /* cl_device_id */
@@ -68,21 +71,23 @@ typedef struct tern_device_handles {
     int index;      /* CUDA's number of the device */
     uint64_t reserved[8];
 } tern_device_handles;
-/* Those that tern uses; opens the device. The caller owns no reference to them. */
+/* Writes the objects that tern uses for device to *handles, and opens the device. The caller owns
+ * no reference to them. */
 TERN_API tern_status tern_device_get_handles(const char *device, tern_device_handles *handles);
 
-/* Use the application's own: a context and an in-order queue of it for OpenCL (both are retained),
- * a stream for CUDA; other fields are not read, a NULL context is the present one. The context can
- * be chosen before tern first uses the device only, as tensors and programs belong to it
- * (TERN_ERR_STATE later); a queue or a stream at any time: what is under way is waited for. The
- * application keeps it alive until the process ends or another one is set. Errors: TERN_ERR_DEVICE
- * where context or queue are another device's, TERN_ERR_ARGUMENT for a queue out of order and where
- * nothing is given, TERN_ERR_UNSUPPORTED for "cpu". PyTorch: torch.cuda.ExternalStream. */
+/* Makes tern use objects of the application: for OpenCL a context and an in-order queue of it (tern
+ * retains both), for CUDA a stream; other fields are not read, and a NULL context means the current
+ * one. The context must be set before tern first uses the device, because tensors and programs
+ * belong to it (TERN_ERR_STATE afterwards). A queue or stream can be set at any time; tern waits
+ * for the commands that are running. The application keeps it alive until the process ends or
+ * another one is set. Errors: TERN_ERR_DEVICE for a context or queue of another device,
+ * TERN_ERR_ARGUMENT for an out-of-order queue and if nothing is set, TERN_ERR_UNSUPPORTED for
+ * "cpu". PyTorch: torch.cuda.ExternalStream. */
 TERN_API tern_status tern_device_set_handles(const char *device,
                                              const tern_device_handles *handles);
 
-/* tern's name of a device of the driver's, "opencl:1": of handles the device (cl_device_id), or the
- * index for "cuda". NULL after an error. Lives as long as the process. */
+/* Returns tern's name of a driver's device, "opencl:1". Only the field device (cl_device_id) is
+ * read, or index for "cuda". NULL after an error. The text lives as long as the process. */
 TERN_API const char *tern_device_from_handles(const char *kind, const tern_device_handles *handles);
 
 TERN_END_DECLS

@@ -4,10 +4,10 @@
  *   tern_kernel_launch(k, TERN_GRID(n), TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y), TERN_ARG_INT(n));
  *   tern_kernel_free(k);
  *
- * The text is OpenCL C 1.2 on every device. An OpenCL device's driver compiles it. On "cpu" and
- * "cuda" it becomes C++ that the machine's compiler makes a library of (c++, g++ or clang++ on the
- * PATH, or TERN_CXX; where there is none, an OpenCL driver for the processor computes the kernel on
- * copies of the tensors), and NVRTC a kernel. What these two take:
+ * The source is OpenCL C 1.2 on every device. On an OpenCL device the driver compiles it. On "cpu"
+ * it is translated to C++ and compiled to a library by c++, g++ or clang++ from the PATH, or by
+ * TERN_CXX; without a compiler, an OpenCL driver for the processor runs the kernel on copies of the
+ * tensors. On "cuda" it is translated to C++ and compiled by NVRTC. The translation supports:
  *
  *   words           __kernel __global __local __constant __private, with and without __; restrict;
  *                   helper functions without any; structs, unions, enums, typedefs; the
@@ -43,14 +43,15 @@ TERN_BEGIN_DECLS
 
 typedef struct tern_kernel tern_kernel;
 
-/* Compile source for device and take the kernel called name. NULL after an error: the build log is
- * in the message (TERN_ERR_ARGUMENT), TERN_ERR_UNSUPPORTED where nothing here compiles text for the
- * device. */
+/* Compiles source for device and returns the kernel called name, which the caller frees with
+ * tern_kernel_free. NULL after an error: TERN_ERR_ARGUMENT with the compiler's log in the message,
+ * TERN_ERR_UNSUPPORTED if there is no compiler for the device. */
 TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name);
 /* Frees the kernel; NULL is fine. */
 TERN_API void tern_kernel_free(tern_kernel *kernel);
 
-/* A value is an integer, a floating-point number, or bytes that are taken for either. */
+/* Kinds of arguments. A value is an integer, a floating point number, or bytes that are passed as
+ * they are. */
 typedef enum tern_kernel_arg_kind {
     TERN_KERNEL_ARG_TENSOR = 1,
     TERN_KERNEL_ARG_BYTES = 2,
@@ -61,7 +62,7 @@ typedef enum tern_kernel_arg_kind {
 
 typedef struct tern_kernel_arg {
     tern_kernel_arg_kind kind;
-    uint32_t bytes; /* size of the value; of local memory for ..._LOCAL */
+    uint32_t bytes; /* the size of the value, or of the local memory for ..._LOCAL */
     tern_tensor *tensor;
     union {
         int32_t i32;
@@ -71,19 +72,20 @@ typedef struct tern_kernel_arg {
     } value;
 } tern_kernel_arg;
 
-/* Arguments. A tensor is passed as the address of its first element; it must be on the kernel's
- * device, contiguous and start its storage (tern_clone makes a copy that is; tern_contiguous leaves
- * a contiguous slice where it is). The kernel may write it: its version counter moves. */
+/* Passes a tensor as the address of its first element. It must be on the kernel's device,
+ * contiguous, and at the start of its storage (tern_clone returns a copy that is; tern_contiguous
+ * returns a contiguous slice unchanged). The kernel may write to it, so its version counter is
+ * incremented. */
 TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
-/* A 32-bit integer. */
+/* Passes a 32-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
-/* A 64-bit integer. */
+/* Passes a 64-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_long(int64_t value);
-/* A float32. */
+/* Passes a float32 number. */
 TERN_API tern_kernel_arg tern_kernel_arg_float(float value);
-/* A float64. */
+/* Passes a float64 number. */
 TERN_API tern_kernel_arg tern_kernel_arg_double(double value);
-/* So many bytes of local memory. */
+/* Passes a pointer to that many bytes of local memory. */
 TERN_API tern_kernel_arg tern_kernel_arg_local(size_t bytes);
 #define TERN_ARG_TENSOR(x) tern_kernel_arg_tensor(x)
 #define TERN_ARG_INT(v)    tern_kernel_arg_int(v)
@@ -92,28 +94,29 @@ TERN_API tern_kernel_arg tern_kernel_arg_local(size_t bytes);
 #define TERN_ARG_DOUBLE(v) tern_kernel_arg_double(v)
 #define TERN_ARG_LOCAL(n)  tern_kernel_arg_local(n)
 
-/* How many work-items, and how many of them make a group; group 0 = tern's choice. The number of
- * items is rounded up to whole groups: kernels compare their id with n. */
+/* The number of work-items, and the size of a work-group, where 0 lets tern choose. The number of
+ * items is rounded up to whole groups, so kernels must compare their id with the number of
+ * elements. */
 typedef struct tern_kernel_grid {
     int64_t items[3];
     int64_t group[3];
 } tern_kernel_grid;
-/* So many items. */
+/* Returns a grid of that many items. */
 TERN_API tern_kernel_grid tern_kernel_grid_1d(int64_t items);
-/* So many items in groups of that size. */
+/* Returns a grid of that many items, in groups of that size. */
 TERN_API tern_kernel_grid tern_kernel_grid_1d_grouped(int64_t items, int64_t group);
-/* x times y items. */
+/* Returns a grid of x times y items. */
 TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
 #define TERN_GRID(n)          tern_kernel_grid_1d(n)
 #define TERN_GRID_GROUP(n, g) tern_kernel_grid_1d_grouped(n, g)
 #define TERN_GRID_2D(x, y)    tern_kernel_grid_2d(x, y)
 
-/* Launch with n arguments; does not wait. An empty grid launches nothing. Arguments that the
- * kernel's parameters don't take, as the source shows them, are TERN_ERR_ARGUMENT: another number
- * of them, a number for a pointer, an integer for a float, a number or a tensor of another width. A
- * pointer to float, float4, int, half takes tensors of that type, whose sign does not matter; one
- * to integers of 8 or 16 bits any tensor of that width (ushort: float16); one to a struct, void or
- * a type of the program's own every tensor. */
+/* Launches the kernel with n arguments, and does not wait for it. An empty grid launches nothing.
+ * Arguments that do not match the kernel's parameters in the source are TERN_ERR_ARGUMENT: a wrong
+ * number of them, a number for a pointer, an integer for a float, a number or tensor of another
+ * width. A pointer to float, float4, int or half takes tensors of that type, signed or unsigned; a
+ * pointer to integers of 8 or 16 bits takes any tensor of that width (ushort: float16); a pointer
+ * to void, a struct or a type that the source defines takes every tensor. */
 TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
                                              const tern_kernel_arg *args, int n);
 

@@ -1,5 +1,6 @@
-/* report.h -- how a training goes: a progress line, CSV, curves as SVG, TensorBoard's event files.
- * A library of its own, libtern_report (pkg-config tern_report, CMake tern::report).
+/* report.h -- progress of a training: a progress line, CSV, curves as SVG, TensorBoard's event
+ * files. The functions are in a library of their own, libtern_report (pkg-config tern_report, CMake
+ * tern::report).
  *
  *   tern_report *report = tern_report_new("runs/first", &(tern_report_options){
  *       .steps = 1000, .unit = "images", .csv = true, .svg = true, .tensorboard = true});
@@ -10,9 +11,9 @@
  *   }
  *   tern_report_close(report);
  *
- * On a terminal a line is written over and over, cut to the width of its window: step, rate, time
- * left, the last value of each name. Elsewhere a line of its own from time to time. A report
- * belongs to one thread. */
+ * On a terminal one line is rewritten, cut to the width of the window: step, rate, time left, and
+ * the last value of each name. Otherwise a line is written from time to time, as .interval says. A
+ * report is used by one thread. */
 #ifndef TERN_REPORT_H
 #define TERN_REPORT_H
 #include <stdio.h>
@@ -23,46 +24,48 @@ TERN_BEGIN_DECLS
 typedef struct tern_report tern_report;
 
 typedef struct tern_report_options {
-    int64_t steps;    /* in all, for the time left; 0: not known */
-    const char *unit; /* of what a step works on, "images"; NULL: "items" */
-    bool csv; /* metrics.csv: a row for each step, a column for each name; see tern_report_new */
-    bool svg; /* <name>.svg for each name, when the report is closed */
-    bool tensorboard; /* events.out.tfevents... */
-    bool quiet;       /* no lines of progress and no summary */
-    double interval;  /* seconds between lines; 0: 0.1 on a terminal, elsewhere none but the last */
+    int64_t steps;    /* the total number of steps, for the time left; 0: not known */
+    const char *unit; /* the name of the items of a step, "images"; NULL: "items" */
+    bool csv;         /* write metrics.csv: a row for each step, a column for each name; see
+                       * tern_report_new */
+    bool svg;         /* write <name>.svg for each name when the report is closed */
+    bool tensorboard; /* write events.out.tfevents... */
+    bool quiet;       /* write no lines of progress and no summary */
+    double interval;  /* seconds between lines; 0: 0.1 on a terminal, otherwise only the last line
+                      * is written */
     FILE *stream;     /* NULL: stdout */
     uint64_t reserved[4];
 } tern_report_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_report_options tern_report_defaults(void);
 
-/* A report whose files lie in a folder, which is made where it is not there (its parent is not);
- * folder may be NULL where no file is wanted. options may be NULL. The caller closes it. NULL after
- * TERN_ERR_IO or TERN_ERR_MEMORY.
+/* Returns a report whose files are written to folder, which is created if it does not exist (its
+ * parent is not). folder may be NULL if no file is wanted, and options may be NULL. The caller
+ * closes the report with tern_report_close. NULL after TERN_ERR_IO or TERN_ERR_MEMORY.
  *
- * With csv a training that was resumed goes on: the rows that the folder's metrics.csv has of steps
- * before the first one of this report stay, its own come behind them, and curves show all. A
- * training from step 1 begins the file anew. A metrics.csv that is none of a report's is
+ * With csv, a training that is resumed continues its file: the rows of metrics.csv for steps before
+ * the first step of this report are kept, the new rows follow, and the curves show both. A training
+ * that begins at step 1 starts a new file. A metrics.csv that no report wrote is
  * TERN_ERR_ARGUMENT. */
 TERN_API tern_report *tern_report_new(const char *folder, const tern_report_options *options);
-/* A number of a name ("train/loss") at a step. Steps of one name do not fall. Errors: TERN_ERR_IO,
- * TERN_ERR_MEMORY, TERN_ERR_ARGUMENT. */
+/* Records a value of a name ("train/loss") at a step. The steps of a name must not decrease.
+ * Errors: TERN_ERR_IO, TERN_ERR_MEMORY, TERN_ERR_ARGUMENT. */
 TERN_API tern_status tern_report_value(tern_report *report, const char *name, int64_t step,
                                        double value);
-/* A step that worked on so many items is done. The first is 1, or of a training that goes on the
- * one after its last. */
+/* Records that a step with that many items is complete. The first step is 1, or for a training that
+ * is resumed the step after its last one. */
 TERN_API tern_status tern_report_step(tern_report *report, int64_t step, int64_t items);
-/* Put a number beside the last value of a name, in the summary and as a line of its curve; source
- * says where the number comes from. */
+/* Shows a reference value beside the last value of a name, in the summary and as a line in its
+ * curve; source names where the reference comes from. */
 TERN_API tern_status tern_report_compare(tern_report *report, const char *name, double reference,
                                          const char *source);
-/* Items in a second, since the report was made; 0 before the first step. */
+/* Returns the number of items per second since the report was created; 0 before the first step. */
 TERN_API double tern_report_rate(const tern_report *report);
-/* Where a file of the report is: "csv", "tensorboard", "svg" (the folder); NULL where there is
- * none. Lives until the report is closed. */
+/* Returns the path of a file of the report: "csv", "tensorboard", or "svg" (the folder); NULL if
+ * there is none. The text lives until the report is closed. */
 TERN_API const char *tern_report_path(const tern_report *report, const char *kind);
-/* Write what is left, print the summary, free the report. TERN_ERR_IO: something could not be
- * written; it is freed nevertheless. NULL is fine. */
+/* Writes what has not been written yet, prints the summary, and frees the report, which is freed
+ * even after TERN_ERR_IO. NULL is fine. */
 TERN_API tern_status tern_report_close(tern_report *report);
 
 TERN_END_DECLS
