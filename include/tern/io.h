@@ -1,4 +1,4 @@
-/* io.h -- tensors, models and whole trainings in files. */
+/* io.h -- tensors, models and training snapshots in files. */
 #ifndef TERN_IO_H
 #define TERN_IO_H
 #include <tern/io/file.h>

@@ -10,14 +10,14 @@
  * tensors. On "cuda" it is translated to C++ and compiled by NVRTC. The translation supports:
  *
  *   words           __kernel __global __local __constant __private, with and without __; restrict;
- *                   helper functions without any; structs, unions, enums, typedefs; the
- *                   preprocessor, macros in the parameters too
+ *                   helper functions; structs, unions, enums, typedefs; the
+ *                   preprocessor, with macros in parameters too
  *   types           bool char uchar short ushort int uint long ulong float double size_t, half
- *                   behind a pointer, and vectors of 2, 3, 4, 8, 16: literals (float4)(a, b),
- *                   .xyzw, .s0 to .sf, swizzles that are read and assigned, .lo .hi .even .odd that
- *                   are read, arithmetic, comparisons (-1 for true)
- *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier,
- *                   mem_fence, reqd_work_group_size
+ *                   through pointers only, and vectors of 2, 3, 4, 8, 16: literals (float4)(a, b),
+ *                   .xyzw, .s0 to .sf, swizzles (read and assigned), .lo .hi .even .odd (read),
+ *                   arithmetic, comparisons (-1 for true)
+ *   work-items      get_global_id and similar ones, get_work_dim, get_global_offset (0),
+ *                   barrier, mem_fence, reqd_work_group_size
  *   memory          __local variables and arguments, arguments written as arrays (__local float
  *                   x[]), __constant tables, vload, vstore and vload_half, vstore_half of every
  *                   width (nearest: _rte)
@@ -26,15 +26,15 @@
  *                   rsqrt; dot cross length distance normalize
  *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate
  *                   popcount clz
- *   truths          select any all bitselect isnan isinf isfinite isnormal signbit isless and its
- *                   like
+ *   logic           select any all bitselect isnan isinf isfinite isnormal signbit isless
+ *                   and similar ones
  *   conversions     convert_type, _sat, _rte _rtz _rtp _rtn; as_type
  *   atomics         atomic_ and atom_ add sub inc dec min max and or xor xchg cmpxchg, of 32 and 64
  *                   bits
  *   constants       INFINITY NAN FLT_MAX FLT_EPSILON M_PI_F INT_MAX ... as OpenCL has them
  *
- * Not: images, samplers, pipes, events, async copies, a vector as a condition of ?:, swizzles of
- * swizzles that are assigned. */
+ * Not supported: images, samplers, pipes, events, async copies, a vector as the condition of ?:,
+ * assignment to a swizzle of a swizzle. */
 #ifndef TERN_KERNEL_H
 #define TERN_KERNEL_H
 #include <tern/tensor.h>
@@ -50,8 +50,8 @@ TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source
 /* Frees the kernel; NULL is fine. */
 TERN_API void tern_kernel_free(tern_kernel *kernel);
 
-/* Kinds of arguments. A value is an integer, a floating point number, or bytes that are passed as
- * they are. */
+/* Kinds of arguments. A value is an integer, a floating point number, or bytes that match a
+ * parameter of either kind. */
 typedef enum tern_kernel_arg_kind {
     TERN_KERNEL_ARG_TENSOR = 1,
     TERN_KERNEL_ARG_BYTES = 2,

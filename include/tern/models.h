@@ -1,5 +1,6 @@
-/* models.h -- pretrained models, and what belongs to them: a library beside libtern, libtern_models
- * (pkg-config tern_models, CMake tern::models). */
+/* models.h -- pretrained models: loading, running, fine-tuning, quantization, generation,
+ * tokenizers. The functions are in a library of their own, libtern_models (pkg-config tern_models,
+ * CMake tern::models). */
 #ifndef TERN_MODELS_H
 #define TERN_MODELS_H
 #include <tern/models/adamw8bit.h>

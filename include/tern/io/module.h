@@ -5,14 +5,15 @@
 
 TERN_BEGIN_DECLS
 
-/* The state_dict of m, as safetensors' save_model writes it: of a tied weight the first of its
- * names in alphabetical order, and the others in the metadata. The metadata has "format": "pt" too,
- * which Hugging Face's libraries want to see. Options and errors: tern_save's. */
+/* Writes the state dict of m as safetensors' save_model does: a tied weight is written under the
+ * first of its names in alphabetical order, and the metadata has the others. The metadata also has
+ * "format": "pt", which Hugging Face's libraries require. Options and errors are those of
+ * tern_save. */
 TERN_API tern_status tern_nn_save(tern_module *m, const char *path,
                                   const tern_save_options *options);
-/* Copy the tensors of a file, of any kind and dtype, into those of m, on the devices where these
- * are. A name of a tied weight that the file leaves out is not missing. Nothing of m changes unless
- * all of the file could be read. Errors: those of tern_load and tern_nn_load_state_dict. */
+/* Copies the tensors of a file, of any format and dtype, into those of m, on whichever devices
+ * these are. A name of a tied weight that is not in the file is not missing. m changes only if the
+ * whole file can be read. Errors: those of tern_load and tern_nn_load_state_dict. */
 TERN_API tern_status tern_nn_load(tern_module *m, const char *path,
                                   const tern_load_state_dict_options *options);
 

@@ -1,4 +1,4 @@
-/* models/audio.h -- sound on its way to a model: WAV files, rates, and Whisper's features.
+/* models/audio.h -- audio for models: WAV files, resampling, and Whisper's features.
  *
  *   int64_t rate;
  *   tern_tensor *wave = tern_audio_load("speech.wav", &rate); // (channels, samples)
@@ -12,21 +12,21 @@
 
 TERN_BEGIN_DECLS
 
-/* A WAV file as (channels, samples) of float32 on the cpu, integers divided by their range
- * (torchaudio.load); *rate (NULL: not wanted) in samples a second. PCM of 8, 16, 24 and 32 bits,
- * and reals of 32 and 64. Errors: TERN_ERR_IO for what can't be read or is cut off,
- * TERN_ERR_UNSUPPORTED for other codings. */
+/* Reads a WAV file as (channels, samples) of float32 on the cpu; integers are divided by their
+ * range (torchaudio.load). *rate becomes the number of samples per second, unless rate is NULL. The
+ * file has PCM of 8, 16, 24 or 32 bits, or floating point of 32 or 64 bits. Errors: TERN_ERR_IO for
+ * a file that cannot be read or is truncated, TERN_ERR_UNSUPPORTED for other encodings. */
 TERN_API tern_tensor *tern_audio_load(const char *path, int64_t *rate);
-/* (..., samples) at another rate, (..., ceil(samples to / from)), by a sinc under a Hann window six
- * zeros wide on both sides and a cut at 0.99 of the lower half rate
- * (torchaudio.functional.resample). */
+/* Returns x (..., samples) at another rate, (..., ceil(samples to / from)). The filter is a sinc
+ * with a cutoff at 0.99 of the lower Nyquist frequency, under a Hann window of six zero crossings
+ * on each side (torchaudio.functional.resample). */
 TERN_API tern_tensor *tern_audio_resample(tern_tensor *x, int64_t from, int64_t to);
-/* What the model hears of samples (T) or (N, T) at the rate it was trained with, by
- * preprocessor_config.json: (N, mels, frames), log-mel spectra of as long as the model takes,
- * silence behind short ones, the rest of long ones left out (WhisperFeatureExtractor).
- * TERN_ERR_STATE for a model whose directory has no such file. */
+/* Returns the features that the model takes, log-mel spectrograms (N, mels, frames), for samples
+ * (T) or (N, T) at the rate that the model was trained with, as preprocessor_config.json describes
+ * them (WhisperFeatureExtractor). Short samples are padded with silence to the model's length, long
+ * ones are cut. Errors: TERN_ERR_STATE for a model whose directory has no such file. */
 TERN_API tern_tensor *tern_models_audio_features(tern_module *model, tern_tensor *x);
-/* The rate, in samples a second; 0 after an error. */
+/* Returns the rate that the model was trained with, in samples per second; 0 after an error. */
 TERN_API int64_t tern_models_audio_rate(tern_module *model);
 
 TERN_END_DECLS
