@@ -1,14 +1,14 @@
-/* arguments.h -- arguments that may be left out, or be a plain value where C has a struct of
- * options.
+/* arguments.h -- functions that can be called with fewer arguments, or with a plain value in place
+ * of a struct of options.
  *
  *   tern_std(x), tern_var(x)           correction 1, as torch.std(x) and torch.var(x)
  *   tern_nn_dropout(0.1)               p, as torch.nn.Dropout(0.1); so do dropout1d, 2d, 3d,
  *                                      alpha_dropout, feature_alpha_dropout
  *   tern_load("model.pt", "cpu")       map_location, as torch.load(path, "cpu")
  *
- * The forms with all arguments hold as before. These names are macros in C, as those in numbers.h:
- * a name without an argument list is the function. TERN_PLAIN_NAMES, defined before the first
- * header of tern's, leaves all of them out. */
+ * The calls with all arguments work too. In C these names are macros, as those in numbers.h are: a
+ * name without an argument list is the function. TERN_PLAIN_NAMES, defined before the first header
+ * of tern, leaves all of them out. */
 #ifndef TERN_ARGUMENTS_H
 #define TERN_ARGUMENTS_H
 #include <tern/io.h>

@@ -1,19 +1,19 @@
-/* numbers.h -- numbers where a tensor may stand.
+/* numbers.h -- operations that take a number in place of a tensor.
  *
- * tern_mul(x, 2), tern_mul(x, 0.5) and tern_mul(x, y): where a function of two tensors has a form
- * for a number (tern_mul_scalar), its name takes the number too, and promotes as PyTorch does: 2 is
- * an integer, 0.5 a real, a bool a bool. What takes a value as a tern_scalar, such as tern_full,
- * tern_fill_ and tern_masked_fill, takes a plain number. A number in front has a function of its
+ * tern_mul(x, 2), tern_mul(x, 0.5) and tern_mul(x, y): if a function of two tensors has a form for
+ * a number (tern_mul_scalar), its name takes a number too, which is promoted as in PyTorch: 2 is an
+ * integer, 0.5 a real, a bool a bool. A function with a tern_scalar parameter, such as tern_full,
+ * tern_fill_ and tern_masked_fill, takes a plain number. A number on the left has functions of its
  * own: tern_rsub_scalar(x, 1) is 1 - x, tern_rdiv_scalar(x, 1) is 1 / x, tern_rpow_scalar(x, 2) is
- * 2 to the x. tern_sub(1, x) does not compile; in C GCC before 14 and clang before 16 only warn of
- * it where they do not optimize. tern_sub(0, x) is an error at run time, as 0 is a null pointer.
- * tern_arange of integers is int64, of any real float32.
+ * 2 to the power of x. tern_sub(1, x) does not compile; in C, GCC before 14 and clang before 16
+ * only warn about it when they do not optimize. tern_sub(0, x) is an error at run time, because 0
+ * is a null pointer. tern_arange of integers is int64, and float32 if one of them is a real.
  *
- * The names are functions all the same: without brackets behind it, or in brackets ((tern_mul)(x,
- * y)), a name is the function of its prototype. In C they are macros: an argument with a comma that
- * is not in round brackets wants brackets around it. In C++ they are overloads, among which the
- * type of a function pointer chooses. TERN_PLAIN_NAMES, defined before the first header of tern's,
- * leaves all of this out. */
+ * The names are still functions: a name without an argument list, or in parentheses ((tern_mul)(x,
+ * y)), is the function of its prototype. In C they are macros: an argument with a comma that is not
+ * inside parentheses needs parentheses around it. In C++ they are overloads, among which the type
+ * of a function pointer selects. TERN_PLAIN_NAMES, defined before the first header of tern, leaves
+ * all of this out. */
 #ifndef TERN_NUMBERS_H
 #define TERN_NUMBERS_H
 #include <tern/ops.h>

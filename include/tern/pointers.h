@@ -1,12 +1,14 @@
-/* pointers.h -- dtypes from the types of host pointers: tern_from_data and tern_copy_to_host.
+/* pointers.h -- tern_from_data and tern_copy_to_host find the dtype from the type of the host
+ * pointer.
  *
- * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double,
- * bool or an integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
- * TERN_ERR_DTYPE, in C at compile time where dtype is a constant; so is a tensor of another dtype
- * in tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, or TERN_U16, which has to be
- * said; uint8_t may also hold a float8. void * are bytes that fit any dtype, float32 where none is
- * given; char *, structs and arrays of more dims fit any that is given. Pointers to pointers fit
- * none: rows lie behind each other. What holds for the names in numbers.h holds for these. */
+ * tern_from_data(values, shape, 0, NULL) takes the dtype of the elements that values points to:
+ * float, double, bool or an integer type; rows of arrays (float (*)[3]) count too. Asking for
+ * another dtype is TERN_ERR_DTYPE, in C at compile time if dtype is a constant; so is a tensor of
+ * another dtype in tern_copy_to_host. A uint16_t pointer may hold TERN_F16, TERN_BF16 or TERN_U16,
+ * so its dtype must be given; a uint8_t pointer may also hold a float8. A void * fits any dtype,
+ * and is float32 if none is given; char *, structs and arrays with more dims fit any dtype that is
+ * given. A pointer to pointers fits none, because rows must be contiguous. The rules of numbers.h
+ * for names hold here too. */
 #ifndef TERN_POINTERS_H
 #define TERN_POINTERS_H
 #include <tern/ops/create.h>

@@ -1,4 +1,4 @@
-/* dist/metrics.h -- metrics of what all ranks have seen. */
+/* dist/metrics.h -- metrics over the data of all ranks. */
 #ifndef TERN_DIST_METRICS_H
 #define TERN_DIST_METRICS_H
 #include <tern/dist.h>
@@ -6,12 +6,12 @@
 
 TERN_BEGIN_DECLS
 
-/* The metric over the batches of all ranks, the same on each, which all of them call; what this
- * rank has gathered stays as it is, so that updates may go on (torchmetrics computes so whenever
- * there is a job). Ranks may have seen different numbers of batches, or none. Sums, maxima and
- * minima are reduced, predictions that are kept are put one behind the other in the order of ranks;
- * states that have no such rule (running metrics) are this rank's own. In a job of one process
- * tern_metric_compute. Errors: its own; TERN_ERR_PEER. */
+/* Returns the metric over the batches of all ranks, the same on each. All ranks call it. The states
+ * of this rank do not change, so that updates can continue (torchmetrics does this in every compute
+ * of a job). Ranks may have had different numbers of batches, or none. Sums, maxima and minima are
+ * reduced; kept predictions are concatenated in the order of the ranks; states without such a rule
+ * (running metrics) are those of this rank. In a job of one process it is tern_metric_compute.
+ * Errors: those of tern_metric_compute; TERN_ERR_PEER. */
 TERN_API tern_tensor *tern_dist_metric_compute(tern_metric *metric,
                                                const tern_dist_options *options);
 
