@@ -72,7 +72,7 @@ TERN_API bool tern_is_capturing(void);
 
 /* Runs the recording after all commands that were launched before; does not wait for it. */
 TERN_API tern_status tern_graph_replay(tern_graph *graph);
-/* Removes the recording. */
+/* Removes the recording, so that the graph is empty again. */
 TERN_API tern_status tern_graph_reset(tern_graph *graph);
 /* Returns the number of launches, copies and parts of collectives in a replay; 0 for an empty
  * graph. */

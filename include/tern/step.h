@@ -83,9 +83,9 @@ TERN_API void tern_step_free(tern_step *step);
  * gradients and versions are those from before. The function runs twice, as in a recording: it may
  * ask for no values, what it does on the host happens, and it zeroes gradients first. It may make
  * its inputs itself (n = 0). The peak does not count memory that a vendor's library has for itself,
- * nor what products of halves and convolutions take on the cpu while they run. Returns 0 after an
- * error: that of the function, TERN_ERR_STATE where the function kept a tensor beyond its end, or
- * TERN_ERR_MEMORY where the process has no addresses left. */
+ * nor the temporary memory of half precision products and of convolutions on the cpu. Returns 0
+ * after an error: that of the function, TERN_ERR_STATE where the function kept a tensor beyond its
+ * end, or TERN_ERR_MEMORY where the process has no addresses left. */
 TERN_API uint64_t tern_memory_estimate(tern_step_function function, void *user,
                                        tern_tensor *const *in, int n, int k, tern_module *module);
 

@@ -1,13 +1,13 @@
-// tern.hpp -- the C++17 face of tern: handles that own, operators, modules as classes, exceptions.
-// No library of its own.
+// tern.hpp -- tern for C++17: handles that own their objects, operators, modules as classes, and
+// exceptions. It is a header only.
 //
 //   tern::Tensor x = tern::randn({64, 32}), y = x.matmul(x.t()).relu();
 //   y.sum().backward();
 //
-// Every function of tern/ops/ that gives one tensor is here under its name without tern_ (made of
-// the headers: tern/ops.inc), as a function and, where a tensor comes first, as a method. A Tensor
-// owns: what is made goes when its last handle does. An error is an exception, tern::Error. C's
-// functions take and give what get() is.
+// Every function of tern/ops/ that returns one tensor is here under its name without tern_ (generated
+// from the headers: tern/ops.inc), as a function and, if its first argument is a tensor, as a method.
+// A Tensor owns its tensor, which is freed with its last handle. Errors are exceptions, tern::Error.
+// The functions of C take and return what get() returns.
 #ifndef TERN_HPP
 #define TERN_HPP
 #include <array>
@@ -27,7 +27,7 @@ namespace tern
 
 // ---- errors -----------------------------------------------------------------------------------
 
-// An error that tern recorded; it is cleared when this is made. what() is the message.
+// An error of tern. what() is the message; creating the exception clears the recorded error.
 class Error : public std::runtime_error
 {
   public:
@@ -68,7 +68,7 @@ class Error : public std::runtime_error
 namespace detail
 {
 
-// What a module's forward threw, on its way through C, which keeps the message alone.
+// The exception of a module's forward while it passes through C, which keeps only the message.
 inline std::unique_ptr<Error> &passing()
 {
     static thread_local std::unique_ptr<Error> error;
@@ -97,7 +97,7 @@ template <class T> T *given(T *pointer)
     return pointer;
 }
 
-// What C makes meanwhile goes at the end.
+// A scope for the tensors that C creates; they are freed at its end.
 class Scope
 {
   public:
@@ -119,7 +119,7 @@ class Scope
 
 // ---- shapes and numbers -----------------------------------------------------------------------
 
-// Sizes, dims: {2, 3}; one number is a list of one.
+// A list of sizes or dims, {2, 3}; one number is a list of one.
 class Shape
 {
   public:
@@ -166,7 +166,7 @@ class Shape
     tern_shape shape_;
 };
 
-// A number: integers stay integers, bools bools.
+// A number, which keeps its type: integer, real or bool.
 class Scalar
 {
   public:
@@ -209,19 +209,19 @@ template <class T> constexpr tern_dtype dtype_of()
 
 // ---- tensors ----------------------------------------------------------------------------------
 
-// A handle that owns; copies are handles of the same tensor. Empty ones stand for arguments that
-// are left out.
+// A handle that owns a tensor; copies are handles of the same tensor. An empty handle stands for an
+// optional argument that is not given.
 struct ValuesIndices;
 
 class Tensor
 {
   public:
     Tensor() = default;
-    // Shares x, which C made.
+    // Shares a tensor that C created.
     explicit Tensor(tern_tensor *x) : x_(x ? detail::given(tern_keep(x)) : nullptr)
     {
     }
-    // The values, of the dtype of T, on the default device.
+    // A tensor of these values, with the dtype of T, on the default device.
     template <class T>
     explicit Tensor(const std::vector<T> &values)
         : Tensor(values, {static_cast<std::int64_t>(values.size())})
@@ -304,7 +304,7 @@ class Tensor
         return tern_is_contiguous(there());
     }
 
-    // The one element.
+    // The value of a tensor with one element.
     double item() const
     {
         double value = tern_item(x_);
@@ -341,7 +341,7 @@ class Tensor
         detail::given(tern_requires_grad_(x_, on));
         return *this;
     }
-    // The gradient; empty where there is none.
+    // The gradient; an empty handle if there is none.
     Tensor grad() const
     {
         return Tensor(tern_grad(x_));
@@ -358,22 +358,22 @@ class Tensor
 #undef TERN_OP
 #undef TERN_MAKER
 
-    // x[i] of dim 0, negative i from the end; x[t]: entries of dim 0 by their numbers, or elements
-    // where a mask holds.
+    // x[i] is entry i of dim 0, where a negative i counts from the end; x[t] has the entries of dim
+    // 0 that t names, or the elements where the mask t is true.
     Tensor operator[](std::int64_t i) const;
     Tensor operator[](const Tensor &index) const;
-    // Along a dim: values and where they stand, for auto [values, indices].
+    // Reductions along a dim that return values and indices: auto [values, indices] = ....
     ValuesIndices max(int dim, bool keepdim = false) const;
     ValuesIndices min(int dim, bool keepdim = false) const;
     ValuesIndices sort(int dim = -1, bool descending = false) const;
     ValuesIndices topk(std::int64_t k, int dim = -1, bool largest = true) const;
-    // Views of the pieces.
+    // Functions that return views of the pieces.
     std::vector<Tensor> chunk(int chunks, int dim = 0) const;
     std::vector<Tensor> split(std::int64_t size, int dim = 0) const;
     std::vector<Tensor> unbind(int dim = 0) const;
 
   private:
-    // For questions that record no error of their own.
+    // The tensor, for functions of C that record no error for an empty handle.
     tern_tensor *there() const
     {
         if (!x_) {
@@ -391,7 +391,7 @@ struct ValuesIndices {
 
 namespace detail
 {
-// A list as C takes it.
+// A list in the form that C takes.
 class Pointers
 {
   public:
@@ -417,7 +417,7 @@ template <class F> ValuesIndices two(F f)
     return {Tensor(given(out.values)), Tensor(given(out.indices))};
 }
 
-// f(pieces, capacity) fills them, and counts them where pieces is null.
+// Calls f(pieces, capacity), which fills pieces, and only counts them if pieces is null.
 template <class F> std::vector<Tensor> several(F f)
 {
     Scope scope;
@@ -433,7 +433,7 @@ template <class F> std::vector<Tensor> several(F f)
     return tensors;
 }
 
-// What f makes, without what it needed on the way.
+// Returns the result of f, and frees the other tensors that f created.
 template <class F> Tensor made(F f)
 {
     Scope scope;
@@ -589,7 +589,7 @@ inline void synchronize(const std::string &device)
     detail::check(tern_synchronize(device.c_str()));
 }
 
-// Nothing is recorded for backward until the end of the braces.
+// Gradients are not recorded until the end of the enclosing block.
 class NoGrad
 {
   public:
@@ -614,7 +614,7 @@ namespace nn
 
 class Module;
 
-// The parameters of a module, for an optimizer, and one by one.
+// The parameters of a module, for an optimizer or for a loop.
 class Parameters
 {
   public:
@@ -629,9 +629,9 @@ class Parameters
     std::shared_ptr<Module> module_;
 };
 
-// A module. A copy is the same module; the one that nobody else has frees it, but for children,
-// which belong to their parent. A class of one's own gives Module its name, adds members in order,
-// and overrides forward.
+// A handle of a module; copies are handles of the same module. The last handle frees the module,
+// except for children, which belong to their parent. A class of the program passes its name to
+// Module, adds members in order, and overrides forward.
 class Module
 {
   public:
@@ -643,7 +643,7 @@ class Module
         detail::check(tern_nn_on_free(module, [](void *d) { delete static_cast<Data *>(d); }));
         data.release();
     }
-    // Owns a module that C made.
+    // Takes a module that C created, and owns it.
     explicit Module(tern_module *module)
         : held_(std::make_shared<Held>(detail::given(module), false))
     {
@@ -655,8 +655,9 @@ class Module
     virtual Tensor forward(const Tensor &x)
     {
         if (held_->own) {
-            tern_fail(TERN_ERR_STATE, "tern::nn::Module: %s has no Tensor forward(const Tensor &) "
-                                      "override",
+            tern_fail(TERN_ERR_STATE,
+                      "tern::nn::Module: %s has no Tensor forward(const Tensor &) "
+                      "override",
                       tern_nn_name(get()));
             detail::fail();
         }
@@ -699,7 +700,7 @@ class Module
         detail::check(tern_nn_zero_grad(get()));
     }
 
-    // Make child, a class of modules, a member; gives it back.
+    // Adds child, an object of a module class, as a member, and returns it.
     template <class M> M add(const char *name, M child)
     {
         detail::given(tern_nn_add(get(), name, give(child)));
@@ -715,8 +716,8 @@ class Module
     }
 
   protected:
-    // The C module of child, which is its parent's from now on. One of the program's own classes is
-    // copied into it, to be asked when C runs it.
+    // Returns the C module of child, which belongs to its parent from then on. An object of one of
+    // the program's own classes is copied into it, so that C can call its forward.
     template <class M> static tern_module *give(const M &child)
     {
         Held &held = *static_cast<const Module &>(child).held_;
@@ -742,10 +743,10 @@ class Module
         Held(const Held &) = delete;
         Held &operator=(const Held &) = delete;
         tern_module *module;
-        bool own;          // its forward is the class's
-        bool owned = true; // by no parent
+        bool own;          // the forward of the class is called
+        bool owned = true; // owned by this handle, not by a parent
     };
-    // Which object asks, while the outermost one does: it is kept nowhere else.
+    // The object that is being called, while the outermost one is; it is stored nowhere else.
     struct Calling {
         explicit Calling(Module *module) : outer(now())
         {
@@ -766,8 +767,8 @@ class Module
     std::shared_ptr<Held> held_;
 };
 
-// What C calls: forward of the object. No exception leaves it. The result is a view of forward's,
-// which the scope owns.
+// The function that C calls: it calls forward of the object. No exception leaves it. The result is
+// a view of forward's result, which belongs to the scope.
 inline tern_tensor *Module::run(tern_module *self, tern_tensor *x)
 {
     auto *data = static_cast<Data *>(tern_nn_data(self));
@@ -806,7 +807,7 @@ inline std::vector<Tensor> Parameters::list() const
     return list;
 }
 
-// Layers: their sizes, and C's options.
+// Layers. Their arguments are sizes and the option structs of C.
 struct Linear : Module {
     Linear(std::int64_t in, std::int64_t out, const tern_linear_options *options = nullptr)
         : Module(tern_nn_linear(in, out, options))
@@ -882,7 +883,7 @@ struct Flatten : Module {
     {
     }
 };
-// Layers one after the other.
+// A module that runs layers one after the other.
 struct Sequential : Module {
     template <class... M> explicit Sequential(const M &...layers) : Module(make({give(layers)...}))
     {
@@ -897,7 +898,7 @@ struct Sequential : Module {
 
 } // namespace nn
 
-// Files of modules, by their names (safetensors).
+// Saves and loads the parameters and buffers of a module (safetensors).
 inline void save(const nn::Module &module, const std::string &path)
 {
     detail::Scope scope;
@@ -917,7 +918,7 @@ namespace optim
 class Optimizer
 {
   public:
-    // Owns an optimizer that C made.
+    // Takes an optimizer that C created, and owns it.
     explicit Optimizer(tern_optimizer *optimizer)
         : held_(detail::given(optimizer), &tern_optim_free)
     {
@@ -948,11 +949,11 @@ class Optimizer
     std::shared_ptr<tern_optimizer> held_;
 };
 
-// Learning rates that follow the steps of an optimizer, which it keeps.
+// A learning rate schedule of an optimizer, which it keeps alive.
 class LRScheduler
 {
   public:
-    // Owns a scheduler of this optimizer that C made: C has more of them than have classes here.
+    // Takes a scheduler of this optimizer that C created: C has schedulers that have no class here.
     LRScheduler(const Optimizer &optimizer, tern_lr_scheduler *scheduler)
         : optimizer_(optimizer), held_(detail::given(scheduler), &tern_lr_scheduler_free)
     {
@@ -994,7 +995,7 @@ struct CosineAnnealingLR : LRScheduler {
     }
 };
 
-// Options by name, from C's defaults: a zero is a zero.
+// Options with their defaults, as tern_x_defaults() returns them: a field that is 0 means 0.
 #define TERN_OPTION(TYPE, FIELD)                                                                   \
     Options &FIELD(TYPE value)                                                                     \
     {                                                                                              \
@@ -1034,8 +1035,8 @@ TERN_OPTIMIZER(AdamW, adamw,
 namespace amp
 {
 
-// Scales losses so that gradients in float16 do not become zero, and leaves out steps whose
-// gradients are not finite.
+// Scales losses so that small gradients in float16 do not become 0, and skips steps whose gradients
+// are not finite.
 class GradScaler
 {
   public:
@@ -1094,11 +1095,11 @@ class GradScaler
 namespace data
 {
 
-// A data set; copies are the same.
+// A handle of a data set; copies are handles of the same data set.
 class Dataset
 {
   public:
-    // Owns a data set that C made.
+    // Takes a data set that C created, and owns it.
     explicit Dataset(tern_dataset *dataset) : held_(detail::given(dataset), &tern_dataset_free)
     {
     }
@@ -1115,7 +1116,7 @@ class Dataset
     std::shared_ptr<tern_dataset> held_;
 };
 
-// Item i is row i of each tensor.
+// A data set whose item i is row i of each tensor.
 struct TensorDataset : Dataset {
     template <class... T>
     explicit TensorDataset(const T &...tensors) : Dataset(make({tensors.get()...}))
@@ -1129,8 +1130,8 @@ struct TensorDataset : Dataset {
     }
 };
 
-// Parts of a random order of its items: of lengths[k] items, or of that share of them where the
-// lengths add up to 1.
+// Splits a data set at random: into parts of lengths[k] items, or of those fractions of the items
+// if the lengths add up to 1.
 inline std::vector<Dataset> random_split(const Dataset &dataset, const std::vector<double> &lengths,
                                          std::uint64_t seed = 0)
 {
@@ -1143,8 +1144,8 @@ inline std::vector<Dataset> random_split(const Dataset &dataset, const std::vect
     return held;
 }
 
-// Batches of a data set. for (auto [x, y] : loader) runs through an epoch of two tensors each;
-// batches<3>() of three. A loop that is left ended its epoch.
+// Loads batches of a data set. for (auto [x, y] : loader) runs through an epoch of batches with two
+// tensors; batches<3>() is for three. Leaving a loop early ends its epoch.
 class Loader
 {
   public:
@@ -1253,7 +1254,7 @@ class Loader
 };
 #undef TERN_OPTION
 
-// PyTorch's names.
+// The same under PyTorch's names.
 using DataLoader = Loader;
 using DataLoaderOptions = Loader::Options;
 

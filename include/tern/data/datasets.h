@@ -112,8 +112,8 @@ TERN_API tern_dataset *tern_datasets_image_folder(const char *root,
  * point are one sample. Tensor k of an item is the file that ends in one of fields[k],
  * "jpg;jpeg;png": images are (3, H, W) uint8; cls, a number, is int64; other files are their bytes,
  * uint8. A sample without one of the fields is left out. The archives are indexed when they are
- * opened, and items are read where they lie; an archive that is packed by gzip or zstd is unpacked
- * into memory. */
+ * opened, and items are read from them directly; an archive that is packed by gzip or zstd is
+ * unpacked into memory. */
 TERN_API tern_dataset *tern_datasets_tar(const char *const *paths, int n_paths,
                                          const char *const *fields, int n_fields,
                                          const tern_image_options *options);

@@ -72,7 +72,7 @@ typedef struct tern_sampler_type {
 /* Makes a sampler of the program's own, of length indices an epoch. type is copied. */
 TERN_API tern_sampler *tern_data_sampler(const tern_sampler_type *type, int64_t length, void *data);
 
-/* Frees a sampler that belongs to nothing else; NULL is fine. */
+/* Frees a sampler that was not given to a loader or sampler; NULL is fine. */
 TERN_API void tern_sampler_free(tern_sampler *sampler);
 
 TERN_END_DECLS

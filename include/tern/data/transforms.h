@@ -14,7 +14,7 @@ TERN_BEGIN_DECLS
 /* Returns x transformed, which the scope owns, or x itself. Outside of a loader random numbers come
  * from the cpu's generator. NULL after an error. */
 TERN_API tern_tensor *tern_transform_apply(tern_transform *transform, tern_tensor *x);
-/* Frees a transform that belongs to nothing else; NULL is fine. */
+/* Frees a transform that was not given to a transform, data set or loader; NULL is fine. */
 TERN_API void tern_transform_free(tern_transform *transform);
 
 /* Makes a transform that applies n transforms, which it owns, one after the other. If one of them

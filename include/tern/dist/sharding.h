@@ -13,8 +13,8 @@ typedef struct tern_fully_shard_options {
      * (ZeRO-2). A module that is not inside another unit always does so. */
     bool no_reshard_after_forward;
     /* Always keep whole parameters, and gather them when they have changed: ZeRO-2, or with
-     * tern_dist_set_requires_gradient_sync ZeRO-1. Gradients and optimizer states are sharded all
-     * the same. */
+     * tern_dist_set_requires_gradient_sync ZeRO-1. Gradients and optimizer states are sharded in
+     * any case. */
     bool keep_whole;
     tern_dtype
         param_dtype; /* the dtype of forward and backward, float16 or bfloat16; 0: that of the

@@ -20,14 +20,16 @@ typedef struct tern_batch_norm_options {
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_batch_norm_options tern_batch_norm_defaults(void);
 
-/* A module for (N, C) or (N, C, L). The parameters are weight and bias (C), ones and zeros at
- * first; the buffers are running_mean and running_var (C) and num_batches_tracked (int64). */
+/* A module that normalises the channels of (N, C) or (N, C, L). The parameters are weight and bias
+ * (C), ones and zeros at first; the buffers are running_mean and running_var (C) and
+ * num_batches_tracked (int64). */
 TERN_API tern_module *tern_nn_batch_norm1d(int64_t num_features,
                                            const tern_batch_norm_options *options);
-/* A module for (N, C, H, W), with the same parameters and buffers. */
+/* A module that normalises the channels of (N, C, H, W), with the same parameters and buffers. */
 TERN_API tern_module *tern_nn_batch_norm2d(int64_t num_features,
                                            const tern_batch_norm_options *options);
-/* A module for (N, C, D, H, W), with the same parameters and buffers. */
+/* A module that normalises the channels of (N, C, D, H, W), with the same parameters and
+ * buffers. */
 TERN_API tern_module *tern_nn_batch_norm3d(int64_t num_features,
                                            const tern_batch_norm_options *options);
 
@@ -41,7 +43,8 @@ typedef struct tern_group_norm_options {
 } tern_group_norm_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_group_norm_options tern_group_norm_defaults(void);
-/* A module for (N, C, *) with the parameters weight and bias (C), ones and zeros at first. */
+/* A module that normalises groups of channels of (N, C, *), with the parameters weight and bias
+ * (C), ones and zeros at first. */
 TERN_API tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
                                          const tern_group_norm_options *options);
 
@@ -57,13 +60,14 @@ typedef struct tern_instance_norm_options {
 } tern_instance_norm_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_instance_norm_options tern_instance_norm_defaults(void);
-/* A module for (N, C, L) or (C, L). Parameters and buffers have the names of batch norm's. */
+/* A module that normalises each channel of each item of (N, C, L) or (C, L). Parameters and buffers
+ * have the names of batch norm's. */
 TERN_API tern_module *tern_nn_instance_norm1d(int64_t num_features,
                                               const tern_instance_norm_options *options);
-/* A module for (N, C, H, W) or (C, H, W). */
+/* A module that normalises each channel of each item of (N, C, H, W) or (C, H, W). */
 TERN_API tern_module *tern_nn_instance_norm2d(int64_t num_features,
                                               const tern_instance_norm_options *options);
-/* A module for (N, C, D, H, W) or (C, D, H, W). */
+/* A module that normalises each channel of each item of (N, C, D, H, W) or (C, D, H, W). */
 TERN_API tern_module *tern_nn_instance_norm3d(int64_t num_features,
                                               const tern_instance_norm_options *options);
 

@@ -52,7 +52,7 @@ TERN_API tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *se
 /* Returns n sequences (length, *) as one tensor (longest, n, *), padded at their ends. */
 TERN_API tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
                                            const tern_pad_sequence_options *options);
-/* Packs n sequences (length, *). */
+/* Makes a packed sequence of n sequences (length, *). */
 TERN_API tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
                                            const tern_pack_sequence_options *options,
                                            tern_packed_sequence *out);

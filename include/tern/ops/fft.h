@@ -119,9 +119,9 @@ TERN_API tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_o
 
 typedef struct tern_istft_options {
     int64_t hop_length, win_length; /* as in tern_stft_options */
-    tern_tensor *window;            /* likewise */
-    bool no_center;                 /* likewise */
-    bool normalized, two_sided;     /* likewise */
+    tern_tensor *window;            /* as in tern_stft_options */
+    bool no_center;                 /* as in tern_stft_options */
+    bool normalized, two_sided;     /* as in tern_stft_options */
     int64_t length; /* the length of the signal; 0: the length that the frames give */
     uint64_t reserved[4];
 } tern_istft_options;
