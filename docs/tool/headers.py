@@ -201,7 +201,7 @@ class Reader:
         self.add("macro", [name.group(1)], code.rstrip(), own)
 
 
-LEANS = re.compile(r"(The same|Over|Along|Its?\b|Whether it|As |[Ii]nto x|a number|y a|Of |On|What it|The "
+LEANS = re.compile(r"(The same|Does the same|Does what|Over|Along|Its?\b|Whether it|As |[Ii]nto x|a number|y a|Of |On|What it|The "
                    r"(next|smallest|first|last)|To |With|By |And back|\\* is )|.*\\b(likewise|too|as above)\\b")
 
 
@@ -262,7 +262,8 @@ def give_context(functions):
         base = base_of(name, functions[:i])
         if base is None and LEANS.match(item.text) and len(item.text) < 60 and i:
             base = functions[i - 1]
-        if base is not None and len(item.text) < 120 and base.text != item.text:
+        whole = re.match(r"[A-Z][a-z]+s \S+|A module ", item.text) and not LEANS.match(item.text)
+        if base is not None and not whole and len(item.text) < 120 and base.text != item.text:
             item.lead = base.lead if LEANS.match(base.text) and base.lead else base.text
 
 

@@ -44,7 +44,7 @@ def reads_headers():
     assert page.sections[1].title == "a section" and page.sections[1].text.startswith("With text.")
     assert slots.arguments(two) == [("tern_tensor *", "x"), ("double (*)(double)", "f")], slots.arguments(two)
     assert slots.said_of("x", [two.text]) == "(N, C)"
-    assert slots.threads(two, page.sections[1], page) == "any; those that change the same tern_tensor take turns"
+    assert slots.threads(two, page.sections[1], page) == "any; calls that change the same tern_tensor must not overlap"
     bare.text = "A report belongs to one thread. It is new."
     assert slots.threads(bare, page.sections[0], page) == "A report belongs to one thread."
     assert check.answers("| a | `tern_a` |  |\n| b |  | why |\n| c |  |  |\n") == ["docs/coverage.md:3: c has no answer"]

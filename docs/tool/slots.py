@@ -151,34 +151,38 @@ def result(item, tables):
     """What comes back, and who owns it."""
     kind, name, text = result_type(item), item.names[0], item.text + " " + item.lead
     handle = re.match(r"(const )?(tern_\w+) \*$", kind)
-    returns = re.search(r"[Rr]eturns? (it|x|m|self|child|wrapper|the child|its first argument)\b", text)
+    returns = re.search(r"[Rr]eturns? (it|x|m|self|child|wrapper|model|the child|the head|its first argument)(?=[.,;]| and\b|$)", text)
+    maybe = re.search(r"\bx itself,?( borrowed,)? (if|when)\b", text)
     if kind == "tern_status":
         return "`TERN_OK`, or the error, which is recorded too"
     if kind == "void":
         return "nothing"
     if kind == "const char *":
-        return "text that is not to be freed"
+        return "a text that the caller does not free"
     if kind == "char *":
-        return "new text, to be freed with tern_free_text; NULL after an error"
+        return "a new text, which the caller frees with tern_free_text; NULL after an error"
     if kind == "tern_tensor *":
         first = (arguments(item) or [("", "")])[0]
+        if maybe:
+            return f"`{first[1]}` itself, borrowed, or a new tensor, owned by the innermost scope; NULL after an error"
         if "borrowed" in text:
             return "a borrowed tensor; NULL where there is none"
         if returns or name.endswith("_") and first[0] == "tern_tensor *":
-            return f"`{first[1]}` itself; NULL after an error"
+            named = returns.group(1) if returns and not name.endswith("_") else "it"
+            return f"`{first[1] if named in ('it', 'its first argument') else named}` itself; NULL after an error"
         return "a new tensor, owned by the innermost scope; NULL after an error"
     if handle and handle.group(2) == "tern_module":
         made = re.match(r"tern_(nn|dist|models|peft|lora)", name) and not returns and \
             not re.search(r"_(child|child_at|add|set_child|wrap|unwrap|to|to_dtype|train|eval|requires_grad_)$", name)
-        return "a new module, to be freed with tern_nn_free or given to a parent; NULL after an error" if made else \
-            "a module that is not the caller's to free, but for what is taken out or copied; NULL after an error"
+        return "a new module, which the caller frees with tern_nn_free or gives to a parent; NULL after an error" if made else \
+            "a module, which the caller frees only if it was taken out of its parent or copied; NULL after an error"
     if handle and handle.group(2) in tables.free and not handle.group(1):
-        return f"to be freed with {tables.free[handle.group(2)]}; NULL after an error"
+        return f"a handle, which the caller frees with {tables.free[handle.group(2)]}; NULL after an error"
     return f"`{kind}`"
 
 
 def errors(item, section, page):
-    """The sentences that tell of errors: its own, else those of its section or page."""
+    """The sentences about errors: its own, else those of its section or page."""
     if item.names[0].endswith("_defaults"):
         return "none"
     for text in (item.text, item.lead, section.text, page.intro):
@@ -192,10 +196,10 @@ def errors(item, section, page):
     if kind == "void" or not takes and not kind.endswith("*") and kind != "tern_status":
         return "none"
     if kind == "tern_status":
-        return "the status; TERN_ERR_ARGUMENT for NULL where something is needed"
+        return "the status; TERN_ERR_ARGUMENT for NULL where a value is required"
     if kind.endswith("*"):
-        return "NULL, and the error is recorded; a NULL that is passed on is no error of its own"
-    return "told by tern_last_status, beside the value that the text names"
+        return "NULL, and the error is recorded; NULL for a NULL argument records no second error"
+    return "tern_last_status returns the error; the description names the value that is returned then"
 
 
 def types(item, section, tables):
@@ -223,7 +227,7 @@ def threads(item, section, page):
     changed = sorted({m.group(1) for t, _ in arguments(item) if (m := re.match(r"(tern_\w+) \*$", t))})
     if said:
         return " ".join(said)
-    return "any; those that change the same " + " or ".join(changed) + " take turns" if changed else "any"
+    return "any; calls that change the same " + " or ".join(changed) + " must not overlap" if changed else "any"
 
 
 def options(item, tables):

@@ -135,7 +135,7 @@ TERN_API int64_t tern_size(const tern_tensor *x, int dim);
 TERN_API int64_t tern_stride(const tern_tensor *x, int dim);
 /* Returns the number of elements. */
 TERN_API int64_t tern_numel(const tern_tensor *x);
-/* Returns all sizes. */
+/* Returns the shape of a tensor: all sizes, and how many there are. */
 TERN_API tern_shape tern_shape_of(const tern_tensor *x);
 /* Returns the type of the elements. */
 TERN_API tern_dtype tern_dtype_of(const tern_tensor *x);

@@ -4,10 +4,10 @@
 //   tern::Tensor x = tern::randn({64, 32}), y = x.matmul(x.t()).relu();
 //   y.sum().backward();
 //
-// Every function of tern/ops/ that returns one tensor is here under its name without tern_ (generated
-// from the headers: tern/ops.inc), as a function and, if its first argument is a tensor, as a method.
-// A Tensor owns its tensor, which is freed with its last handle. Errors are exceptions, tern::Error.
-// The functions of C take and return what get() returns.
+// Every function of tern/ops/ that returns one tensor is here under its name without tern_
+// (generated from the headers: tern/ops.inc), as a function and, if its first argument is a tensor,
+// as a method. A Tensor owns its tensor, which is freed with its last handle. Errors are
+// exceptions, tern::Error. The functions of C take and return what get() returns.
 #ifndef TERN_HPP
 #define TERN_HPP
 #include <array>

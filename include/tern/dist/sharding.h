@@ -48,9 +48,9 @@ TERN_API tern_fully_shard_options tern_fully_shard_defaults(void);
  * parameters are sharded too. A parameter that no rank used has no gradient.
  *
  * All ranks of the group make the same calls, with the same parameters, and start with the
- * parameters and buffers of its first rank. The module is borrowed and returned. NULL after an
- * error: TERN_ERR_PEER, with the first parameter that differs and its rank; TERN_ERR_STATE for a
- * parameter that is shared with a module outside, and for a module that is already sharded;
+ * parameters and buffers of its first rank. The function borrows the module and returns it. NULL
+ * after an error: TERN_ERR_PEER, with the first parameter that differs and its rank; TERN_ERR_STATE
+ * for a parameter that is shared with a module outside, and for a module that is already sharded;
  * TERN_ERR_SHAPE for a parameter without dims. If a rank fails later, forward or backward returns
  * that error and all parameters are unchanged. Second derivatives are TERN_ERR_UNSUPPORTED, and so
  * are optimizers that need whole parameters (Muon, LAMB, L-BFGS). */

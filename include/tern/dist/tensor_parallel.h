@@ -107,7 +107,7 @@ TERN_API tern_tensor *tern_vocab_parallel_cross_entropy(
  * group NULL means all processes. A negative dim counts from the end. The size of a dim that is
  * split must be a multiple of the number of ranks. */
 
-/* Returns x, which is whole on each rank, for computations that are split over the ranks; its
+/* Passes x, which is whole on each rank, to computations that are split over the ranks; its
  * gradient is the sum of theirs. */
 TERN_API tern_tensor *tern_dist_copy_to_group(tern_tensor *x, tern_dist_group *group);
 /* Returns the sum of x over the ranks; each rank gets the whole gradient. */
