@@ -26,15 +26,15 @@ static tern_status fail_places(const tern_call *call, const tern_place *other)
                      function, tern_place_text(call->place), tern_place_text(other));
 }
 
-/* Whether x is a tensor without dims on the cpu, which counts as a number beside tensors of another
+/* Whether x is a scalar tensor on the cpu, which counts as a number beside tensors of another
  * device. */
 static bool is_number(const tern_tensor *x)
 {
     return x->ndim == 0 && strcmp(tern_place_kind(x->storage->place), "cpu") == 0;
 }
 
-/* Brings all inputs to one place: numbers of the cpu are copied to the place of the others. cast
- * has an element for each input. */
+/* Copies scalars on the cpu to the device of the other inputs. cast has an element for each
+ * input. */
 static tern_status bring_numbers(tern_call *call, tern_tensor **cast)
 {
     if (tern_thread.strict) {
@@ -92,7 +92,7 @@ static tern_status check_inputs(tern_call *call, tern_tensor **cast)
     return mixed ? bring_numbers(call, cast) : TERN_OK;
 }
 
-/* Records the error of an input whose type the operation does not take. */
+/* Returns the first input whose dtype the operation does not take; NULL if it takes all. */
 static const tern_tensor *refused(const tern_call *call)
 {
     const tern_op *op = call->op;
@@ -117,8 +117,8 @@ static tern_status check_type(const tern_call *call)
     return tern_fail_dtype(function, dtype);
 }
 
-/* Makes the history of views anew whose base was written in place. That happens before this call's
- * node is made, because the backward pass goes from newer nodes to older ones. */
+/* Updates the history of views whose base was written in place. That happens before this call's
+ * node is created, because the backward pass goes from newer nodes to older ones. */
 static tern_status refresh_inputs(const tern_call *call)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -135,8 +135,8 @@ static bool all_of(const tern_call *call, tern_dtype dtype)
     return true;
 }
 
-/* A common type that is only stored is not computed in: casts the inputs to a type that holds its
- * values. */
+/* A common type that is a storage type is not computed in: this converts the inputs to a type that
+ * holds its values. */
 static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor **cast)
 {
     tern_dtype as = common == TERN_U64 && call->n_in == 1 ? TERN_F32 : tern_dtype_rows[common].math;
@@ -152,7 +152,7 @@ static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor *
     return TERN_OK;
 }
 
-/* Brings the inputs to their common type. cast has an element for each input. */
+/* Converts the inputs to their common type. cast has an element for each input. */
 static tern_status promote_to_common(tern_call *call, tern_tensor **cast)
 {
     const tern_op *op = call->op;
@@ -199,7 +199,8 @@ static void release_outputs(tern_call *call)
     }
 }
 
-/* The caller's tensor that result i is written to, if it fits; NULL: result i is a new tensor. */
+/* Returns the caller's tensor to which result i is written, if it fits; NULL if result i is a new
+ * tensor. */
 static tern_tensor *given_for(const tern_call *call, int i)
 {
     tern_tensor *x = call->into ? call->into[i] : NULL;
@@ -224,13 +225,13 @@ static tern_status make_outputs(tern_call *call)
             : call->padded >> i & 1 ? tern_tensor_padded(&r->shape, r->dtype, call->place, function)
                                     : tern_tensor_new(&r->shape, r->dtype, call->place, function);
         if (!call->out[i]) {
-            call->n_out = i; /* those that were made */
+            call->n_out = i; /* those that were created */
             release_outputs(call);
             return tern_last_status();
         }
         if (call->channels_last)
             tern_make_channels_last(call->out[i]);
-        /* The op of a user's function may be gone before the result. */
+        /* The op of a user's function may be freed before the result. */
         call->out[i]->handle.about = call->op->release ? "a function" : call->op->name;
     }
     return TERN_OK;
@@ -247,8 +248,8 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
     return tern_record(call, call->in, attribute_bytes);
 }
 
-/* Operations that forward calls are neither cast again, since the types of this operation are
- * settled, nor checked for NaNs. */
+/* Operations that forward calls are not autocast again, because the dtypes of this operation are
+ * settled, and are not checked for NaN. */
 static tern_status forward(tern_call *call, tern_thread_mode *mode)
 {
     if (!call->op->forward)
@@ -263,7 +264,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     tern_status status = tern_fuse_forward(call) ? TERN_OK : call->op->forward(call);
     *mode = outer;
     if (status == TERN_OK &&
-        failures != UINT64_MAX) /* a slow way that was taken is an error there */
+        failures != UINT64_MAX) /* in a strict block a slow fallback is an error */
         status = tern_failed_since(failures);
     if (status != TERN_OK || !(mode->anomaly.results || tern_debugging))
         return status;
@@ -327,11 +328,11 @@ tern_status tern_apply_into(const tern_op *op, tern_tensor *const *in, int n,
     if (status != TERN_OK)
         return status;
     tern_place_count_operation(call.place);
-    while (call.n_out > n_out) /* nobody asked for these, but backward may keep them */
+    while (call.n_out > n_out) /* the caller did not ask for these, but backward may keep them */
         tern_release(call.out[--call.n_out]);
     for (int i = 0; i < call.n_out; i++) {
         out[i] = tern_scoped(call.out[i]);
-        if (!out[i]) { /* no room in the scope: out[i] is gone, the earlier ones are the scope's */
+        if (!out[i]) { /* the scope is full: out[i] is freed, and the scope owns the earlier ones */
             while (++i < call.n_out)
                 tern_release(call.out[i]);
             return tern_last_status();
@@ -377,7 +378,8 @@ static tern_status fits_target(const tern_call *call, const tern_tensor *target)
                             function, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
 }
 
-/* Runs the call and writes its result into target, through a temporary where the types differ. */
+/* Runs the call and writes its result to target, through a temporary tensor if the dtypes
+ * differ. */
 static tern_status write_target(tern_call *call, tern_tensor *target)
 {
     if (call->result[0].dtype == target->dtype) {

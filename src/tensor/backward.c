@@ -1,4 +1,4 @@
-/* backward.c -- the backward pass: nodes by falling serial number, without recursion. */
+/* backward.c -- the backward pass: runs nodes by descending serial number, without recursion. */
 #include "base/callback.h"
 #include "base/profile.h"
 #include "tensor/from_ops.h"
@@ -10,11 +10,11 @@
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
-/* Puts a node to which a gradient came into the heap of nodes to run. */
+/* Adds a node that has received a gradient to the heap of nodes to run. */
 static tern_status queue(tern_backward_pass *w, tern_node *node)
 {
     if (w->heap.counts && node->turn == w->turn)
-        return TERN_OK; /* the node is put there when its last gradient has come */
+        return TERN_OK; /* the node is added when its last gradient has arrived */
     return tern_heap_push(&w->heap, node);
 }
 
@@ -40,7 +40,7 @@ static tern_status fetch_saved(tern_node *node, bool create)
     return tern_node_check_saved(node);
 }
 
-/* Relu's own result, where it is to be made again and the gradient was not deferred. */
+/* Recomputes the node's own result if it was not saved and its gradient was not deferred. */
 static tern_status fetch_relu(tern_node *node)
 {
     tern_saved *s = node->n_out > 0 ? &node->saved[node->n_in] : NULL;
@@ -52,7 +52,7 @@ static tern_status fetch_relu(tern_node *node)
 }
 
 /* The gradients of the node's outputs are complete: calls their hooks, retains the gradients that
- * the program wants to keep, and gathers those that tern_autograd_grad asks for. */
+ * the program wants to keep, and collects those that tern_autograd_grad asks for. */
 static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
@@ -74,8 +74,8 @@ static tern_status finish_outputs(tern_backward_pass *w, tern_node *node)
     return TERN_OK;
 }
 
-/* Where the operation's backward left the gradient of input i out, the gradient is zeros, so that
- * hooks, weight decay and the nodes before this one get a gradient, as in PyTorch. */
+/* If the operation's backward returns no gradient of input i, the gradient is zeros, so that hooks,
+ * weight decay and the nodes before this one get a gradient, as in PyTorch. */
 static tern_tensor *left_out(const tern_node *node, int i)
 {
     const tern_edge *edge = &node->edge[i];
@@ -85,14 +85,14 @@ static tern_tensor *left_out(const tern_node *node, int i)
     return x && tern_zero_elements(x) == TERN_OK ? x : NULL;
 }
 
-/* A function of the program's may leave a gradient out on purpose, and a gradient that was added to
- * the one before (accumulated) is where it belongs already. */
+/* A function of the program may omit a gradient on purpose, and a gradient that was added to an
+ * existing one (accumulated) is already in its place. */
 static bool may_be_left_out(const tern_node *node, const tern_gradient *g, int i)
 {
     return tern_is_function(node->op) || (i == 0 && tern_is_accumulated(g));
 }
 
-/* Passes the gradients of the inputs on to the nodes and leaves that the inputs came from. */
+/* Passes the gradients of the inputs to the nodes and leaves from which the inputs come. */
 static tern_status pass_on(tern_backward_pass *w, const tern_node *node, const tern_gradient *g)
 {
     tern_tensor **din = g->din;
@@ -153,7 +153,8 @@ static tern_status backward_of(tern_backward_pass *w, tern_node *node)
     if (!tern_fuse_begin(w, node, &g, &fused))
         TERN_TRY(node->op->backward(&g));
     tern_fuse_end(&g);
-    TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
+    TERN_TRY(tern_failed_since(w->failures)); /* needed because NULL is also the value of a gradient
+                                               * that does not exist */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
     return pass_on(w, node, &g);
@@ -222,8 +223,8 @@ static void pass_free(tern_backward_pass *w)
     tern_fuse_free(w);
 }
 
-/* A gradient has the type of the tensor that it belongs to, so autocast is off. A NaN is reported
- * for the node, not for the operations that its backward is made of. */
+/* A gradient has the dtype of its tensor, so autocast is off. A NaN is reported for the node, not
+ * for the operations that its backward calls. */
 static tern_status go_on(tern_backward_pass *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
@@ -271,7 +272,7 @@ static tern_status go(tern_backward_pass *w)
     return status;
 }
 
-/* Starts the pass at root, whose gradient is `gradient`, or 1 where that is NULL. */
+/* Starts the pass at root with its gradient, or with 1 if gradient is NULL. */
 static tern_status start(tern_backward_pass *w, tern_tensor *root, tern_tensor *gradient,
                          const char *function)
 {

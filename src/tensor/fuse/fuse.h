@@ -1,10 +1,10 @@
-/* fuse.h -- what exists for speed alone: fewer launches than the graph has nodes.
+/* fuse.h -- fusion: fewer launches than the graph has nodes.
  *
  * op.h says what an operation is, backward.c what a backward pass does. Both are complete without
- * this folder, and results differ by the rounding of sums at most. An operation that can do more
- * says so in a tern_fusion, which almost none has. The dispatcher (apply.c) asks this folder two
- * questions, at the end of this header; the backward pass calls the functions of pass.h; a
- * Sequential calls chain.h. Nobody else reads a tern_fusion.
+ * this folder, and results differ by the rounding of sums at most. An operation that can be fused
+ * has a tern_fusion; almost none has. The dispatcher (apply.c) calls the two functions at the end
+ * of this header, the backward pass those of pass.h, and a Sequential those of chain.h. No other
+ * code reads a tern_fusion.
  *
  * What is fused in a backward pass:
  *
@@ -41,62 +41,60 @@
  * Beside this folder, amp/cast_weights.c casts the weights of a module in one launch, and
  * device/peephole.c makes one kernel of two in a recorded step.
  *
- * When it may be. In forward: on devices with work-groups, where each launch has its price, and
- * not while calls are traced, anomalies are looked for or the debug mode is on (tern_may_fuse). A
- * speculative output also needs a node that saves, so none is made inside a checkpoint. In
- * backward: accumulation, buckets and seeds on all devices, the rest on devices with work-groups.
- * Nothing of a pass that is recorded (create_graph) is fused, and of one that catches gradients
- * (tern_autograd_grad) or looks for anomalies only what leaves each gradient to be seen. A hook or
- * a retained gradient on an output stops what would pass it: nothing is deferred there, and
- * tern_fuse_settle computes the gradient that an output stands for before anybody sees it or adds
- * to it.
+ * Conditions. Forward: on devices with work-groups, where each launch costs time, and not while
+ * calls are traced, anomaly detection is on or the debug mode is on (tern_may_fuse). A speculative
+ * output also needs a node that saves it, so there is none inside a checkpoint. Backward:
+ * accumulation, buckets and seeds on all devices, the rest on devices with work-groups. A pass that
+ * is recorded (create_graph) fuses nothing. A pass for tern_autograd_grad, or with anomaly
+ * detection, fuses only what leaves each gradient visible. At an output with a hook or a retained
+ * gradient nothing is deferred, and tern_fuse_settle computes the deferred gradient of an output
+ * before it is read or added to.
  *
- * Who notices: nobody by values. A profiler shows what ran, under the modules that it ran for, and
- * changes nothing by running. Counters show fewer launches; bench/traffic.c and its test hold
- * their numbers. */
+ * What is visible: values are the same. A profiler shows what ran, under the modules for which it
+ * ran, and does not change what is fused. Counters show fewer launches; the test of bench/traffic.c
+ * checks their numbers. */
 #ifndef TERN_TENSOR_FUSE_H
 #define TERN_TENSOR_FUSE_H
 #include "tensor/op.h"
 
-/* What an operation can do beyond its value and its gradient. A field that is zero says that the
- * operation cannot. */
+/* The ways in which an operation can be fused. A field that is zero means that it cannot. */
 struct tern_fusion {
-    /* backward adds the gradient of input 0 to tern_accumulate_into. */
+    /* backward can add the gradient of input 0 to tern_accumulate_into. */
     bool accumulates;
-    /* Bit i says that backward writes the gradient of input i into tern_grad_outs. */
+    /* Bit i: backward can write the gradient of input i to tern_grad_outs. */
     uint8_t grad_outs;
     /* is_relu: the gradient of input 0 is dout where output 0, which is saved, is above 0, and
      * 0 dout elsewhere. It is deferred to the operation that made input 0, if that operation takes
      * a deferred relu gradient. */
     bool is_relu, takes_deferred_relu;
-    /* Returns relu of output 0, made again of the inputs that are saved, with the same bits. An
-     * operation that has it finds the mask of a deferred relu gradient again, and relu does not
-     * keep a speculative output. */
+    /* Recomputes relu of output 0 from the saved inputs, with the same bits. An operation that has
+     * this function recomputes the mask of a deferred relu gradient, and relu does not keep a
+     * speculative output. */
     tern_tensor *(*relu_again)(const tern_op *op, const void *attributes, tern_tensor *const *in);
     /* is_cast: the gradient of input 0 is dout in the type of input 0. It is deferred to the
      * operation that made input 0, if that operation takes a gradient of half precision although
      * its output 0 is float32. */
     bool is_cast, takes_half_grad;
-    /* The number of the output that is relu of output 0, computed before relu is called. infer
-     * makes it where tern_speculate says so. */
+    /* The number of the output that is relu of output 0, computed before relu is called. infer adds
+     * it if tern_speculate returns true. */
     int speculative_output;
     /* The speculative output is not relu of output 0, but output 0 in half precision. */
     bool speculative_cast;
-    /* The number of the output of a loss that is the gradient of input 0 for dout = 1. infer makes
-     * it where that is worth it. */
+    /* The number of the output of a loss that is the gradient of input 0 for dout = 1. infer adds
+     * it if it is worth it. */
     int seed_gradient;
     /* backward may write the gradient of input 0, which it saves, over it (tern_may_overwrite). */
     bool overwrites;
-    /* Returns output 0, made again of input 0 with the same bits, and the same with the gradient of
-     * input 0 for dout. An operation that has them, without attributes, saves input 0; what is made
-     * of its result need not keep that. */
+    /* The first recomputes output 0 from input 0 with the same bits; the second does so together
+     * with the gradient of input 0 for dout. An operation that has them has no attributes and saves
+     * input 0; operations that read its result need not keep that. */
     tern_tensor *(*again)(const tern_op *op, tern_tensor *x);
     tern_tensor *(*again_with_gradient)(const tern_op *op, tern_tensor *x, tern_tensor *dout,
                                         tern_tensor **dx);
-    /* backward asks tern_made_again for input 0, once din[0] is there. */
+    /* backward calls tern_made_again for input 0, after it has computed din[0]. */
     bool asks_again;
-    /* Returns whether forward reads these inputs of different types as they are. Without it inputs
-     * are brought to their common type. */
+    /* Returns whether forward can read these inputs of different dtypes as they are. If NULL,
+     * inputs are converted to their common type. */
     bool (*mixes_dtypes)(const tern_call *call);
     /* Computes backward of n nodes that have one input, a leaf, and one output, in one launch at
      * the end of a backward pass. */
@@ -104,7 +102,7 @@ struct tern_fusion {
                                     tern_tensor **din, int n);
 };
 
-/* What backward may use and gives beside din, for the functions below. */
+/* The data behind the functions below: what backward may use, and what it returns beside din. */
 enum { TERN_MAX_GRAD_OUTS = 5 };
 typedef struct tern_packed tern_packed; /* tensor/node.h */
 struct tern_fused_gradient {
@@ -117,26 +115,27 @@ struct tern_fused_gradient {
     tern_tensor *half_copy;
     uint32_t f32_grads;
     bool may_overwrite;
-    tern_packed *again;      /* input 0, which is to be made again */
-    tern_tensor *again_din;  /* the gradient before what made it, for din[0] */
-    tern_tensor **sum;       /* where accumulate_into is from */
+    tern_packed *again;      /* input 0, which is recomputed */
+    tern_tensor *again_din;  /* the gradient of the input of the operation that made input 0, for
+                             * din[0] */
+    tern_tensor **sum;       /* the place that accumulate_into comes from */
     const tern_tensor *made; /* the gradient of input 0 */
 };
 
-/* ---- what backward of an operation reads and gives ------------------------------------------- */
+/* ---- for the backward functions of operations ------------------------------------------------ */
 
-/* Returns the gradient of input 0 that other nodes left already, dense and of the input's shape and
- * type, for an operation that accumulates; NULL for none. */
+/* Returns the gradient of input 0 that other nodes have already computed, dense and with the
+ * input's shape and dtype, for an operation that accumulates; NULL if there is none. */
 static inline tern_tensor *tern_accumulate_into(const tern_gradient *g)
 {
     return g->fused ? g->fused->accumulate_into : NULL;
 }
-/* Returns the same if nobody else holds it, so that backward may write into it. */
+/* Returns the same if it has no other owner, so that backward may write to it. */
 static inline tern_tensor *tern_accumulate_in_place(const tern_gradient *g)
 {
     return g->fused && g->fused->accumulates_in_place ? g->fused->accumulate_into : NULL;
 }
-/* Says that din[0] is the sum of both. */
+/* Records that din[0] is the sum of both. */
 static inline void tern_accumulated(const tern_gradient *g)
 {
     g->fused->accumulated = true;
@@ -146,8 +145,8 @@ static inline bool tern_is_accumulated(const tern_gradient *g)
     return g->fused && g->fused->accumulated;
 }
 
-/* Returns the tensors in which the gradients of inputs i, i + 1, ... are to lie (leaf.h): din of
- * each may be that tensor, written. A gradient that may lie anywhere has NULL. */
+/* Returns the tensors to which the gradients of inputs i, i + 1, ... are to be written (leaf.h);
+ * din of each may be that tensor. NULL for a gradient that may be anywhere. */
 static inline tern_tensor *const *tern_grad_outs(const tern_gradient *g, int i)
 {
     static tern_tensor *const none[TERN_MAX_GRAD_OUTS];
@@ -161,14 +160,15 @@ static inline tern_tensor *tern_deferred_relu(const tern_gradient *g)
     return g->fused ? g->fused->relu : NULL;
 }
 
-/* Returns the same of a result that is not there, for an operation with relu_again. */
+/* Returns whether there is such a gradient and the result must be recomputed, for an operation with
+ * relu_again. */
 static inline bool tern_finds_deferred_relu(const tern_gradient *g)
 {
     return g->fused && g->fused->finds_relu;
 }
 
-/* Returns the type of half precision in which din[0] is wanted too, where that costs nothing;
- * TERN_DTYPE_DEFAULT for none. The second function gives it. */
+/* Returns the half precision dtype in which din[0] is needed too, if that costs nothing;
+ * TERN_DTYPE_DEFAULT for none. The second function passes it on. */
 static inline tern_dtype tern_half_copy_dtype(const tern_gradient *g)
 {
     return g->fused ? g->fused->half_copy_dtype : TERN_DTYPE_DEFAULT;
@@ -177,21 +177,22 @@ static inline void tern_give_half_copy(const tern_gradient *g, tern_tensor *half
 {
     g->fused->half_copy = half;
 }
-/* Returns whether din[i], of half precision, may be float32, to which it would be cast next. */
+/* Returns whether din[i], which is half precision, may be float32, to which it would be converted
+ * next. */
 static inline bool tern_takes_f32_grad(const tern_gradient *g, int i)
 {
     return g->fused && g->fused->f32_grads >> i & 1;
 }
 
-/* Returns whether nobody holds the memory of input 0 but the node, which lets go of it now:
- * backward may write there, and raises its version. */
+/* Returns whether the node is the only owner of input 0's memory, and releases it now: backward may
+ * write there, and increments its version. */
 static inline bool tern_may_overwrite(const tern_gradient *g)
 {
     return g->fused && g->fused->may_overwrite;
 }
 
-/* Returns whether input 0 is not there, but is made again by the other function, dense. That
- * returns input 0 in any case, in backward of an operation that asks_again; NULL after an error. */
+/* The first returns whether input 0 is not saved but recomputed by the second. The second returns
+ * input 0, dense, in any case, in backward of an operation with asks_again; NULL after an error. */
 static inline bool tern_is_made_again(const tern_gradient *g)
 {
     return g->fused && g->fused->again;
