@@ -1,4 +1,5 @@
-/* job.c -- a batch is made, and brought to the device. */
+/* job.c -- the job of a worker: loads the items of a batch, collates them, and copies the batch to
+ * the device. */
 #include "data/loader.h"
 #include "device/item.h"
 #include <inttypes.h>
@@ -73,7 +74,7 @@ void tern_jobs_drop(tern_loader *l)
 
 /* ---- items ------------------------------------------------------------------------------- */
 
-/* What makes a job: its loader, and what is reported on the way. */
+/* The context of a job: its loader, and what it reports on the way. */
 typedef struct making {
     tern_loader *l;
     tern_job *job;
@@ -117,7 +118,7 @@ static tern_status make_item(making *m, int64_t i, tern_stack_up *s, tern_tensor
     return status;
 }
 
-/* All items; those that fail are left out where that is asked for. */
+/* Loads all items; with skip_errors those that fail are left out. */
 static tern_status make_items(making *m, tern_stack_up *s, tern_tensor **items)
 {
     for (int64_t i = 0; i < m->job->n; i++) {
@@ -136,7 +137,7 @@ static tern_status make_items(making *m, tern_stack_up *s, tern_tensor **items)
     return TERN_OK;
 }
 
-/* The batch that a function of the program's makes of items. */
+/* Calls the program's collate function. */
 static tern_status collated(making *m, tern_tensor *const *items, int64_t n)
 {
     TERN_SCOPE_HERE;

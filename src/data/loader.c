@@ -1,4 +1,4 @@
-/* loader.c -- loaders: made, freed, and where they stand. */
+/* loader.c -- creates and frees loaders, and saves and restores their states. */
 #include "data/loader.h"
 #include "base/lock.h"
 #include "base/option.h"
@@ -75,7 +75,8 @@ static tern_status check_options(const tern_dataset *d, const tern_loader_option
     return check_sampler_options(o);
 }
 
-/* The sampler that there is, or a new one; what a batch sampler says becomes the loader's. */
+/* Returns the sampler of the options, or a new one. The properties of a batch sampler become those
+ * of the loader. */
 static tern_sampler *sampler_of(tern_loader_options *o)
 {
     tern_sampler *s = o->sampler ? o->sampler : o->batch_sampler;

@@ -16,7 +16,7 @@ static double since(int64_t then)
 
 /* ---- planning ---------------------------------------------------------------------------- */
 
-/* Positions that come to this rank of those that are left of the order. */
+/* Returns how many of the remaining positions of the order belong to this rank. */
 static int64_t share(const tern_loader *l)
 {
     const tern_sampler *s = l->sampler;
@@ -30,14 +30,16 @@ static int64_t share(const tern_loader *l)
     return (left + s->world - 1) / s->world;
 }
 
-/* The rank's item at a position of its own; repeats from the front behind the end. */
+/* Returns the rank's item at one of its positions; positions after the end of the order start again
+ * at its front. */
 static int64_t item_at(tern_loader *l, int64_t position)
 {
     tern_sampler *s = l->sampler;
     return s->kind->at(s, (l->start + position * s->world + s->rank) % l->n);
 }
 
-/* Of the next batch; 0: there is none. *asked: what its sampler says, where that is no size. */
+/* Returns the size of the next batch; 0 if there is none. *asked becomes the result of the batch
+ * sampler if that is not a valid size. */
 static int64_t batch_size(const tern_loader *l, int64_t *asked)
 {
     const tern_sampler *s = l->sampler;
@@ -57,7 +59,7 @@ static int64_t batch_size(const tern_loader *l, int64_t *asked)
     return size < left ? size : drops && size > left ? 0 : left;
 }
 
-/* Another job, *job = NULL where there is none to plan. */
+/* Plans another job; *job becomes NULL if there is none. */
 static tern_status plan(tern_loader *l, tern_job **planned)
 {
     int64_t asked = 1, n = batch_size(l, &asked);
@@ -67,7 +69,7 @@ static tern_status plan(tern_loader *l, tern_job **planned)
     tern_job *job = tern_job_new(n);
     if (!job)
         return TERN_ERR_MEMORY;
-    if (asked < 1) { /* it fails in its turn, after those before it */
+    if (asked < 1) { /* it fails in its turn, after the batches before it */
         job->status = TERN_ERR_ARGUMENT;
         snprintf(job->message, sizeof job->message,
                  "tern_data_loader: batches of the sampler %.60s must have at least 1 item, not "
@@ -87,7 +89,7 @@ static tern_status plan(tern_loader *l, tern_job **planned)
     return TERN_OK;
 }
 
-/* With the lock held: as many jobs as may wait. */
+/* The caller holds the lock. Plans as many jobs as may wait. */
 static tern_status plan_ahead(tern_loader *l)
 {
     const int most = l->o.num_workers * l->ahead;
@@ -107,8 +109,8 @@ static tern_status plan_ahead(tern_loader *l)
     return TERN_OK;
 }
 
-/* Where the program does not say: threads that hand over a small batch at a time mostly wait for
- * each other. */
+/* The default number of batches ahead: threads that pass on one small batch at a time mostly wait
+ * for each other. */
 static int ahead_of(const tern_loader *l, const tern_job *job)
 {
     int64_t bytes = 1, ahead;
@@ -128,8 +130,8 @@ static void call_workers(tern_loader *l)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* The worker that has the longest to go with the first job is not known; all that make something
- * are named, and not waited for again. */
+/* It is not known which worker delays the first job: the error names all that are working, and does
+ * not wait for them again. */
 static tern_status timed_out(tern_loader *l)
 {
     char text[256] = "";
@@ -239,7 +241,7 @@ static tern_status skip_items(tern_loader *l)
     return status;
 }
 
-/* An order that was drawn anew is that of the training before it was stopped. */
+/* A new order with the same seed is the order of the training before it was stopped. */
 static void warn_of_order(const tern_loader *l)
 {
     const tern_sampler *s = l->sampler && l->sampler->inner ? l->sampler->inner : l->sampler;
@@ -321,7 +323,7 @@ static bool some_worker_hangs(const tern_loader *l)
     return false;
 }
 
-/* The loop is over, at the end of the epoch or before. */
+/* Ends the loop, at the end of the epoch or before. */
 static void end(tern_loader *l, bool whole)
 {
     tern_job_free(l->hand, l->dataset->count);
@@ -358,14 +360,14 @@ static void give(tern_loader *l, tern_batch *batch, tern_job *job)
     batch->scope_ = tern_scope_enter();
 }
 
-/* Where the loop stands: before the first item that was made and not given. */
+/* The position of the loop: before the first item that was loaded and not returned. */
 static void note_position(tern_loader *l)
 {
     l->positions = l->rest.n ? l->rest.places[0] : l->taken;
     l->samples = l->start + l->positions * (l->total < 0 ? 1 : l->sampler->world);
 }
 
-/* The next batch that has something in it, NULL at the end. */
+/* Returns the next batch that is not empty, NULL at the end. */
 static tern_status next_job(tern_loader *l, tern_job **job)
 {
     for (;;) {

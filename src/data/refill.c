@@ -1,9 +1,8 @@
-/* refill.c -- batches of a loader that leaves out items which fail are filled up: with the items
- * that come next, so that only the last batch may be short.
- *
- * What a short batch holds becomes the loader's rest, to which the following batches are added;
- * from there on batches are made of the rest, until one ends where a batch does. Items are those
- * that the collate function got, which are kept for this, or rows of batches. */
+/* refill.c -- fills batches up when a loader skips items that fail, so that only the last batch may
+ * be short. The items of a short batch become the loader's rest. The items of the following batches
+ * are appended to the rest, and batches are taken from its front, until a batch ends exactly where
+ * the rest does. Items are those that the collate function got, which are kept for this, or rows of
+ * batches. */
 #include "data/loader.h"
 
 void tern_rest_drop(tern_loader *l)
@@ -17,7 +16,7 @@ void tern_rest_drop(tern_loader *l)
     *rest = (tern_rest){.n = 0};
 }
 
-/* Room for one batch and what may be left before it. */
+/* The capacity: one batch and the largest rest before it. */
 static tern_status reserve(tern_loader *l)
 {
     tern_rest *rest = &l->rest;
@@ -31,7 +30,7 @@ static tern_status reserve(tern_loader *l)
     return rest->items && rest->indices && rest->places ? TERN_OK : TERN_ERR_MEMORY;
 }
 
-/* The items of a batch that was made, behind those of the rest. */
+/* Appends the items of a batch to the rest. */
 static tern_status add(tern_loader *l, const tern_job *job)
 {
     tern_rest *rest = &l->rest;
@@ -55,7 +54,7 @@ static tern_status add(tern_loader *l, const tern_job *job)
     return TERN_OK;
 }
 
-/* Rows of batches, one below the other again. */
+/* Joins rows of batches to a batch again. */
 static tern_status stack(const tern_loader *l, tern_job *job)
 {
     const int count = l->dataset->count;

@@ -1,4 +1,4 @@
-/* sampler.c -- the samplers, and the order that each gives an epoch. */
+/* sampler.c -- the samplers: each computes the order of the items in an epoch. */
 #include "data/data.h"
 #include <inttypes.h>
 #include <math.h>
@@ -228,8 +228,8 @@ static int by_key(const void *a, const void *b)
                             : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Without replacement: those with the smallest -log(u) / weight, in that order (Efraimidis and
- * Spirakis 2006). */
+/* Without replacement: takes the items with the smallest -log(u) / weight, in that order
+ * (Efraimidis and Spirakis 2006). */
 static tern_status smallest(tern_sampler *s)
 {
     keyed *keys = tern_alloc(tern_size_bytes(s->n, sizeof *keys));

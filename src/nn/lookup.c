@@ -27,7 +27,7 @@ static tern_member *find(const tern_module *m, const char *name, size_t length,
     return NULL;
 }
 
-/* The error lists the names that there are. */
+/* The error lists the existing names. */
 static void fail_not_found(const tern_module *m, const char *name, size_t length,
                            tern_member_kind kind, const char *function)
 {

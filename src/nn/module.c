@@ -1,4 +1,4 @@
-/* module.c -- modules: making them, giving them children, parameters and buffers, freeing them. */
+/* module.c -- modules: creating and freeing them, and adding children, parameters and buffers. */
 #include "base/memory.h"
 #include "nn/running_modules.h"
 #include <stdarg.h>

@@ -12,8 +12,8 @@
 
 enum { MOST_TENSORS = 64 };
 
-/* What a recording is for: all that the function's course depends on. Compared as bytes, so made of
- * zeros. */
+/* The guard of a recording: everything on which the function's behaviour depends. Guards are
+ * compared as bytes, so they are created from zeros. */
 typedef struct guard {
     int n, k;
     struct {
@@ -22,7 +22,7 @@ typedef struct guard {
         tern_dtype dtype;
         int ndim;
         int64_t dims[TERN_MAX_DIMS];
-        const char *device; /* a canonical string, of which there is one */
+        const char *device; /* an interned string */
     } in[MOST_TENSORS];
     bool grad_enabled;
     const char *default_device;
@@ -36,7 +36,7 @@ typedef struct recording {
     struct recording *next;
     guard guard;
     int ran;
-    char reason[512];  /* why it can't be recorded; "": it can, as far as is known */
+    char reason[512];  /* why it cannot be recorded; "" if it can, as far as is known */
     tern_graph *graph; /* NULL: not yet */
     tern_tensor *in[MOST_TENSORS], *out[MOST_TENSORS];
 } recording;
@@ -177,7 +177,7 @@ static recording *find(const tern_step *step, const guard *g)
     return r;
 }
 
-/* Why no recording is to be made, or replayed, now; NULL: one may. */
+/* Returns why nothing may be recorded or replayed now; NULL if it may. */
 static const char *obstacle(const tern_step *step, tern_tensor *const *in, int n)
 {
     if (step->options.eager)
@@ -207,8 +207,8 @@ static tern_status check_results(tern_tensor **out, int k, uint64_t failures)
     return TERN_OK;
 }
 
-/* The function on these inputs. Its results are the caller's references, without history; NULL
- * after an error. */
+/* Calls the function on these inputs. The caller owns a reference of each result, which has no
+ * history; NULL after an error. */
 static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     for (int i = 0; i < k; i++)
@@ -324,7 +324,7 @@ static tern_status capture(tern_step *step, recording *r, int n, int k, const ch
     return status;
 }
 
-/* Parameters without a gradient before an attempt to record, which may leave some there. */
+/* The parameters that have no gradient before an attempt to record, which may create some. */
 typedef struct gradients {
     tern_tensor **x; /* references of its own */
     int64_t n;
@@ -410,7 +410,7 @@ static tern_status replay(tern_step *step, recording *r, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* r is the first of the list, the one that was used last. */
+/* Moves r to the front of the list, as the one that was used last. */
 static void move_up(tern_step *step, recording *r)
 {
     recording **link = &step->first;
@@ -421,7 +421,8 @@ static void move_up(tern_step *step, recording *r)
     step->first = r;
 }
 
-/* The recording of this guard, new without a graph; NULL: there is no room for one more. */
+/* Returns the recording of this guard, or a new one without a graph; NULL if the maximum is
+ * reached. */
 static recording *recording_of(tern_step *step, const guard *g)
 {
     recording *r = find(step, g);
@@ -443,7 +444,7 @@ static recording *recording_of(tern_step *step, const guard *g)
     r = tern_alloc(sizeof *r);
     if (!r)
         return NULL;
-    memcpy(&r->guard, g, sizeof *g); /* with its padding, as find() compares bytes */
+    memcpy(&r->guard, g, sizeof *g); /* including its padding, because find() compares bytes */
     r->next = step->first;
     step->first = r;
     return r;

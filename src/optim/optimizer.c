@@ -1,4 +1,4 @@
-/* optimizer.c -- what all optimizers share: making them, and steps. */
+/* optimizer.c -- the functions that all optimizers share: creation and steps. */
 #include "base/callback.h"
 #include "optim/optimizer.h"
 #include "nn/module.h"
@@ -20,7 +20,7 @@ static tern_status read_values(const tern_optim_kind *kind, double lr, const voi
     return conflict ? tern_fail(TERN_ERR_ARGUMENT, "%s: %s", kind->name, conflict) : TERN_OK;
 }
 
-/* The first parameter group. Its options are written once the parameters were accepted. */
+/* The first parameter group. Its options are set after the parameters have been accepted. */
 static tern_status fill(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
     o->groups = tern_alloc(sizeof *o->groups);
@@ -96,14 +96,15 @@ void tern_optim_free(tern_optimizer *o)
 
 /* ---- stepping ---------------------------------------------------------------------------- */
 
-/* States are float32 for half precision parameters, and lie as these. */
+/* States are float32 for half precision parameters, and have the memory format of the
+ * parameters. */
 tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot)
 {
     tern_dtype dtype = slot->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     for (int k = 0; k < OPTIM_STATES; k++) {
         if (slot->state[k] || !(o->states >> k & 1))
             continue;
-        TERN_UNRECORDED /* made once, not in every replay */
+        TERN_UNRECORDED /* created once, not in every replay */
             slot->state[k] = tern_keep(tern_optim_in_format(
                 tern_zeros(tern_shape_of(slot->x), dtype, slot->device), slot->format));
         if (!slot->state[k])
@@ -113,7 +114,7 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
     return TERN_OK;
 }
 
-/* x as the kernels take it: dense, and as float32 where they have no half precision form. */
+/* Returns x as the kernels take it: dense, and in float32 if they have no half precision form. */
 static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x, tern_memory_format format)
 {
     if (o->kind->only_wide && tern_dtype_of(x) != TERN_F64)
@@ -146,8 +147,8 @@ const void *tern_optim_values(const tern_optimizer *o, const tern_optim_batch *b
     return o->groups[o->slots[b->slot[0]].group].values;
 }
 
-/* The options go to the device only when they changed, always to the same address, so that a graph
- * that was captured reads the new ones. */
+/* Copies the options to the device only when they have changed, and always to the same address, so
+ * that a captured graph reads the new ones. */
 static tern_status write_values(const tern_optimizer *o, tern_optim_batch *b)
 {
     double values[OPTIM_VALUES];
@@ -177,7 +178,7 @@ tern_status tern_optim_refresh(const tern_optimizer *o)
     return status;
 }
 
-/* Before each replay of a graph: the learning rate may have changed since. */
+/* Runs before each replay of a graph: the learning rate may have changed. */
 static tern_status refresh_values(void *user)
 {
     return tern_optim_refresh(user);
@@ -192,7 +193,7 @@ static tern_status current_values(tern_optimizer *o, tern_optim_batch *b)
     return status == TERN_OK ? tern_graph_on_replay(refresh_values, o) : status;
 }
 
-/* Everything of a batch's step but the launch, which updates all its parameters. */
+/* Prepares the step of a batch of parameters, up to the one launch that updates all of them. */
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_tensor *skip)
 {
     tern_optim_columns *c = &b->columns;
@@ -216,7 +217,7 @@ static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_tensor *
     return tern_foreach_prepare(b->table, &b->call, &b->ready);
 }
 
-/* What can fail comes first: all batches step, or none. */
+/* Everything that can fail runs first: all batches step, or none. */
 static tern_status step_batches(tern_optimizer *o, tern_tensor *skip)
 {
     TERN_TRY(tern_optim_regroup(o));
@@ -299,7 +300,7 @@ tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
     for (int i = 0; i < o->n; i++) {
         tern_tensor *grad = tern_grad(o->slots[i].x);
         if (grad && !set_to_none) {
-            /* A view, as into a bucket, cannot be detached in place, and need not be. */
+            /* A view, such as one of a bucket, cannot be detached in place, and need not be. */
             TERN_NO_GRAD
                 grad = tern_fill_(tern_is_leaf(grad) ? tern_requires_grad_(grad, false)
                                                      : tern_detach_(grad),

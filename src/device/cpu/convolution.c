@@ -1,10 +1,8 @@
-/* convolution.c -- float32 convolutions through oneDNN.
- *
- * oneDNN stays on the thread that calls it, as in gemm.c: the images are shared out over tern's
- * threads, and each goes over its own in chunks that stay in its cache: bring x and y into the
- * layout that oneDNN likes, convolve, bring the result back. Weights are brought into their layout
- * once a call. A gradient of weights is summed over a part's chunks as it is, and over the parts at
- * the end. */
+/* convolution.c -- float32 convolutions with oneDNN. oneDNN runs on the thread that calls it, as in
+ * gemm.c: the images are distributed over tern's threads, and each thread processes its images in
+ * chunks that fit its cache: it converts x and y to oneDNN's layout, convolves, and converts the
+ * result back. Weights are converted once per call. A gradient of the weight is summed over the
+ * chunks of a part in oneDNN's layout, and over the parts at the end. */
 #include "base/parallel.h"
 #include "base/lock.h"
 #include "device/cpu/cpu.h"
@@ -22,7 +20,7 @@ enum { CHUNK_BYTES = 384 << 10, MOST_PARTS = 64, ALIGN = 64 };
 
 /* ---- plans: a primitive for a shape, a pass and a number of images ------------------------- */
 
-/* What a tensor is given as and what the primitive works on; from and to may be one layout. */
+/* The layout of a tensor, and the layout that the primitive takes; both may be the same. */
 typedef struct layout {
     dnnl_memory_desc_t given, worked;
     dnnl_primitive_t change; /* given to worked, or back for the result; NULL: the same */
@@ -47,7 +45,7 @@ static struct {
     plan *bucket[BUCKETS];
 } cache = {.lock = TERN_MUTEX_INIT};
 
-/* Leading spatial dims of size 1 are left out: two remain at least of the five. */
+/* Removes leading spatial dims of size 1, of which at least two dims remain. */
 static int dims_left_out(const tern_conv_shape *s)
 {
     int d = 0;
@@ -83,8 +81,8 @@ static bool describe_tensors(plan *p, int left_out)
     int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups};
     int first = s->groups == 1 ? 1 : 0;
     bool ok = true, last = p->channels_last;
-    /* With one tap x and y are worked on as they lie, which with more takes longer than oneDNN's
-     * own blocks. */
+    /* With one tap, x and y are used in their own layout; with more taps that takes longer than
+     * oneDNN's blocked layouts. */
     bool lies = last && s->window[0] * s->window[1] * s->window[2] == 1;
     for (int any = 0; any < 2; any++) {
         dnnl_memory_desc_t *d[TENSORS];
@@ -158,7 +156,7 @@ static bool plan_layout(layout *t, dnnl_primitive_desc_t run, dnnl_query_t query
     return status == dnnl_success;
 }
 
-/* False where oneDNN does not have it: the portable kernels do. */
+/* Returns false if oneDNN does not support it; then the portable kernels are used. */
 static bool plan_make(plan *p)
 {
     static const dnnl_query_t query[3][TENSORS] = {
@@ -193,8 +191,8 @@ static size_t hash(const tern_conv_shape *s)
     return (size_t)(h >> 40) % BUCKETS;
 }
 
-/* The plan for `images` images of c; NULL where there is none. Plans live as
- * long as the process. */
+/* Returns the plan for `images` images of c; NULL if there is none. Plans live as long as the
+ * process. */
 static const plan *plan_for(const tern_convolution *c, int64_t images)
 {
     tern_conv_shape shape = *c->shape;
@@ -233,10 +231,10 @@ static bool change(const layout *t, dnnl_stream_t stream, bool result, void *giv
     return tern_onednn_run(t->change, stream, a, 2);
 }
 
-/* One call, its images cut into parts, and those into chunks. */
+/* One call, whose images are divided into parts, and these into chunks. */
 typedef struct job {
     const tern_convolution *c;
-    const plan *chunk, *rest; /* of `images` images, and of what is left of the last part */
+    const plan *chunk, *rest; /* for `images` images, and for the last chunk of the last part */
     int64_t images, chunks;
     float *given[TENSORS], *bias;
     char *weight;  /* as worked on */
@@ -257,7 +255,7 @@ static float *image(const job *j, int tensor, int64_t i)
     return j->given[tensor] + i * (tensor == X ? s->c : s->o) * dims[0] * dims[1] * dims[2];
 }
 
-/* The chunk that begins with image i; weight is that which this part works on. */
+/* Computes the chunk that begins with image i; weight is the weight of this part. */
 static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *scratch, char *weight)
 {
     static const int names[3][TENSORS] = {
@@ -295,8 +293,8 @@ static void add_numbers(float *restrict to, const float *restrict more, size_t n
         to[i] += more[i];
 }
 
-/* A part's chunks one after the other. The first one's gradient of the weight is where those of the
- * others are added, which have the memory behind it. */
+/* Computes the chunks of a part one after the other. The gradients of the weight of all chunks are
+ * added to that of the first; those of the others use the memory after it. */
 static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *scratch,
                        char *weight)
 {
@@ -311,7 +309,7 @@ static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t
     return ok;
 }
 
-/* Where part p's gradient of the weight is, as given. */
+/* Returns the address of part p's gradient of the weight, in the tensor's layout. */
 static float *partial(const job *j, int part)
 {
     return part == 0 ? j->given[WEIGHT]
@@ -381,7 +379,7 @@ static int64_t numbers_of(const int64_t *dims)
     return dims[0] * dims[1] * dims[2];
 }
 
-/* Images in a chunk and parts of the whole. */
+/* Chooses the number of images in a chunk and the number of parts. */
 static int cut(const tern_conv_shape *s, tern_conv_pass pass, int64_t *images)
 {
     int64_t each = s->c * numbers_of(s->in) + s->o * numbers_of(s->out);
@@ -413,7 +411,8 @@ static tern_status run(tern_place *place, job *j, int parts)
     j->y_bytes = aligned(larger(p->t[Y].bytes, j->rest->t[Y].bytes));
     j->weight_bytes = aligned(larger(w->bytes, numbers * sizeof(float)));
     j->scratch_bytes = aligned(larger(p->scratch_bytes, j->rest->scratch_bytes));
-    /* x, y, the gradient as worked on, scratch, the gradient as given, and one of a chunk */
+    /* x, y and the gradient in oneDNN's layout, scratch, the gradient in the tensor's layout, and
+     * that of a chunk */
     j->part_scratch = j->x_bytes + j->y_bytes + (sums ? 3 : 2) * j->weight_bytes + j->scratch_bytes;
     tern_block *scratch = tern_block_alloc(
         place, j->part_scratch * (size_t)parts + j->weight_bytes + ALIGN, "tern_convolution");
@@ -435,7 +434,7 @@ static tern_status run(tern_place *place, job *j, int parts)
                : TERN_OK;
 }
 
-/* Plans for chunks of j's images, which work on weights in one layout. */
+/* Makes the plans for chunks of j's images, which use the weights in one layout. */
 static bool find_plans(job *j)
 {
     int64_t n = j->c->shape->n, rest = n % j->images;

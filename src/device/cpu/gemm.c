@@ -1,9 +1,9 @@
-/* gemm.c -- matrix products on the host: which way each one goes.
- *
- * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it;
- * elsewhere large products of halves go there as float32, a tile at a time; everything else to the
- * own kernels of product_kernels.c, which widen halves in registers. Many small products share the
- * threads, one after the other on each; a large one has them all. */
+/* gemm.c -- matrix products on the host, and the choice between oneDNN and tern's kernels. float32
+ * products from a certain size on use oneDNN, and so do bfloat16 products if the processor
+ * multiplies bfloat16; on other processors large half precision products use oneDNN in float32, one
+ * tile at a time. All others use the kernels of product_kernels.c, which widen half precision in
+ * registers. Many small products are distributed over the threads, one product per thread at a
+ * time; a large product uses all threads. */
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/thread_end.h"
@@ -24,7 +24,7 @@ static int64_t pieces(int64_t n, int64_t unit)
     return (n + unit - 1) / unit;
 }
 
-/* Units of up to so many rows, of which each part does as many as the others. */
+/* Cuts C into units of at most `rows` rows, such that every part computes equally many units. */
 static void cut(tern_host_product *p, int64_t rows, int parts)
 {
     int64_t count = p->count[0] * p->count[1], *side = p->m < p->n ? &p->across : &p->down;
@@ -43,7 +43,7 @@ static void end_panels(void)
     tern_thread.panel_bytes = 0;
 }
 
-/* Where the parts of a product pack factors: memory that the calling thread keeps, because the
+/* The memory in which the parts of a product pack factors. The calling thread keeps it, because the
  * stacks of threads may be smaller. */
 static tern_status take_panels(int parts, char **panels)
 {
@@ -76,11 +76,11 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_pr
 /* ---- oneDNN ------------------------------------------------------------------------------ */
 
 #ifdef TERN_WITH_ONEDNN
-/* Below this many multiplications a product has not paid oneDNN's way in. */
+/* With fewer multiplications than this the overhead of oneDNN is larger than its gain. */
 enum { ONEDNN_FROM = 96 * 96 * 96 };
 
-/* A matrix as oneDNN wants it: 'N' row-major or 'T' column-major, and the distance between rows
- * (columns); '\0' for any other. */
+/* A matrix in the form that oneDNN takes: 'N' row-major or 'T' column-major, and the distance
+ * between rows (columns); '\0' for any other layout. */
 static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *distance)
 {
     *distance = m == 1 ? n : x->row;
@@ -92,9 +92,9 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
     return '\0';
 }
 
-/* What dnnl_sgemm with AVX2 reads where it lies, so that lines a power of two apart share few
- * places of the caches: it takes up to twice the time of the own kernel, which packs both sides,
- * and no more than a tenth less elsewhere. */
+/* Returns whether dnnl_sgemm with AVX2 would read a factor without packing it, in lines that are a
+ * power of two apart and so share few sets of the caches. It then takes up to twice the time of
+ * tern's kernel, which packs both factors; elsewhere it is at most a tenth faster. */
 static bool wants_packing(const tern_host_product *p)
 {
     const int64_t m = p->m, n = p->n, a = p->a.col, b = p->b.row;
@@ -120,7 +120,7 @@ typedef struct range {
     int64_t from, to;
 } range;
 
-/* Of n things in blocks of 16, those of a part. */
+/* The range of a part: n elements are distributed in blocks of 16. */
 static range range_of(int64_t n, int part, int parts)
 {
     int64_t blocks = (n + 15) / 16;
@@ -128,7 +128,7 @@ static range range_of(int64_t n, int part, int parts)
     return (range){r.from < n ? r.from : n, r.to < n ? r.to : n};
 }
 
-/* m x n numbers of C, from their places on. */
+/* Computes m x n elements of C, from the given positions on. */
 static bool multiply_f32(const many *t, int64_t m, int64_t n, const float *a, const float *b,
                          float *c, const float *bias)
 {
@@ -216,8 +216,8 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
     t.by_product = all >= 4 * parts;
     tern_parallel(parts, some, &t);
-    if (half) /* C was not read: the own kernel does all of it, where oneDNN has not, or no
-                 memory */
+    if (half) /* C was not read: tern's kernel computes all of it if oneDNN does not support it or
+               * memory is short */
         *taken = !atomic_load(&t.failed);
     return atomic_load(&t.failed) && !half
                ? tern_fail(TERN_ERR_DEVICE,
@@ -232,8 +232,8 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
 #ifdef TERN_WITH_ONEDNN
 static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p);
 
-/* Rows and columns of C, and how many products a number of it is the sum of, that are float32 at a
- * time; fewer than the last of a product are not worth it. */
+/* The rows and columns of C, and the number of products summed in an element, that are converted to
+ * float32 at a time. A smaller part at the end of a product is not worth it. */
 enum { WIDE_ROWS = 512, WIDE_COLUMNS = 512, WIDE_DEPTH = 1024, LEAST_WIDE = 32 };
 
 /* y = x in another type, lines of n dense numbers. */
@@ -262,7 +262,8 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     return place->backend->launch(place, kernel, &grid, args, (int)(sizeof args / sizeof *args));
 }
 
-/* Rows i .. i + m and columns j .. j + n of x as float32 in scratch, in lines as dense as x's. */
+/* Writes rows i .. i + m and columns j .. j + n of x as float32 to scratch, in lines as dense as
+ * x's. */
 static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
                                                    const tern_host_matrix *x, int64_t i, int64_t j,
                                                    int64_t m, int64_t n, float *scratch,
@@ -301,7 +302,7 @@ static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_hos
                    TERN_F32, c, n, m, n);
 }
 
-/* Whether all of it is more than what it takes to widen it. */
+/* Whether the product is more work than the conversion. */
 static bool is_wide(tern_dtype dtype, const tern_host_product *p)
 {
     return (tern_dtype_is_half(dtype)) && p->beta == 0 && p->count[0] * p->count[1] == 1 &&

@@ -1,4 +1,4 @@
-/* gemm.c -- matrix products: the kernels of matmul.cl, and batches for the other ways. */
+/* gemm.c -- matrix products with the kernels of matmul.cl, and batches for the other routes. */
 #include "device/opencl/gemm.h"
 #include "base/lock.h"
 #include "device/gemm_kernel.h"
@@ -25,7 +25,7 @@ static tern_status portable(tern_place *place, tern_cl_gemm_state *state, const 
                               sizeof args / sizeof *args);
 }
 
-/* C = beta C + bias; the product is then added to it. */
+/* Computes C = beta C + bias; the product is then added to C. */
 static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
 {
     tern_gemm_shape shape = tern_gemm_shape_of(g);
@@ -114,7 +114,7 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     int matrix = way == TERN_CL_MATRIX ? tern_cl_matrix_way(place, g->dtype) : TERN_MATRIX_NONE;
     if (matrix == TERN_MATRIX_NONE) /* asked for by name */
         matrix = TERN_MATRIX_PLAIN;
-    /* Held to the end: the scratch is used by two launches in a row. */
+    /* The lock is held to the end, because two successive launches use the scratch buffer. */
     tern_mutex_lock(&state->lock);
     tern_status status =
         half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g, &tile, matrix);

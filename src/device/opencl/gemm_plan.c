@@ -17,7 +17,7 @@ static int64_t tile_cols(const tern_cl_gemm_problem *p)
     return 2 * p->width / p->element;
 }
 
-/* Cycles, fitted to a 2-core Zen 5. Only their ratios matter, and those not much. */
+/* Costs in cycles, fitted to a 2-core Zen 5. Only their ratios matter, and those not much. */
 static const double group_start = 1000; /* of one work-group */
 static const double wake = 40000;       /* until a sleeping PoCL thread joins in: about 10 us */
 static const double launch = 40000;     /* of the second kernel that a cut along k needs */
@@ -54,8 +54,8 @@ static double group_cost(const tern_cl_gemm_problem *p, int64_t rows, int64_t co
     return group_start + (double)k * (pack + products) + 0.2 * (double)(rows * cols);
 }
 
-/* When all groups are done: one thread starts at once, the others `wake` later, and at the end some
-   wait for the last group (its expected rest is small, as PoCL hands groups out one by one). */
+/* Returns when all groups are done: one thread starts at once, the others `wake` later, and at the
+ * end some wait for the last group (for a short time, because PoCL assigns groups one by one). */
 static double finish_time(double groups, double cost, int threads)
 {
     double used = groups < threads ? groups : threads;

@@ -1,12 +1,11 @@
-/* route.c -- which way a matrix product goes, by its sizes.
- *
- * CPU-type devices have matmul_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's
- * defaults reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a
- * call of it costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own
- * kernels and gemv there; large products of halves go on the matrix unit, where there is one;
- * without CLBlast large products of GPUs that are known go by tiles. TERN_OPENCL_GEMM=own,
- * clblast, portable, tiles:16x16x4x4x16x4 or matrix:128x128x64 takes that wherever it can, =gpu a
- * GPU's routes. */
+/* route.c -- chooses the route of a matrix product by its sizes. Devices of type CPU have
+ * matmul_vector.cl, which on PoCL is about as fast as OpenBLAS, while CLBlast with its defaults
+ * reaches a tenth of that. On GPUs CLBlast is good at large matrices and strided batches. A call of
+ * it costs several driver calls, and its gemm wastes most of a tile on a thin matrix: those use
+ * tern's own kernels and gemv. Large half precision products use the matrix unit if there is one.
+ * Without CLBlast, large products on known GPUs use tiles. TERN_OPENCL_GEMM=own, clblast, portable,
+ * tiles:16x16x4x4x16x4 or matrix:128x128x64 selects a route wherever it is possible, and =gpu the
+ * routes of a GPU. */
 #include "base/env.h"
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
@@ -38,7 +37,8 @@ static tern_cl_way own(tern_place *place, const tern_gemm *g)
     return vector ? TERN_CL_OWN : TERN_CL_PORTABLE;
 }
 
-/* place: NULL where no product on matrix units is wanted. unit: a matrix unit takes it untuned. */
+/* place is NULL if matrix units must not be used. unit is true if a matrix unit takes the product
+ * without tuning. */
 static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g, bool unit)
 {
     const int64_t size[TERN_CL_SIZES] = {g->m, g->n, g->k, g->count[0] * g->count[1]};
@@ -56,7 +56,7 @@ static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g, 
                                    : r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
 }
 
-/* The first route that fits; those of CLBlast only, where that is asked for. */
+/* Returns the first route that matches; only those of CLBlast if that is requested. */
 static const tern_cl_route *first(tern_place *place, const tern_cl_route *routes, int n,
                                   const tern_gemm *g, bool clblast, bool unit)
 {
@@ -68,7 +68,7 @@ static const tern_cl_route *first(tern_place *place, const tern_cl_route *routes
     return NULL;
 }
 
-/* Large products of GPUs that nobody tuned, where there is no CLBlast. */
+/* Large products on GPUs that were not tuned, without CLBlast. */
 static bool has_family_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
@@ -135,7 +135,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }
 
-/* On a matrix unit: by the tile that is named or was tuned, or else an own one. */
+/* On a matrix unit: the tile that is named or was tuned, or else a default one. */
 static bool is_for_matrix(tern_place *place, const tern_gemm *g, tern_cl_tile *tile, int *matrix)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
