@@ -1,5 +1,5 @@
-/* export_graph.c -- the messages of a graph that is written, the names of its values, and what
- * writers ask of a call. */
+/* export_graph.c -- the messages of an exported graph, the names of its values, and the queries of
+ * a call that writers need. */
 #include "base/memory.h"
 #include "io/onnx/export.h"
 #include <stdarg.h>
@@ -25,7 +25,8 @@ void *onnx_alloc(onnx_export *w, size_t bytes)
         w->left = size;
     }
     w->left -= bytes;
-    return (char *)w->chunks + 16 + w->left; /* from the end, so that one number is enough */
+    return (char *)w->chunks + 16 + w->left; /* counted from the end, so that one number is
+                                              * enough */
 }
 
 static char *add_text(onnx_export *w, const char *format, va_list args)
@@ -91,7 +92,7 @@ static tern_status visit_module(const char *path, tern_module *m, void *user)
     return TERN_OK;
 }
 
-/* The path of the module that made the call, "" for the outermost. */
+/* Returns the path of the module that made the call, "" for the outermost. */
 const char *onnx_path_of_call(onnx_export *w)
 {
     module_search s = {.w = w, .wanted = w->call ? w->call->module : NULL, .path = ""};
@@ -193,7 +194,7 @@ void onnx_put_texts(onnx_export *w, const char *name, const char *text)
 
 /* ---- constants ------------------------------------------------------------------------------- */
 
-/* The message of a tensor, whose bytes come in at the end; NULL after an error. */
+/* Returns the message of a tensor, whose bytes are added at the end; NULL after an error. */
 static Onnx__TensorProto *tensor_of(onnx_export *w, const char *name, tern_tensor *x,
                                     bool is_inside)
 {
@@ -230,7 +231,8 @@ const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x)
     return t->name;
 }
 
-/* Who reads the file takes initializers of reals for parameters: a constant is a node. */
+/* Readers of the file take floating point initializers for parameters, so a constant is written as
+ * a node. */
 const char *onnx_constant_of(onnx_export *w, tern_tensor *x)
 {
     const char *name = new_name(w, "constant");
@@ -252,7 +254,8 @@ const char *onnx_ints_of(onnx_export *w, const int64_t *list, int n)
 const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
 {
     tern_scalar number = TERN_SCALAR(value);
-    if (!tern_dtype_is_floating_point(dtype)) { /* bounds that are infinite are the last integers */
+    if (!tern_dtype_is_floating_point(dtype)) { /* infinite bounds are written as the largest
+                                                 * integers */
         double last = dtype == TERN_I64 ? 0x1.fffffffffffffp62 : dtype == TERN_U8 ? 255 : INT32_MAX;
         double first = dtype == TERN_U8 || dtype == TERN_BOOL ? 0 : -last;
         value = value > last ? last : value < first ? first : value;
@@ -264,7 +267,7 @@ const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
 
 /* ---- values of the trace --------------------------------------------------------------------- */
 
-/* x, whose elements are all the same where its size follows the batch: that element expanded. */
+/* x, if its size follows the batch and its elements are all the same: that element expanded. */
 static const char *expanded(onnx_export *w, int value)
 {
     tern_tensor *x = w->trace.values[value].tensor;
@@ -288,12 +291,13 @@ const char *onnx_value_name(onnx_export *w, int value)
         onnx_cannot(w, v->output ? "a further result of it is used" : "its result is used");
         return "";
     }
-    if (!w->names[value]) { /* a constant, or made of members alone by what can't be written */
+    if (!w->names[value]) { /* a constant, or computed from members only, by operations that cannot
+                             * be written */
         bool dynamic = false;
         for (int d = 0; d < tern_dim(w->trace.values[value].tensor); d++)
             dynamic = dynamic || onnx_is_dynamic(w, value, d);
         if (dynamic)
-            return expanded(w, value); /* one for each use: the shape's nodes come before it */
+            return expanded(w, value); /* one for each use: the nodes of the shape precede it */
         tern_tensor *x = w->trace.values[value].tensor;
         bool is_member = w->trace.values[value].source == TERN_TRACED_MEMBER;
         w->names[value] =
@@ -311,7 +315,8 @@ tern_status onnx_result(onnx_export *w, int k, const char *name)
 {
     int v = w->call->out[k];
     const char *wanted = w->wanted[v];
-    if (wanted) { /* the node that has just been written gives it, or another one passes it on */
+    if (wanted) { /* the result of the node that has just been written, or of another one that
+                   * passes it on */
         int at = -1;
         for (size_t i = 0; w->nodes.n > w->begun && i < w->last->n_output; i++)
             at = w->last->output[i] == name ? (int)i : at;

@@ -1,4 +1,4 @@
-/* load.c -- tern_onnx_load: a module of a file. */
+/* load.c -- tern_onnx_load: makes a module of a file. */
 #include "io/onnx/graph.h"
 #include "base/os.h"
 #include "base/memory.h"
@@ -45,7 +45,7 @@ static uint8_t *read_file(const char *path, size_t *n)
     return bytes;
 }
 
-/* The operator set of the default domain, within what tern supports. */
+/* Returns the operator set of the default domain, limited to those that tern supports. */
 static tern_status find_opset(onnx_graph *g)
 {
     for (size_t i = 0; i < g->model->n_opset_import; i++) {
@@ -90,7 +90,7 @@ tern_module *tern_onnx_load(const char *path)
     tern_module *module =
         g && g->model ? tern_nn_module_with_call(name && *name ? name : "ONNX", onnx_run, g) : NULL;
     if (!module || tern_nn_on_free(module, onnx_free_graph) != TERN_OK) {
-        tern_nn_free(module); /* which does not have the graph yet */
+        tern_nn_free(module); /* the module does not own the graph yet */
         onnx_free_graph(g);
         return NULL;
     }

@@ -1,4 +1,5 @@
-/* read.c -- what operations read of their nodes: attributes, and inputs that the host looks at. */
+/* read.c -- functions by which operations read their nodes: attributes, and inputs whose values the
+ * host needs. */
 #include "io/onnx/graph.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -93,7 +94,7 @@ int onnx_axes(const onnx_call *c, const char *name, int i, int64_t list[ONNX_DIM
 tern_status onnx_give(onnx_call *c, tern_tensor *y)
 {
     c->out[0] = y;
-    return TERN_OK; /* why there is none has been recorded */
+    return TERN_OK; /* the error has been recorded */
 }
 
 int onnx_axis(int64_t axis, int dims)

@@ -29,14 +29,15 @@ void onnx_drop(onnx_slot *slot)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Whether the host reads input i itself, wherever it is. */
+/* Returns whether the host reads the values of input i, on whichever device it is. */
 static bool is_on_host(const onnx_node *node, int i)
 {
     return node->n_bodies || (i < 32 && (node->operation->on_host >> i & 1));
 }
 
-/* Where a node runs: on the device of an input that is not on the cpu, if there is one. Constants
- * and sizes, which are on the cpu, go there, but for what the host reads. */
+/* Returns the device on which a node runs: that of an input that is not on the cpu, if there is
+ * one. Constants and sizes, which are on the cpu, are copied there, except for inputs that the host
+ * reads. */
 static tern_status gather(const onnx_node *node, tern_tensor **in, int n)
 {
     const char *device = NULL;
@@ -50,7 +51,7 @@ static tern_status gather(const onnx_node *node, tern_tensor **in, int n)
     return tern_failed_since(failures);
 }
 
-/* The inputs and outputs of a call, in its own memory where there are many. */
+/* The inputs and outputs of a call, in allocated memory if there are many. */
 typedef struct call_memory {
     void *small[64], **all;
 } call_memory;
@@ -107,7 +108,7 @@ static tern_status compute(onnx_call *c)
     return TERN_OK;
 }
 
-/* The node's results are in slots, each by a reference. */
+/* Stores the node's results in slots, each with a reference. */
 static tern_status run_node(onnx_running *r, const onnx_node *node)
 {
     call_memory memory;
@@ -194,7 +195,8 @@ static tern_status begin(onnx_running *r, tern_tensor *const *in, int n)
     return tern_failed_since(failures);
 }
 
-/* Whether y or the memory under it is the module's or the caller's, and not this call's alone. */
+/* Returns whether y or its memory belongs to the module or to the caller, and not to this call
+ * alone. */
 static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor *const *out, int n)
 {
     for (int j = 0; j < n; j++)
@@ -209,7 +211,7 @@ static bool is_another(const onnx_running *r, const tern_tensor *y, tern_tensor 
     return false;
 }
 
-/* The results, which belong to the scope around. */
+/* Returns the results, which belong to the enclosing scope. */
 static tern_status end(onnx_running *r, tern_tensor **out, int k)
 {
     for (int i = 0; i < k; i++) {
