@@ -171,6 +171,7 @@ static void others_are_put_together(void **state)
     tern_dataset_free(a);
     tern_dataset_free(b);
     assert_int_equal(tern_dataset_length(both), 6);
+    assert_int_equal(tern_dataset_len(both), 6); /* the other name */
     const int64_t expected[] = {4, 0, 4, 0, 1, 2};
     for (int i = 0; i < 6; i++)
         assert_int_equal(number(both, i, 0), expected[i]);

@@ -76,6 +76,8 @@ TERN_API tern_dataset *tern_data_transformed(tern_dataset *dataset, int which,
 
 /* Returns the number of items; -1 where it is not known, or after an error. */
 TERN_API int64_t tern_dataset_length(const tern_dataset *dataset);
+/* len(dataset) in PyTorch: another name of tern_dataset_length. */
+#define tern_dataset_len tern_dataset_length
 /* Returns how many tensors an item has; -1 after an error. */
 TERN_API int tern_dataset_count(const tern_dataset *dataset);
 /* Returns the data set's name; NULL after an error. */

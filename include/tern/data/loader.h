@@ -116,6 +116,8 @@ TERN_API void tern_batch_end(tern_batch *batch);
 
 /* Returns the number of batches of an epoch; -1 where that is not known, or after an error. */
 TERN_API int64_t tern_loader_length(const tern_loader *loader);
+/* len(loader) in PyTorch: another name of tern_loader_length. */
+#define tern_loader_len tern_loader_length
 /* Returns how many items were left out so far (skip_errors); -1 after an error. */
 TERN_API int64_t tern_loader_skipped(const tern_loader *loader);
 
