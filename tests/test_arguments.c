@@ -21,6 +21,18 @@ static void correction_is_one_where_it_is_left_out(void **state)
     }
 }
 
+static void train_is_true_where_it_is_left_out(void **state)
+{
+    (void)state;
+    tern_module *m = tern_nn_dropout(0.5);
+    assert_false(tern_nn_is_training(tern_nn_eval(m)));
+    assert_true(tern_nn_is_training(tern_nn_train(m)));
+    assert_false(tern_nn_is_training(tern_nn_train(m, false)));
+    tern_module *(*function)(tern_module *, bool) = tern_nn_train;
+    assert_true(tern_nn_is_training(function(m, true)));
+    tern_nn_free(m);
+}
+
 static int calls;
 static double count_calls(double p)
 {
@@ -107,6 +119,7 @@ static void load_takes_a_device_or_options(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(correction_is_one_where_it_is_left_out),
+    TEST(train_is_true_where_it_is_left_out),
     TEST(dropout_takes_a_number_or_options),
     TEST(load_takes_a_device_or_options),
 };

@@ -87,6 +87,7 @@ static void guessed()
     tern_nn_free(dropout);
     dropout = tern_nn_dropout(nullptr);
     CHECK(dropout);
+    CHECK(tern_nn_is_training(tern_nn_train(tern_nn_eval(dropout)))); // true where it is left out
     tern_nn_free(dropout);
     TERN_SCOPE {
         CHECK(tern_item(tern_std(x.get())) == x.std().item());

@@ -2,6 +2,7 @@
  * of a struct of options.
  *
  *   tern_std(x), tern_var(x)           correction 1, as torch.std(x) and torch.var(x)
+ *   tern_nn_train(m)                   training mode, as m.train()
  *   tern_nn_dropout(0.1)               p, as torch.nn.Dropout(0.1); so do dropout1d, 2d, 3d,
  *                                      alpha_dropout, feature_alpha_dropout
  *   tern_load("model.pt", "cpu")       map_location, as torch.load(path, "cpu")
@@ -19,13 +20,15 @@
 #ifndef TERN_PLAIN_NAMES
 /* clang-format off */
 #ifndef __cplusplus
-#define TERN_CORRECTION_(f, ...)                                                                   \
-    TERN_JOIN_3_(TERN_CORRECTION_, TERN_COUNT_(__VA_ARGS__), _)(f, __VA_ARGS__)
-#define TERN_CORRECTION_1_(f, x)             (f)(x, 1)
-#define TERN_CORRECTION_2_(f, x, correction) (f)(x, correction)
-#define TERN_CORRECTION_3_(f, ...)           (f)(__VA_ARGS__) /* an error of the compiler */
-#define tern_std(...) TERN_CORRECTION_(tern_std, __VA_ARGS__)
-#define tern_var(...) TERN_CORRECTION_(tern_var, __VA_ARGS__)
+/* A second argument that is not given is 1. */
+#define TERN_ELSE_ONE_(f, ...)                                                                     \
+    TERN_JOIN_3_(TERN_ELSE_ONE_, TERN_COUNT_(__VA_ARGS__), _)(f, __VA_ARGS__)
+#define TERN_ELSE_ONE_1_(f, x)    (f)(x, 1)
+#define TERN_ELSE_ONE_2_(f, x, y) (f)(x, y)
+#define TERN_ELSE_ONE_3_(f, ...)  (f)(__VA_ARGS__) /* an error of the compiler */
+#define tern_std(...)      TERN_ELSE_ONE_(tern_std, __VA_ARGS__)
+#define tern_var(...)      TERN_ELSE_ONE_(tern_var, __VA_ARGS__)
+#define tern_nn_train(...) TERN_ELSE_ONE_(tern_nn_train, __VA_ARGS__)
 static inline const tern_dropout_options *tern_dropout_given_(const tern_dropout_options *options,
                                                               double p, tern_dropout_options *space)
 {
@@ -82,6 +85,10 @@ inline tern_tensor *tern_std(tern_tensor *x)
 inline tern_tensor *tern_var(tern_tensor *x)
 {
     return tern_var(x, 1);
+}
+inline tern_module *tern_nn_train(tern_module *m)
+{
+    return tern_nn_train(m, true);
 }
 /* Reals alone, so that NULL and 0 stay what they were. */
 #define TERN_DROPOUT_(f)                                                                           \
