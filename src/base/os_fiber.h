@@ -1,11 +1,11 @@
-/* os_fiber.h -- stacks that take turns on one thread: ucontext, or fibers of Windows. */
+/* os_fiber.h -- stacks that take turns on one thread: ucontext, fibers of
+ * Windows, or a few instructions of our own where a C library has no ucontext. */
 #ifndef TERN_BASE_OS_FIBER_H
 #define TERN_BASE_OS_FIBER_H
 #include <stdbool.h>
 #include <stddef.h>
 
-/* n stacks, with a page in front of each that nothing may touch. NULL: no memory, or no such thing
- * on this system. */
+/* n stacks, with a page in front of each that nothing may touch. NULL: no memory. */
 typedef struct tern_fibers tern_fibers;
 tern_fibers *tern_fibers_new(size_t n);
 void tern_fibers_free(tern_fibers *fibers);
