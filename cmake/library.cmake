@@ -264,12 +264,17 @@ endif()
 
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
 include(CheckLinkerFlag)
+include(CheckSymbolExists)
 set(TERN_ELF OFF) # whose linkers have versions of symbols, and -z
 if(NOT WIN32 AND NOT APPLE)
   set(TERN_ELF ON)
 endif()
 if(TERN_ELF)
-  check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
+  # glibc says so where it can't read them; musl before 1.2.4 crashes.
+  check_symbol_exists(__GLIBC__ features.h TERN_GLIBC)
+  if(TERN_GLIBC)
+    check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
+  endif()
   check_linker_flag(C "LINKER:-z,noseparate-code" TERN_JOINS_SEGMENTS) # no padding between code and constants: two pages
   check_linker_flag(C "LINKER:-Bsymbolic-functions" TERN_BINDS_FUNCTIONS)
 endif()
