@@ -2,6 +2,7 @@
  * variables of the environment set, and reads what that prints. */
 #ifndef TERN_TESTS_RERUN_H
 #define TERN_TESTS_RERUN_H
+#include "execute.h"
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static inline const char *run(const char *scenario, const char *const *variables
             dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         test_limit(100);
-        execl(self, self, scenario, (char *)NULL);
+        execute(self, (char *[]){strdup(scenario), NULL});
         _exit(127);
     }
     close(ends[1]);

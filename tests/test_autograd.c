@@ -424,7 +424,7 @@ static void a_million_nodes_fit_a_small_stack(void **state)
     pthread_t thread;
     bool ok = false;
     assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, 64 * 1024), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, test_stack(64 << 10)), 0);
     assert_int_equal(pthread_create(&thread, &attributes, long_chain, &ok), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&attributes);

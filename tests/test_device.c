@@ -110,6 +110,8 @@ static void a_wrong_name_is_told_with_what_there_is(void **state)
         char guess[64], variable[64];
         if (strcmp(meant, "gpu") == 0)
             meant = gpu;
+        if (!opencl && strcmp(mistaken[i].text, "opencl:9") == 0)
+            continue; /* no mistake where there is no device at all */
         if (!meant || (strcmp(meant, "opencl:0") == 0 && !opencl))
             meant = ""; /* there is none: any guess will do */
         snprintf(guess, sizeof guess, "; did you mean \"%s", meant);

@@ -170,8 +170,8 @@ static void what_cannot_be_joined_is_refused(void **state)
     set_variable("TERN_MPI_PLUGIN", "/nowhere/libtern_mpi.so");
     assert_false(tern_dist_is_available());
     tern_dist_init_process_group(NULL, NULL);
-    assert_error(TERN_ERR_UNSUPPORTED,
-                 "OMPI_COMM_WORLD_SIZE is 4: no plugin for its MPI: /nowhere");
+    assert_non_null(strstr(tern_last_error(), "/nowhere"));
+    assert_error(TERN_ERR_UNSUPPORTED, "OMPI_COMM_WORLD_SIZE is 4: no plugin for its MPI: ");
     tern_clear_error();
     set_variable("TERN_MPI_PLUGIN", NULL);
     with((const char *const[12]){0});

@@ -1,5 +1,6 @@
 /* test_ending.c -- the process may end at any time: programs that end by every way, at random moments of a cold and
  * of a warm first step, while their threads use a device. */
+#include "execute.h"
 #include "support.h"
 #include <pthread.h>
 #include <signal.h>
@@ -226,7 +227,7 @@ static int end_one(const char *on, int program, int way, int moment, const char 
         if (!freopen(log, "w", stderr))
             _exit(97);
         test_limit(60);
-        execl(self, self, on, numbers[0], numbers[1], numbers[2], (char *)NULL);
+        execute(self, (char *[]){strdup(on), numbers[0], numbers[1], numbers[2], NULL});
         _exit(127);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

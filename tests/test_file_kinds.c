@@ -85,7 +85,8 @@ static void readers_of_one_kind_name_the_other(void **state)
         if (!is_known(&others[i]) || strstr("PNG JPEG IDX gzip zstd", name))
             continue;
         assert_null(tern_image_read(path, NULL));
-        assert_error(TERN_ERR_IO, name);
+        if (!test_no_library())
+            assert_error(TERN_ERR_IO, name);
         if (others[i].bytes[0] != '\0') {
             assert_null(tern_read_idx(path));
             assert_error(TERN_ERR_IO, "x begins with");

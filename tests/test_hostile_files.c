@@ -451,6 +451,7 @@ static void a_file_replaced_between_open_and_stat_is_one_of_both(void **state)
             snprintf(path[i], sizeof path[i], "%s/made%d.%s", folder, i, names[k]);
             write_dict(path[i], i ? 40000 : 100, i + 1);
         }
+        tern_state_dict_free(tern_load(path[0], NULL));
         if (test_no_library())
             continue;
         atomic_store(&replaced_enough, false);

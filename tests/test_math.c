@@ -20,6 +20,12 @@ static long double sigmoidl(long double x)
     return 1 / (1 + expl(-x));
 }
 
+/* musl's acoshl gives numbers below 1, where there is no such number. */
+static long double reference_acosh(long double x)
+{
+    return x < 1 ? NAN : acoshl(x);
+}
+
 /* X(name, reference, bound for f32, bound for f64, low, high): the interval that is held to the
  * bounds; lgamma is left out where it crosses zero, since relative error has no bound there. */
 #define FUNCTIONS(X)                                                                               \
@@ -44,7 +50,7 @@ static long double sigmoidl(long double x)
     X(acos, acosl, 1, 1, -INFINITY, INFINITY)                                                      \
     X(atan, atanl, 1.5, 2, -INFINITY, INFINITY)                                                    \
     X(asinh, asinhl, 2, 2, -INFINITY, INFINITY)                                                    \
-    X(acosh, acoshl, 2, 2, -INFINITY, INFINITY)                                                    \
+    X(acosh, reference_acosh, 2, 2, -INFINITY, INFINITY)                                                    \
     X(atanh, atanhl, 2, 2, -INFINITY, INFINITY)                                                    \
     X(lgamma, lgammal, 2.1, 2, 3, INFINITY)                                                        \
     X(floor, floorl, 0, 0, -INFINITY, INFINITY)                                                    \

@@ -310,20 +310,21 @@ static void *replay(void *graph)
     return tern_graph_replay(graph) == TERN_OK ? graph : NULL;
 }
 
-enum { STACK = 96 << 10, FORBIDDEN = 1 << 20 }; /* bytes: sanitizers use more; those below it */
+enum { FORBIDDEN = 1 << 20 }; /* bytes: sanitizers use more; those below it */
 
 /* Threads of programs may have as little: on the cpu they run the chain themselves. */
 static void a_chain_fits_a_small_stack(void **state)
 {
     (void)state;
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_F64, TERN_I32};
-    char *memory = mmap(NULL, FORBIDDEN + STACK, PROT_NONE,
+    const size_t size = test_stack(96 << 10);
+    char *memory = mmap(NULL, FORBIDDEN + size, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_attr_t attributes;
     assert_true(memory != MAP_FAILED);
-    assert_int_equal(mprotect(memory + FORBIDDEN, STACK, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(mprotect(memory + FORBIDDEN, size, PROT_READ | PROT_WRITE), 0);
     assert_int_equal(pthread_attr_init(&attributes), 0);
-    assert_int_equal(pthread_attr_setstack(&attributes, memory + FORBIDDEN, STACK), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, memory + FORBIDDEN, size), 0);
     for (int i = 0; i < 4; i++)
         TERN_SCOPE
             TERN_NO_GRAD {
@@ -350,7 +351,7 @@ static void a_chain_fits_a_small_stack(void **state)
                 tern_graph_free(graph);
             }
     pthread_attr_destroy(&attributes);
-    munmap(memory, FORBIDDEN + STACK);
+    munmap(memory, FORBIDDEN + size);
 }
 
 static void a_plan_that_does_not_fit_names_peak_and_limit(void **state)

@@ -93,7 +93,7 @@ static void a_link_is_followed(void **state)
     assert_int_equal(symlink("a", in_folder("links/b")), 0);
     tern_state_dict *dict = dict_of("x", 1);
     assert_int_equal(tern_save(dict, in_folder("links/a"), NULL), TERN_ERR_IO);
-    assert_error(TERN_ERR_IO, "Too many levels of symbolic links");
+    assert_error(TERN_ERR_IO, strerror(ELOOP));
     tern_state_dict_free(dict);
 }
 

@@ -134,6 +134,20 @@ static const struct {
              {"several files", "f", save_shards, 3},
              {"an archive", "f/x.npz", save_npz, 1}};
 
+/* How many of them are tested: archives are read by libzip. */
+static size_t saves_here(void)
+{
+    tern_state_dict *dict = dict_of(1);
+    assert_int_equal(mkdir(in_folder("f"), 0777), 0);
+    assert_ok(save_npz(dict));
+    tern_state_dict *back = tern_load(in_folder("f/x.npz"), NULL);
+    const bool archives = back || !test_no_library();
+    tern_state_dict_free(back);
+    remove_tree(in_folder("f"));
+    tern_state_dict_free(dict);
+    return sizeof saves / sizeof *saves - !archives;
+}
+
 static const struct {
     const char *function;
     int code;
@@ -151,7 +165,7 @@ static void every_fault_leaves_one_of_both(void **state)
 {
     (void)state;
     tern_state_dict *old = dict_of(1), *new = dict_of(2);
-    for (size_t s = 0; s < sizeof saves / sizeof *saves; s++)
+    for (size_t s = 0, n = saves_here(); s < n; s++)
         for (size_t f = 0; f < sizeof faults / sizeof *faults; f++)
             for (int at = 1, done = 0; !done; at++) {
                 assert_int_equal(mkdir(in_folder("f"), 0777), 0);
@@ -212,7 +226,7 @@ static void what_is_only_odd_succeeds(void **state)
                 {"none", 0, false, true},
                 {"pwrite", EINTR, false, false}};
     tern_state_dict *dict = dict_of(3);
-    for (size_t s = 0; s < sizeof saves / sizeof *saves; s++)
+    for (size_t s = 0, n = saves_here(); s < n; s++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             assert_int_equal(mkdir(in_folder("f"), 0777), 0);
             fault.function = rows[i].function;
@@ -267,7 +281,7 @@ static void what_cannot_be_read_is_an_error(void **state)
         fault.function = NULL;
         assert_true(!back == !done);
         if (!back)
-            assert_error(TERN_ERR_IO, "Input/output error");
+            assert_error(TERN_ERR_IO, strerror(EIO));
         tern_state_dict_free(back);
     }
     tern_state_dict_free(dict);

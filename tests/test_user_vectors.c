@@ -17,7 +17,8 @@ static bool log_vectors(const char *folder, char *script, size_t bytes)
     snprintf(script, bytes, "%s/c++", folder);
     FILE *f = fopen(script, "w");
     assert_non_null(f);
-    fprintf(f, "#!/bin/sh\nexec c++ \"$@\" -fopt-info-vec-optimized=%s/log\n", folder);
+    fprintf(f, "#!/bin/sh\nexec %s \"$@\" -fopt-info-vec-optimized=%s/log\n",
+            getenv("TERN_CXX") ? getenv("TERN_CXX") : "c++", folder);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(chmod(script, 0700), 0);
     return true;
