@@ -1,6 +1,8 @@
 /* os_fiber.c -- stacks that take turns on one thread: ucontext, fibers of Windows, or a few
  * instructions of our own. */
-#define _GNU_SOURCE   /* MAP_ANONYMOUS */
+/* MAP_ANONYMOUS, and ucontext.h of macOS */
+#define _GNU_SOURCE
+#define _DARWIN_C_SOURCE
 #define _XOPEN_SOURCE 700
 #include "base/os_fiber.h"
 #include "base/memory.h"
