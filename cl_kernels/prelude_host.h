@@ -106,10 +106,19 @@ INLINE u64 f64_bits(f64 f)
  * kept. */
 INLINE f32 tern_f16_to_f32(u16 h)
 {
+#ifdef __aarch64__ /* FCVTL in loops, too; of what narrows gcc makes no vectors */
+    union {
+        u16 u;
+        __fp16 h;
+    } x;
+    x.u = h;
+    return (f32)x.h;
+#else
     u32 magnitude = (u32)(h & 0x7fffu) << 13, sign = (u32)(h & 0x8000u) << 16;
     u32 r = f32_bits(f32_from_bits(magnitude) * 0x1p112f); /* rebias; exact, subnormals too */
     r = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : r;
     return f32_from_bits(r | sign);
+#endif
 }
 INLINE u16 tern_f32_to_f16(f32 f)
 {

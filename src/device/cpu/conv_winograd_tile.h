@@ -79,9 +79,15 @@ INLINE vector_f32 winograd_copy(f32 *to, const f32 *from, idx n, idx plane, cons
 /* Numbers 0, 2, 4 and so on of a row, and those behind them. */
 INLINE void winograd_part(const f32 *row, vector_f32 *even, vector_f32 *odd)
 {
+#ifdef __aarch64__
+    const float32x4x2_t both = vld2q_f32(row);
+    *even = (vector_f32)both.val[0];
+    *odd = (vector_f32)both.val[1];
+#else
     __m256 a = _mm256_loadu2_m128(row + 8, row), b = _mm256_loadu2_m128(row + 12, row + 4);
     *even = (vector_f32)_mm256_shuffle_ps(a, b, 0x88);
     *odd = (vector_f32)_mm256_shuffle_ps(a, b, 0xdd);
+#endif
 }
 
 /* v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written: what is

@@ -60,13 +60,20 @@ const char *tern_cpu_level(void)
     return supported_levels(levels) > 0 ? levels[0].name : NULL;
 }
 
+/* The lowest level with kernels for convolutions of our own, and products in more registers. */
+#ifdef __aarch64__
+#define LEVEL_OF_KERNELS "generic"
+#else
+#define LEVEL_OF_KERNELS "x86-64-v3"
+#endif
+
 int tern_cpu_above_v3(void)
 {
     static _Atomic int known;
     level levels[MAX_LEVELS];
     if (!known) {
         int n = supported_levels(levels), i = 0;
-        while (i < n && strcmp(levels[i].name, "x86-64-v3") != 0)
+        while (i < n && strcmp(levels[i].name, LEVEL_OF_KERNELS) != 0)
             i++;
         known = i < n ? i + 2 : 1;
     }

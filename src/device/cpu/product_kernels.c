@@ -11,6 +11,8 @@
 #include "product.h"
 #ifdef __F16C__
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* What host_table.c refers to, so that a static library brings this object. */
@@ -23,6 +25,8 @@ const char FAMILY = 0;
 enum { VECTOR = 64, ROWS = 8 };
 #elif defined(__AVX2__)
 enum { VECTOR = 32, ROWS = 6 };
+#elif defined(__aarch64__)
+enum { VECTOR = 16, ROWS = 8 };
 #else
 enum { VECTOR = 16, ROWS = 4 };
 #endif
@@ -40,12 +44,20 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 
 /* Elsewhere size goes before speed: doubles, and old processors. Large products with AVX-512 are
  * oneDNN's. */
-#ifdef __AVX2__
-#define IS_FAST (sizeof(REAL) == sizeof(f32))
+#if defined(__AVX2__) || defined(__aarch64__)
+#define HAS_FAST 1
+#define IS_FAST  (sizeof(REAL) == sizeof(f32))
 #else
-#define IS_FAST 0
+#define HAS_FAST 0
+#define IS_FAST  0
 #endif
 #define IS_LARGE (IS_FAST && VECTOR == 32)
+/* Arm multiplies a register by a lane of another: numbers of A are loaded some at a time. */
+#ifdef __aarch64__
+#define BY_LANES 1
+#else
+#define BY_LANES 0
+#endif
 
 #define UNROLL _Pragma("GCC unroll 16")
 #define VEC    FN(vector)
@@ -64,7 +76,7 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 #if TERN_LOWEST || !defined(__AVX512F__) /* rows of images seldom fill wider registers */
 #include "conv_channels_tile.h"
 #endif
-#ifdef __AVX2__
+#if HAS_FAST
 KERNEL1(strips_f32, (IN, tern_host_strips, g))
 {
     (void)tern_g;
@@ -74,7 +86,7 @@ KERNEL1(strips_f32, (IN, tern_host_strips, g))
 #elif TERN_LOWEST
 DECLARED_(strips_f32, "(IN, tern_host_strips, g)")
 #endif
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if HAS_FAST && !defined(__AVX512F__)
 #include "conv_winograd_tile.h"
 #include "conv_stride2_tile.h"
 #elif TERN_LOWEST
@@ -107,6 +119,8 @@ INLINE vector_f32 load_f16(const u16 *p)
     return (vector_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
 #elif defined(__F16C__)
     return (vector_f32)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#elif defined(__aarch64__)
+    return (vector_f32)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 #else /* as tern_f16_to_f32 */
     words bits = __builtin_convertvector(*(const halves *)p, words);
     words magnitude = (bits & 0x7fffu) << 13, sign = (bits & 0x8000u) << 16;

@@ -76,6 +76,48 @@ static __attribute__((noinline)) void K(store_tile)(REAL *c, idx c_row, VEC (*su
     }
 }
 
+#if BY_LANES
+/* acc += X, a lane of a register, times row Q of B. */
+#define TILE_LANES(Q, X)                                                                           \
+    do {                                                                                           \
+        VEC b0 = K(load)(b + (Q)*b_row), b1 = wide > 1 ? K(load)(b + (Q)*b_row + LANE) : b0;       \
+        UNROLL                                                                                     \
+        for (int r = 0; r < rows; r++) {                                                           \
+            acc[r][0] += b0 * (X);                                                                 \
+            if (wide > 1)                                                                          \
+                acc[r][1] += b1 * (X);                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* The sums of a tile over p, as many as are returned: where rows of A are dense, whole registers of
+ * p, and where columns are, all. */
+INLINE idx K(tile_lanes)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
+                         VEC (*acc)[2], const int rows, const int wide)
+{
+    idx p = 0;
+    if (a_col == 1)
+        for (; p + LANE <= k; p += LANE, a += LANE, b += LANE * b_row) {
+            VEC x[ROWS];
+            UNROLL
+            for (int r = 0; r < rows; r++)
+                x[r] = K(load)(a + r * a_row);
+            UNROLL
+            for (int q = 0; q < LANE; q++)
+                TILE_LANES(q, x[r][q]);
+        }
+    else if (a_row == 1 && rows == ROWS)
+        for (; p < k; p++, a += a_col, b += b_row) {
+            VEC x[ROWS / LANE + 1];
+            UNROLL
+            for (int r = 0; r < rows / LANE; r++)
+                x[r] = K(load)(a + r * LANE);
+            TILE_LANES(0, x[r / LANE][r % LANE]);
+        }
+    return p;
+}
+#undef TILE_LANES
+#endif
+
 INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row, REAL *c,
                     idx c_row, const K(finish) * f, const int rows, const int wide)
 {
@@ -84,7 +126,15 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
         UNROLL
     for (int r = 0; r < rows; r++)
         __builtin_prefetch(c + r * c_row + wide * LANE - 1, 1);
-    for (idx p = 0; p < k; p++, a += a_col, b += b_row) {
+    idx p = 0;
+#if BY_LANES
+    if (IS_FAST) {
+        p = K(tile_lanes)(k, a, a_row, a_col, b, b_row, acc, rows, wide);
+        a += p * a_col;
+        b += p * b_row;
+    }
+#endif
+    for (; p < k; p++, a += a_col, b += b_row) {
         VEC b0 = K(load)(b), b1 = wide > 1 ? K(load)(b + LANE) : b0;
         UNROLL
         for (int r = 0; r < rows; r++) {

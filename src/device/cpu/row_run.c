@@ -12,6 +12,8 @@
 #include "shapes.h"
 #ifdef __F16C__
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 enum { TILE = 512, INPUTS = 3 };
@@ -62,6 +64,20 @@ INLINE void narrow_eights_f16(u16 *y, __m256 a, __m256 b)
 }
 #define widen_f16(y, x, n)  widen_halves(widen_eight_f16, y, x, n)
 #define narrow_f16(y, x, n) narrow_halves(narrow_eights_f16, tern_f32_to_f16, y, x, n)
+#elif defined(__aarch64__)
+#define widen_f16(y, x, n) 0 /* LD is vectors of FCVTL */
+INLINE idx narrow_f16(u16 *y, const f32 *x, idx n)
+{
+    idx i = 0;
+    for (; i + 8 <= n; i += 8) {
+        float32x4_t a = vld1q_f32(x + i), b = vld1q_f32(x + i + 4);
+        uint32x4_t same = vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b));
+        vst1q_u16(y + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(vcvt_f16_f32(a), b)));
+        for (int k = 0; vminvq_u32(same) == 0 && k < 8; k++)
+            y[i + k] = tern_f32_to_f16(x[i + k]);
+    }
+    return i;
+}
 #else
 #define widen_f16(y, x, n)  0
 #define narrow_f16(y, x, n) 0
