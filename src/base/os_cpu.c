@@ -1,5 +1,5 @@
 /* os_cpu.c -- what the processor has, by its own word: CPUID, and XGETBV for registers that the
- * system saves. */
+ * system saves; HWCAP of Linux on Arm. */
 #include "base/os_cpu.h"
 #include <stdatomic.h>
 #if defined __x86_64__
@@ -33,6 +33,18 @@ static unsigned find_features(void)
     found |= b7 & 1u << 31 ? TERN_CPU_AVX512VL : 0;
     found |= a71 & 1 << 5 ? TERN_CPU_AVX512BF16 : 0;
     return found;
+}
+#elif defined __aarch64__ && defined __linux__
+#include <sys/auxv.h>
+static unsigned find_features(void)
+{
+    enum { ASIMDDP = 1 << 20 };
+    return getauxval(AT_HWCAP) & ASIMDDP ? TERN_CPU_DOTPROD : 0;
+}
+#elif defined __aarch64__ && defined __APPLE__
+static unsigned find_features(void)
+{
+    return TERN_CPU_DOTPROD; /* of all of Apple's processors with macOS */
 }
 #else
 static unsigned find_features(void)

@@ -14,7 +14,8 @@ typedef enum tern_cpu_feature {
     TERN_CPU_AVX512BW = 128,
     TERN_CPU_AVX512DQ = 256,
     TERN_CPU_AVX512VL = 512,
-    TERN_CPU_AVX512BF16 = 1024
+    TERN_CPU_AVX512BF16 = 1024,
+    TERN_CPU_DOTPROD = 2048 /* Arm's SDOT and UDOT */
 } tern_cpu_feature;
 
 /* Whether there are all of these, apart by |. (The compiler's own __builtin_cpu_supports is not

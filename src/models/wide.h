@@ -1,5 +1,5 @@
-/* wide.h -- what products of a few rows by AVX2 share: how a vector is summed, and which products
- * are made together. */
+/* wide.h -- what products of a few rows by AVX2 or NEON share: how a vector is summed, and which
+ * products are made together. */
 #ifndef TERN_SRC_MODELS_WIDE_H
 #define TERN_SRC_MODELS_WIDE_H
 #include "base/os_cpu.h"
@@ -30,7 +30,18 @@ WIDE static inline float wide_sum(__m256 x)
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#define WIDE
+#define WIDE_INLINE static inline __attribute__((always_inline))
+static inline bool wide_is_here(void)
+{
+    return true;
+}
+#define wide_sum    vaddvq_f32
+#endif
 
+#ifdef WIDE
 /* How many sums are taken at once, so that none waits for its product before; loops of so many are
  * no loops. */
 enum { WIDE_SUMS = 4 };

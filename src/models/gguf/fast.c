@@ -77,6 +77,21 @@ WIDE static void q6_k(bytes b, float *y)
     }
 }
 
+#ifdef __aarch64__
+WIDE static void iq4_nl(bytes b, float *y)
+{
+    static const signed char points[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                         1,    13,   25,  38,  53,  69,  89,  113};
+    const float d = io_half(b);
+    const int8x16_t level = vld1q_s8(points);
+    const uint8x16_t q = vld1q_u8(b + 2);
+    signed char of[32];
+    vst1q_s8(of, vqtbl1q_s8(level, vandq_u8(q, vdupq_n_u8(15))));
+    vst1q_s8(of + 16, vqtbl1q_s8(level, vshrq_n_u8(q, 4)));
+    for (int i = 0; i < 32; i++)
+        y[i] = d * (float)of[i];
+}
+#else
 WIDE static void iq4_nl(bytes b, float *y)
 {
     const __m128i points =
@@ -91,6 +106,7 @@ WIDE static void iq4_nl(bytes b, float *y)
                          _mm256_mul_ps(d, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(of_8))));
     }
 }
+#endif
 
 static const struct {
     const char *name;
@@ -106,24 +122,44 @@ gguf_decoder gguf_decoder_of(const io_block *block)
     return block->decode;
 }
 
+/* sum += the dot product of n numbers, a multiple of 16. */
+#ifdef __aarch64__
+typedef float32x4_t sum_of_some;
+#define NO_SUM vdupq_n_f32(0)
+WIDE_INLINE sum_of_some dot_of(sum_of_some sum, const float *a, const float *b, int n)
+{
+    sum_of_some other = NO_SUM;
+    for (int i = 0; i < n; i += 8) {
+        sum = vfmaq_f32(sum, vld1q_f32(a + i), vld1q_f32(b + i));
+        other = vfmaq_f32(other, vld1q_f32(a + i + 4), vld1q_f32(b + i + 4));
+    }
+    return vaddq_f32(sum, other);
+}
+#else
+typedef __m256 sum_of_some;
+#define NO_SUM _mm256_setzero_ps()
+WIDE_INLINE sum_of_some dot_of(sum_of_some sum, const float *a, const float *b, int n)
+{
+    sum_of_some other = NO_SUM;
+    for (int i = 0; i < n; i += 16) {
+        sum = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), sum);
+        other = _mm256_fmadd_ps(_mm256_loadu_ps(a + i + 8), _mm256_loadu_ps(b + i + 8), other);
+    }
+    return _mm256_add_ps(sum, other);
+}
+#endif
+
 WIDE static void dot_wide(const io_block *block, gguf_decoder decode, bytes row, int64_t columns,
                           const float *x, int n, float *y, int64_t step)
 {
     float w[256];
-    __m256 sums[GGUF_SKINNY];
+    sum_of_some sums[GGUF_SKINNY];
     WIDE_EACH(r, GGUF_SKINNY)
-    sums[r] = _mm256_setzero_ps();
+    sums[r] = NO_SUM;
     for (int64_t at = 0; at < columns; at += block->elements, row += block->bytes) {
         decode(row, w);
-        for (int r = 0; r < n; r++) {
-            const float *from = x + r * columns + at;
-            __m256 a = sums[r], b = _mm256_setzero_ps();
-            for (int i = 0; i < block->elements; i += 16) {
-                a = _mm256_fmadd_ps(_mm256_loadu_ps(w + i), _mm256_loadu_ps(from + i), a);
-                b = _mm256_fmadd_ps(_mm256_loadu_ps(w + i + 8), _mm256_loadu_ps(from + i + 8), b);
-            }
-            sums[r] = _mm256_add_ps(a, b);
-        }
+        for (int r = 0; r < n; r++)
+            sums[r] = dot_of(sums[r], w, x + r * columns + at, block->elements);
     }
     for (int r = 0; r < n; r++)
         y[r * step] = wide_sum(sums[r]);

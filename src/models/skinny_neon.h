@@ -1,0 +1,254 @@
+/* skinny_neon.h -- the tiles of skinny.c by NEON. Rows of bfloat16 are integers of 16 bits there as
+ * well, but as two bytes with signs, high * 256 + low, of which dot products with codes are taken
+ * without widening either: by SDOT, or by a product and a sum of pairs. A block's integers lie as 16
+ * high bytes, 16 low ones, and so on. */
+
+WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t at)
+{
+    __builtin_prefetch(codes + k * (AHEAD * row + at));
+}
+
+/* ---- rows of float32 ------------------------------------------------------------------------- */
+
+/* Four numbers of codes, less zero. */
+WIDE_INLINE float32x4_t four_of(int16x4_t codes, float32x4_t zero)
+{
+    return vsubq_f32(vcvtq_f32_s32(vmovl_s16(codes)), zero);
+}
+
+/* 8 codes of k rows of the weight times n rows of x, which begin with those at x. */
+WIDE_INLINE void eight_of(const product *p, int16x8_t codes, float32x4_t zero, const float *x,
+                          int n, float32x4_t *sums)
+{
+    const float32x4_t a = four_of(vget_low_s16(codes), zero), b = four_of(vget_high_s16(codes), zero);
+    WIDE_EACH(r, n)
+    {
+        sums[r] = vfmaq_f32(sums[r], a, vld1q_f32(x + r * p->ins));
+        sums[r] = vfmaq_f32(sums[r], b, vld1q_f32(x + r * p->ins + 4));
+    }
+}
+
+/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits
+ * byte j has element j in its low half and j + size / 2 in the high one. k and n are constants
+ * where this is used. */
+WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, int64_t at,
+                          const float *x, const float32x4_t *zero, int64_t size, int k, int n,
+                          float32x4_t sums[][WIDE_SUMS])
+{
+    const uint8x8_t low = vdup_n_u8(15);
+    for (int64_t j = 0; j < (p->nibbles ? size / 2 : size); j += 8) {
+        fetch_ahead(codes - at, row, k, at + j);
+        WIDE_EACH(c, k)
+        {
+            const uint8x8_t code = vld1_u8(codes + c * row + j);
+            if (!p->nibbles) {
+                eight_of(p, vmovl_s8(vreinterpret_s8_u8(code)), vdupq_n_f32(0), x + j, n, sums[c]);
+                continue;
+            }
+            eight_of(p, vreinterpretq_s16_u16(vmovl_u8(vand_u8(code, low))), zero[c], x + j, n,
+                     sums[c]);
+            eight_of(p, vreinterpretq_s16_u16(vmovl_u8(vshr_n_u8(code, 4))), zero[c],
+                     x + j + size / 2, n, sums[c]);
+        }
+    }
+}
+
+/* Outputs o .. o + k of rows from .. from + n of x. */
+WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
+{
+    const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
+    const float *x = p->x + from * p->ins;
+    float32x4_t sums[WIDE_SUMS][WIDE_SUMS], group[WIDE_SUMS][WIDE_SUMS], zero[WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = vdupq_n_f32(0);
+    for (int64_t g = 0; g < p->groups; g++) {
+        WIDE_EACH(c, k)
+        {
+            zero[c] = vdupq_n_f32(p->zeros ? p->zeros[(o + c) * p->groups + g] : 8);
+            WIDE_EACH(r, n)
+            group[c][r] = vdupq_n_f32(0);
+        }
+        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, g * bytes,
+                 x + g * size, zero, size, k, n, group);
+        WIDE_EACH(c, k)
+        WIDE_EACH(r, n)
+        sums[c][r] = vfmaq_n_f32(sums[c][r], group[c][r], p->scales[(o + c) * p->groups + g]);
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
+}
+
+/* ---- rows of bfloat16 ------------------------------------------------------------------------ */
+
+/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
+static int64_t block_of(const product *p)
+{
+    enum { MOST = 1024 }; /* of whose sums a lane's is below 2^31 */
+    int64_t size = p->ins / p->groups;
+    if (p->nibbles)
+        return size % 32 == 0 && size <= MOST ? size : 0;
+    return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
+}
+
+/* One block of x; false for one that is not finite, or whose largest is next to nothing. */
+static bool round_block(const float *x, int64_t size, int16_t *whole, float *step, float *share)
+{
+    const float most = 127 * 256 + 127; /* whose high byte fits */
+    float32x4_t magnitude = vdupq_n_f32(0);
+    for (int64_t j = 0; j < size; j += 4) /* a NaN stays */
+        magnitude = vmaxq_f32(magnitude, vabsq_f32(vld1q_f32(x + j)));
+    const float largest = vmaxvq_f32(magnitude);
+    if (!(largest < 1e30f) || (largest < 1e-30f && largest > 0))
+        return false;
+    const float by = largest > 0 ? most / largest : 0;
+    int32x4_t sum = vdupq_n_s32(0);
+    int8_t *to = (int8_t *)whole;
+    for (int64_t j = 0; j < size; j += 16, to += 32) {
+        int16x8_t two[2];
+        WIDE_EACH(i, 2)
+        {
+            const float *at = x + j + 8 * i;
+            const int32x4_t a = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(at), by));
+            const int32x4_t b = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(at + 4), by));
+            sum = vaddq_s32(sum, vaddq_s32(a, b));
+            two[i] = vcombine_s16(vmovn_s32(a), vmovn_s32(b));
+        }
+        /* 128 more is as much as the low byte, less 256 where it has a sign, is short of. */
+        vst1q_s8(to, vcombine_s8(vrshrn_n_s16(two[0], 8), vrshrn_n_s16(two[1], 8)));
+        vst1q_s8(to + 16, vcombine_s8(vmovn_s16(two[0]), vmovn_s16(two[1])));
+    }
+    *step = largest / most;
+    *share = (float)vaddvq_s32(sum) / 4;
+    return true;
+}
+
+/* sum += dot products of neighbours. */
+WIDE_INLINE int32x4_t dot_of(int32x4_t sum, int8x16_t a, int8x16_t b, bool dots)
+{
+    if (dots)
+        __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+                : "+w"(sum)
+                : "w"(a), "w"(b));
+    else
+        sum = vpadalq_s16(vpadalq_s16(sum, vmull_s8(vget_low_s8(a), vget_low_s8(b))),
+                          vmull_high_s8(a, b));
+    return sum;
+}
+
+/* sums of a block, as group_of; x: its bytes. */
+WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
+                            const int8_t *x, bool nibbles, bool dots, int k, int n,
+                            int32x4_t sums[][WIDE_SUMS])
+{
+    const int64_t bytes = nibbles ? p->block / 2 : p->block;
+    const uint8x16_t half = vdupq_n_u8(15);
+    int32x4_t high[WIDE_SUMS][WIDE_SUMS], low[WIDE_SUMS][WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    high[c][r] = low[c][r] = vdupq_n_s32(0);
+    for (int64_t j = 0; j < bytes; j += 16) {
+        fetch_ahead(codes, row, k, at + j);
+        WIDE_EACH(c, k)
+        {
+            const uint8x16_t code = vld1q_u8(codes + c * row + at + j);
+            const int8x16_t a = vreinterpretq_s8_u8(nibbles ? vandq_u8(code, half) : code);
+            const int8x16_t b = vreinterpretq_s8_u8(vshrq_n_u8(code, 4));
+            WIDE_EACH(r, n)
+            {
+                const int8_t *from = x + 2 * (r * p->ins + j);
+                high[c][r] = dot_of(high[c][r], a, vld1q_s8(from), dots);
+                low[c][r] = dot_of(low[c][r], a, vld1q_s8(from + 16), dots);
+                if (nibbles) {
+                    high[c][r] = dot_of(high[c][r], b, vld1q_s8(from + 2 * bytes), dots);
+                    low[c][r] = dot_of(low[c][r], b, vld1q_s8(from + 2 * bytes + 16), dots);
+                }
+            }
+        }
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = vaddq_s32(vshlq_n_s32(high[c][r], 8), low[c][r]);
+}
+
+/* tile_of for rows of integers. */
+WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, bool nibbles,
+                            bool dots)
+{
+    const int64_t blocks = p->ins / p->block, row = nibbles ? p->ins / 2 : p->ins;
+    const int8_t *x = (const int8_t *)(p->whole + from * p->ins);
+    float32x4_t sums[WIDE_SUMS][WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = vdupq_n_f32(0);
+    for (int64_t g = 0; g < blocks; g++) {
+        int32x4_t block[WIDE_SUMS][WIDE_SUMS];
+        block_sums(p, p->codes + o * row, row, g * row / blocks, x + 2 * g * p->block, nibbles, dots,
+                   k, n, block);
+        WIDE_EACH(c, k)
+        {
+            const int64_t group = (o + c) * blocks + g;
+            const float zero = !nibbles ? 0 : p->zeros ? p->zeros[group] : 8;
+            WIDE_EACH(r, n)
+            {
+                const int64_t at = (from + r) * blocks + g;
+                float32x4_t y = vcvtq_f32_s32(block[c][r]);
+                if (nibbles)
+                    y = vsubq_f32(y, vdupq_n_f32(zero * p->shares[at]));
+                sums[c][r] = vfmaq_n_f32(sums[c][r], y,
+                                         p->steps[at] * (nibbles ? p->scales[group] : 1));
+            }
+        }
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]) * (nibbles ? 1 : p->scales[o + c]);
+}
+
+#define WHOLE_TILE(NAME, NIBBLES, DOTS)                                                            \
+    WIDE_INLINE void NAME(const product *p, int64_t o, int k, int64_t from, int n)                 \
+    {                                                                                              \
+        whole_tile(p, o, k, from, n, NIBBLES, DOTS);                                               \
+    }
+WHOLE_TILE(tile_of_8, false, false)
+WHOLE_TILE(tile_of_4, true, false)
+WHOLE_TILE(dots_of_8, false, true)
+WHOLE_TILE(dots_of_4, true, true)
+
+static void tiles_of(const product *p, int64_t o)
+{
+    const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
+    if (!p->whole)
+        WIDE_TILES(tile_of, p, o, left);
+    else if (p->nibbles && p->dots)
+        WIDE_TILES(dots_of_4, p, o, left);
+    else if (p->nibbles)
+        WIDE_TILES(tile_of_4, p, o, left);
+    else if (p->dots)
+        WIDE_TILES(dots_of_8, p, o, left);
+    else
+        WIDE_TILES(tile_of_8, p, o, left);
+}
+
+static void from_bf16(float *y, const uint16_t *x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        vst1q_f32(y + i, vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(x + i), 16)));
+    for (; i < n; i++) {
+        const uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(y + i, &bits, sizeof bits);
+    }
+}
+
+/* To the nearest, of two the even one. */
+static void to_bf16(uint16_t *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        y[i] = (uint16_t)(x[i] != x[i] ? bits >> 16 | 64 : rounded);
+    }
+}
