@@ -82,7 +82,7 @@ set(TERN_HOST_OPTIONS
   -fwrapv -fno-math-errno -fno-trapping-math $<$<C_COMPILER_ID:GNU>:-ftrack-macro-expansion=0>
   -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
   -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare)
-set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of -O3, as fast
+set(TERN_HOST_FAST -O2 -fopenmp-simd $<$<C_COMPILER_ID:GNU>:--param=vect-epilogues-nomask=0>) # half of -O3, as fast
 # Padding in front of loops and functions is a hundredth of the library.
 list(APPEND TERN_HOST_FAST $<$<C_COMPILER_ID:GNU>:-fno-align-loops> $<$<C_COMPILER_ID:GNU>:-fno-align-jumps>
      $<$<C_COMPILER_ID:GNU>:-fno-align-functions>)
@@ -100,7 +100,8 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   set(families ${TERN_KERNEL_FAMILIES} ${TERN_ROW_FAMILIES})
   set(halves ${TERN_KERNEL_FAMILIES_HALVES})
   set(small) # what is compiled for size here
-  set(product -O2 -ftree-vectorize -fvect-cost-model=dynamic -fversion-loops-for-strides) # half of -O3, as fast
+  set(product -O2 -ftree-vectorize # half of -O3, as fast
+      $<$<C_COMPILER_ID:GNU>:-fvect-cost-model=dynamic> $<$<C_COMPILER_ID:GNU>:-fversion-loops-for-strides>)
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
   elseif(n_isas GREATER 1) # what old processors fall back to
