@@ -113,16 +113,6 @@ void test_skipped(const char *format, ...)
     fflush(stdout);
 }
 
-size_t test_stack(size_t bytes)
-{
-#ifdef _SC_THREAD_STACK_MIN
-    const long least = sysconf(_SC_THREAD_STACK_MIN);
-    return least > (long)bytes ? (size_t)least : bytes;
-#else
-    return bytes;
-#endif
-}
-
 bool test_no_library(void)
 {
     if (tern_last_status() != TERN_ERR_UNSUPPORTED || !strstr(tern_last_error(), "Debian: "))

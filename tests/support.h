@@ -105,9 +105,6 @@ void test_skipped(const char *format, ...) TERN_PRINTF_(1, 2);
  * its Debian package): then it is told by test_skipped, and cleared. */
 bool test_no_library(void);
 
-/* The bytes of a small stack: as many, or the fewest that a thread has here. */
-size_t test_stack(size_t bytes);
-
 /* Kernels launched on the device so far. */
 uint64_t launches(const char *device);
 

@@ -1,5 +1,6 @@
 /* test_autograd.c -- recording and going back: what accumulates, what is
  * freed, what is refused. */
+#include "stack.h"
 #include "support.h"
 #include <math.h>
 #include <pthread.h>

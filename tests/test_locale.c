@@ -87,6 +87,7 @@ int main(void)
 {
     if (speak_german())
         return test_main(tests, sizeof tests / sizeof *tests);
-    printf("SKIP: there is no locale de_DE.UTF-8 with a decimal comma, and localedef (Debian: locales) makes none\n");
+    printf("SKIP: there is no locale de_DE.UTF-8 with a decimal comma, and localedef (Debian: "
+           "locales) makes none\n");
     return 77;
 }

@@ -50,7 +50,7 @@ static long double reference_acosh(long double x)
     X(acos, acosl, 1, 1, -INFINITY, INFINITY)                                                      \
     X(atan, atanl, 1.5, 2, -INFINITY, INFINITY)                                                    \
     X(asinh, asinhl, 2, 2, -INFINITY, INFINITY)                                                    \
-    X(acosh, reference_acosh, 2, 2, -INFINITY, INFINITY)                                                    \
+    X(acosh, reference_acosh, 2, 2, -INFINITY, INFINITY)                                           \
     X(atanh, atanhl, 2, 2, -INFINITY, INFINITY)                                                    \
     X(lgamma, lgammal, 2.1, 2, 3, INFINITY)                                                        \
     X(floor, floorl, 0, 0, -INFINITY, INFINITY)                                                    \

@@ -3,6 +3,7 @@
 #include "../bench/networks.h"
 #include "../examples/char_gpt/gpt.h"
 #include "device/plan.h"
+#include "stack.h"
 #include "recorded_programs.h"
 #include "tensor/fields.h"
 #include <pthread.h>
@@ -318,8 +319,8 @@ static void a_chain_fits_a_small_stack(void **state)
     (void)state;
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_F64, TERN_I32};
     const size_t size = test_stack(96 << 10);
-    char *memory = mmap(NULL, FORBIDDEN + size, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory =
+        mmap(NULL, FORBIDDEN + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_attr_t attributes;
     assert_true(memory != MAP_FAILED);
     assert_int_equal(mprotect(memory + FORBIDDEN, size, PROT_READ | PROT_WRITE), 0);
