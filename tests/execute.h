@@ -1,5 +1,5 @@
-/* execute.h -- executes a test's own program once more, by what runs it (TEST_EMULATOR), if it is of
- * another processor. */
+/* execute.h -- executes a test's own program once more, by what runs it (TEST_EMULATOR) if it is
+ * of another processor. */
 #ifndef TERN_TESTS_EXECUTE_H
 #define TERN_TESTS_EXECUTE_H
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* skinny_neon.h -- the tiles of skinny.c by NEON. Rows of bfloat16 are integers of 16 bits there as
  * well, but as two bytes with signs, high * 256 + low, of which dot products with codes are taken
- * without widening either: by SDOT, or by a product and a sum of pairs. A block's integers lie as 16
- * high bytes, 16 low ones, and so on. */
+ * without widening either: by SDOT, or by a product and a sum of pairs. A block's integers lie as
+ * 16 high bytes, 16 low ones, and so on. */
 
 WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t at)
 {
@@ -20,7 +20,8 @@ WIDE_INLINE float32x4_t four_of(int16x4_t codes, float32x4_t zero)
 WIDE_INLINE void eight_of(const product *p, int16x8_t codes, float32x4_t zero, const float *x,
                           int n, float32x4_t *sums)
 {
-    const float32x4_t a = four_of(vget_low_s16(codes), zero), b = four_of(vget_high_s16(codes), zero);
+    const float32x4_t a = four_of(vget_low_s16(codes), zero),
+                      b = four_of(vget_high_s16(codes), zero);
     WIDE_EACH(r, n)
     {
         sums[r] = vfmaq_f32(sums[r], a, vld1q_f32(x + r * p->ins));
@@ -184,8 +185,8 @@ WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, in
     sums[c][r] = vdupq_n_f32(0);
     for (int64_t g = 0; g < blocks; g++) {
         int32x4_t block[WIDE_SUMS][WIDE_SUMS];
-        block_sums(p, p->codes + o * row, row, g * row / blocks, x + 2 * g * p->block, nibbles, dots,
-                   k, n, block);
+        block_sums(p, p->codes + o * row, row, g * row / blocks, x + 2 * g * p->block, nibbles,
+                   dots, k, n, block);
         WIDE_EACH(c, k)
         {
             const int64_t group = (o + c) * blocks + g;
@@ -196,8 +197,8 @@ WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, in
                 float32x4_t y = vcvtq_f32_s32(block[c][r]);
                 if (nibbles)
                     y = vsubq_f32(y, vdupq_n_f32(zero * p->shares[at]));
-                sums[c][r] = vfmaq_n_f32(sums[c][r], y,
-                                         p->steps[at] * (nibbles ? p->scales[group] : 1));
+                sums[c][r] =
+                    vfmaq_n_f32(sums[c][r], y, p->steps[at] * (nibbles ? p->scales[group] : 1));
             }
         }
     }
