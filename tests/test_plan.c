@@ -139,11 +139,11 @@ static void random_programs_have_their_bits(void **state)
     const char *count = getenv("TERN_TEST_PROGRAMS");
     FOR_EACH_DEVICE(device)
     {
-        const int n = count                     ? atoi(count)
-                      : getenv("TERN_TEST_ALL") ? 20000
-                      : test_thorough(device)   ? 300
+        const int n = count                        ? atoi(count)
+                      : getenv("TERN_TEST_ALL")    ? 20000
+                      : test_thorough(device)      ? 300
                       : test_pocl_gpu_form(device) ? 12 /* of 40 texts in the other form */
-                                                : 40;
+                                                   : 40;
         for (int i = 0; i < n; i++) {
             const tern_dtype dtype = dtypes[test_thorough(device) ? i % 5 : i % 8 == 7];
             if (test_has(device, dtype))
