@@ -2,6 +2,7 @@
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
+#include "base/thread.h"
 #include <process.h>
 #include <stdlib.h>
 
@@ -156,20 +157,26 @@ void tern_os_thread_detach(tern_os_thread thread)
 }
 
 static struct {
-    DWORD index;
+    DWORD index, memory;
     tern_once once;
     void (*run)(void);
-} thread_end = {.index = FLS_OUT_OF_INDEXES, .once = TERN_ONCE_INIT};
+} thread_end = {.index = FLS_OUT_OF_INDEXES, .memory = TLS_OUT_OF_INDEXES, .once = TERN_ONCE_INIT};
 
 static void WINAPI run_thread_end(void *asked)
 {
-    if (asked)
+    if (asked && thread_end.run)
         thread_end.run();
+    void *memory =
+        asked && thread_end.memory != TLS_OUT_OF_INDEXES ? TlsGetValue(thread_end.memory) : NULL;
+    if (memory)
+        TlsSetValue(thread_end.memory, NULL);
+    free(memory);
 }
 
 static void make_index(void)
 {
     thread_end.index = FlsAlloc(run_thread_end);
+    thread_end.memory = TlsAlloc();
 }
 
 bool tern_os_at_thread_end(void (*run)(void))
@@ -177,6 +184,24 @@ bool tern_os_at_thread_end(void (*run)(void))
     thread_end.run = run;
     tern_call_once(&thread_end.once, make_index);
     return thread_end.index != FLS_OUT_OF_INDEXES && FlsSetValue(thread_end.index, &thread_end);
+}
+
+static void *new_memory(size_t bytes)
+{
+    tern_call_once(&thread_end.once, make_index);
+    void *memory = calloc(1, bytes);
+    if (!memory || !TlsSetValue(thread_end.memory, memory))
+        abort(); /* as for a thread-local */
+    if (thread_end.index != FLS_OUT_OF_INDEXES)
+        FlsSetValue(thread_end.index, &thread_end);
+    return memory;
+}
+
+/* What clang has as a thread-local. It lives until run_thread_end is done. */
+void *tern_os_thread_memory(size_t bytes)
+{
+    void *memory = thread_end.memory == TLS_OUT_OF_INDEXES ? NULL : TlsGetValue(thread_end.memory);
+    return memory ? memory : new_memory(bytes);
 }
 
 void tern_os_forget_thread_end(void)

@@ -235,7 +235,13 @@ typedef struct tern_thread_state {
     char path[TERN_PATH_BYTES]; /* that tern_snapshot_latest and the like returned */
 } tern_thread_state;
 
+#if defined _WIN32 && !defined __clang__
+/* gcc frees its thread-locals there before what is called at the end of a thread. */
+void *tern_os_thread_memory(size_t bytes);
+#define tern_thread (*(tern_thread_state *)tern_os_thread_memory(sizeof(tern_thread_state)))
+#else
 extern _Thread_local tern_thread_state tern_thread;
+#endif
 
 /* *to = *from, member by member: a loop over bytes costs more, and modules run through here. */
 static inline void tern_running_copy(tern_running *to, const tern_running *from)
