@@ -27,9 +27,12 @@ static void write_file(double first)
     tern_state_dict_free(dict);
 }
 
-/* How many maps of the file there are in the process. */
-static int maps(void)
+/* How many maps of the file there are in the process; Windows does not list them. */
+static void assert_maps(int expected)
 {
+#ifdef _WIN32
+    (void)expected;
+#else
     char line[1000];
     int n = 0;
     FILE *file = fopen("/proc/self/maps", "r");
@@ -37,7 +40,8 @@ static int maps(void)
         n += strstr(line, path + sizeof "load-map-" - 1) != NULL;
     if (file)
         fclose(file);
-    return n;
+    assert_int_equal(n, expected);
+#endif
 }
 
 static tern_state_dict *load(const char *device)
@@ -51,14 +55,14 @@ static void elements_are_the_files(void **state)
     write_file(2);
     tern_state_dict *wanted = dict_of(2), *got = load("cpu");
     assert_non_null(got);
-    assert_int_equal(maps(), 1);
+    assert_maps(1);
     for (int i = 0; i < tern_state_dict_count(wanted); i++) {
         const char *name = tern_state_dict_key_at(wanted, i);
         assert_same(tern_state_dict_get(got, name), tern_state_dict_get(wanted, name));
     }
     tern_state_dict_free(wanted);
     tern_state_dict_free(got);
-    assert_int_equal(maps(), 0);
+    assert_maps(0);
 }
 
 /* What is written stays in memory, and a tensor outlives the dict. */
@@ -72,13 +76,13 @@ static void writes_are_private(void **state)
     assert_close(tern_state_dict_get(two, "a"), tern_full_like(a, TERN_SCALAR(2)), .abs = 0);
     tern_state_dict_free(one);
     tern_state_dict_free(two);
-    assert_int_equal(maps(), 1);
+    assert_maps(1);
     assert_close(a, tern_full_like(a, TERN_SCALAR(6)), .abs = 0);
     tern_tensor *again = tern_state_dict_get(two = load("cpu"), "a");
     assert_close(again, tern_full_like(a, TERN_SCALAR(2)), .abs = 0);
     tern_state_dict_free(two);
     tern_release(a);
-    assert_int_equal(maps(), 0);
+    assert_maps(0);
 }
 
 /* A file that is saved over is another one: what is mapped stays. */
@@ -87,6 +91,18 @@ static void saved_over_it_stays(void **state)
     (void)state;
     write_file(2);
     tern_state_dict *dict = load("cpu");
+#ifdef _WIN32 /* which replaces no such file */
+    tern_state_dict *other = dict_of(5);
+    assert_int_equal(tern_save(other, path, NULL), TERN_ERR_IO);
+    assert_error(TERN_ERR_IO, "mapped (.mmap of tern_load)");
+    tern_state_dict_free(other);
+    tern_state_dict_free(dict);
+    write_file(5); /* but when it is let go */
+    dict = load("cpu");
+    tern_tensor *new = tern_state_dict_get(dict, "a");
+    assert_close(new, tern_full_like(new, TERN_SCALAR(5)), .abs = 0);
+    tern_state_dict_free(dict);
+#else
     write_file(5);
     tern_tensor *a = tern_state_dict_get(dict, "a");
     assert_close(a, tern_full_like(a, TERN_SCALAR(2)), .abs = 0);
@@ -96,6 +112,7 @@ static void saved_over_it_stays(void **state)
     dict = load("cpu");
     assert_same(tern_state_dict_get(dict, "long"), tern_arange(0, 5, 1, TERN_I64, "cpu"));
     tern_state_dict_free(dict);
+#endif
 }
 
 /* Data at odd places, and of other kinds of files, is read. */
@@ -113,7 +130,7 @@ static void what_can_not_be_mapped_is_read(void **state)
     fclose(file);
     tern_state_dict *dict = load("cpu");
     assert_non_null(dict);
-    assert_int_equal(maps(), 0);
+    assert_maps(0);
     assert_values(tern_state_dict_get(dict, "x"), 1.5, -2);
     tern_state_dict_free(dict);
     assert_ok(tern_npy_save(tern_arange(0, 4, 1, TERN_F32, "cpu"), path));

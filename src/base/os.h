@@ -214,8 +214,8 @@ void tern_os_free(void *block);
 #define tern_os_free                 free
 #endif
 
-/* A file's bytes as memory, whose changes the file does not see; of file -1 addresses of zeros,
- * which take memory only where they are touched. NULL and errno. */
+/* A file's bytes as memory, whose changes the file does not see; of file -1 a range of addresses,
+ * of which the first page alone may be touched. NULL and errno. */
 void *tern_os_map(int file, size_t bytes);
 void tern_os_unmap(void *map, size_t bytes);
 /* A file that no folder lists, in memory where the system has that; -1 and errno. */

@@ -83,10 +83,8 @@ static int open_wide(const wchar_t *path, int flags)
                                                             : OPEN_EXISTING;
     const DWORD kind =
         FILE_FLAG_BACKUP_SEMANTICS | (flags & O_NOFOLLOW ? FILE_FLAG_OPEN_REPARSE_POINT : 0);
-    HANDLE handle = CreateFileW(path, access | DELETE, SHARED, NULL, make, kind, NULL);
-    if (handle == INVALID_HANDLE_VALUE && /* a current folder is not to be deleted either */
-        (GetLastError() == ERROR_ACCESS_DENIED || GetLastError() == ERROR_SHARING_VIOLATION))
-        handle = CreateFileW(path, access, SHARED, NULL, make, kind, NULL);
+    /* Without the right to delete it, which C's fopen would not share. */
+    HANDLE handle = CreateFileW(path, access, SHARED, NULL, make, kind, NULL);
     if (handle == INVALID_HANDLE_VALUE)
         return tern_os_fail();
     FILE_ATTRIBUTE_TAG_INFO tag = {0};
@@ -319,8 +317,13 @@ bool tern_os_lock_byte(int file, int64_t at, bool locks)
 
 void *tern_os_map(int file, size_t bytes)
 {
-    if (file < 0) { /* which has no pages without memory that may be touched */
-        errno = ENOTSUP;
+    if (file < 0) {
+        void *range = VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_READWRITE);
+        if (range && VirtualAlloc(range, 1, MEM_COMMIT, PAGE_READWRITE))
+            return range;
+        tern_os_fail();
+        if (range)
+            VirtualFree(range, 0, MEM_RELEASE);
         return NULL;
     }
     HANDLE mapping = CreateFileMappingW(handle_of(file), NULL, PAGE_WRITECOPY, 0, 0, NULL);
@@ -334,8 +337,12 @@ void *tern_os_map(int file, size_t bytes)
 
 void tern_os_unmap(void *map, size_t bytes)
 {
+    MEMORY_BASIC_INFORMATION about;
     (void)bytes;
-    UnmapViewOfFile(map);
+    if (VirtualQuery(map, &about, sizeof about) && about.Type == MEM_PRIVATE)
+        VirtualFree(map, 0, MEM_RELEASE);
+    else
+        UnmapViewOfFile(map);
 }
 
 void tern_os_wish_large_pages(void *memory, size_t bytes)

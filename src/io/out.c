@@ -286,7 +286,8 @@ tern_status io_out_rename(io_out *out)
     if (!out->temporary)
         TERN_TRY(link_file(out));
     if (tern_os_renameat(out->folder, out->temporary, out->folder, out->name) != 0)
-        return fail(out, "");
+        return fail(out,
+                    errno == EBUSY ? "a program has it open, or mapped (.mmap of tern_load)" : "");
     out->is_renamed = true;
     return TERN_OK;
 }
