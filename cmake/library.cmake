@@ -161,12 +161,19 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${objects}")
 endforeach()
 
-# Their text, for devices that compile it at run time.
+# Their text, for devices that compile it at run time. It is packed, but for Windows, which has no zlib.
+set(TERN_PACKS_SOURCES ${TERN_ZLIB})
+if(WIN32)
+  set(TERN_PACKS_SOURCES OFF)
+endif()
+if(TERN_PACKS_SOURCES)
+  set_source_files_properties(src/device/sources.c PROPERTIES COMPILE_DEFINITIONS TERN_PACKS_SOURCES)
+endif()
 list(TRANSFORM TERN_EMBEDDED_FILES PREPEND ${PROJECT_SOURCE_DIR}/cl_kernels/ OUTPUT_VARIABLE TERN_EMBEDDED)
 list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
   COMMAND ${CMAKE_COMMAND} -DINPUTS=${TERN_EMBEDDED_INPUTS} -DOUTPUT=${PROJECT_BINARY_DIR}/embedded.c
-          -DDEFLATE=$<BOOL:${TERN_ZLIB}> -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+          -DDEFLATE=$<BOOL:${TERN_PACKS_SOURCES}> -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
 
 # What comes before a kernel takes far less time than it: it is compiled for size. The dispatcher, src/tensor and what is near

@@ -14,7 +14,7 @@ static tern_mutex lock = TERN_MUTEX_INIT;
 
 static const char missing[] = "#error zlib (Debian: zlib1g) can't be opened to unpack kernels\n";
 
-#ifdef TERN_WITH_ZLIB
+#ifdef TERN_PACKS_SOURCES
 static const char *unpack(void)
 {
     const tern_source_pack *pack = &tern_packed_sources;

@@ -1,6 +1,7 @@
 /* main.c -- the program `tern`: which command, its options and its help. */
 #include "tool/tool.h"
 #include "base/os.h"
+#include "base/os_program.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -214,6 +215,7 @@ static int run(const tool_command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    tern_os_take_arguments(&argc, &argv);
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "--version") == 0) {
         puts("tern " TERN_VERSION_TEXT);

@@ -148,14 +148,17 @@ static void note_limit(tern_text *notes)
 
 static void find_all(list *devices, tern_text *notes)
 {
-    static const char advice[] = "install a driver: pocl-opencl-icd runs OpenCL on the processor, "
-                                 "GPUs need their vendor's or mesa-opencl-icd";
+    static const char advice[] =
+        TERN_LIBRARY("install a driver: pocl-opencl-icd runs OpenCL on the processor, "
+                     "GPUs need their vendor's or mesa-opencl-icd",
+                     "macOS has it", "the driver of a GPU, by its vendor, installs it");
     char reason[512];
     if (!tern_cl_load(reason, sizeof reason)) {
         bool missing = tern_dynlib_is_absent(reason);
         tern_text_add(notes, "the OpenCL loader %s (%s)%s%s",
                       missing ? "is missing" : "cannot be loaded", reason,
-                      missing ? "; install ocl-icd-libopencl1 and " : "", missing ? advice : "");
+                      missing ? TERN_LIBRARY("; install ocl-icd-libopencl1 and ", "; ", "; ") : "",
+                      missing ? advice : "");
         note_limit(notes);
         return;
     }

@@ -1,12 +1,64 @@
-/* vendors.c -- looks into the loader's folder of drivers: ocl-icd passes over broken ones in
- * silence, and a user then wonders where the device went. */
+/* vendors.c -- looks into the loader's folder of drivers, or its key of Windows' registry: a loader
+ * passes over broken ones in silence, and a user then wonders where the device went. */
 #include "device/opencl/opencl.h"
 #include "base/dynlib.h"
 #include "base/os.h"
+#include "base/os_registry.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Notes what is wrong with a driver, which `where` names. Returns whether it is installed; it may
+ * be broken. */
+static bool note_driver(tern_text *notes, const char *where, const char *name)
+{
+    char why[512];
+    void *library = tern_os_library_open(name, TERN_OS_LAZY, why, sizeof why);
+    if (!library) {
+        tern_text_add(notes, "%s%s: its driver cannot be loaded (%s)", notes->length ? "; " : "",
+                      where, why);
+        return !tern_dynlib_is_absent(why);
+    }
+    bool is_driver = tern_dynlib_symbol(library, "clGetExtensionFunctionAddress") ||
+                     tern_dynlib_symbol(library, "clIcdGetPlatformIDsKHR");
+    if (!is_driver)
+        tern_text_add(notes, "%s%s: %s is not an OpenCL driver", notes->length ? "; " : "", where,
+                      name);
+    tern_dynlib_close(library);
+    return is_driver;
+}
+
+#ifdef _WIN32
+#define KEY "SOFTWARE\\Khronos\\OpenCL\\Vendors"
+
+struct noted {
+    tern_text *notes;
+    bool installed;
+};
+
+static void note_registered(void *user, const char *name)
+{
+    struct noted *noted = user;
+    noted->installed =
+        note_driver(noted->notes, "HKEY_LOCAL_MACHINE\\" KEY, name) || noted->installed;
+}
+
+/* Drivers of today are listed with their adapters, too, where nobody but the loader looks: that
+ * the key is empty is no fault. */
+bool tern_cl_note_vendors(tern_text *notes)
+{
+    struct noted noted = {.notes = notes};
+    tern_os_registered(KEY, note_registered, &noted);
+    return noted.installed;
+}
+#elif defined __APPLE__
+/* The framework has its drivers in itself. */
+bool tern_cl_note_vendors(tern_text *notes)
+{
+    (void)notes;
+    return true;
+}
+#else
 enum { PATH_BYTES = 1024 };
 
 /* The library that an .icd file names: its first line. */
@@ -24,28 +76,13 @@ static bool library_of(const char *path, char *library, size_t bytes)
     return read && *library;
 }
 
-/* Notes what is wrong with the driver of an .icd file. Returns whether a driver is installed, which
- * may be broken. */
 static bool note_file(tern_text *notes, const char *path)
 {
-    char name[PATH_BYTES], why[512];
-    if (!library_of(path, name, sizeof name)) {
-        tern_text_add(notes, "%s%s names no driver", notes->length ? "; " : "", path);
-        return false;
-    }
-    void *library = tern_os_library_open(name, TERN_OS_LAZY, why, sizeof why);
-    if (!library) {
-        tern_text_add(notes, "%s%s: its driver cannot be loaded (%s)", notes->length ? "; " : "",
-                      path, why);
-        return !tern_dynlib_is_absent(why);
-    }
-    bool is_driver = tern_dynlib_symbol(library, "clGetExtensionFunctionAddress") ||
-                     tern_dynlib_symbol(library, "clIcdGetPlatformIDsKHR");
-    if (!is_driver)
-        tern_text_add(notes, "%s%s: %s is not an OpenCL driver", notes->length ? "; " : "", path,
-                      name);
-    tern_dynlib_close(library);
-    return is_driver;
+    char name[PATH_BYTES];
+    if (library_of(path, name, sizeof name))
+        return note_driver(notes, path, name);
+    tern_text_add(notes, "%s%s names no driver", notes->length ? "; " : "", path);
+    return false;
 }
 
 bool tern_cl_note_vendors(tern_text *notes)
@@ -73,3 +110,4 @@ bool tern_cl_note_vendors(tern_text *notes)
                       chosen && *chosen ? " (the folder is OCL_ICD_VENDORS)" : "");
     return installed;
 }
+#endif
