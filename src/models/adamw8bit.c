@@ -30,8 +30,9 @@ static void dynamic_map(bool is_signed, float map[256])
         const float step = (1 - 0.1f) / (float)items, power = (float)pow(10, k - 6);
         float low = 0.1f;
         for (int i = 1; i <= items; i++) {
-            float high = i < (items + 1) / 2 ? fmaf(step, (float)i, 0.1f)
-                                             : fmaf(-step, (float)(items - i), 1);
+            /* as fmaf, which not every C library rounds once: products are exact in float64 */
+            float high = (float)(i < (items + 1) / 2 ? (double)step * i + (double)0.1f
+                                                     : 1 - (double)step * (items - i));
             map[n++] = power * ((low + high) / 2);
             if (is_signed)
                 map[n++] = -power * ((low + high) / 2);

@@ -1,5 +1,6 @@
 /* decode.c -- ids to text, all at once or as they come. */
 #include "models/tokenizer/tokenizer.h"
+#include "base/os.h"
 
 const char *tk_token_text(const tern_tokenizer *t, int64_t id, size_t *n)
 {
@@ -54,6 +55,19 @@ char *tk_decode_ids(const tern_tokenizer *t, const char *function, const int64_t
 
 /* ---- public -------------------------------------------------------------------------------- */
 
+/* The text, which is freed, as memory that tern_free_text frees. */
+static char *given_away(char *text)
+{
+    const size_t bytes = text ? strlen(text) + 1 : 0;
+    char *copy = text ? tern_os_alloc(bytes) : NULL;
+    if (copy)
+        memcpy(copy, text, bytes);
+    else if (text)
+        tern_fail(TERN_ERR_MEMORY, "tern_tokenizer_decode: no memory for %zu bytes", bytes);
+    free(text);
+    return copy;
+}
+
 char *tern_tokenizer_decode(const tern_tokenizer *t, const tern_tensor *ids,
                             bool skip_special_tokens)
 {
@@ -82,7 +96,7 @@ char *tern_tokenizer_decode(const tern_tokenizer *t, const tern_tensor *ids,
             memcpy(&id, (char *)list + i * 4, 4);
             list[i] = id;
         }
-        text = tk_decode_ids(t, function, list, (size_t)n, skip_special_tokens);
+        text = given_away(tk_decode_ids(t, function, list, (size_t)n, skip_special_tokens));
     }
     free(list);
     return text;
