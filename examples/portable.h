@@ -16,12 +16,13 @@ static inline int setenv(const char *name, const char *value, int overwrite)
     return !overwrite && getenv(name) ? 0 : _putenv_s(name, value);
 }
 
-static inline char *strndup(const char *text, size_t n)
+#define strndup copy_part
+static inline char *copy_part(const char *from, size_t n)
 {
-    const size_t length = strnlen(text, n);
+    const size_t length = strnlen(from, n);
     char *copy = malloc(length + 1);
     if (copy) {
-        memcpy(copy, text, length);
+        memcpy(copy, from, length);
         copy[length] = '\0';
     }
     return copy;

@@ -1,4 +1,5 @@
 /* test_adamw8bit.c -- AdamW with moments of a byte each, beside bitsandbytes'. */
+#include "files.h"
 #include "models.h"
 #include <math.h>
 #include <stdio.h>
@@ -142,8 +143,11 @@ static void it_goes_on_from_a_snapshot(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        char folder[] = "/tmp/tern_adamw8bit_XXXXXX", command[256];
-        assert_non_null(mkdtemp(folder));
+        static int turn;
+        char name[16];
+        snprintf(name, sizeof name, "state-%d", turn++);
+        const char *folder = test_path(name);
+        test_make_folder(name);
         tern_module *m = model_on(device, TERN_F32);
         tern_optimizer *o = tern_optim_adamw8bit(m, 2e-3, NULL);
         tern_snapshot *s = tern_snapshot_new();
@@ -166,8 +170,6 @@ static void it_goes_on_from_a_snapshot(void **state)
         tern_snapshot_free(s);
         tern_optim_free(o);
         tern_nn_free(m);
-        snprintf(command, sizeof command, "rm -r %s", folder);
-        assert_int_equal(system(command), 0);
     }
 }
 

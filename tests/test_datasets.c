@@ -296,7 +296,7 @@ static void hostile_tables_are_refused(void **state)
         assert_null(csv(rows[i].content, NULL));
         assert_error(*rows[i].content ? TERN_ERR_IO : TERN_ERR_ARGUMENT, rows[i].words);
     }
-    assert_null(tern_datasets_csv(test_file("nul.csv", "a\n1\0002\n", 7), NULL));
+    assert_null(tern_datasets_csv(test_file("zero_byte.csv", "a\n1\0002\n", 7), NULL));
     assert_error(TERN_ERR_IO, "a NUL in a field");
     assert_null(csv("a\n1\n", &(tern_csv_options){.label = "b"}));
     assert_error(TERN_ERR_ARGUMENT, "has no column b");
