@@ -339,6 +339,36 @@ class NotRecorded(Case):
             self.assertRegex(function.stats()["reason"], reason)
         self.assertEqual(function.stats()["replayed"], 0)
 
+    def test_arguments_that_are_new_in_each_call(self):
+        x = torch.ones(2, device=DEVICES[0])
+        for call, change in ((lambda f, i: f(x, i), r"args\[1\] was 15 and is 16"),
+                             (lambda f, i: f(x, n={"a": (2, i)}),
+                              r"kwargs\['n'\]\['a'\]\[1\] was 15 and is 16"),
+                             (lambda f, i: f(x, n={str(i): 0}), "keys of kwargs.* was '15' and is '16'"),
+                             (lambda f, i: f(x, None if i % 2 else -i), "args.* was None and is -16"),
+                             (lambda f, i: f(x, x if i % 2 else -i), "args.* was a tensor and is -16"),
+                             (lambda f, i: f(x, [0] * i), "was 15 items of list and is 16 items"),
+                             (lambda f, i: f(x[:1].expand(i + 1)), r"tensor 0 was \(16,\).*is \(17,\)")):
+            function = torch_tern.step(lambda x, n=0: x * 2)
+            seen = 0
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for i in range(40):
+                    self.assertEqual(set(call(function, i).tolist()), {2})
+                    if i == 16:
+                        seen = [str(w.message) for w in caught]
+            if "None" in change or "a tensor" in change:  # every other call has known arguments
+                self.assertEqual([str(w.message) for w in caught], [])
+                continue
+            self.assertEqual(len(seen), 1, change)
+            self.assertRegex(seen[0], "runs in every call: .*" + change + ".*as a tensor")
+            self.assertEqual(len(caught), 1)
+            self.assertRegex(function.stats()["reason"], "were new each time")
+            for _ in range(6):
+                function(x)
+            self.assertEqual(function.stats()["reason"], None)
+            self.assertGreater(function.stats()["replayed"], 0)
+
     def test_more_kinds_than_recordings(self):
         function = torch_tern.step(lambda x, n: x * n, max_recordings=2)
         x = torch.ones(2, device=DEVICES[0])

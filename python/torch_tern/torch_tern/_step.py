@@ -17,6 +17,7 @@ _library.library.torch_tern_set_optimizer.argtypes = [ctypes.c_void_p,
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
 _FUSED = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
 _MOST_TENSORS = 64  # of tern_step_run
+_MOST_UNMET = 16  # calls in turn with arguments that no earlier call had, before that is said
 _active = []  # the steps whose functions run, the innermost last
 
 
@@ -63,6 +64,35 @@ class _Constant:
 _TENSOR = "a tensor"
 
 
+def _difference(before, now, name=""):
+    """The first place where two structures differ: its name, the value before, the value now."""
+    if _TENSOR in (before, now) or isinstance(before, _Constant) or isinstance(now, _Constant):
+        values = (x.value if isinstance(x, _Constant) else x if x is _TENSOR else x[0].__name__
+                  for x in (before, now))
+        return (name, *(repr(x)[:40] if x is not _TENSOR else x for x in values))
+    if before[0] is not now[0] or len(before[1]) != len(now[1]):
+        return name, *(f"{len(items)} items of {kind.__name__}" for kind, items in (before, now))
+    for i, (a, b) in enumerate(zip(before[1], now[1])):
+        if a != b and issubclass(now[0], dict):
+            return (f"the keys of {name}", repr(a[0]), repr(b[0])) if a[0] != b[0] else \
+                _difference(a[1], b[1], f"{name}[{b[0]!r}]")
+        if a != b:
+            return _difference(a, b, f"{name}[{i}]")
+    return None
+
+
+def _changes(before, now):
+    """What differs between the arguments of two calls, in words."""
+    for name, a, b in (("args", before[0][1][0], now[0][1][0]),
+                       ("kwargs", before[0][1][1], now[0][1][1])):
+        if a != b:
+            return "{} was {} and is {}".format(*_difference(a, b, name))
+    for i, (a, b) in enumerate(zip(before[2], now[2])):
+        if a != b:
+            return f"tensor {i} was {tuple(a[0])} {a[1]} and is {tuple(b[0])} {b[1]}"
+    return f"they were on tern:{before[1]} and are on tern:{now[1]}"
+
+
 class _Recorded:
     """What a recording left in Python."""
 
@@ -93,7 +123,8 @@ class step:
 
     The function runs in every call, with one warning that says why, where it needs a value on the
     host (loss.item(), a branch on a tensor), copies from or to the host, runs something on the
-    cpu, takes more than 64 tensors, or steps another optimizer. stats() has the reason. What it does in Python, such as
+    cpu, takes more than 64 tensors, steps another optimizer, or if 16 calls in turn have arguments that
+    no earlier call had, such as a number that counts the calls. stats() has the reason. What it does in Python, such as
     printing and a scheduler's step, happens in calls that run it and in the one that records.
     reset() gives up the recordings: call it after parameters, buffers or the optimizer's state were
     replaced, not written to, and torch.nn.Module.to and load_state_dict(assign=True) are such."""
@@ -112,7 +143,7 @@ class step:
         self._modules, self._optimizers, self._parameters = {}, {}, []
         self._ran = 0
         self._reason = ""
-        self._told = set()
+        self._told, self._is_told_of_change = set(), False
         self._forget()
         self._callback = _Callback(self._call_back)
         handle = ctypes.c_void_p()
@@ -145,7 +176,8 @@ class step:
         return getattr, (self._instance, self._attribute)
 
     def _forget(self):
-        self._kinds, self._first, self._recordings = {}, set(), {}
+        self._kinds, self._first, self._recordings = {}, {}, {}
+        self._unmet = 0
         self._numbers = {}
 
     def reset(self):
@@ -189,9 +221,10 @@ class step:
         shapes = (structure, index, tuple((x.shape, x.dtype, None if x.is_contiguous() else x.stride())
                                           for x in tensors))
         if shapes not in self._first:  # finds the modules and the optimizers
-            self._first.add(shapes)
+            self._meet(shapes)
             self._ran += 1
             return self._run(args, kwargs)
+        self._unmet = 0
         kind = self._kind(shapes)
         known = self._recordings.get(kind)
         if known and any(p.grad is not grad for p, grad in known.kept):
@@ -216,6 +249,21 @@ class step:
         if self._has_run:
             return self._result
         return self._replayed(self._recordings[kind])
+
+    def _meet(self, shapes):
+        """Notes arguments that no earlier call had. Where each call has others, nothing is ever
+        recorded: says what changes."""
+        self._unmet += 1
+        if self._unmet > _MOST_UNMET:
+            self._reason = (f"the arguments of the last {_MOST_UNMET} calls and more were new each time "
+                            f"({_changes(next(reversed(self._first)), shapes)}); give what changes "
+                            "as a tensor")
+            if not self._is_told_of_change:
+                self._is_told_of_change = True
+                self._tell(self._reason)
+            if len(self._first) > 64 * _MOST_UNMET:
+                self._first.pop(next(iter(self._first)))
+        self._first[shapes] = True
 
     def _obstacle(self, structure, tensors):
         if _active:
