@@ -161,6 +161,19 @@ class Modules(unittest.TestCase):
         self.assertIs(optimizer.param_groups[0]["params"][0], m[0].weight)
         self.assertEqual(m[0].weight.device.type, "tern")
 
+    def test_lazy_modules(self):
+        for device, dtype in (("cpu", torch.float64), (D, torch.float32), (D, torch.bfloat16)):
+            m = nn.Sequential(nn.LazyConv1d(4, 3), nn.LazyBatchNorm1d(), nn.Flatten(),
+                              nn.LazyLinear(2)).to(device, dtype)
+            optimizer = torch.optim.SGD(m.parameters(), 0.1)
+            self.assertTrue(m[0].has_uninitialized_params())
+            m(torch.randn(2, 3, 8, device=device, dtype=dtype)).sum().backward()
+            optimizer.step()
+            self.assertIs(type(m[0]), nn.Conv1d)
+            for x in (*m.parameters(), m[1].running_mean):
+                self.assertEqual((x.device, x.dtype), (torch.device(device), dtype))
+            self.assertEqual(m.to("cpu", torch.float32)[3].weight.device.type, "cpu")
+
     def test_checkpoints_repeat_dropout(self):
         from torch.utils.checkpoint import checkpoint
         for reentrant in (True, False):

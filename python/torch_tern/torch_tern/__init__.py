@@ -20,8 +20,9 @@ if not hasattr(torch, "tern"):
     # PyTorch refuses from the cpu to a device that is not its own, and then makes new parameters:
     # tied ones come apart, and optimizers hold the old ones. Swapping keeps them.
     torch.__future__.set_swap_module_params_on_conversion(True)
-    from . import _optim, _storage
+    from . import _lazy, _optim, _storage
 
+    _lazy.install()
     _optim.install()
     _storage.install()
     # Accelerate, and with it transformers' Trainer, knows no devices of others, and would train on
