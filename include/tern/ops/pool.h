@@ -142,8 +142,8 @@ typedef struct tern_fractional_max_pool_options {
     tern_shape output_size; /* one number, or one for each dim; or, instead, */
     double output_ratio[3]; /* the ratio of the result's sizes to x's, in (0, 1); if only [0] is
                              * set, it is for all dims */
-    tern_tensor *random_samples; /* (N, C, 2) or (N, C, 3) in [0, 1), of x's dtype; N is 1 for x
-                                  * without a batch dim. NULL: random */
+    tern_tensor *random_samples; /* (N, C, 2) or (N, C, 3) in [0, 1), of x's dtype; N is at least
+                                  * x's batch, 1 without a batch dim. NULL: random */
     uint64_t reserved[4];
 } tern_fractional_max_pool_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */

@@ -86,19 +86,21 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
     if (!given)
         return tern_rand(TERN_SHAPE(f->planes, f->ndim), dtype, tern_device(x));
     bool batched = x->ndim == f->ndim + 2;
+    int64_t batch = batched ? x->shape[0] : 1; /* rows beyond it are not read, as in PyTorch */
     tern_shape shape = tern_shape_of(x), drawn = tern_shape_of(given);
     if (given->dtype != x->dtype)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",
                               f->function, tern_dtype_name(x->dtype),
                               tern_dtype_name(given->dtype));
-    if (given->ndim != 3 || given->shape[0] != (batched ? x->shape[0] : 1) ||
+    if (given->ndim != 3 || given->shape[0] < batch ||
         given->shape[1] != x->shape[batched] || given->shape[2] != f->ndim)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "%s: Expect _random_samples of a batch, its channels and %d numbers "
                               "each for input %s, but got %s",
                               f->function, f->ndim, TERN_SHAPE_TEXT(&shape),
                               TERN_SHAPE_TEXT(&drawn));
-    return tern_reshape(tern_to_dtype(tern_detach(given), dtype), TERN_SHAPE(f->planes, f->ndim));
+    given = tern_narrow(tern_detach(given), 0, 0, batch);
+    return tern_reshape(tern_to_dtype(given, dtype), TERN_SHAPE(f->planes, f->ndim));
 }
 
 /* ---- where the windows lie ----------------------------------------------------------------- */
