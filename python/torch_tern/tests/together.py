@@ -1,6 +1,6 @@
 """The tests of a device in one process, which imports PyTorch once: test_device.py, test_step.py,
-test_detection.py, examples/torch/train.py, and the networks and the operations that `networks.py` and
-`opinfo.py --count N` take.
+test_detection.py, examples/torch/train.py, the networks and the operations that `networks.py` and
+`opinfo.py --count N` take, and 30 tests of `databases.py`.
 
     together.py [--count 200]
 
@@ -52,11 +52,13 @@ def main():
     import torch
     assert "torch_tern" in sys.modules, "PyTorch does not load torch_tern by itself"
     assert torch.ones(2, device="tern").sum().item() == 2
+    import databases
     import networks
     import opinfo
     parts = {"import": lambda: True, **{name: lambda name=name: unit_tests(name) for name in (
                  "test_device", "test_step", "test_detection")},
              "train.py": example, "networks": lambda: networks.main([]) == 0,
+             "databases": lambda: databases.main(["--count", "30"]) == 0,
              "opinfo": lambda: opinfo.main(["--here", "--count", arguments.count]) == 0}
     failed, before = [], 0.0
     for name, part in parts.items():
