@@ -101,7 +101,7 @@ static void fractional_pools_have_second_gradients_and_refuse_what_does_not_fit(
             TENSOR(device, TERN_F64, TERN_SHAPE(2, 2, 2), 0.1, 0.9, 0.5, 0.3, 0, 0, 0, 0);
         assert_same(tern_fractional_max_pool2d(x, TERN_DIMS(2), &o), first);
         assert_same(tern_fractional_max_pool2d(tern_squeeze_dim(x, 0), TERN_DIMS(2), &o),
-                     tern_squeeze_dim(first, 0));
+                    tern_squeeze_dim(first, 0));
         tern_tensor *y = test_uniform(device, TERN_F32, TERN_SHAPE(2, 5, 5), -1, 1, 4);
         assert_null(tern_fractional_max_pool2d(y, TERN_DIMS(2), NULL));
         assert_error(TERN_ERR_ARGUMENT,

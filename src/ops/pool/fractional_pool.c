@@ -92,8 +92,8 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
         return tern_fail_null(TERN_ERR_DTYPE, "%s: expected scalar type %s but found %s",
                               f->function, tern_dtype_name(x->dtype),
                               tern_dtype_name(given->dtype));
-    if (given->ndim != 3 || given->shape[0] < batch ||
-        given->shape[1] != x->shape[batched] || given->shape[2] != f->ndim)
+    if (given->ndim != 3 || given->shape[0] < batch || given->shape[1] != x->shape[batched] ||
+        given->shape[2] != f->ndim)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "%s: Expect _random_samples of a batch, its channels and %d numbers "
                               "each for input %s, but got %s",
