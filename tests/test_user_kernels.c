@@ -391,6 +391,7 @@ static void without_a_compiler_the_cpu_asks_opencl(void **state)
     }
     if (strcmp(test_device(0), "cpu") != 0)
         skip();
+    char *own = getenv("TERN_CXX") ? strdup(getenv("TERN_CXX")) : NULL;
     set_variable("TERN_CXX", "off");
     if (there) {
         TERN_SCOPE
@@ -399,7 +400,8 @@ static void without_a_compiler_the_cpu_asks_opencl(void **state)
         assert_null(tern_kernel_compile("cpu", "__kernel void f(int n) { }", "f"));
         assert_error(TERN_ERR_UNSUPPORTED, "a C++ compiler does");
     }
-    set_variable("TERN_CXX", NULL);
+    set_variable("TERN_CXX", own);
+    free(own);
 }
 
 static void compiled_kernels_of_the_cpu_are_kept(void **state)
