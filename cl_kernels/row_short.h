@@ -12,7 +12,7 @@
 #define TERN_ROW_SHORT_H
 #define SHORT_FITS(n, p) ((n) <= 256 && (n) % 4 == 0 && ALIGNED4(p))
 #define SHORT_FOUR(i)    (IS_HALF ? 2 * lane + (i) : lane + (i) * team)
-#define SHORT_HAS(i)     (row < row##_n && SHORT_FOUR(i) < quads)
+#define SHORT_HAS(i)     (row < row_n && SHORT_FOUR(i) < quads)
 #define EACH8(e)         UNROLL for (i32 e = 0; e < 8; e++)
 #define SHORT_ROWS(rows, n)                                                                        \
     const i32 lane = LID & (team - 1), quads = (i32)(n) / 4;                                       \

@@ -73,16 +73,19 @@ void note_fallback(const std::string &operation, const std::string &reason)
 {
     refuse_if_strict(operation, reason);
     Counter &counter = counter_of(operation);
-    if (counter.fallbacks.fetch_add(1) == 0) {
-        if (counter.reason.empty())
-            TORCH_WARN("tern: ", operation,
-                       " runs on the cpu, which waits for the device and "
-                       "copies (",
-                       reason,
-                       "); torch.tern.fallbacks() counts such calls, and "
-                       "TERN_TORCH_STRICT=1 makes them errors");
+    if (counter.fallbacks.fetch_add(1) != 0)
+        return;
+    bool first;
+    {
+        std::lock_guard<std::mutex> guard(lock_of_counters()); /* other threads read the reason */
+        first = counter.reason.empty();
         counter.reason = reason;
     }
+    if (first)
+        TORCH_WARN("tern: ", operation,
+                   " runs on the cpu, which waits for the device and copies (", reason,
+                   "); torch.tern.fallbacks() counts such calls, and TERN_TORCH_STRICT=1 makes "
+                   "them errors");
 }
 
 /* An argument with its tensors on the cpu. */
