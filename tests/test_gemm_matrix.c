@@ -196,6 +196,7 @@ static void a_trial_without_memory_is_none(void **state)
         heard h = {0};
         if (!place)
             continue;
+        assert_ok(tern_empty_cache(device));
         tern_cl_state *s = tern_cl_state_of(place);
         const char *own = s->options;
         const uint64_t live = atomic_load(&s->live);
@@ -219,6 +220,40 @@ static void a_trial_without_memory_is_none(void **state)
         assert_int_equal(later, TERN_MATRIX_NONE);
         assert_int_equal(h.count, 1);
         assert_non_null(strstr(h.text, "its result was wrong"));
+        assert_int_equal(tern_last_status(), TERN_OK);
+    }
+}
+
+/* What tern keeps of freed tensors makes room for a trial. */
+static void a_trial_takes_what_is_kept(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        heard h = {0};
+        if (!place)
+            continue;
+        tern_cl_state *s = tern_cl_state_of(place);
+        const char *own = s->options;
+        assert_ok(tern_empty_cache(device));
+        tern_release(tern_zeros(TERN_SHAPE(64 << 20), TERN_U8, device));
+        forget_kernels(place);
+        tern_on_warning(hear, &h);
+        s->options = LIE;
+        s->matrix_way = TERN_MATRIX_XE8;
+        const uint64_t more = tern_place_info(place)->memory_total - atomic_load(&s->live);
+        atomic_fetch_add(&s->live, more);
+        tern_cl_matrix_way(place, TERN_BF16);
+        const int tried = atomic_load(&s->matrix_tried[1]);
+        atomic_fetch_sub(&s->live, more);
+        s->options = own;
+        s->matrix_way = TERN_MATRIX_PLAIN;
+        atomic_store(&s->matrix_tried[1], TERN_CL_NOT_TRIED);
+        forget_kernels(place);
+        tern_on_warning(NULL, NULL);
+        assert_true(tried != TERN_CL_NOT_TRIED);
+        assert_int_equal(h.count, 1);
         assert_int_equal(tern_last_status(), TERN_OK);
     }
 }
@@ -330,6 +365,7 @@ static const struct CMUnitTest tests[] = {
     TEST(the_variable_chooses),
     TEST(a_device_that_promises_what_it_has_not_is_found_out),
     TEST(a_trial_without_memory_is_none),
+    TEST(a_trial_takes_what_is_kept),
     TEST(tuned_routes_are_of_a_type),
     TEST(the_profile_keeps_what_was_tried),
     TEST(tiles_that_are_none_are_refused),

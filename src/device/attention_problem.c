@@ -145,7 +145,7 @@ tern_status tern_attention_try(tern_place *place, tern_dtype dtype, bool gradien
     p->dtype = dtype;
     p->width = width;
     make(p, gradient);
-    tern_status status = place->backend->alloc(place, &buffer);
+    tern_status status = tern_place_alloc(place, &buffer);
     if (status == TERN_OK) {
         status = run_in(place, p, &buffer, gradient, run, user);
         place->backend->free(place, &buffer);

@@ -141,6 +141,15 @@ static tern_status alloc_alone(tern_place *place, tern_block *block)
     return TERN_OK;
 }
 
+tern_status tern_place_alloc(tern_place *place, tern_buffer *buffer)
+{
+    tern_status status;
+    tern_mutex_lock(&place->memory_lock);
+    TRY_TWICE(place, status, place->backend->alloc(place, buffer));
+    tern_mutex_unlock(&place->memory_lock);
+    return status;
+}
+
 /* A new block of `rounded` bytes, or a part of a segment, of `bytes` or a little more. With
  * memory_lock held. */
 static tern_block *from_driver(tern_place *place, tern_graph *graph, size_t bytes, size_t rounded,

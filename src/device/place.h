@@ -64,6 +64,8 @@ struct tern_place {
 /* With memory_lock held: put a block aside, give all that is aside back to the driver. */
 void tern_cache_put(tern_place *place, tern_block *block);
 void tern_cache_empty(tern_place *place);
+/* Memory of the driver that is no block, for the backend to free; what is aside makes room. */
+tern_status tern_place_alloc(tern_place *place, tern_buffer *buffer);
 /* One that the thread keeps, of that size (NULL: none); whether it keeps this one. */
 tern_block *tern_kept_take(tern_place *place, int class, size_t bytes);
 bool tern_kept_put(tern_block *block);

@@ -3,6 +3,7 @@
  * wrong lane is seen. They have edges, and more than one step of the depth. */
 #include "device/conv_product.h"
 #include "device/opencl/gemm.h"
+#include "device/place.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <string.h>
@@ -56,7 +57,7 @@ static tern_status begin(tern_place *place, trial *t)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < 3; i++) {
         t->buffer[i].bytes = t->n[i] * sizeof *t->halves;
-        TERN_TRY(tern_cl_alloc(place, &t->buffer[i]));
+        TERN_TRY(tern_place_alloc(place, &t->buffer[i]));
         TERN_TRY(write(place, t, i));
     }
     return TERN_OK;
