@@ -244,10 +244,11 @@ static void recordings_have_the_bits_of_what_runs_at_once(void **state)
     const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
     FOR_EACH_DEVICE(device)
     {
-        const int64_t most = count                     ? strtoll(count, NULL, 10)
-                             : getenv("TERN_TEST_ALL") ? 20000
-                             : test_thorough(device)   ? 5000
-                                                       : 8;
+        fused = 0;
+        const bool all = getenv("TERN_TEST_ALL"), cpu = strcmp(device, "cpu") == 0;
+        const int64_t most = count ? strtoll(count, NULL, 10)
+                             : cpu ? (all ? 100000 : 5000)
+                                   : (all ? 500 : 8);
         for (int64_t i = 0; i < most; i++) {
             running = first + (uint64_t)i;
             run_program(device, running);
