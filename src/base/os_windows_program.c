@@ -2,14 +2,19 @@
 #include "base/os_program.h"
 #ifdef _WIN32
 #include "base/os_wide.h"
-#include <shellapi.h>
 #include <stdlib.h>
+
+/* The C library's own words of the command line: shell32's function would have every program load
+ * that library. start: nothing of it is changed. */
+extern int __wgetmainargs(int *argc, wchar_t ***argv, wchar_t ***environment, int expands,
+                          void *start);
 
 void tern_os_take_arguments(int *argc, char ***argv)
 {
-    int n = 0;
-    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &n);
-    char **words = wide ? calloc((size_t)n + 1, sizeof *words) : NULL;
+    int n = 0, start = 0;
+    wchar_t **wide = NULL, **environment;
+    const bool known = __wgetmainargs(&n, &wide, &environment, 0, &start) == 0 && wide;
+    char **words = known ? calloc((size_t)n + 1, sizeof *words) : NULL;
     bool whole = words != NULL;
     for (int i = 0; whole && i < n; i++) {
         const size_t bytes = 4 * wcslen(wide[i]) + 1; /* at most */
@@ -20,7 +25,6 @@ void tern_os_take_arguments(int *argc, char ***argv)
         *argc = n;
         *argv = words;
     }
-    LocalFree(wide);
     SetConsoleOutputCP(CP_UTF8);
 }
 
