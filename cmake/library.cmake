@@ -324,14 +324,18 @@ file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/objects.txt CONTENT
   "$<JOIN:$<TARGET_OBJECTS:tern_objects>;${TERN_HOST_OBJECTS},\n>\n")
 
 # Of libtern.a a program gets the objects that something names. Nothing names the one that registers what ops/ does for
-# src/tensor: it is one object with the pointer that it registers there, which everything that needs it names.
+# src/tensor: it is compiled as one object with the pointer that it registers there, which everything that needs it names.
 set(registered "/src/(tensor|ops)/from_ops\\.c")
-set(from_ops ${PROJECT_BINARY_DIR}/from_ops${CMAKE_C_OUTPUT_EXTENSION})
-add_custom_command(OUTPUT ${from_ops}
-  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -o ${from_ops} "$<FILTER:$<TARGET_OBJECTS:tern_objects>,INCLUDE,${registered}>"
-  DEPENDS "$<FILTER:$<TARGET_OBJECTS:tern_objects>,INCLUDE,${registered}>" COMMAND_EXPAND_LISTS VERBATIM)
-set_source_files_properties(${from_ops} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
-tern_library(tern tern "$<FILTER:$<TARGET_OBJECTS:tern_objects>,EXCLUDE,${registered}>" ${from_ops} ${TERN_HOST_OBJECTS})
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/from_ops.c
+  CONTENT "#include \"ops/from_ops.c\"\n#include \"tensor/from_ops.c\"\n")
+add_library(tern_from_ops OBJECT ${PROJECT_BINARY_DIR}/from_ops.c)
+foreach(property IN ITEMS INCLUDE_DIRECTORIES COMPILE_DEFINITIONS COMPILE_OPTIONS LINK_LIBRARIES C_VISIBILITY_PRESET
+                          POSITION_INDEPENDENT_CODE)
+  get_target_property(of_objects tern_objects ${property})
+  set_property(TARGET tern_from_ops PROPERTY ${property} "${of_objects}")
+endforeach()
+tern_library(tern tern "$<FILTER:$<TARGET_OBJECTS:tern_objects>,EXCLUDE,${registered}>" $<TARGET_OBJECTS:tern_from_ops>
+  ${TERN_HOST_OBJECTS})
 tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects> $<TARGET_OBJECTS:tern_os_objects>)
 tern_library(tern_report report $<TARGET_OBJECTS:tern_report_objects> $<TARGET_OBJECTS:tern_os_objects>)
 foreach(suffix IN ITEMS shared static)
