@@ -8,7 +8,8 @@
 
 enum { INPUTS = 4, STEPS = 12, VALUES = INPUTS + STEPS, MOST_ARGUMENTS = 3 };
 
-/* Operations by their names, of which none fails for some integers later on a device, and how many tensors they take; one more argument may be a number. */
+/* Operations by their names, and how many tensors they take; one more argument may be a number.
+ * None of them fails on a device for some integers, as fmod does at 0. */
 typedef struct row {
     const char *name;
     int tensors;

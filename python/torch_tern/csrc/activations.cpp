@@ -79,20 +79,19 @@ static Tensor elu_backward(const Tensor &grad, const Scalar &alpha, const Scalar
                              : tern_mul_scalar(tern_exp(tern_mul_scalar(in, tern_scalar_real(i))),
                                                tern_scalar_real(a));
     slope = tern_mul_scalar(slope, tern_scalar_real(i));
-    slope =
-        tern_where_scalar_self(tern_gt_scalar(in, tern_scalar_int(0)), tern_scalar_real(s), slope);
+    slope = tern_where_scalar(tern_le_scalar(in, tern_scalar_int(0)), slope, tern_scalar_real(s));
     tern_tensor *result = tern_to_dtype(tern_mul(lend(grad), slope), dtype_of(x.scalar_type()));
     return take(result, x.device().index(), "elu_backward");
 }
 
-/* dy where x > threshold. */
+/* 0 where x <= threshold, else dy; so dy where x is NaN. */
 static Tensor threshold_backward(const Tensor &grad, const Tensor &x, const Scalar &threshold)
 {
     SERVED("threshold_backward");
     Frame frame;
-    tern_tensor *is_above = tern_gt_scalar(lend(x), scalar(threshold));
-    return take(tern_where_scalar(is_above, lend(grad), tern_scalar_int(0)), x.device().index(),
-                "threshold_backward");
+    tern_tensor *is_below = tern_le_scalar(lend(x), scalar(threshold));
+    return take(tern_where_scalar_self(is_below, tern_scalar_int(0), lend(grad)),
+                x.device().index(), "threshold_backward");
 }
 
 /* dy y (1 - y). */
