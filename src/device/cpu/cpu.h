@@ -51,7 +51,7 @@ tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool
 /* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
 tern_status tern_cpu_conv_channels(tern_place *place, const tern_convolution *c, bool *taken);
 /* How many levels above x86-64-v3 this processor has kernels for; -1 where it can't run those of
- * that one, which alone has those of the next two. */
+ * that one, which alone has those of the next two. Arm's one level has them, too: 0. */
 int tern_cpu_above_v3(void);
 /* Those whose y has half the rows and columns of x, and both gradients. */
 tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, bool *taken);

@@ -5,6 +5,7 @@
  * registers. Many small products are distributed over the threads, one product per thread at a
  * time; a large product uses all threads. */
 #include "base/memory.h"
+#include "base/os_cpu.h"
 #include "base/parallel.h"
 #include "base/thread_end.h"
 #include "device/cpu/cpu.h"
@@ -101,7 +102,7 @@ static bool wants_packing(const tern_host_product *p)
     const bool transposed = p->a.row == 1 && a >= m;
     if (p->b.col != 1 || (m > 256 && n > 256 && m * n > 512 * 512))
         return false;
-    return tern_cpu_above_v3() == 0 &&
+    return tern_cpu_above_v3() == 0 && tern_cpu_has(TERN_CPU_AVX2) &&
            ((transposed && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
             b % 512 == 0);
 }
