@@ -16,7 +16,6 @@ typedef struct product {
     const float *scales, *zeros;
     int64_t rows, outs, ins, groups;
     bool nibbles;
-    bool dots; /* of bytes, by one instruction */
     /* x in blocks of so many: integers, and for each block what they are multiplied by and the part
      * of their sum that each lane of a vector adds up to; or NULLs. */
     int64_t block;
@@ -25,11 +24,126 @@ typedef struct product {
 } product;
 
 enum { AHEAD = 2 }; /* rows of codes, of which processors do not find the next tiles' in time */
+enum { NIBBLES = 1, DOTS = 2 }; /* of codes; by instructions for dot products of bytes */
 #ifdef __aarch64__
 #include "models/skinny_neon.h"
 #else
 #include "models/skinny_avx2.h"
 #endif
+
+/* Outputs o .. o + k of rows from .. from + n of x. */
+WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
+{
+    const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
+    const float *x = p->x + from * p->ins;
+    wide_f32 sums[WIDE_SUMS][WIDE_SUMS], group[WIDE_SUMS][WIDE_SUMS], zero[WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = wide_all(0);
+    for (int64_t g = 0; g < p->groups; g++) {
+        WIDE_EACH(c, k)
+        {
+            zero[c] = wide_all(p->zeros ? p->zeros[(o + c) * p->groups + g] : 8);
+            WIDE_EACH(r, n)
+            group[c][r] = wide_all(0);
+        }
+        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, g * bytes,
+                 x + g * size, zero, size, k, n, group);
+        WIDE_EACH(c, k)
+        {
+            const wide_f32 scale = wide_all(p->scales[(o + c) * p->groups + g]);
+            WIDE_EACH(r, n)
+            sums[c][r] = wide_fma(sums[c][r], scale, group[c][r]);
+        }
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
+}
+
+/* tile_of for rows of integers. form: NIBBLES and DOTS, a constant. */
+WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, int form)
+{
+    const bool nibbles = form & NIBBLES;
+    const int64_t blocks = p->ins / p->block, row = nibbles ? p->ins / 2 : p->ins;
+    const uint8_t *codes = p->codes + o * row;
+    wide_f32 sums[WIDE_SUMS][WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = wide_all(0);
+    for (int64_t g = 0; g < blocks; g++) {
+        wide_i32 block[WIDE_SUMS][WIDE_SUMS];
+        block_sums(p, codes, row, g * row / blocks, p->whole + from * p->ins + g * p->block, form,
+                   k, n, block);
+        WIDE_EACH(c, k)
+        {
+            const int64_t group = (o + c) * blocks + g;
+            const float zero = !nibbles ? 0 : p->zeros ? p->zeros[group] : 8;
+            WIDE_EACH(r, n)
+            {
+                const int64_t at = (from + r) * blocks + g;
+                wide_f32 step = wide_all(p->steps[at]), y = wide_of_i32(block[c][r]);
+                if (nibbles) {
+                    step *= wide_all(p->scales[group]);
+                    y = wide_fms(y, wide_all(zero), wide_all(p->shares[at]));
+                }
+                sums[c][r] = wide_fma(sums[c][r], step, y);
+            }
+        }
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]) * (nibbles ? 1 : p->scales[o + c]);
+}
+
+#define WHOLE_TILE(NAME, FORM)                                                                     \
+    WIDE_INLINE void NAME(const product *p, int64_t o, int k, int64_t from, int n)                 \
+    {                                                                                              \
+        whole_tile(p, o, k, from, n, FORM);                                                        \
+    }
+WHOLE_TILE(tile_of_8, 0)
+WHOLE_TILE(tile_of_4, NIBBLES)
+#ifdef __aarch64__
+WHOLE_TILE(dots_of_8, DOTS)
+WHOLE_TILE(dots_of_4, NIBBLES | DOTS)
+#endif
+
+WIDE static void tiles_of(const product *p, int64_t o)
+{
+    const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
+    if (!p->whole) {
+        WIDE_TILES(tile_of, p, o, left);
+        return;
+    }
+#ifdef __aarch64__
+    if (tern_cpu_has(TERN_CPU_DOTPROD)) {
+        if (p->nibbles)
+            WIDE_TILES(dots_of_4, p, o, left);
+        else
+            WIDE_TILES(dots_of_8, p, o, left);
+        return;
+    }
+#else
+    if (p->nibbles && p->rows == 1 && left == WIDE_SUMS) {
+        four_outputs(p, o);
+        return;
+    }
+#endif
+    if (p->nibbles)
+        WIDE_TILES(tile_of_4, p, o, left);
+    else
+        WIDE_TILES(tile_of_8, p, o, left);
+}
+
+/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
+static int64_t block_of(const product *p)
+{
+    enum { MOST = 1024 }; /* whose sums are far from 2^31 */
+    int64_t size = p->ins / p->groups;
+    if (p->nibbles)
+        return size % 32 == 0 && size <= MOST ? size : 0;
+    return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
+}
 
 /* Makes p's integers, in memory that the caller frees; without them where they would not do. */
 static void round_rows(product *p)
@@ -120,8 +234,7 @@ tern_tensor *skinny_linear(const quantize_layer *l, tern_tensor *x, const skinny
                  .outs = l->out,
                  .ins = l->in,
                  .groups = tern_size(w->scales, 1),
-                 .nibbles = l->type == TERN_QUANTIZE_INT4,
-                 .dots = tern_cpu_has(TERN_CPU_DOTPROD)};
+                 .nibbles = l->type == TERN_QUANTIZE_INT4};
     if (direct)
         return multiply_bf16(&p, tern_data(y), tern_data(given))
                    ? y

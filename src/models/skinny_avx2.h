@@ -47,47 +47,7 @@ WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, i
     }
 }
 
-/* Outputs o .. o + k of rows from .. from + n of x. */
-WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
-{
-    const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
-    const float *x = p->x + from * p->ins;
-    __m256 sums[WIDE_SUMS][WIDE_SUMS], group[WIDE_SUMS][WIDE_SUMS], zero[WIDE_SUMS];
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    sums[c][r] = _mm256_setzero_ps();
-    for (int64_t g = 0; g < p->groups; g++) {
-        WIDE_EACH(c, k)
-        {
-            zero[c] = _mm256_set1_ps(p->zeros ? p->zeros[(o + c) * p->groups + g] : 8);
-            WIDE_EACH(r, n)
-            group[c][r] = _mm256_setzero_ps();
-        }
-        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, g * bytes,
-                 x + g * size, zero, size, k, n, group);
-        WIDE_EACH(c, k)
-        {
-            __m256 scale = _mm256_set1_ps(p->scales[(o + c) * p->groups + g]);
-            WIDE_EACH(r, n)
-            sums[c][r] = _mm256_fmadd_ps(scale, group[c][r], sums[c][r]);
-        }
-    }
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
-}
-
 /* ---- rows of bfloat16 ------------------------------------------------------------------------ */
-
-/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
-static int64_t block_of(const product *p)
-{
-    enum { MOST = 1024 }; /* whose sums are far from 2^31 */
-    int64_t size = p->ins / p->groups;
-    if (p->nibbles)
-        return size % 32 == 0 && size <= MOST ? size : 0;
-    return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
-}
 
 /* One block of x; false for one that is not finite, or whose largest is next to nothing. */
 WIDE static bool round_block(const float *x, int64_t size, int16_t *whole, float *step,
@@ -130,8 +90,9 @@ WIDE_INLINE __m256i sixteen_at(const uint8_t *codes, bool nibbles)
 
 /* sums of a block, as group_of. */
 WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
-                            const int16_t *x, bool nibbles, int k, int n, __m256i sums[][WIDE_SUMS])
+                            const int16_t *x, int form, int k, int n, __m256i sums[][WIDE_SUMS])
 {
+    const bool nibbles = form & NIBBLES;
     const int64_t bytes = nibbles ? p->block / 2 : p->block;
     const __m256i low = _mm256_set1_epi16(15);
     WIDE_EACH(c, k)
@@ -156,51 +117,6 @@ WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row,
             }
         }
     }
-}
-
-/* tile_of for rows of integers. */
-WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, bool nibbles)
-{
-    const int64_t blocks = p->ins / p->block, row = nibbles ? p->ins / 2 : p->ins;
-    const uint8_t *codes = p->codes + o * row;
-    __m256 sums[WIDE_SUMS][WIDE_SUMS];
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    sums[c][r] = _mm256_setzero_ps();
-    for (int64_t g = 0; g < blocks; g++) {
-        __m256i block[WIDE_SUMS][WIDE_SUMS];
-        block_sums(p, codes, row, g * row / blocks, p->whole + from * p->ins + g * p->block,
-                   nibbles, k, n, block);
-        WIDE_EACH(c, k)
-        {
-            const int64_t group = (o + c) * blocks + g;
-            const float zero = !nibbles ? 0 : p->zeros ? p->zeros[group] : 8;
-            WIDE_EACH(r, n)
-            {
-                const int64_t at = (from + r) * blocks + g;
-                const __m256 step = _mm256_set1_ps(p->steps[at]);
-                __m256 y = _mm256_cvtepi32_ps(block[c][r]);
-                if (nibbles)
-                    y = _mm256_fnmadd_ps(_mm256_set1_ps(zero), _mm256_set1_ps(p->shares[at]), y);
-                sums[c][r] = _mm256_fmadd_ps(
-                    nibbles ? _mm256_mul_ps(step, _mm256_set1_ps(p->scales[group])) : step, y,
-                    sums[c][r]);
-            }
-        }
-    }
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]) * (nibbles ? 1 : p->scales[o + c]);
-}
-
-WIDE_INLINE void tile_of_8(const product *p, int64_t o, int k, int64_t from, int n)
-{
-    whole_tile(p, o, k, from, n, false);
-}
-
-WIDE_INLINE void tile_of_4(const product *p, int64_t o, int k, int64_t from, int n)
-{
-    whole_tile(p, o, k, from, n, true);
 }
 
 /* ---- four outputs of one row of integers with codes of 4 bits -------------------------------- */
@@ -293,19 +209,6 @@ WIDE static void four_outputs(const product *p, int64_t o)
     }
     WIDE_EACH(c, WIDE_SUMS)
     p->y[o + c] = wide_sum(sums[c]);
-}
-
-WIDE static void tiles_of(const product *p, int64_t o)
-{
-    const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
-    if (p->whole && p->nibbles && p->rows == 1 && left == WIDE_SUMS)
-        four_outputs(p, o);
-    else if (!p->whole)
-        WIDE_TILES(tile_of, p, o, left);
-    else if (p->nibbles)
-        WIDE_TILES(tile_of_4, p, o, left);
-    else
-        WIDE_TILES(tile_of_8, p, o, left);
 }
 
 WIDE static void from_bf16(float *y, const uint16_t *x, int64_t n)

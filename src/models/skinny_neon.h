@@ -54,44 +54,7 @@ WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, i
     }
 }
 
-/* Outputs o .. o + k of rows from .. from + n of x. */
-WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
-{
-    const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
-    const float *x = p->x + from * p->ins;
-    float32x4_t sums[WIDE_SUMS][WIDE_SUMS], group[WIDE_SUMS][WIDE_SUMS], zero[WIDE_SUMS];
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    sums[c][r] = vdupq_n_f32(0);
-    for (int64_t g = 0; g < p->groups; g++) {
-        WIDE_EACH(c, k)
-        {
-            zero[c] = vdupq_n_f32(p->zeros ? p->zeros[(o + c) * p->groups + g] : 8);
-            WIDE_EACH(r, n)
-            group[c][r] = vdupq_n_f32(0);
-        }
-        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, g * bytes,
-                 x + g * size, zero, size, k, n, group);
-        WIDE_EACH(c, k)
-        WIDE_EACH(r, n)
-        sums[c][r] = vfmaq_n_f32(sums[c][r], group[c][r], p->scales[(o + c) * p->groups + g]);
-    }
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
-}
-
 /* ---- rows of bfloat16 ------------------------------------------------------------------------ */
-
-/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
-static int64_t block_of(const product *p)
-{
-    enum { MOST = 1024 }; /* of whose sums a lane's is below 2^31 */
-    int64_t size = p->ins / p->groups;
-    if (p->nibbles)
-        return size % 32 == 0 && size <= MOST ? size : 0;
-    return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
-}
 
 /* One block of x; false for one that is not finite, or whose largest is next to nothing. */
 static bool round_block(const float *x, int64_t size, int16_t *whole, float *step, float *share)
@@ -125,24 +88,30 @@ static bool round_block(const float *x, int64_t size, int16_t *whole, float *ste
     return true;
 }
 
+/* What lets the assembler take SDOT. An .arch also takes away what the compiler was told to use:
+ * extensions of architectures that know SDOT as one are added instead. */
+#if defined(__ARM_FEATURE_DOTPROD) || defined(__ARM_FEATURE_SVE) || defined(__ARM_FEATURE_COMPLEX)
+#define WITH_SDOT ".arch_extension dotprod\n\t"
+#else
+#define WITH_SDOT ".arch armv8.2-a+dotprod\n\t"
+#endif
+
 /* sum += dot products of neighbours. */
 WIDE_INLINE int32x4_t dot_of(int32x4_t sum, int8x16_t a, int8x16_t b, bool dots)
 {
     if (dots)
-        __asm__(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
-                : "+w"(sum)
-                : "w"(a), "w"(b));
+        __asm__(WITH_SDOT "sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
     else
         sum = vpadalq_s16(vpadalq_s16(sum, vmull_s8(vget_low_s8(a), vget_low_s8(b))),
                           vmull_high_s8(a, b));
     return sum;
 }
 
-/* sums of a block, as group_of; x: its bytes. */
+/* sums of a block, as group_of. */
 WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
-                            const int8_t *x, bool nibbles, bool dots, int k, int n,
-                            int32x4_t sums[][WIDE_SUMS])
+                            const int16_t *x, int form, int k, int n, int32x4_t sums[][WIDE_SUMS])
 {
+    const bool nibbles = form & NIBBLES, dots = form & DOTS;
     const int64_t bytes = nibbles ? p->block / 2 : p->block;
     const uint8x16_t half = vdupq_n_u8(15);
     int32x4_t high[WIDE_SUMS][WIDE_SUMS], low[WIDE_SUMS][WIDE_SUMS];
@@ -158,7 +127,7 @@ WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row,
             const int8x16_t b = vreinterpretq_s8_u8(vshrq_n_u8(code, 4));
             WIDE_EACH(r, n)
             {
-                const int8_t *from = x + 2 * (r * p->ins + j);
+                const int8_t *from = (const int8_t *)(x + r * p->ins + j);
                 high[c][r] = dot_of(high[c][r], a, vld1q_s8(from), dots);
                 low[c][r] = dot_of(low[c][r], a, vld1q_s8(from + 16), dots);
                 if (nibbles) {
@@ -171,65 +140,6 @@ WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row,
     WIDE_EACH(c, k)
     WIDE_EACH(r, n)
     sums[c][r] = vaddq_s32(vshlq_n_s32(high[c][r], 8), low[c][r]);
-}
-
-/* tile_of for rows of integers. */
-WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, bool nibbles,
-                            bool dots)
-{
-    const int64_t blocks = p->ins / p->block, row = nibbles ? p->ins / 2 : p->ins;
-    const int8_t *x = (const int8_t *)(p->whole + from * p->ins);
-    float32x4_t sums[WIDE_SUMS][WIDE_SUMS];
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    sums[c][r] = vdupq_n_f32(0);
-    for (int64_t g = 0; g < blocks; g++) {
-        int32x4_t block[WIDE_SUMS][WIDE_SUMS];
-        block_sums(p, p->codes + o * row, row, g * row / blocks, x + 2 * g * p->block, nibbles,
-                   dots, k, n, block);
-        WIDE_EACH(c, k)
-        {
-            const int64_t group = (o + c) * blocks + g;
-            const float zero = !nibbles ? 0 : p->zeros ? p->zeros[group] : 8;
-            WIDE_EACH(r, n)
-            {
-                const int64_t at = (from + r) * blocks + g;
-                float32x4_t y = vcvtq_f32_s32(block[c][r]);
-                if (nibbles)
-                    y = vsubq_f32(y, vdupq_n_f32(zero * p->shares[at]));
-                sums[c][r] =
-                    vfmaq_n_f32(sums[c][r], y, p->steps[at] * (nibbles ? p->scales[group] : 1));
-            }
-        }
-    }
-    WIDE_EACH(c, k)
-    WIDE_EACH(r, n)
-    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]) * (nibbles ? 1 : p->scales[o + c]);
-}
-
-#define WHOLE_TILE(NAME, NIBBLES, DOTS)                                                            \
-    WIDE_INLINE void NAME(const product *p, int64_t o, int k, int64_t from, int n)                 \
-    {                                                                                              \
-        whole_tile(p, o, k, from, n, NIBBLES, DOTS);                                               \
-    }
-WHOLE_TILE(tile_of_8, false, false)
-WHOLE_TILE(tile_of_4, true, false)
-WHOLE_TILE(dots_of_8, false, true)
-WHOLE_TILE(dots_of_4, true, true)
-
-static void tiles_of(const product *p, int64_t o)
-{
-    const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
-    if (!p->whole)
-        WIDE_TILES(tile_of, p, o, left);
-    else if (p->nibbles && p->dots)
-        WIDE_TILES(dots_of_4, p, o, left);
-    else if (p->nibbles)
-        WIDE_TILES(tile_of_4, p, o, left);
-    else if (p->dots)
-        WIDE_TILES(dots_of_8, p, o, left);
-    else
-        WIDE_TILES(tile_of_8, p, o, left);
 }
 
 static void from_bf16(float *y, const uint16_t *x, int64_t n)

@@ -24,7 +24,37 @@ static inline bool wide_is_here(void)
     return tern_cpu_has(TERN_CPU_AVX2 | TERN_CPU_FMA);
 }
 
-WIDE static inline float wide_sum(__m256 x)
+/* A vector of float32: of one number, of neighbours, sum + a * b and sum - a * b rounded once, and
+ * the sum of its lanes. */
+enum { WIDE_LANES = 8 };
+typedef __m256 wide_f32;
+typedef __m256i wide_i32;
+WIDE_INLINE wide_f32 wide_all(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+WIDE_INLINE wide_f32 wide_load(const float *x)
+{
+    return _mm256_loadu_ps(x);
+}
+
+WIDE_INLINE wide_f32 wide_of_i32(wide_i32 x)
+{
+    return _mm256_cvtepi32_ps(x);
+}
+
+WIDE_INLINE wide_f32 wide_fma(wide_f32 sum, wide_f32 a, wide_f32 b)
+{
+    return _mm256_fmadd_ps(a, b, sum);
+}
+
+WIDE_INLINE wide_f32 wide_fms(wide_f32 sum, wide_f32 a, wide_f32 b)
+{
+    return _mm256_fnmadd_ps(a, b, sum);
+}
+
+WIDE static inline float wide_sum(wide_f32 x)
 {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
@@ -38,6 +68,15 @@ static inline bool wide_is_here(void)
 {
     return true;
 }
+
+enum { WIDE_LANES = 4 };
+typedef float32x4_t wide_f32;
+typedef int32x4_t wide_i32;
+#define wide_all    vdupq_n_f32
+#define wide_load   vld1q_f32
+#define wide_of_i32 vcvtq_f32_s32
+#define wide_fma    vfmaq_f32
+#define wide_fms    vfmsq_f32
 #define wide_sum    vaddvq_f32
 #endif
 

@@ -123,39 +123,24 @@ gguf_decoder gguf_decoder_of(const io_block *block)
 }
 
 /* sum += the dot product of n numbers, a multiple of 16. */
-#ifdef __aarch64__
-typedef float32x4_t sum_of_some;
-#define NO_SUM vdupq_n_f32(0)
-WIDE_INLINE sum_of_some dot_of(sum_of_some sum, const float *a, const float *b, int n)
+WIDE_INLINE wide_f32 dot_of(wide_f32 sum, const float *a, const float *b, int n)
 {
-    sum_of_some other = NO_SUM;
-    for (int i = 0; i < n; i += 8) {
-        sum = vfmaq_f32(sum, vld1q_f32(a + i), vld1q_f32(b + i));
-        other = vfmaq_f32(other, vld1q_f32(a + i + 4), vld1q_f32(b + i + 4));
+    wide_f32 other = wide_all(0);
+    for (int i = 0; i < n; i += 2 * WIDE_LANES) {
+        const float *c = a + i + WIDE_LANES, *d = b + i + WIDE_LANES;
+        sum = wide_fma(sum, wide_load(a + i), wide_load(b + i));
+        other = wide_fma(other, wide_load(c), wide_load(d));
     }
-    return vaddq_f32(sum, other);
+    return sum + other;
 }
-#else
-typedef __m256 sum_of_some;
-#define NO_SUM _mm256_setzero_ps()
-WIDE_INLINE sum_of_some dot_of(sum_of_some sum, const float *a, const float *b, int n)
-{
-    sum_of_some other = NO_SUM;
-    for (int i = 0; i < n; i += 16) {
-        sum = _mm256_fmadd_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i), sum);
-        other = _mm256_fmadd_ps(_mm256_loadu_ps(a + i + 8), _mm256_loadu_ps(b + i + 8), other);
-    }
-    return _mm256_add_ps(sum, other);
-}
-#endif
 
 WIDE static void dot_wide(const io_block *block, gguf_decoder decode, bytes row, int64_t columns,
                           const float *x, int n, float *y, int64_t step)
 {
     float w[256];
-    sum_of_some sums[GGUF_SKINNY];
+    wide_f32 sums[GGUF_SKINNY];
     WIDE_EACH(r, GGUF_SKINNY)
-    sums[r] = NO_SUM;
+    sums[r] = wide_all(0);
     for (int64_t at = 0; at < columns; at += block->elements, row += block->bytes) {
         decode(row, w);
         for (int r = 0; r < n; r++)
