@@ -366,6 +366,7 @@ static void own_samplers_choose_items_and_batches(void **state)
         tern_data_loader(d, &(tern_loader_options){.batch_sampler = tern_data_batch_sampler(
                                                        tern_data_sequential_sampler(), 4, true)});
     assert_int_equal(tern_loader_length(loader), 2);
+    assert_int_equal(tern_loader_len(loader), 2); /* the other name */
     tern_loader_free(loader);
     tern_dataset_free(d);
 }

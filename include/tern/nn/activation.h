@@ -140,7 +140,7 @@ TERN_API tern_softplus_options tern_softplus_defaults(void);
  * threshold. */
 TERN_API tern_module *tern_nn_softplus(const tern_softplus_options *options);
 
-/* A module that computes x where x is above threshold, and value elsewhere. */
+/* A module that computes value where x is at most threshold, and x elsewhere. */
 TERN_API tern_module *tern_nn_threshold(double threshold, double value);
 
 typedef struct tern_prelu_options {

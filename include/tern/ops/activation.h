@@ -64,7 +64,7 @@ TERN_API tern_tensor *tern_softplus_(tern_tensor *x, double beta, double thresho
 /* x limited to min_val..max_val (-1, 1). The gradient is 0 where x is at a limit or beyond it. */
 TERN_API tern_tensor *tern_hardtanh(tern_tensor *x, double min_val, double max_val);
 TERN_API tern_tensor *tern_hardtanh_(tern_tensor *x, double min_val, double max_val); /* in place */
-/* x where x is above threshold, value elsewhere. */
+/* value where x is at most threshold, x elsewhere: NaN stays. */
 TERN_API tern_tensor *tern_threshold(tern_tensor *x, double threshold, double value);
 TERN_API tern_tensor *tern_threshold_(tern_tensor *x, double threshold,
                                       double value); /* in place */

@@ -212,7 +212,7 @@ TERN_API tern_tensor *tern_copysign_(tern_tensor *x, tern_tensor *y);      /* in
 TERN_API tern_tensor *tern_copysign_scalar_(tern_tensor *x,
                                             tern_scalar y); /* y is a number; in place */
 
-/* 0 where x is below 0, 1 where x is above 0, y where x is 0 */
+/* 0 where x is below 0 or NaN, 1 where x is above 0, y where x is 0 */
 TERN_API tern_tensor *tern_heaviside(tern_tensor *x, tern_tensor *y);
 TERN_API tern_tensor *tern_heaviside_scalar(tern_tensor *x, tern_scalar y); /* y is a number */
 TERN_API tern_tensor *tern_heaviside_(tern_tensor *x, tern_tensor *y);      /* in place */
@@ -232,7 +232,7 @@ TERN_API tern_tensor *tern_trunc_(tern_tensor *x); /* in place */
 TERN_API tern_tensor *tern_frac(tern_tensor *x);   /* x - trunc(x); gradient 1 [float] */
 TERN_API tern_tensor *tern_frac_(tern_tensor *x);  /* in place */
 /* x rounded to `decimals` digits after the decimal point; a negative number rounds to tens,
- * hundreds, ... */
+ * hundreds, ... [float] unless decimals is 0. */
 TERN_API tern_tensor *tern_round_decimals(tern_tensor *x, int decimals);
 
 /* ---- exponentials, logarithms and roots [float] ---------------------------------------------- */

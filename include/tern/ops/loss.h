@@ -95,8 +95,8 @@ typedef struct tern_kl_div_options {
 } tern_kl_div_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_kl_div_options tern_kl_div_defaults(void);
-/* The Kullback-Leibler divergence: target (log target - input), and 0 where target is 0. input
- * holds logarithms of probabilities. */
+/* The Kullback-Leibler divergence: target (log target - input), and 0 where target is 0 and input
+ * is finite. input holds logarithms of probabilities. */
 TERN_API tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
                                   const tern_kl_div_options *options);
 

@@ -3,7 +3,7 @@
  * tern_x is torch.nn.functional.x. tern_x_with_indices is the same with return_indices=True: it
  * also returns the position of each value, an int64 index into the flattened spatial dims.
  *
- * Inputs are (N, C, *) or (C, *) of a floating point type; all but the adaptive functions take
+ * Inputs are (N, C, *) or (C, *) of a floating point type; max_pool, avg_pool and lp_pool take
  * integers too, whose means are rounded towards 0. Lists (kernel_size, stride, ...) hold one number
  * for each spatial dim, or one for all of them: TERN_DIMS(2), TERN_DIMS(2, 3). The size of each dim
  * of the result is (in + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or

@@ -32,8 +32,8 @@ TERN_API tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest,
  * bool. */
 TERN_API tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
                                    tern_values_indices *out);
-/* Returns the median of all elements, the lower one of two; NaN if an element is NaN or there are
- * no elements. Not for bool. */
+/* Returns the median of all elements, the lower one of two; NaN if an element is NaN. That of no
+ * elements is NaN, or for integers the smallest number of the dtype. Not for bool. */
 TERN_API tern_tensor *tern_median(tern_tensor *x);
 /* Writes the medians along dim and their indices to *out. */
 TERN_API tern_status tern_median_dim(tern_tensor *x, int dim, bool keepdim,

@@ -31,7 +31,7 @@ TERN_API tern_tensor *tern_logit_(tern_tensor *x, double eps); /* in place */
 TERN_API tern_tensor *tern_sinc(tern_tensor *x);               /* sin(pi x) / (pi x); 1 at 0 */
 TERN_API tern_tensor *tern_sinc_(tern_tensor *x);              /* in place */
 
-/* x log(y), and 0 where x is 0 */
+/* x log(y), and 0 where x is 0 unless y is NaN */
 TERN_API tern_tensor *tern_xlogy(tern_tensor *x, tern_tensor *y);
 TERN_API tern_tensor *tern_xlogy_scalar(tern_tensor *x, tern_scalar y); /* y is a number */
 TERN_API tern_tensor *tern_xlogy_(tern_tensor *x, tern_tensor *y);      /* in place */
