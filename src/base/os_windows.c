@@ -162,15 +162,17 @@ static struct {
     void (*run)(void);
 } thread_end = {.index = FLS_OUT_OF_INDEXES, .memory = TLS_OUT_OF_INDEXES, .once = TERN_ONCE_INIT};
 
-static void WINAPI run_thread_end(void *asked)
+/* of: the thread's memory, or thread_end where it has none. FlsFree calls this on one thread for
+ * all that have a value; then there is nothing to run. */
+static void WINAPI run_thread_end(void *of)
 {
-    if (asked && thread_end.run)
+    if (of && thread_end.run)
         thread_end.run();
-    void *memory =
-        asked && thread_end.memory != TLS_OUT_OF_INDEXES ? TlsGetValue(thread_end.memory) : NULL;
-    if (memory)
+    if (of == &thread_end)
+        return;
+    if (of && of == TlsGetValue(thread_end.memory))
         TlsSetValue(thread_end.memory, NULL);
-    free(memory);
+    free(of);
 }
 
 static void make_index(void)
@@ -183,7 +185,9 @@ bool tern_os_at_thread_end(void (*run)(void))
 {
     thread_end.run = run;
     tern_call_once(&thread_end.once, make_index);
-    return thread_end.index != FLS_OUT_OF_INDEXES && FlsSetValue(thread_end.index, &thread_end);
+    void *memory = TlsGetValue(thread_end.memory);
+    return thread_end.index != FLS_OUT_OF_INDEXES &&
+           FlsSetValue(thread_end.index, memory ? memory : &thread_end);
 }
 
 static void *new_memory(size_t bytes)
@@ -193,21 +197,26 @@ static void *new_memory(size_t bytes)
     if (!memory || !TlsSetValue(thread_end.memory, memory))
         abort(); /* as for a thread-local */
     if (thread_end.index != FLS_OUT_OF_INDEXES)
-        FlsSetValue(thread_end.index, &thread_end);
+        FlsSetValue(thread_end.index, memory);
     return memory;
 }
 
 /* What clang has as a thread-local. It lives until run_thread_end is done. */
 void *tern_os_thread_memory(size_t bytes)
 {
+    const DWORD error = GetLastError(); /* which TlsGetValue resets */
     void *memory = thread_end.memory == TLS_OUT_OF_INDEXES ? NULL : TlsGetValue(thread_end.memory);
-    return memory ? memory : new_memory(bytes);
+    memory = memory ? memory : new_memory(bytes);
+    SetLastError(error);
+    return memory;
 }
 
 void tern_os_forget_thread_end(void)
 {
+    thread_end.run = NULL;
     if (thread_end.index != FLS_OUT_OF_INDEXES) {
-        FlsSetValue(thread_end.index, NULL); /* FlsFree calls for every thread */
+        FlsSetValue(thread_end.index,
+                    NULL); /* this thread may go on; FlsFree calls for every thread */
         FlsFree(thread_end.index);
     }
     thread_end.index = FLS_OUT_OF_INDEXES;

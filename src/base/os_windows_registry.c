@@ -15,11 +15,14 @@ void tern_os_registered(const char *key, void (*found)(void *user, const char *n
     free(wide);
     if (!opened)
         return;
-    DWORD n = 1024;
-    for (DWORD i = 0; RegEnumValueW(open, i, value, &n, NULL, NULL, NULL, NULL) == ERROR_SUCCESS;
-         i++, n = 1024)
-        if (tern_os_narrow(value, name, sizeof name))
+    LSTATUS status = ERROR_SUCCESS;
+    for (DWORD i = 0; status == ERROR_SUCCESS || status == ERROR_MORE_DATA; i++) {
+        DWORD n = 1024, kind = 0, number = 0, bytes = sizeof number;
+        status = RegEnumValueW(open, i, value, &n, NULL, &kind, (BYTE *)&number, &bytes);
+        if (status == ERROR_SUCCESS && kind == REG_DWORD && number == 0 &&
+            tern_os_narrow(value, name, sizeof name))
             found(user, name);
+    }
     RegCloseKey(open);
 }
 
