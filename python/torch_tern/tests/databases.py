@@ -77,11 +77,8 @@ class TestModule(TestCase):
             for part in module.modules():  # two devices draw other numbers
                 if "Dropout" in type(part).__name__ or isinstance(part, torch.nn.RReLU):
                     part.eval()
-            for name in ("dropout", "p"):
-                if isinstance(getattr(module, name, None), float) and not module.training:
-                    continue
-                if name == "dropout" and isinstance(getattr(module, name, None), float):
-                    module.dropout = 0.0
+            if module.training and isinstance(getattr(module, "dropout", None), float):
+                module.dropout = 0.0
             yield module, sample.forward_input.args, sample.forward_input.kwargs
 
     def result(self, module, args, kwargs, device, second=False):
