@@ -18,6 +18,16 @@
 #define GATHERED_ENDS(TYPE, first, end, name)                                                      \
     extern TYPE first[] __asm("section$start$__DATA$" GATHER_TEXT(name));                          \
     extern TYPE end[] __asm("section$end$__DATA$" GATHER_TEXT(name));
+#elif defined(_WIN32) && defined(__clang__)
+/* lld names no ends there: it sorts the parts of a section by what is behind the $. */
+#define GATHER_PART(name, part)                                                                    \
+    __attribute__((section(GATHER_TEXT(name) "$" part), used, aligned(sizeof(void *))))
+#define GATHERED(name) GATHER_PART(name, "m")
+#define GATHERED_ENDS(TYPE, first, end, name)                                                      \
+    static const char first##_part[sizeof(void *)] GATHER_PART(name, "a") = {0};                   \
+    static const char end##_part[sizeof(void *)] GATHER_PART(name, "z") = {0};                     \
+    static TYPE *const first = (TYPE *)(first##_part + sizeof(void *));                            \
+    static TYPE *const end = (TYPE *)end##_part;
 #else
 /* A linker that drops what nothing refers to keeps them: lld does not see that the ends do. */
 #if defined(__ELF__) && defined(__has_attribute)
