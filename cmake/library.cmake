@@ -285,6 +285,7 @@ if(TERN_ELF)
   endif()
   check_linker_flag(C "LINKER:-z,noseparate-code" TERN_JOINS_SEGMENTS) # no padding between code and constants: two pages
   check_linker_flag(C "LINKER:-Bsymbolic-functions" TERN_BINDS_FUNCTIONS)
+  check_linker_flag(C "LINKER:--undefined-version" TERN_VERSIONS_ARE_SHARED) # a companion has not all names of exports.map: lld asks
 endif()
 
 # tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
@@ -314,6 +315,7 @@ function(tern_library name export)
     $<$<BOOL:${TERN_BINDS_FUNCTIONS}>:LINKER:-Bsymbolic-functions>
     $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
     $<$<BOOL:${TERN_JOINS_SEGMENTS}>:LINKER:-z,noseparate-code>
+    $<$<BOOL:${TERN_VERSIONS_ARE_SHARED}>:LINKER:--undefined-version>
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
   set_property(TARGET ${name}_shared APPEND PROPERTY
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
@@ -357,6 +359,7 @@ if(TERN_ONNX)
   set_target_properties(tern_onnx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tern INSTALL_RPATH $ORIGIN/..)
   if(TERN_ELF)
     target_link_options(tern_onnx PRIVATE $<$<BOOL:${TERN_BINDS_FUNCTIONS}>:LINKER:-Bsymbolic-functions>
+      $<$<BOOL:${TERN_VERSIONS_ARE_SHARED}>:LINKER:--undefined-version>
       "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
   endif()
   target_link_libraries(tern_onnx PRIVATE tern_flags tern_shared m)
