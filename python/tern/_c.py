@@ -2,20 +2,25 @@
 import ctypes
 import ctypes.util
 import os
+import sys
 
 P, I, I64, D, S, B = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_double, ctypes.c_char_p, ctypes.c_bool
 MAX_DIMS, MAX_PARAMETERS, MOST_RESULTS = 12, 20, 256
+
+
+# What a library may be called, by system: in a folder any of these, else the last, which the system looks for.
+_FILES = {"win32": ("lib%s.dll",), "darwin": ("lib%s.dylib", "lib%s.0.dylib")}.get(sys.platform, ("lib%s.so", "lib%s.so.0"))
 
 
 def _open(name):
     here = os.path.dirname(os.path.abspath(__file__))
     folders = [os.environ.get("TERN_LIBRARY_DIR"), here]
     for folder in filter(None, folders):
-        for ending in (".so", ".so.0"):
-            path = os.path.join(folder, "lib" + name + ending)
+        for file in _FILES:
+            path = os.path.join(folder, file % name)
             if os.path.exists(path):
                 return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
-    return ctypes.CDLL("lib" + name + ".so.0", mode=ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(_FILES[-1] % name, mode=ctypes.RTLD_GLOBAL)
 
 
 lib = _open("tern")
