@@ -4,7 +4,7 @@
 # folder. Compilers, wine, qemu and the sources of libraries come from Debian, zig from PyPI, and are
 # unpacked into $work: nothing is installed.
 # shellcheck shell=bash
-root=$work/root
+root=${work:?}/root
 
 skip() {
     echo "SKIP: $*"
@@ -122,4 +122,29 @@ END
 readme() {
     awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md >"$1/readme.c"
     awk '/^```output$/ { on = 1; next } /^```$/ { if (on) exit } on' README.md >"$1/readme.expected"
+}
+
+# wine: $work/bin/wine, which is TERN_RUN where it lies; programs find DLLs by WINEPATH.
+wine() {
+    [ -f "$root/usr/lib/wine/wine64" ] || unpacked wine64 || fetched wine64 libwine || skip "Debian's wine64 can't be had"
+    mkdir -p "$work/bin"
+    gcc -O1 -shared -fPIC tests/elsewhere/wine/quit.c -o "$work/quit.so"
+    cat >"$work/bin/wine.new" <<END
+#!/bin/sh
+export LC_ALL=C.UTF-8 WINEPREFIX=$work/wine WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml= LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu
+export WINEPATH="\${WINEPATH:-Z:$work/windows/bin;Z:$work/tern-windows}"
+export LD_PRELOAD=$work/quit.so
+exec $root/usr/lib/wine/wine64 "\$@"
+END
+    replaced wine
+}
+# wine_starts COMPILER: wine's services live as long as a program does, and keep what the first one writes to: it is this one,
+# which COMPILER compiles.
+wine_starts() {
+    [ -f "$work/wine/system.reg" ] || "$work/bin/wine" wineboot -i >"$work/wine.log" 2>&1 || true # it has no programs of 32 bits
+    echo 'int main(void) { for (;;) Sleep(INFINITE); }' >"$work/stay.c"
+    "$1" -include windows.h "$work/stay.c" -o "$work/stay.exe"
+    "$work/bin/wine" "$work/stay.exe" >/dev/null 2>&1 </dev/null &
+    # shellcheck disable=SC2064
+    trap "kill $!" EXIT
 }
