@@ -98,11 +98,12 @@ class Build(build_ext):
         libraries = cpp_extension.library_paths()
         output = pathlib.Path(self.get_ext_fullpath(extension.name))
         output.parent.mkdir(parents=True, exist_ok=True)
+        bundle = os.environ.get("TERN_TORCH_BUNDLE") == "1"
         subprocess.check_call([
             *compiler, "-shared", "-o", str(output), *objects, f"-L{tern_folder}", "-ltern_names",
             "-ltern", *[f"-L{path}" for path in libraries], "-ltorch_cpu", "-lc10",
-            f"-Wl,-rpath,$ORIGIN:{tern_folder}", "-s"])
-        if os.environ.get("TERN_TORCH_BUNDLE") == "1":
+            "-Wl,-rpath,$ORIGIN" + ("" if bundle else f":{tern_folder}"), "-s"])
+        if bundle:
             for name in ("libtern.so", "libtern_names.so"):
                 found = sorted(tern_folder.glob(name + ".[0-9]*"), key=lambda path: len(path.name))
                 subprocess.check_call(["strip", "-o", str(output.parent / found[0].name),
