@@ -1,10 +1,8 @@
 /* quit.c -- a process under wine ends with its own exit status although LLVM is loaded into it.
- *
  * wine ends the threads of a process by SIGQUIT, which its own handler takes. PoCL, which wine's
  * OpenCL.dll opens, brings LLVM, and that puts a handler of its own in place of wine's: it raises
  * the signal again, and the whole process dies of it if a thread was waiting when exit was called.
- * LD_PRELOAD names this library, so the first handler of SIGQUIT stays.
- */
+ * LD_PRELOAD names this library, so the first handler of SIGQUIT stays. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
