@@ -148,11 +148,14 @@ static void write_program(FILE *file, const char *text, const char *kernel)
 char *user_program_compile(const char *text, const char *kernel, size_t *bytes, char *log,
                            size_t log_bytes)
 {
+    /* A load from an address that is no multiple of its size ends the program, as on a GPU. */
     char source[] = "/tmp/tern-standin-XXXXXX.cpp", path[64], command[512], *image = NULL;
     if (!make_file(source, write_program, text, kernel))
         return NULL;
     snprintf(path, sizeof path, "%.*s.so", (int)strlen(source) - 4, source);
-    snprintf(command, sizeof command, "c++ -std=c++17 -O1 -shared -fPIC -w -pthread -o %s %s 2>&1",
+    snprintf(command, sizeof command,
+             "c++ -std=c++17 -O1 -fsanitize=alignment -fsanitize-undefined-trap-on-error -shared "
+             "-fPIC -w -pthread -o %s %s 2>&1",
              path, source);
     if (run(command, log, log_bytes) && !(image = read_image(path, bytes)))
         snprintf(log, log_bytes, "%s cannot be read", path);
