@@ -21,7 +21,8 @@ typedef struct variant {
 static bool lies_in_eights(const tern_matrix *m, const int64_t count[2], int64_t width)
 {
     int64_t outer = count[0] > 1 ? m->batch[0] : 0, inner = count[1] > 1 ? m->batch[1] : 0;
-    return m->col == 1 && width % 8 == 0 && ((m->at | m->row | outer | inner) & 7) == 0;
+    return m->col == 1 && width % 8 == 0 && ((m->at | m->row | outer | inner) & 7) == 0 &&
+           m->buffer->address % 16 == 0; /* the application's begins anywhere */
 }
 
 static bool fits(const tern_attention *a)

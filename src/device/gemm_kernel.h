@@ -10,6 +10,12 @@ static inline tern_gemm_matrix tern_gemm_strides(const tern_matrix *m)
     return (tern_gemm_matrix){m->row, m->col, {m->batch[0], m->batch[1]}};
 }
 
+/* Which of its operands lie by columns, as bits: 1 A, 2 B. */
+static inline int tern_gemm_layout(const tern_gemm *g)
+{
+    return (g->a.row == 1 && g->a.col != 1) + 2 * (g->b.row == 1 && g->b.col != 1);
+}
+
 static inline tern_gemm_shape tern_gemm_shape_of(const tern_gemm *g)
 {
     return (tern_gemm_shape){.m = g->m,

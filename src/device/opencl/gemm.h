@@ -44,11 +44,6 @@ typedef struct tern_cl_route {
     char layout[3];    /* "nt": of products with A as it is and B transposed; "": any */
     bool halves;       /* of float16 and bfloat16 alone */
 } tern_cl_route;
-/* Which of its operands lie by columns, as bits: 1 A, 2 B. */
-static inline int tern_cl_layout(const tern_gemm *g)
-{
-    return (g->a.row == 1 && g->a.col != 1) + 2 * (g->b.row == 1 && g->b.col != 1);
-}
 
 /* The device's own routes (of a tuning file), then those that are built in; with the tile of
  * TERN_CL_TILES, where tile is no NULL. */
@@ -124,7 +119,7 @@ typedef struct tern_cl_tiled {
     const char *file, *name, *function; /* literals; function: the public one, for warnings */
     tern_cl_tile tile;
     tern_dtype dtype;
-    int layout; /* as tern_cl_layout's */
+    int layout; /* as tern_gemm_layout's */
     bool narrow;
     tern_cl_kernel *kernel;
 } tern_cl_tiled;
@@ -166,7 +161,7 @@ typedef struct tern_cl_matrix_kernel {
     tern_cl_tile tile;
     tern_dtype dtype;
     int way;
-    int layout;     /* of products as tern_cl_layout's; of convolutions 1: channels_last */
+    int layout;     /* of products as tern_gemm_layout's; of convolutions 1: channels_last */
     int odd;        /* of products MATRIX_ODD; of convolutions bits: 1 image, 2 other operand */
     int pass, unit; /* of convolutions: tern_conv_pass, CONV_UNIT */
     bool narrow;

@@ -170,7 +170,7 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
                              .function = "tern_matmul",
                              .tile = *tile,
                              .dtype = g->dtype,
-                             .layout = tern_cl_layout(g),
+                             .layout = tern_gemm_layout(g),
                              .narrow = tern_fits_index32(args, n, 0)};
     const int64_t rows = (int64_t)tile->down * tile->m, columns = (int64_t)tile->across * tile->n;
     tern_cl_kernel *kernel;

@@ -1,111 +1,31 @@
-/* matrix_trial.c -- small products and convolutions that a kernel on a matrix unit is tried with:
- * whole numbers, whose sums are exact in any order and in both types of halves, so that one in a
- * wrong lane is seen. They have edges, and more than one step of the depth. */
+/* matrix_trial.c -- what kernels of products and convolutions on matrix units are tried with. */
 #include "device/conv_product.h"
+#include "device/matrix_trial.h"
 #include "device/opencl/gemm.h"
-#include "device/place.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <string.h>
 
-/* Three arrays, in memory of the device's own: two are given, one comes out and is compared. */
-typedef struct trial {
-    tern_dtype dtype;
-    size_t n[3];
-    int *given[2], *expected; /* expected: of the last */
-    uint16_t *halves;         /* of the largest */
-    tern_buffer buffer[3];
-} trial;
+typedef struct product {
+    tern_place *place;
+    const tern_cl_matrix_kernel *kernel;
+} product;
 
-/* -2 to 2, as nothing that is moved elsewhere would be equal. */
-static int number(size_t i, uint32_t seed)
+static tern_status run_product(void *user, const tern_gemm *g)
 {
-    uint32_t h = ((uint32_t)i + seed) * 2654435761u;
-    return (int)((h >> 20) % 5) - 2;
+    const product *p = user;
+    return tern_cl_matrix_launch(p->place, p->kernel->kernel, g, &p->kernel->tile);
 }
 
-static void end(tern_place *place, trial *t)
+static tern_status try_product(tern_place *place, const tern_cl_matrix_kernel *k, bool *right)
 {
-    for (int i = 0; i < 3; i++)
-        if (t->buffer[i].handle)
-            tern_cl_free(place, &t->buffer[i]);
-    tern_free(t->given[0]);
-    tern_free(t->given[1]);
-    tern_free(t->expected);
-    tern_free(t->halves);
-}
-
-static tern_status write(tern_place *place, trial *t, int i)
-{
-    for (size_t e = 0; e < t->n[i]; e++)
-        t->halves[e] = i < 2 ? tern_half_of_quarters(4 * t->given[i][e], t->dtype) : 0xffff;
-    return tern_cl_write(place, &t->buffer[i], 0, t->halves, t->n[i] * sizeof *t->halves);
-}
-
-static tern_status begin(tern_place *place, trial *t)
-{
-    size_t most = 0;
-    for (int i = 0; i < 3; i++) {
-        int **to = i < 2 ? &t->given[i] : &t->expected;
-        if (!(*to = tern_alloc(t->n[i] * sizeof **to)))
-            return TERN_ERR_MEMORY;
-        for (size_t e = 0; i < 2 && e < t->n[i]; e++)
-            (*to)[e] = number(e, i ? 4097 : 1);
-        most = t->n[i] > most ? t->n[i] : most;
-    }
-    if (!(t->halves = tern_alloc(most * sizeof *t->halves)))
-        return TERN_ERR_MEMORY;
-    for (int i = 0; i < 3; i++) {
-        t->buffer[i].bytes = t->n[i] * sizeof *t->halves;
-        TERN_TRY(tern_place_alloc(place, &t->buffer[i]));
-        TERN_TRY(write(place, t, i));
-    }
-    return TERN_OK;
-}
-
-static tern_status compare(tern_place *place, trial *t, bool *right)
-{
-    TERN_TRY(tern_cl_read(place, &t->buffer[2], 0, t->halves, t->buffer[2].bytes));
-    *right = true;
-    for (size_t e = 0; e < t->n[2]; e++)
-        *right = *right && t->halves[e] == tern_half_of_quarters(4 * t->expected[e], t->dtype);
-    return TERN_OK;
-}
-
-/* ---- products ---------------------------------------------------------------------------- */
-
-static tern_matrix matrix(int64_t rows, int64_t columns, bool across, int64_t apart, size_t *n)
-{
-    int64_t line = ((across ? rows : columns) + apart - 1) / apart * apart;
-    *n = (size_t)(line * (across ? columns : rows));
-    return (tern_matrix){.row = across ? 1 : line, .col = across ? line : 1};
-}
-
-static tern_status try_product(tern_place *place, const tern_cl_matrix_kernel *k, trial *t,
-                               bool *right)
-{
-    const int64_t more = k->odd ? 5 : 8, apart = k->odd == 2 ? 3 : 8;
-    tern_gemm g = {.dtype = k->dtype,
-                   .m = k->tile.m + more,
-                   .n = k->tile.n + more,
-                   .k = k->tile.k + more,
-                   .count = {1, 1},
-                   .alpha = 1};
-    g.a = matrix(g.m, g.k, k->layout & 1, apart, &t->n[0]);
-    g.b = matrix(g.k, g.n, k->layout & 2, apart, &t->n[1]);
-    g.c = matrix(g.m, g.n, false, 1, &t->n[2]);
-    TERN_TRY(begin(place, t));
-    g.a.buffer = &t->buffer[0], g.b.buffer = &t->buffer[1], g.c.buffer = &t->buffer[2];
-    for (int64_t i = 0; i < g.m; i++)
-        for (int64_t j = 0; j < g.n; j++) {
-            int sum = 0;
-            for (int64_t l = 0; l < g.k; l++)
-                sum +=
-                    t->given[0][i * g.a.row + l * g.a.col] * t->given[1][l * g.b.row + j * g.b.col];
-            t->expected[i * g.n + j] = sum;
-        }
-    TERN_TRY(tern_cl_matrix_launch(place, k->kernel, &g, &k->tile));
-    return compare(place, t, right);
+    product p = {place, k};
+    const tern_gemm_variant of = {.dtype = k->dtype,
+                                  .layout = k->layout,
+                                  .odd = k->odd,
+                                  .rows = k->tile.m,
+                                  .columns = k->tile.n,
+                                  .depth = k->tile.k};
+    return tern_gemm_try(place, &of, run_product, &p, right);
 }
 
 /* ---- convolutions ------------------------------------------------------------------------ */
@@ -142,8 +62,8 @@ static void convolve(const tern_conv_shape *s, int pass, bool last, const int *g
     }
 }
 
-static tern_status try_convolution(tern_place *place, const tern_cl_matrix_kernel *k, trial *t,
-                                   bool *right)
+static tern_status try_convolution(tern_place *place, const tern_cl_matrix_kernel *k,
+                                   tern_matrix_trial *t, bool *right)
 {
     const int pass = k->pass, a = pass == TERN_CONV_WEIGHT ? 2 : 1, b = pass == TERN_CONV_X ? 2 : 0;
     /* Bits of odd: whose eights these channels are. */
@@ -164,7 +84,7 @@ static tern_status try_convolution(tern_place *place, const tern_cl_matrix_kerne
     const int *given[3] = {NULL};
     int64_t phases[3];
     t->n[0] = sizes[a], t->n[1] = sizes[b], t->n[2] = sizes[3 - a - b];
-    TERN_TRY(begin(place, t));
+    TERN_TRY(tern_matrix_trial_begin(place, t));
     given[a] = t->given[0], given[b] = t->given[1];
     convolve(&s, pass, k->layout, given, t->expected);
     const tern_arg operands[] = {tern_arg_buffer(TERN_ROLE_OUT, k->dtype, &t->buffer[2], 0),
@@ -181,15 +101,15 @@ static tern_status try_convolution(tern_place *place, const tern_cl_matrix_kerne
         g.part = g.k;
         TERN_TRY(tern_cl_conv_launch(place, k, &g, operands));
     }
-    return compare(place, t, right);
+    return tern_matrix_trial_compare(place, t, right);
 }
 
 tern_status tern_cl_matrix_try(tern_place *place, const tern_cl_matrix_kernel *kernel, bool *right)
 {
-    trial t = {.dtype = kernel->dtype};
-    tern_status status = kernel->file == tern_cl_gemm_file
-                             ? try_product(place, kernel, &t, right)
-                             : try_convolution(place, kernel, &t, right);
-    end(place, &t);
+    tern_matrix_trial t = {.dtype = kernel->dtype};
+    if (kernel->file == tern_cl_gemm_file)
+        return try_product(place, kernel, right);
+    tern_status status = try_convolution(place, kernel, &t, right);
+    tern_matrix_trial_end(place, &t);
     return status;
 }

@@ -8,6 +8,7 @@
  * routes of a GPU. */
 #include "base/env.h"
 #include "base/warning.h"
+#include "device/gemm_kernel.h"
 #include "device/opencl/gemm.h"
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static bool fits(tern_place *place, const tern_cl_route *r, const tern_gemm *g, 
             return false;
     if (r->halves ? !tern_dtype_is_half(g->dtype) : unit && r->way != TERN_CL_MATRIX)
         return false;
-    int layout = tern_cl_layout(g);
+    int layout = tern_gemm_layout(g);
     if (*r->layout && layout != (r->layout[0] == 't') + 2 * (r->layout[1] == 't'))
         return false;
     if (r->way == TERN_CL_MATRIX)
