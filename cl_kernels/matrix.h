@@ -1,6 +1,7 @@
 /* matrix.h -- products of small matrices of halves on whatever a device multiplies matrices with:
  * a sub-group (a warp, a wave) of MATRIX_LANES lanes adds A (16, 16) B (16, MATRIX_N) to sums that
- * its lanes hold, and each way there is one value of MATRIX_WAY.
+ * its lanes hold, and each way there is one value of MATRIX_WAY. NVIDIA's multiplies float32 too,
+ * of which it reads 11 bits (TensorFloat-32): a word has one number then, and the depth is 8.
  *
  *   matrix_sums  a lane's part of the product: sum e stands in row MATRIX_ROW(e), and in column
  *                MATRIX_COLUMN(p) with p = MATRIX_PLACE(e) < MATRIX_PLACES
@@ -215,6 +216,12 @@ typedef struct matrix_a {
 #define MATRIX_IS_BF16   TERN_CAT(MATRIX_BF16, TERN_T)
 #define MATRIX_BF16_f16  0
 #define MATRIX_BF16_bf16 1
+#define MATRIX_BF16_f32  0
+#define MATRIX_IS_TF32   TERN_CAT(MATRIX_TF32, TERN_T)
+#define MATRIX_TF32_f16  0
+#define MATRIX_TF32_bf16 0
+#define MATRIX_TF32_f32  1
+#define MATRIX_IN_WORD   (2 - MATRIX_IS_TF32) /* numbers of the depth */
 #if MATRIX_WAY == MATRIX_MMA && !MATRIX_SIMULATED
 #if MATRIX_IS_BF16
 #define MATRIX_NAME(before, after) before "bf16" after
@@ -267,16 +274,25 @@ INLINE f32 matrix_low(u32 w)
 #if MATRIX_SIMULATED /* tests/matrix_unit.h */
 #elif MATRIX_WAY == MATRIX_MMA
 #if MATRIX_IS_BF16
-#define MATRIX_MMA_TYPES "bf16.bf16"
+#define MATRIX_MMA_TYPES "m16n8k16.row.col.f32.bf16.bf16.f32"
+#elif MATRIX_IS_TF32 /* the same words in the same lanes */
+#define MATRIX_MMA_TYPES "m16n8k8.row.col.f32.tf32.tf32.f32"
 #else
-#define MATRIX_MMA_TYPES "f16.f16"
+#define MATRIX_MMA_TYPES "m16n8k16.row.col.f32.f16.f16.f32"
 #endif
 INLINE void matrix_unit_multiply(f32 *c, const u32 *a, const u32 *b)
 {
-    MATRIX_ASM("mma.sync.aligned.m16n8k16.row.col.f32." MATRIX_MMA_TYPES ".f32 {%0, %1, %2, %3}, "
+    MATRIX_ASM("mma.sync.aligned." MATRIX_MMA_TYPES " {%0, %1, %2, %3}, "
             "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/* The bits of a number of float32 for the instruction, which would cut off those below. */
+INLINE u32 matrix_unit_tf32(f32 x)
+{
+    u32 w;
+    MATRIX_ASM("cvt.rna.tf32.f32 %0, %1;" : "=r"(w) : "f"(x));
+    return w;
 }
 INLINE u32 matrix_unit_exchange(u32 v, i32 mask)
 {

@@ -7,6 +7,7 @@
 #undef MATRIX_X
 #undef MATRIX_Y
 #undef MATRIX_HIGH
+#undef MATRIX_TILE_WORDS
 #undef MATRIX_LOCAL_WORDS
 #undef C_STEP
 #undef STORE_QUARTER
@@ -24,12 +25,36 @@
  * stored over the banks. */
 #define MATRIX_HIGH (MATRIX_SUB_X / 4)
 #define C_STEP      (MATRIX_COLS + 4)
+#define MATRIX_TILE_WORDS (MATRIX_DEPTH / MATRIX_IN_WORD) /* of a row of an operand */
 #define MATRIX_LOCAL_WORDS                                                                         \
-    ((MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2 > MATRIX_ROWS / 4 * C_STEP                     \
-         ? (MATRIX_ROWS + MATRIX_COLS) * MATRIX_DEPTH / 2                                          \
+    ((MATRIX_ROWS + MATRIX_COLS) * MATRIX_TILE_WORDS > MATRIX_ROWS / 4 * C_STEP                    \
+         ? (MATRIX_ROWS + MATRIX_COLS) * MATRIX_TILE_WORDS                                         \
          : MATRIX_ROWS / 4 * C_STEP)
 
-/* Eight halves in a row as float32, and back; they lie at a multiple of 16 bytes. */
+/* Eight numbers in a row as float32, and back; they lie at a multiple of 16 bytes. wide: they are
+ * float32 in memory. */
+#if MATRIX_WIDE || MATRIX_IS_TF32
+INLINE void K(matrix_load8_wide)(f32 *v, const GLOBAL f32 *from)
+{
+    MATRIX_EACH(h, 2)
+    {
+        matrix_four w = ((const GLOBAL matrix_four *)from)[h];
+        v[4 * h] = f32_from_bits(w.x), v[4 * h + 1] = f32_from_bits(w.y);
+        v[4 * h + 2] = f32_from_bits(w.z), v[4 * h + 3] = f32_from_bits(w.w);
+    }
+}
+INLINE void K(matrix_store8_wide)(GLOBAL f32 *to, const f32 *v)
+{
+    MATRIX_EACH(h, 2)
+    {
+        matrix_four w;
+        w.x = f32_bits(v[4 * h]), w.y = f32_bits(v[4 * h + 1]);
+        w.z = f32_bits(v[4 * h + 2]), w.w = f32_bits(v[4 * h + 3]);
+        ((GLOBAL matrix_four *)to)[h] = w;
+    }
+}
+#endif
+#if !MATRIX_IS_TF32
 INLINE void K(matrix_load8)(f32 *v, const GLOBAL STO *from)
 {
     matrix_four w = *(const GLOBAL matrix_four *)from;
@@ -44,6 +69,7 @@ INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
     w.z = matrix_pair(v[4], v[5]), w.w = matrix_pair(v[6], v[7]);
     *(GLOBAL matrix_four *)to = w;
 }
+#endif
 #define IS_AT_16(p) ((u64)(p) % 16 == 0)
 
 /* In a kernel: matrix_sums sums[MATRIX_X][MATRIX_Y] of the sub-group's rows from sub_x *
@@ -54,15 +80,16 @@ INLINE void K(matrix_store8)(GLOBAL STO *to, const f32 *v)
     MATRIX_EACH(s, MATRIX_Y)                                                                       \
     MATRIX_EACH(e, MATRIX_SUMS) sums[r][s].v[e] = 0;
 #define MATRIX_MULTIPLY_TILES                                                                      \
-    MATRIX_EACH(d, MATRIX_DEPTH / 16)                                                              \
+    MATRIX_EACH(d, MATRIX_TILE_WORDS / 8)                                                          \
     {                                                                                              \
         matrix_b y[MATRIX_Y];                                                                      \
         MATRIX_STEP();                                                                             \
         MATRIX_EACH(s, MATRIX_Y)                                                                   \
-        y[s] = matrix_load_b(tb, y0 + s * MATRIX_N, d * 8, MATRIX_DEPTH / 2);                      \
+        y[s] = matrix_load_b(tb, y0 + s * MATRIX_N, d * 8, MATRIX_TILE_WORDS);                     \
         MATRIX_EACH(r, MATRIX_X)                                                                   \
         {                                                                                          \
-            matrix_a x = matrix_load_a(ta, sub_x * MATRIX_SUB_X + r * 16, d * 8, MATRIX_DEPTH / 2);\
+            matrix_a x =                                                                           \
+                matrix_load_a(ta, sub_x * MATRIX_SUB_X + r * 16, d * 8, MATRIX_TILE_WORDS);        \
             MATRIX_EACH(s, MATRIX_Y) matrix_multiply(&sums[r][s], &x, &y[s]);                      \
         }                                                                                          \
     }

@@ -40,6 +40,7 @@ INLINE void K(matrix_eight)(u32 *to, const GLOBAL STO *from, idx left)
 /* Eights of a straight tile, and pairs of eights of a turned one, that an item has in registers. */
 #define MATRIX_HELD(ROWS, DEPTH)  (((ROWS) * (DEPTH) / 8 + TERN_WG - 1) / TERN_WG)
 #define MATRIX_PAIRS(ROWS, DEPTH) (((ROWS) / 8 * ((DEPTH) / 2) + TERN_WG - 1) / TERN_WG)
+#define MATRIX_TURNED_HELD(ROWS, DEPTH) (2 * MATRIX_PAIRS(ROWS, DEPTH))
 #define MATRIX_IS_OWN(q, n)       ((n) % TERN_WG == 0 || (q) < (n))
 
 #if MATRIX_ODD == 2

@@ -155,6 +155,7 @@ set(TERN_EMBEDDED_FILES
   matrix_chain.h
   matrix_product.h
   matrix_tiles.h
+  matrix_tiles_f32.h
   matmul_vector.cl
   optimizer_rule.h
   optimizers.def

@@ -166,12 +166,20 @@ struct registers {
     }
 };
 
-/* D (16, 8) = A (16, 16) B (16, 8) + C: "Matrix Fragments for mma.m16n8k16". Of each operand a
- * lane has registers of two halves, or of one float. */
+/* The number of float32 that is nearest with 11 bits, of two the one further from 0. */
+static uint32_t to_tf32(float f)
+{
+    uint32_t u = bits_of(f);
+    return std::isnan(f) ? 0x7fffffff : (u + 0x1000) & ~0x1fffu;
+}
+
+/* D (16, 8) = A (16, 16) B (16, 8) + C: "Matrix Fragments for mma.m16n8k16"; and of TensorFloat-32
+ * numbers A (16, 8) B (8, 8): "... for mma.m16n8k8", whose bits below the 11 are not looked at. Of
+ * each operand a lane has registers of two halves, or of one float. */
 static void multiply(const registers &r)
 {
     brought own = {};
-    bool wide = r.i.has(".bf16.bf16.");
+    bool wide = r.i.has(".bf16.bf16."), tf32 = r.i.has(".tf32.tf32.");
     const char *wrong = getenv("TERN_STANDIN_MATRIX");
     const int shift = wrong && strcmp(wrong, "wrong") == 0;
     for (size_t k = 0; k < 4; k++)
@@ -186,7 +194,10 @@ static void multiply(const registers &r)
     for (int e = 0; e < 4; e++) {
         int row = (int)(lane() / 4 + shift) % 8 + (e < 2 ? 0 : 8), column = (int)lane() % 4 * 2 + e % 2;
         float sum = r.of<float>(3, (size_t)e);
-        for (int k = 0; k < 16; k++) {
+        for (int k = 0; tf32 && k < 8; k++) /* a lane's column, or row of B, is lane % 4, or 4 more */
+            sum += float_of(all[row % 8 * 4 + k % 4].words[(row >= 8) + (k >= 4) * 2] & ~0x1fffu) *
+                   float_of(all[column * 4 + k % 4].words[4 + (k >= 4)] & ~0x1fffu);
+        for (int k = 0; !tf32 && k < 16; k++) {
             const brought &x = all[row % 8 * 4 + k % 8 / 2], &y = all[column * 4 + k % 8 / 2];
             sum += half(x.words[(row >= 8) + (k >= 8) * 2], k % 2) *
                    half(y.words[4 + (k >= 8)], k % 2);
@@ -230,6 +241,8 @@ static void execute(const char *text, void *const *at)
         r.of<uint32_t>(0) = (uint32_t)to_half(r.of<float>(1)) << 16 | to_half(r.of<float>(2));
     } else if (is("cvt.rn.bf16x2.f32")) {
         r.of<uint32_t>(0) = (uint32_t)to_bfloat(r.of<float>(1)) << 16 | to_bfloat(r.of<float>(2));
+    } else if (is("cvt.rna.tf32.f32")) {
+        r.of<uint32_t>(0) = to_tf32(r.of<float>(1));
     } else if (is("ex2.approx.ftz.f32")) {
         float y = std::exp2(r.of<float>(1));
         r.of<float>(0) = std::fabs(y) < 0x1p-126f ? 0 : y;
@@ -245,7 +258,8 @@ static void execute(const char *text, void *const *at)
     } else if (i.has("ldmatrix.sync.aligned.m8n8.x4.") && i.has("shared.b16")) {
         load_matrices(r);
     } else if (is("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32") ||
-               is("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")) {
+               is("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
+               is("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32")) {
         multiply(r);
     } else {
         stop("it knows no such instruction", text);

@@ -3,6 +3,7 @@
 #define TERN_DEVICE_CUDA_CUDA_H
 #include "device/attention_matrix.h"
 #include "device/backend.h"
+#include "device/matrix_trial.h"
 #include "base/lock.h"
 #include "device/cuda/types.h"
 #include "device/user_source.h"
@@ -54,6 +55,7 @@ typedef struct tern_cuda_state {
 
     tern_mutex gemm_lock;
     tern_cuda_gemm_state *gemm;
+    struct tern_cuda_gemm_kernel *products; /* of gemm_matrix.cl */
     tern_mutex dnn_lock;
     tern_cuda_dnn_state *dnn;
     tern_cuda_attention_state *attention; /* under dnn_lock */
@@ -148,6 +150,17 @@ void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
 bool tern_cuda_wants_multiples(const tern_gemm *gemm);
+/* gemm_own.c: the same by gemm_matrix.cl, where cuBLASLt's is not taken; with gemm_lock. A kernel
+ * is built and tried when it is first wanted, and what does not build or is wrong is warned of
+ * once. */
+typedef struct tern_cuda_gemm_kernel {
+    struct tern_cuda_gemm_kernel *next;
+    tern_gemm_variant of;
+    tern_cuda_kernel *kernel; /* NULL: it does not build, or its result was wrong */
+} tern_cuda_gemm_kernel;
+tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *done);
+/* Whether it does this product with its end, or in float32. */
+tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);

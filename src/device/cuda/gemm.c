@@ -1,4 +1,5 @@
-/* gemm.c -- matrix products through cuBLASLt, and through matmul.cl where it is not there or can't.
+/* gemm.c -- matrix products through cuBLASLt; where it is not there or can't, on tensor cores by
+ * tern's own kernel (gemm_own.c), or through matmul.cl.
  *
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
@@ -381,15 +382,26 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     return TERN_OK;
 }
 
+static tern_status own_fits(tern_place *place, const tern_gemm *g, bool *fits)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    tern_mutex_lock(&device->gemm_lock);
+    tern_status status = tern_cuda_gemm_own_fits(place, g, fits);
+    tern_mutex_unlock(&device->gemm_lock);
+    return status;
+}
+
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
     shape s;
     void *at[3];
-    if (!tern_cuda.has_lt || g->count[0] * g->count[1] != 1 || !describe(g, 1, 1, &s))
+    if (g->count[0] * g->count[1] != 1 || !describe(g, 1, 1, &s))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
+    if (!tern_cuda.has_lt)
+        return own_fits(place, g, fits);
     beside other = addresses(g, &s, (const int64_t[3]){0}, at);
     tern_mutex_lock(&device->gemm_lock);
     tern_status status = open_state(place, device);
@@ -398,6 +410,19 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits
     *fits = status == TERN_OK && p->usable;
     tern_mutex_unlock(&device->gemm_lock);
     return status;
+}
+
+/* With the lock: what cuBLASLt has not done. */
+static tern_status without_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g)
+{
+    bool done;
+    TERN_TRY(tern_cuda_gemm_own(place, g, &done));
+    if (done)
+        return TERN_OK;
+    return g->sums || g->end || g->wide
+               ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
+                           tern_place_info(place)->device, ends[g->end].name)
+               : portable(place, state, g);
 }
 
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
@@ -410,10 +435,7 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && device->gemm->handle)
         status = through_lt(place, device->gemm, g, &rest);
     if (status == TERN_OK && rest.count[0] > 0)
-        status = g->sums || g->end || g->wide
-                     ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
-                                 tern_place_info(place)->device, ends[g->end].name)
-                     : portable(place, device->gemm, &rest);
+        status = without_lt(place, device->gemm, &rest);
     tern_mutex_unlock(&device->gemm_lock);
     if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)
         tern_warn("slow", "tern_matmul",
