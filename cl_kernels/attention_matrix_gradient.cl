@@ -5,8 +5,19 @@
 #undef N
 #undef TILE
 #undef PARAMETERS
+#undef IN_BRANCH
+#undef BEHIND_BRANCH
 #define N    (OTHERS_AT_ONCE / 16)
 #define TILE (OTHERS_AT_ONCE * WORDS)
+/* What dropout leaves of dp is chosen in a branch. Intel's compiler keeps sums in memory that are
+ * read before it, and AMD's spills registers if they are read behind it. */
+#if MATRIX_IS_XE
+#define IN_BRANCH(dp)     1
+#define BEHIND_BRANCH(dp) (dp)
+#else
+#define IN_BRANCH(dp)     (dp)
+#define BEHIND_BRANCH(dp) 1
+#endif
 #define GRADIENT_BEGIN                                                                             \
     BASE(dqs);                                                                                     \
     BASE(dks);                                                                                     \
@@ -112,7 +123,7 @@ KERNEL15(K(attention_matrix_dq), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dv
                 MATRIX_EACH(e, MATRIX_SUMS)
                 {
                     const i32 p = MATRIX_PLACE(e), j = at + t * 16 + MATRIX_ROW(e);
-                    f32 score = x[t].v[e], dp = d[t].v[e], slope = 1;
+                    f32 score = x[t].v[e], slope = 1, dp = IN_BRANCH(d[t].v[e]);
                     if (IS_SCORED(j, p)) {
                         SCORE(score, slope, first + mine + MATRIX_COLUMN(p), j);
                         if (MATRIX_EXTRAS)
@@ -120,6 +131,7 @@ KERNEL15(K(attention_matrix_dq), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dv
                     } else {
                         score = MINUS_INF;
                     }
+                    dp *= BEHIND_BRANCH(d[t].v[e]);
                     x[t].v[e] = matrix_exp2(score - base[p]) * (dp - mean[p]) * slope;
                 }
                 slopes[t] = matrix_as_b(&x[t]);
@@ -221,17 +233,23 @@ KERNEL15(NAMED(NAME), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs), (OUT, f
                     const i32 p = MATRIX_PLACE(e), r = t * 16 + MATRIX_ROW(e), i = at + r;
                     const i32 j = first + mine + MATRIX_COLUMN(p);
                     f32 score = x[t].v[e], slope = 1, keeps = 1;
+#if MATRIX_PASS == 2
+                    f32 dp = MATRIX_EXTRAS ? IN_BRANCH(d[t].v[e]) : 0;
+#endif
                     (void)j;
                     if (IS_SCORED(i, p)) {
                         SCORE(score, slope, i, j);
                         keeps = KEPT(i, j) ? 1.0f : 0.0f;
+#if MATRIX_PASS == 2
+                        dp = keeps != 0 ? dp * kept : 0;
+#endif
                     } else {
                         score = MINUS_INF;
                     }
                     const f32 w = matrix_exp2(score - bases[r]);
 #if MATRIX_PASS == 2
                     if (MATRIX_EXTRAS)
-                        d[t].v[e] = w * (d[t].v[e] * keeps * kept - means[r]) * slope;
+                        d[t].v[e] = w * (dp * BEHIND_BRANCH(d[t].v[e]) - means[r]) * slope;
 #endif
                     x[t].v[e] = w * keeps;
                 }
