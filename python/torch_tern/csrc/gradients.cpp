@@ -62,4 +62,20 @@ Tensors gradients_of(const char *operation, const Recorded &recorded, tern_tenso
     return backward(operation, recorded.result, recorded.leaves, grad, wanted, true);
 }
 
+/* PyTorch's thread of a device drops what a backward pass held after its caller has gone on, and
+ * takes the interpreter's lock for tensors that Python knows. Where the process ends meanwhile,
+ * Python ends that thread inside a destructor, and the process aborts. A pass comes after all that
+ * the thread had to do; Python knows none of its tensors, and elements it has none. */
+void finish_backward_passes()
+{
+    const at::AutoGradMode grad(true);
+    for (int i = 0; i < most_devices; i++) {
+        if (!had_memory(i))
+            continue;
+        const auto options = at::device({device_type, (c10::DeviceIndex)i});
+        auto *x = new Tensor(at::empty({0}, options).requires_grad_()); /* outlives the thread */
+        x->backward(at::empty({0}, options));
+    }
+}
+
 } // namespace torch_tern

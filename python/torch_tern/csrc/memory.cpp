@@ -105,8 +105,17 @@ static void *number_as_address(size_t bytes)
                                     (at & UINT64_C(0x0fffffffffffffff)));
 }
 
+static std::atomic<bool> memory_was_made[most_devices];
+
+bool had_memory(int device)
+{
+    return memory_was_made[device];
+}
+
 static c10::DataPtr data_ptr_of(Block *block)
 {
+    if (C10_UNLIKELY(!memory_was_made[block->device].load(std::memory_order_relaxed)))
+        memory_was_made[block->device] = true;
     void *address = block->bytes ? number_as_address(block->bytes) : nullptr;
     return {address, block, &delete_block,
             c10::Device(device_type, (c10::DeviceIndex)block->device)};

@@ -92,6 +92,11 @@ EXPORT int torch_tern_synchronize(int index)
     return guarded([&] { check(tern_synchronize(device_name(index)), "synchronize"); });
 }
 
+EXPORT int torch_tern_finish_backward_passes()
+{
+    return guarded(finish_backward_passes);
+}
+
 EXPORT int torch_tern_empty_cache(int index)
 {
     return guarded([&] { check(tern_empty_cache(device_name(index)), "empty_cache"); });

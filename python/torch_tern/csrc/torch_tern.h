@@ -5,6 +5,7 @@
 #include <atomic>
 #include <c10/core/Allocator.h>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -123,6 +124,9 @@ inline Block *block_of(const Tensor &x)
 /* Makes the memory of a block that waits for its first reader; needs a frame. */
 void make_now(Block *block);
 at::Allocator *allocator();
+/* Whether memory of a tensor was made on the device, ever. It asks for no list of devices. */
+constexpr int most_devices = std::numeric_limits<c10::DeviceIndex>::max() + 1;
+bool had_memory(int device);
 /* The dtype of what this thread allocates next, bytes where it is not set, and its sizes, where it
  * is contiguous. */
 extern thread_local tern_dtype allocated_dtype;
@@ -213,6 +217,10 @@ tern_tensor *record(const char *operation, F forward, at::ArrayRef<tern_tensor *
 /* The gradients of the leaves; the recording can be asked again. */
 Tensors gradients_of(const char *operation, const Recorded &recorded, tern_tensor *grad,
                      at::ArrayRef<bool> wanted);
+
+/* Waits until the threads of PyTorch's backward passes have nothing left to do. The caller does not
+ * hold the interpreter's lock. */
+void finish_backward_passes();
 
 /* ---- optimizers (optimizers.cpp) ------------------------------------------------------------- */
 struct OptimizerNumbers {

@@ -45,6 +45,19 @@ class Devices(unittest.TestCase):
                              env={**os.environ, **more}, capture_output=True, text=True)
         return got.stdout.strip().split("\n"), got.stderr
 
+    def test_a_process_ends_behind_a_backward_pass(self):
+        """PyTorch's thread still drops gradients then, which Python knows."""
+        program = """if True:
+            import sys
+            xs = [torch.ones(4, device="tern", requires_grad=True) for _ in range(100)]
+            y = sum((x * x).sum() for x in xs)
+            sys.setswitchinterval(100)
+            grads = torch.autograd.grad(y, xs)
+            print(len(grads))"""
+        found, warned = self.elsewhere(program)
+        self.assertEqual(found, ["100"])
+        self.assertNotIn("terminate called", warned)
+
     def test_devices_are_chosen(self):
         (refused, chosen), _ = self.elsewhere("""if True:
             try:

@@ -5,6 +5,7 @@ last one the cpu; TERN_TORCH_DEVICES=opencl:1,cpu or torch_tern.devices("opencl:
 others. torch.tern has the functions that torch.cuda has. Operations that tern does not have run on
 the cpu, with a warning at the first call of each; torch.tern.fallbacks() counts them, and
 TERN_TORCH_STRICT=1 makes them errors."""
+import atexit
 import os
 
 import torch
@@ -25,6 +26,7 @@ if not hasattr(torch, "tern"):
     _lazy.install()
     _optim.install()
     _storage.install()
+    atexit.register(_module.end)
     # Accelerate, and with it transformers' Trainer, knows no devices of others, and would train on
     # the cpu without a word.
     if not torch.cuda.is_available() and not torch.backends.mps.is_available():

@@ -29,6 +29,12 @@ def _after_fork():
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def end():
+    """Before Python ends: an error of a device is nobody's any more."""
+    if not _is_in_bad_fork:
+        _library.library.torch_tern_finish_backward_passes()
+
+
 class device(contextlib.ContextDecorator):
     """Makes a device the current one inside the block."""
 
