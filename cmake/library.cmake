@@ -288,6 +288,13 @@ if(TERN_ELF)
   check_linker_flag(C "LINKER:--undefined-version" TERN_VERSIONS_ARE_SHARED) # a companion has not all names of exports.map: lld asks
 endif()
 
+# CMake asks macOS itself whether its linker knows -rpath, and another system that builds for it says nothing.
+if(APPLE AND NOT CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG)
+  set(CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG "-Wl,-rpath,")
+  set(CMAKE_EXECUTABLE_RUNTIME_C_FLAG "-Wl,-rpath,")
+  set(CMAKE_MACOSX_RPATH ON)
+endif()
+
 # tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
 # lib<name>.a; tern::<export> and tern::<export>_static to users.
 function(tern_library name export)
