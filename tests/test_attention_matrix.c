@@ -156,6 +156,32 @@ static void so_it_is_with_large_indices(void **state)
     }
 }
 
+/* Memory of the application's begins at no multiple of what a kernel loads at once. */
+static void memory_may_begin_anywhere(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        const tern_shape shape = TERN_SHAPE(1, 4, 65, 32);
+        tern_memory_handle memory;
+        if (!is_cuda(device) || !place_of(device) || !has_unit(place_of(device), device)) {
+            test_skipped("memory of %s is no address, or it has no matrix unit", device);
+            continue;
+        }
+        tern_tensor *x = test_uniform(device, TERN_F16, TERN_SHAPE(4 * 65 * 32 + 1), -1, 1, 1);
+        assert_ok(tern_get_memory_handle(x, &memory));
+        tern_tensor *q = tern_from_blob((char *)memory.memory + memory.offset + 2, shape, TERN_F16,
+                                        &(tern_from_blob_options){.device = device});
+        tern_tensor *there = tern_reshape(tern_narrow(tern_to(x, "cpu"), 0, 1, 4 * 65 * 32), shape);
+        tern_attention_matrix_free(kernels_of(place_of(device), device));
+        tern_tensor *y = tern_scaled_dot_product_attention(q, q, q, NULL);
+        assert_close(tern_to(y, "cpu"),
+                     tern_scaled_dot_product_attention(there, there, there, NULL), .abs = 4e-3,
+                     .rel = 4e-3);
+        assert_true(count_kernels(place_of(device), device) > 0);
+    }
+}
+
 /* auto takes none where the device speaks of no unit, as PoCL's, and off none anywhere. */
 static void the_variable_chooses(void **state)
 {
@@ -238,6 +264,7 @@ static const struct CMUnitTest tests[] = {
     TEST(ordinary_arithmetic_is_as_on_the_cpu),
     TEST(matrix_units_are_as_the_cpu),
     TEST(so_it_is_with_large_indices),
+    TEST(memory_may_begin_anywhere),
     TEST(the_variable_chooses),
     TEST(a_device_that_promises_what_it_has_not_is_found_out),
 };
