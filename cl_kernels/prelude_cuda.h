@@ -220,6 +220,12 @@ TERN_TWO_(bf16)
 #define tern_two_f16(a, b)  (tern_f32_to_f16(a) | (u32)tern_f32_to_f16(b) << 16)
 #define tern_two_bf16(a, b) (tern_f32_to_bf16(a) | (u32)tern_f32_to_bf16(b) << 16)
 #endif
+/* In chains (row_functions.h), as the stores above round. */
+#define AS_STORED_F16(v)   tern_f16_to_f32(tern_f32_to_f16(v))
+#define AS_STORED4_F16     AS_STORED_F16
+#define AS_STORED4_BF16(v) f32_from_bits(tern_two_bf16(v, v) << 16)
+#define AS_STORED4_PLAIN   AS_STORED_PLAIN
+#define AS_STORED4(v)      TERN_CAT(AS_STORED4, DTYPE_FIELD(CODE, TERN_ROW_(TERN_T)))(v)
 #define TERN_AS_IT_IS(v)    (v)
 #define TERN_TO_BOOL(v)     ((u8)((v) != 0))
 #define LOAD4_f32(v, p, i)   LOAD4_(f32, v, p, i)

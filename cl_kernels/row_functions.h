@@ -1,8 +1,9 @@
 /* row_functions.h -- what the rows of a .def file are in a chain (src/device/chain.h): functions of
- * one element. AS_STORED is what a number is after a store and a load. */
+ * one element. AS_STORED is what a number is after a store and a load, AS_STORED4 after those of
+ * four elements, where a prelude has its own. */
 #include "math_rows.cl"
 
-#if IS_HALF
+#if IS_HALF && !defined AS_STORED_F16
 /* f as float16 has it, rounded to nearest even: without memory, and without a type for it. Where
  * float16 is subnormal, the adder rounds. */
 INLINE f32 tern_through_f16(f32 f)
@@ -14,9 +15,12 @@ INLINE f32 tern_through_f16(f32 f)
     r = a > 0x7f800000u ? (a | 0x400000u) & ~(u32)0x1fffu : r;
     return f32_from_bits(r | sign);
 }
+#define AS_STORED_F16(v) tern_through_f16(v)
+#endif
+#ifndef AS_STORED4
+#define AS_STORED4 AS_STORED
 #endif
 #define AS_STORED_PLAIN(v) ((REAL)(STO)(v))
-#define AS_STORED_F16(v)   tern_through_f16(v)
 #define AS_STORED_BF16(v)  f32_from_bits((u32)tern_f32_to_bf16(v) << 16)
 #define AS_STORED(v)       TERN_CAT(AS_STORED, DTYPE_FIELD(CODE, TERN_ROW_(TERN_T)))(v)
 

@@ -4,13 +4,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The names of the rows, as tern_sources_seen has them. */
-void tern_chain_rows(tern_text *text, const tern_chain *chain)
-{
-    for (int i = 0; i < chain->rows; i++)
-        tern_text_add(text, " %s ", chain->row[i].name);
-}
-
 static bool is_written(const tern_chain *chain, int t)
 {
     for (int i = 0; i < chain->rows; i++)
@@ -59,7 +52,7 @@ static void add_loads(tern_text *text, const tern_chain *chain, int step, bool f
 static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours)
 {
     const tern_chain_row *row = &chain->row[i];
-    tern_text_add(text, "const REAL v%d = AS_STORED(row_%s(", i, row->name);
+    tern_text_add(text, "const REAL v%d = AS_STORED%s(row_%s(", i, fours ? "4" : "", row->name);
     for (int k = 0; k < row->n; k++)
         tern_text_add(text, "%s%s%d", k ? ", " : "", row->in[k] < TERN_CHAIN_TENSORS ? "x" : "v",
                       row->in[k] % TERN_CHAIN_TENSORS);
@@ -101,12 +94,19 @@ void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain 
                      const char *suffix)
 {
     char file[64];
+    tern_text names = {0};
+    for (int i = 0; i < chain->rows; i++)
+        tern_text_add(&names, " %s ", chain->row[i].name);
+    text->failed |= names.failed;
+    seen->kernels = names.data;
     tern_source_add(text, seen, "float4.h");
     tern_source_add(text, seen, "row_functions.h");
     for (int i = 0; i < chain->rows; i++) {
         snprintf(file, sizeof file, "%s.def", chain->row[i].file);
         tern_source_add(text, seen, file);
     }
+    seen->kernels = NULL;
+    tern_text_free(&names);
     add_parameters(text, chain, suffix);
     add_loads(text, chain, 0, false);
     tern_text_add(text, "idx first = 0;\n");

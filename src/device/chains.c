@@ -1,9 +1,9 @@
 /* chains.c -- finds the chains of a recording: rows that follow each other, over the same elements,
  * each of which reads what an earlier one of them reads or makes. */
-#include "device/chain.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
+#include "device/chain_kernels.h"
 #include "device/plan.h"
 #include "types_host.h"
 #include <string.h>
@@ -284,28 +284,26 @@ static int arguments_of(const finding *f, tern_arg *args)
 
 /* The backend's kernel of the chain; NULL where it makes none. A driver that refuses the text of a
  * chain is asked for no other, and the commands of its chains stay apart, as without fusion. */
-static tern_status resolve_chain(finding *f, void **kernel)
+static tern_status resolve_chain(finding *f, void **made)
 {
     tern_place *place = f->graph->place;
-    tern_error_hold hold;
-    char why[256];
-    *kernel = NULL;
+    const char *why;
+    *made = NULL;
     if (atomic_load(&place->refuses_chains))
         return TERN_OK;
-    TERN_TRY(tern_error_hold_begin(&hold));
-    place->backend->chain(place, &f->chain, f->dtype, kernel);
-    const tern_status status = tern_error_hold_end(&hold, why, sizeof why);
+    tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
+    if (!kernel)
+        return TERN_ERR_MEMORY;
+    const tern_status status = tern_chain_kernel_get(kernel, made, &why);
     if (status == TERN_OK)
         return TERN_OK;
-    *kernel = NULL;
     if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
         return tern_fail(status, "%s", why);
     atomic_store(&place->refuses_chains, true);
-    why[strcspn(why, "\n")] = '\0';
     tern_warn("slow", "tern_graph_capture_end",
               "elementwise operations of recordings on %s are launches of their own, because the "
-              "driver does not compile the kernel that joins them: %s",
-              tern_place_info(place)->device, why);
+              "driver does not compile the kernel that joins them: %.*s",
+              tern_place_info(place)->device, (int)strcspn(why, "\n"), why);
     return TERN_OK;
 }
 

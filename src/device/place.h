@@ -34,6 +34,7 @@ struct tern_place {
     tern_mutex lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;
     atomic_bool refuses_chains; /* the driver did not compile one (chains.c) */
+    struct tern_chain_kernel *chains;
 
     tern_mutex memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];

@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "base/profile.h"
 #include "device/capture.h"
+#include "device/chain_kernels.h"
 #include "device/registry.h"
 #include "device/transfers.h"
 
@@ -84,6 +85,7 @@ static void release(tern_place *place)
         place->backend->release(place);
     for (int i = 0; i < KERNEL_SLOTS; i++)
         tern_free(atomic_load(&place->kernels[i]));
+    tern_chain_kernels_end(place);
     tern_free(place);
 }
 

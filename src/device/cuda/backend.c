@@ -117,4 +117,5 @@ const tern_backend tern_cuda_backend = {
     .resolve_index32 = tern_cuda_resolve_index32,
     .prebuild = tern_cuda_prebuild,
     .prebuild_gemm = tern_cuda_prebuild_gemm,
+    .chain = tern_cuda_chain,
 };

@@ -140,6 +140,8 @@ tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *n
 
 tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
                                       tern_dtype dtype, void **kernel);
+tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                            void **made);
 void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 

@@ -6,6 +6,7 @@
 #include "base/ending.h"
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
+#include "device/index32.h"
 #include "device/program_archive.h"
 #include "device/sources.h"
 #include <stdio.h>
@@ -24,8 +25,9 @@ static void pick(tern_text *text, const char *kernel)
                   kernel, kernel);
 }
 
+/* Of a kernel, or of a chain in place of the file's. */
 static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype,
-                         bool narrow)
+                         bool narrow, const tern_chain *chain)
 {
     static const char *const common[] = {"prelude_cuda.h", "params_device.h", "dialect.h",
                                          "shapes.h",       "nd_index.h",      "math.cl",
@@ -44,7 +46,10 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
     tern_source_add(text, &seen, "math_names.h");
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
     snprintf(family, sizeof family, "%s.cl", file);
-    tern_source_add(text, &seen, family);
+    if (chain)
+        tern_chain_text(text, &seen, chain, tern_dtype_rows[dtype].suffix);
+    else
+        tern_source_add(text, &seen, family);
 }
 
 void tern_cuda_matrix_text(tern_text *text, const char *defines, const char *file,
@@ -250,21 +255,22 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
 /* Text and title of a kernel's program, of which whoever asks frees the text; full: with its
  * type. */
 static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype, bool narrow,
-                                  tern_text *text, char full[128], char title[256])
+                                  const tern_chain *chain, tern_text *text, char full[128],
+                                  char title[256])
 {
     snprintf(full, 128, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     snprintf(title, 256, "kernel %s of %s.cl", full, file);
-    library_text(text, file, full, dtype, narrow);
+    library_text(text, file, full, dtype, narrow, chain);
     return (tern_cuda_source){text->data, title, full, true};
 }
 
 static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
-                           bool narrow, void **kernel)
+                           bool narrow, const tern_chain *chain, void **kernel)
 {
     char full[128], title[256];
     tern_text text = {0};
     tern_cuda_kernel *made = NULL;
-    tern_cuda_source source = source_of(file, name, dtype, narrow, &text, full, title);
+    tern_cuda_source source = source_of(file, name, dtype, narrow, chain, &text, full, title);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
     tern_text_free(&text);
     *kernel = made;
@@ -274,13 +280,21 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel)
 {
-    return resolve(place, file, name, dtype, false, kernel);
+    return resolve(place, file, name, dtype, false, NULL, kernel);
 }
 
 tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
                                       tern_dtype dtype, void **kernel)
 {
-    return resolve(place, file, name, dtype, true, kernel);
+    return resolve(place, file, name, dtype, true, NULL, kernel);
+}
+
+tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                            void **made)
+{
+    if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
+        return TERN_OK;
+    return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, chain, made);
 }
 
 /* The compiler needs no device. */
@@ -291,7 +305,7 @@ void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, t
     target t;
     void *image = NULL;
     size_t bytes = 0;
-    tern_cuda_source source = source_of(file, name, dtype, true, &text, full, title);
+    tern_cuda_source source = source_of(file, name, dtype, true, NULL, &text, full, title);
     if (!text.failed && choose_target(place, &t) == TERN_OK) {
         tern_cache_key key = key_of(&source, &t);
         if (tern_build_try(&key)) {

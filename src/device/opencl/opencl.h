@@ -126,8 +126,7 @@ struct tern_cl_kernel {
     cl_program program; /* owned */
     const char *family; /* what else is in the program; NULL: nothing */
     tern_dtype dtype;
-    bool narrow;    /* indices of 32 bits */
-    uint64_t chain; /* of its text; 0: it is none */
+    bool narrow; /* indices of 32 bits */
     cl_kernel kernel;
     cl_uint arguments;
     cl_ulong own_local; /* bytes of local memory in its text */

@@ -103,8 +103,6 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     }
     tern_source_add(text, &seen, "math_names.h");
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
-    if (u->chain)
-        tern_chain_rows(&kernels, u->chain);
     seen.kernels = kernels.data;
     if (u->chain)
         tern_chain_text(text, &seen, u->chain, tern_dtype_rows[u->dtype].suffix);
@@ -456,31 +454,23 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     words w;
     tern_text text = {0};
     cl_program program;
+    tern_cl_kernel *k = NULL;
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     u.chain = chain;
     u.narrow = !s->cpu_form && chain->n < tern_index32_limit;
     const tern_cl_source source = source_of(place, &u, &text, &w);
-    const uint64_t hash = text.failed ? 0 : tern_hash(TERN_HASH_SEED, text.data, text.length);
-    tern_mutex_lock(&s->lock);
-    tern_cl_kernel *k = hash ? s->kernels : NULL;
-    while (k && k->chain != hash)
-        k = k->next;
-    tern_mutex_unlock(&s->lock);
-    tern_status status = k      ? TERN_OK
-                         : hash ? tern_cl_build(place, &source, &program)
-                                : TERN_ERR_MEMORY;
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
     snprintf(w.title, sizeof w.title, "chain_%s", tern_dtype_rows[dtype].suffix);
-    if (!k && status == TERN_OK)
+    if (status == TERN_OK)
         status = tern_cl_kernel_make(place, program, w.title, &k);
-    if (k && !k->chain) {
-        k->group = u.work_group;
-        k->chain = hash;
-        list(s, k);
-    }
+    if (!k)
+        return status;
+    k->group = u.work_group;
+    list(s, k);
     *made = k;
-    return status;
+    return TERN_OK;
 }
 
 void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,

@@ -1,0 +1,112 @@
+/* chain_kernels.c -- see chain_kernels.h. */
+#include "device/chain_kernels.h"
+#include "base/error.h"
+#include "device/index32.h"
+#include "device/registry.h"
+#include <string.h>
+
+/* What is known of a kernel: nobody makes it, a thread does, or it did. */
+typedef enum state { WANTED, UNDER_WAY, DONE } state;
+
+struct tern_chain_kernel {
+    tern_chain_kernel *next;
+    tern_place *place;
+    tern_chain chain;
+    tern_dtype dtype;
+    state state;        /* with the lock */
+    tern_status status; /* of what was done; TERN_OK with no kernel: the backend has none */
+    void *made;
+    char why[200];
+};
+
+static tern_mutex lock = TERN_MUTEX_INIT;
+static tern_cond change = TERN_COND_INIT;
+
+static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->file, b->file) == 0 && a->n == b->n &&
+           memcmp(a->in, b->in, a->n) == 0 && a->out == b->out && a->numbers == b->numbers;
+}
+
+/* Whether two chains differ in sizes and numbers alone. */
+static bool is_same(const tern_chain *a, const tern_chain *b)
+{
+    bool same = a->rows == b->rows && a->tensors == b->tensors &&
+                (a->n < tern_index32_limit) == (b->n < tern_index32_limit) &&
+                memcmp(a->step, b->step, (size_t)a->tensors) == 0;
+    for (int i = 0; same && i < a->rows; i++)
+        same = is_same_row(&a->row[i], &b->row[i]);
+    return same;
+}
+
+tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *chain,
+                                        tern_dtype dtype)
+{
+    tern_mutex_lock(&lock);
+    tern_chain_kernel *k = place->chains;
+    while (k && (k->dtype != dtype || !is_same(&k->chain, chain)))
+        k = k->next;
+    if (!k && (k = tern_alloc(sizeof *k))) {
+        *k = (tern_chain_kernel){
+            .next = place->chains, .place = place, .chain = *chain, .dtype = dtype};
+        place->chains = k;
+    }
+    tern_mutex_unlock(&lock);
+    return k;
+}
+
+bool tern_chain_kernel_is_done(const tern_chain_kernel *k)
+{
+    tern_mutex_lock(&lock);
+    const bool done = k->state == DONE;
+    tern_mutex_unlock(&lock);
+    return done;
+}
+
+/* Whether the calling thread is to make it; false: it is done, maybe by another thread meanwhile. */
+static bool begin(tern_chain_kernel *k)
+{
+    tern_mutex_lock(&lock);
+    while (k->state == UNDER_WAY)
+        tern_cond_wait(&change, &lock);
+    const bool mine = k->state == WANTED;
+    k->state = mine ? UNDER_WAY : DONE;
+    tern_mutex_unlock(&lock);
+    return mine;
+}
+
+void tern_chain_kernel_make(tern_chain_kernel *k)
+{
+    tern_error_hold hold;
+    if (!begin(k))
+        return;
+    tern_status status = tern_error_hold_begin(&hold);
+    if (status == TERN_OK) {
+        k->place->backend->chain(k->place, &k->chain, k->dtype, &k->made);
+        status = tern_error_hold_end(&hold, k->why, sizeof k->why);
+    }
+    tern_mutex_lock(&lock);
+    k->status = status;
+    k->state = status == TERN_ERR_MEMORY ? WANTED : DONE;
+    tern_cond_broadcast(&change);
+    tern_mutex_unlock(&lock);
+}
+
+tern_status tern_chain_kernel_get(tern_chain_kernel *k, void **made, const char **why)
+{
+    tern_chain_kernel_make(k);
+    tern_mutex_lock(&lock);
+    const tern_status status = k->status;
+    *made = status == TERN_OK ? k->made : NULL;
+    *why = k->why;
+    tern_mutex_unlock(&lock);
+    return status;
+}
+
+void tern_chain_kernels_end(tern_place *place)
+{
+    for (tern_chain_kernel *next, *k = place->chains; k; k = next) {
+        next = k->next;
+        tern_free(k);
+    }
+}
