@@ -142,8 +142,9 @@ static void random_programs_have_their_bits(void **state)
         const int n = count                        ? atoi(count)
                       : getenv("TERN_TEST_ALL")    ? 20000
                       : test_thorough(device)      ? 1000
-                      : test_pocl_gpu_form(device) ? 12 /* of 40 texts in the other form */
-                                                   : 40;
+                      : test_pocl_gpu_form(device) || strncmp(device, "cuda", 4) == 0
+                          ? 12 /* each chain is a text that is compiled */
+                          : 40;
         for (int i = 0; i < n; i++) {
             const tern_dtype dtype = dtypes[test_thorough(device) ? i % 5 : i % 8 == 7];
             if (test_has(device, dtype))

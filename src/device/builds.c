@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "device/builds.h"
+#include "device/chain_kernels.h"
 #include "base/ending.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -21,6 +22,7 @@ typedef struct job {
     tern_place *place;
     const char *file, *name;
     tern_dtype dtype;
+    tern_chain_kernel *chain; /* in place of a kernel of the file's; NULL: none */
 } job;
 
 static struct {
@@ -128,7 +130,10 @@ static bool work(void)
     tern_thread.works_ahead = true;
     tern_foreign_enter();
     if (tern_error_hold_begin(&hold) == TERN_OK) {
-        j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
+        if (j.chain)
+            tern_chain_kernel_make(j.chain);
+        else
+            j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
         tern_error_hold_end(&hold, NULL, 0);
     }
     tern_foreign_leave();
@@ -182,16 +187,18 @@ static void hire(void)
 }
 
 /* With the lock held. */
-static void add(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+static bool add(job wanted)
 {
     for (int i = 0; i < builds.count; i++) {
         const job *j = &builds.jobs[i];
-        if (j->place == place && j->dtype == dtype && strcmp(j->name, name) == 0 &&
-            strcmp(j->file, file) == 0)
-            return;
+        if (j->place == wanted.place && j->dtype == wanted.dtype && j->chain == wanted.chain &&
+            strcmp(j->name, wanted.name) == 0 && strcmp(j->file, wanted.file) == 0)
+            return true;
     }
-    if (builds.count < MOST_JOBS)
-        builds.jobs[builds.count++] = (job){place, file, name, dtype};
+    if (builds.count == MOST_JOBS)
+        return false;
+    builds.jobs[builds.count++] = wanted;
+    return true;
 }
 
 void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype)
@@ -199,10 +206,23 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
     if (!place->backend->prebuild || is_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
-    add(place, file, name, dtype);
+    add((job){place, file, name, dtype, NULL});
     hire();
     tern_cond_broadcast(&builds.change);
     tern_mutex_unlock(&builds.lock);
+}
+
+bool tern_builds_add_chain(tern_place *place, tern_chain_kernel *chain)
+{
+    if (threads_wanted() == 0 || is_of_parent() || tern_builds_are_stopped())
+        return false;
+    tern_mutex_lock(&builds.lock);
+    bool added = !builds.closing && add((job){place, "", "", TERN_DTYPE_DEFAULT, chain});
+    hire();
+    added = added && builds.n_threads > 0;
+    tern_cond_broadcast(&builds.change);
+    tern_mutex_unlock(&builds.lock);
+    return added;
 }
 
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype)
@@ -215,7 +235,7 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
     for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
         if (strcmp(other->group, row->group) == 0 && strcmp(other->kernel, name) != 0 &&
             tern_host_parameters(other->kernel, dtype))
-            add(place, other->file, other->kernel, dtype);
+            add((job){place, other->file, other->kernel, dtype, NULL});
     tern_mutex_unlock(&builds.lock);
 }
 

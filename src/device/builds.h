@@ -25,6 +25,9 @@ void tern_build_is_cold(void);
 /* ---- for the device layer -------------------------------------------------------------------- */
 /* Have the program of a kernel built by other threads; file and name are static. */
 void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+struct tern_chain_kernel;
+/* Likewise the kernel of a chain; false: there are no such threads. */
+bool tern_builds_add_chain(tern_place *place, struct tern_chain_kernel *chain);
 /* A kernel is about to be resolved: those of its group (program_groups.h) are expected. */
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 /* How many wait for a thread. */

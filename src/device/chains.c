@@ -3,6 +3,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
+#include "device/builds.h"
 #include "device/chain_kernels.h"
 #include "device/plan.h"
 #include "types_host.h"
@@ -23,6 +24,7 @@ typedef struct finding {
 } finding;
 
 static const char full[] = "a command has no room for more";
+static const char enough[] = "16 texts were compiled already";
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
@@ -282,21 +284,10 @@ static int arguments_of(const finding *f, tern_arg *args)
     return n;
 }
 
-/* The backend's kernel of the chain; NULL where it makes none. A driver that refuses the text of a
- * chain is asked for no other, and the commands of its chains stay apart, as without fusion. */
-static tern_status resolve_chain(finding *f, void **made)
+/* Why a device has no command for a chain. A driver that refuses the text of one is asked for no
+ * other, and the commands of its chains stay apart, as without fusion. */
+static tern_status refuse_chains(tern_place *place, tern_status status, const char *why)
 {
-    tern_place *place = f->graph->place;
-    const char *why;
-    *made = NULL;
-    if (atomic_load(&place->refuses_chains))
-        return TERN_OK;
-    tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
-    if (!kernel)
-        return TERN_ERR_MEMORY;
-    const tern_status status = tern_chain_kernel_get(kernel, made, &why);
-    if (status == TERN_OK)
-        return TERN_OK;
     if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
         return tern_fail(status, "%s", why);
     atomic_store(&place->refuses_chains, true);
@@ -307,19 +298,46 @@ static tern_status resolve_chain(finding *f, void **made)
     return TERN_OK;
 }
 
-/* The chain as one command. *made is false where the backend has none. */
-static tern_status record_chain(finding *f, int64_t end, bool *made)
+/* The chain's kernel, if it was wanted and is there; else why it is not. */
+static tern_status resolve_chain(const finding *f, void **made, const char **why)
+{
+    tern_place *place = f->graph->place;
+    const char *error;
+    *made = NULL;
+    *why = "the device has no such command";
+    if (atomic_load(&place->refuses_chains))
+        return TERN_OK;
+    tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
+    if (!kernel)
+        return TERN_ERR_MEMORY;
+    if (!tern_chain_kernel_is_done(kernel)) {
+        *why = enough;
+        return TERN_OK;
+    }
+    const tern_status status = tern_chain_kernel_get(kernel, made, &error);
+    return status == TERN_OK ? TERN_OK : refuse_chains(place, status, error);
+}
+
+/* As its kernel has it; false: there are too many results. */
+static bool complete(finding *f, int64_t end)
+{
+    leave_out(f, end);
+    renumber(f);
+    return give_slots(&f->chain);
+}
+
+/* The chain as one command, or *why there is none. */
+static tern_status record_chain(finding *f, int64_t end, bool *made, const char **why)
 {
     enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS };
     tern_arg args[MOST];
     void *kernel = NULL;
     *made = false;
-    leave_out(f, end);
-    renumber(f);
-    if (!give_slots(&f->chain))
+    *why = full;
+    if (!complete(f, end))
         return TERN_OK;
     const int n = arguments_of(f, args);
-    TERN_TRY(resolve_chain(f, &kernel));
+    TERN_TRY(resolve_chain(f, &kernel, why));
     if (!kernel)
         return TERN_OK;
     for (int t = 0; t < f->chain.tensors; t++)
@@ -334,7 +352,9 @@ static tern_status record_chain(finding *f, int64_t end, bool *made)
         .what.launch = {
             .kernel = chain->kernel, .made = kernel, .grid = &grid, .args = args, .n = n}};
     *made = true;
-    return tern_record_work(f->graph, &work);
+    TERN_TRY(tern_record_work(f->graph, &work));
+    f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
+    return TERN_OK;
 }
 
 /* ---- finding --------------------------------------------------------------------------- */
@@ -376,28 +396,53 @@ static tern_status chain_up(tern_graph *graph, finding *f, int rows, tern_graph_
 {
     bool made = false;
     if (rows > 1)
-        TERN_TRY(record_chain(f, end, &made));
+        TERN_TRY(record_chain(f, end, &made, &why));
     for (int64_t k = i; k < end && !made; k++)
-        note_apart(graph, &nodes[k]->work, rows > 1 ? "the device has no such command" : why);
+        note_apart(graph, &nodes[k]->work, why);
     for (int64_t k = i; k < end && !made; k++)
         TERN_TRY(tern_record_node(graph, nodes[k]));
     return TERN_OK;
 }
 
-/* Compilers take tenths of a second for a text. */
-enum { MOST_TEXTS = 16 };
+static bool fuses(const tern_graph *graph)
+{
+    return !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
+}
+
+tern_status tern_chains_want(tern_graph *graph)
+{
+    tern_place *place = graph->place;
+    const unsigned long long built = atomic_load(&place->built);
+    const char *why;
+    finding f;
+    int texts = 0;
+    for (int64_t i = 0, rows; i < graph->n_nodes && fuses(graph); i += rows > 1 ? rows : 1) {
+        rows = find(&f, graph, graph->nodes, i, graph->n_nodes, &why);
+        if (rows < 2 || !complete(&f, i + rows) || atomic_load(&place->refuses_chains))
+            continue;
+        tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f.chain, f.dtype);
+        if (!kernel)
+            return TERN_ERR_MEMORY;
+        if (tern_chain_kernel_is_done(kernel) || texts++ >= TERN_MOST_TEXTS)
+            continue;
+        if (!graph->options.check && atomic_load(&place->built) > built &&
+            tern_builds_add_chain(place, kernel))
+            graph->waits[graph->n_waits++] = kernel;
+        else
+            tern_chain_kernel_make(kernel);
+    }
+    return TERN_OK;
+}
 
 tern_status tern_chains_make(tern_graph *graph)
 {
     tern_graph_node **nodes = graph->nodes;
     const int64_t n = graph->n_nodes;
-    const unsigned long long built = atomic_load(&graph->place->built);
-    const bool wanted = !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
-    const char *why = wanted ? "the device fuses nothing" : "fusion is turned off";
+    const char *why;
     finding f;
-    for (int64_t i = 0; i < n && (!wanted || !graph->place->backend->chain); i++)
-        note_apart(graph, &nodes[i]->work, why);
-    if (!wanted || !graph->place->backend->chain)
+    for (int64_t i = 0; i < n && !fuses(graph); i++)
+        note_apart(graph, &nodes[i]->work, "fusion is turned off");
+    if (!fuses(graph))
         return TERN_OK;
     for (int64_t i = 0; i < n; i++)
         nodes[i]->is_fused = true; /* until it is recorded again */
@@ -406,13 +451,38 @@ tern_status tern_chains_make(tern_graph *graph)
     graph->nodes = NULL;
     graph->n_nodes = graph->capacity = 0;
     for (int64_t i = 0; i < n;) {
-        const bool may = atomic_load(&graph->place->built) - built < MOST_TEXTS;
-        why = "16 texts were compiled already";
-        const int rows = may ? find(&f, graph, nodes, i, n, &why) : 0;
+        const int rows = find(&f, graph, nodes, i, n, &why);
         const int64_t end = i + (rows > 1 ? rows : 1);
         TERN_TRY(chain_up(graph, &f, rows, nodes, i, end, why));
         i = end;
     }
     tern_values_note(graph);
     return TERN_OK;
+}
+
+void tern_chains_undo(tern_graph *graph)
+{
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        if (graph->nodes[i]->is_chain)
+            tern_free(graph->nodes[i]);
+    for (int64_t i = 0; i < graph->n_before; i++)
+        graph->before[i]->is_fused = false;
+    tern_free(graph->nodes);
+    graph->nodes = graph->before;
+    graph->n_nodes = graph->capacity = graph->n_before;
+    graph->before = NULL;
+    graph->n_before = 0;
+    tern_chains_end(graph);
+    tern_values_note(graph);
+}
+
+void tern_chains_end(tern_graph *graph)
+{
+    for (tern_made_chain *next, *chain = graph->chains; chain; chain = next) {
+        next = chain->next;
+        tern_free(chain->kernel);
+        tern_free(chain);
+    }
+    graph->chains = NULL;
+    memset(graph->apart, 0, sizeof graph->apart);
 }

@@ -4,7 +4,8 @@
 #include "base/env.h"
 #include "base/option.h"
 #include "base/profile.h"
-#include "device/recording.h"
+#include "device/chain_kernels.h"
+#include "device/plan.h"
 #include "device/registry.h"
 #include "device/segments.h"
 #include "device/work.h"
@@ -120,7 +121,7 @@ static void free_node(tern_graph_node *node)
     tern_free(node);
 }
 
-static void empty(tern_graph *graph)
+static void drop_pieces(tern_graph *graph)
 {
     for (int i = 0; i < graph->n_pieces; i++)
         if (graph->pieces[i].made)
@@ -128,6 +129,11 @@ static void empty(tern_graph *graph)
     tern_free(graph->pieces);
     graph->pieces = NULL;
     graph->n_pieces = 0;
+}
+
+static void empty(tern_graph *graph)
+{
+    drop_pieces(graph);
     tern_plan_end(graph);
     release_blocks(graph);
     for (int64_t i = 0; i < graph->n_before; i++) /* the others are among the nodes */
@@ -135,13 +141,7 @@ static void empty(tern_graph *graph)
             free_node(graph->before[i]);
     for (int64_t i = 0; i < graph->n_nodes; i++)
         free_node(graph->nodes[i]);
-    for (tern_made_chain *next, *chain = graph->chains; chain; chain = next) {
-        next = chain->next;
-        tern_free(chain->kernel);
-        tern_free(chain);
-    }
-    graph->chains = NULL;
-    memset(graph->apart, 0, sizeof graph->apart);
+    tern_chains_end(graph);
     tern_free(graph->before);
     graph->before = NULL;
     graph->n_before = 0;
@@ -156,7 +156,7 @@ static void empty(tern_graph *graph)
     graph->nodes = NULL;
     graph->held = graph->constants = NULL;
     graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
-    graph->n_constants = 0;
+    graph->n_constants = graph->n_waits = 0;
     graph->recorded = graph->failed = graph->faults = graph->elsewhere = graph->stays = false;
     graph->moves_all = false;
     graph->taken = graph->drawn = graph->n_unread = 0;
@@ -190,7 +190,7 @@ void tern_graph_free(tern_graph *graph)
 
 int64_t tern_graph_size(const tern_graph *graph)
 {
-    return graph && graph->recorded ? graph->n_nodes : 0;
+    return graph && graph->recorded && tern_graph_finish(graph) == TERN_OK ? graph->n_nodes : 0;
 }
 
 /* ---- recording --------------------------------------------------------------------------- */
@@ -278,11 +278,62 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
 /* What was recorded, as replays do it. */
 static tern_status optimize(tern_graph *graph)
 {
-    if (graph->lists)
+    const tern_vendor *vendor = graph->place->backend->vendor;
+    if (!graph->n_waits)
+        TERN_TRY(tern_chains_make(graph));
+    if (!graph->options.no_plan)
+        TERN_TRY(tern_plan_make(graph));
+    return vendor && vendor->graph_make && graph->n_nodes ? make_pieces(graph, vendor) : TERN_OK;
+}
+
+/* The kernels of its chains are there. */
+static tern_status optimize_again(tern_graph *graph)
+{
+    const size_t before = graph->plan ? graph->plan->before : 0;
+    drop_pieces(graph);
+    tern_plan_end(graph);
+    TERN_TRY(optimize(graph));
+    if (graph->plan)
+        graph->plan->before = before;
+    return TERN_OK;
+}
+
+/* Where a chain needs more memory than its rows, and there is none, the rows stay. */
+static tern_status finish(tern_graph *graph)
+{
+    tern_error_hold hold;
+    TERN_TRY(tern_error_hold_begin(&hold));
+    optimize_again(graph);
+    tern_status status = tern_error_hold_end(&hold, NULL, 0);
+    if (status == TERN_OK)
         return TERN_OK;
-    tern_values_find(graph);
-    TERN_TRY(tern_chains_make(graph));
-    return graph->options.no_plan ? TERN_OK : tern_plan_make(graph);
+    graph->options.no_fusion = true;
+    if (graph->before)
+        tern_chains_undo(graph);
+    status = optimize_again(graph);
+    if (status != TERN_OK)
+        empty(graph);
+    return status;
+}
+
+/* Whether the kernels that other threads make are there. */
+static bool is_waited_for(const tern_graph *graph)
+{
+    for (int i = 0; i < graph->n_waits; i++)
+        if (!tern_chain_kernel_is_done(graph->waits[i]))
+            return false;
+    return graph->n_waits > 0;
+}
+
+tern_status tern_graph_finish(const tern_graph *graph)
+{
+    tern_graph *own = (void *)(uintptr_t)graph;
+    if (!graph->n_waits || tern_thread.graph)
+        return TERN_OK;
+    for (int i = 0; i < graph->n_waits; i++)
+        tern_chain_kernel_make(graph->waits[i]);
+    own->n_waits = 0;
+    return finish(own);
 }
 
 tern_status tern_graph_capture_end(tern_graph *graph)
@@ -291,7 +342,6 @@ tern_status tern_graph_capture_end(tern_graph *graph)
         return tern_fail_argument_null("tern_graph_capture_end", "graph");
     if (graph != tern_thread.graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_capture_end: the graph is not being recorded");
-    const tern_vendor *vendor = graph->place->backend->vendor;
     tern_status status = tern_last_status();
     if (status == TERN_OK && graph->failed)
         status = tern_fail(TERN_ERR_STATE, "tern_graph_capture_end: an error inside of the capture "
@@ -299,10 +349,12 @@ tern_status tern_graph_capture_end(tern_graph *graph)
     if (status == TERN_OK)
         status = advance_random(graph);
     tern_thread.graph = NULL;
-    if (status == TERN_OK)
-        status = optimize(graph);
-    if (status == TERN_OK && vendor && vendor->graph_make && graph->n_nodes)
-        status = make_pieces(graph, vendor);
+    if (status == TERN_OK && !graph->lists) {
+        tern_values_find(graph);
+        status = tern_chains_want(graph);
+        if (status == TERN_OK)
+            status = optimize(graph);
+    }
     if (status != TERN_OK)
         empty(graph);
     else
@@ -362,6 +414,8 @@ tern_status tern_graph_replay(tern_graph *graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_replay: a replay can't be recorded");
     TERN_TRY(tern_last_status());
     tern_place *place = graph->place;
+    if (is_waited_for(graph))
+        TERN_TRY(tern_graph_finish(graph));
     atomic_fetch_add_explicit(&tern_replays, 1, memory_order_relaxed);
     for (int i = 0; i < graph->n_refreshes; i++)
         TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));

@@ -39,6 +39,8 @@ char *tern_graph_text(const tern_graph *graph)
                   graph ? "nothing was recorded" : "graph is NULL");
         return NULL;
     }
+    if (tern_graph_finish(graph) != TERN_OK)
+        return NULL;
     tern_text text = {0};
     const int64_t rest = graph->before ? graph->n_before : graph->n_nodes;
     tern_text_add(&text,

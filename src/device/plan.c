@@ -323,19 +323,16 @@ static void compare(tern_graph *graph, tern_plan *plan)
     }
 }
 
-/* What values were in goes back before the arenas are asked for. */
+/* What values were in goes back before the arenas are asked for, where an earlier plan did not give
+ * it back; also that of blocks that no command has any more. */
 static tern_status move(tern_graph *graph, tern_plan *plan)
 {
     tern_place *place = graph->place;
-    for (int64_t i = 0; i < plan->n && !plan->keeps; i++) {
-        tern_block *block = plan->slots[i].block;
-        give_up(place, block, &block->buffer);
-        block->is_planned = true;
-    }
     for (tern_block *block = graph->pool; block && !plan->keeps; block = block->of_pool)
-        if (block->last < 0 && !block->is_planned && tern_block_is_inner(graph, block)) {
-            give_up(place, block, &block->buffer); /* no command has it any more */
+        if (!block->is_planned && tern_block_is_inner(graph, block)) {
+            give_up(place, block, &block->buffer);
             block->is_planned = true;
+            graph->moves_all = true; /* from now on */
         }
     if (!plan->keeps)
         tern_segments_disown(place, graph);

@@ -9,6 +9,7 @@
 typedef struct tern_graph_node {
     tern_work work;
     bool is_fused; /* a chain is in its place */
+    bool is_chain;
     max_align_t data[];
 } tern_graph_node;
 
@@ -33,6 +34,9 @@ typedef struct tern_made_chain {
     size_t saved; /* bytes that are not moved */
     char name[160];
 } tern_made_chain;
+
+/* New kernels of chains in a recording: compilers take tenths of a second for each. */
+enum { TERN_MOST_TEXTS = 16 };
 
 /* Why elementwise commands are not in a chain, and how many; others of the last. */
 enum { TERN_MOST_REASONS = 10 };
@@ -70,6 +74,8 @@ struct tern_graph {
     int64_t n_before;
     tern_made_chain *chains;
     tern_apart apart[TERN_MOST_REASONS];
+    struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
+    int n_waits; /* until all are there, chains are the commands that were recorded */
     bool moves_all;   /* chains are right only where the plan moves what was given back */
     int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };
@@ -109,8 +115,17 @@ void tern_leave_unread(const tern_graph *graph, tern_work *work);
 void tern_values_find(tern_graph *graph);
 /* Note them anew. */
 void tern_values_note(tern_graph *graph);
-/* Have rows that follow each other done at once (chains.c). */
+/* Have kernels made for rows that follow each other (chains.c), by other threads where those take
+ * their time: see waits. */
+tern_status tern_chains_want(tern_graph *graph);
+/* Have those rows done at once whose kernels are there. */
 tern_status tern_chains_make(tern_graph *graph);
+/* What it did, undone. */
+void tern_chains_undo(tern_graph *graph);
+/* What is known of chains is forgotten. */
+void tern_chains_end(tern_graph *graph);
+/* What replays will run, where kernels of chains are still made: wait for those. */
+tern_status tern_graph_finish(const tern_graph *graph);
 /* One more command; it is the recording's then. */
 tern_status tern_record_node(tern_graph *graph, tern_graph_node *node);
 

@@ -1,0 +1,163 @@
+/* test_late_chains.c -- recordings whose chains are compiled by another thread, as no cache has them: replays do what was
+ * recorded until the kernels are there, and have the same bits and no more memory afterwards. */
+#include "device/plan.h"
+#include "support.h"
+#include <stdlib.h>
+#include <tern/graph.h>
+
+enum { CHAINS = 4, ROWS = 64, COLUMNS = 65 };
+
+/* Chains of other rows each, apart by products; which they are depends on `first`, so that recordings have none in common. */
+static tern_tensor *programs(tern_tensor *x, int first)
+{
+    for (int i = first; i < first + CHAINS; i++) {
+        tern_tensor *y = tern_neg(tern_matmul(x, x));
+        y = i & 1 ? tern_tanh(y) : tern_abs(y);
+        y = i & 2 ? tern_square(y) : tern_relu(y);
+        y = i & 4 ? tern_add(y, x) : tern_mul(y, x);
+        x = i & 8 ? tern_sub(x, y) : tern_maximum(y, x);
+    }
+    return x;
+}
+
+static tern_graph *record(tern_tensor *x, int first, tern_tensor **y)
+{
+    tern_graph *graph = tern_graph_new(tern_device(x));
+    TERN_CAPTURE (graph)
+        TERN_SCOPE
+            *y = tern_keep(programs(x, first));
+    assert_no_error();
+    return graph;
+}
+
+static uint64_t reserved(const char *device)
+{
+    tern_memory_stats stats;
+    assert_ok(tern_memory_get_stats(device, &stats));
+    return stats.reserved;
+}
+
+/* The first text shows that compilers take their time here; the others are left to the thread. */
+static void replays_begin_before_kernels_are_there(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *expected = programs(x, 0), *y;
+            tern_graph *graph = record(x, 0, &y);
+            if (strcmp(device, "cpu") == 0)
+                assert_int_equal(graph->n_waits, 0);
+            else
+                assert_in_range(graph->n_waits, 1, CHAINS - 1);
+            for (int i = 0; i < 20; i++) { /* in some of them they come */
+                assert_ok(tern_graph_replay(graph));
+                assert_same(y, expected);
+            }
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS); /* products and chains */
+            assert_int_equal(graph->n_waits, 0);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
+/* What is asked of a recording is what replays will do. */
+static void a_text_waits_for_the_kernels(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *expected = programs(x, CHAINS), *y;
+            tern_graph *graph = record(x, CHAINS, &y);
+            char *text = tern_graph_text(graph);
+            int fused = 0;
+            for (const char *at = text; (at = strstr(at, "  fused: ")); at++)
+                fused++;
+            assert_int_equal(fused, CHAINS);
+            tern_free_text(text);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
+/* A recording ends while its kernels are made, and the next one finds them. */
+static void kernels_outlive_a_recording(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *expected = programs(x, 2 * CHAINS), *y;
+            tern_graph *graph = record(x, 2 * CHAINS, &y);
+            tern_release(y);
+            tern_graph_free(graph);
+            graph = record(x, 2 * CHAINS, &y);
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            tern_release(y);
+            graph = record(x, 2 * CHAINS, &y);
+            assert_int_equal(graph->n_waits, 0);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
+enum { WIDE = 1 << 19 };
+
+/* Rows write over their operands, which a chain reads until its end: it needs more memory, of which there is none. */
+static void without_memory_for_a_chain_its_rows_stay(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(WIDE), -1, 1, 1), *y[3];
+            tern_graph *graph = tern_graph_new(device);
+            for (int i = 0; i < 3; i++)
+                TERN_SCOPE {
+                    if (i == 2)
+                        assert_ok(tern_graph_capture_begin(graph));
+                    tern_tensor *first = tern_sum(tern_sign(tern_neg(x)));
+                    tern_tensor *a = tern_softmax(x, 0), *b = tern_softmax(tern_neg(x), 0),
+                                *c = tern_log_softmax(x, 0);
+                    y[i] = tern_keep(tern_softmax(tern_mul(tern_sub(tern_mul(a, b), c), b), 0));
+                    tern_escape(first);
+                }
+            assert_ok(tern_graph_capture_end(graph));
+            const bool late = graph->n_waits > 0;
+            assert_int_equal(late, strcmp(device, "cpu") != 0);
+            assert_ok(tern_set_memory_limit(device, reserved(device)));
+            tern_free_text(tern_graph_text(graph));
+            assert_no_error();
+            assert_int_equal(graph->before == NULL, late); /* no chain is among the commands */
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y[2], y[0]);
+            assert_ok(tern_set_memory_limit(device, 0));
+            tern_graph_free(graph);
+            for (int i = 0; i < 3; i++)
+                tern_release(y[i]);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(replays_begin_before_kernels_are_there),
+                                       TEST(a_text_waits_for_the_kernels),
+                                       TEST(kernels_outlive_a_recording),
+                                       TEST(without_memory_for_a_chain_its_rows_stay)};
+    setenv("TERN_CACHE_DIR", "/dev/null/none", 1);
+    setenv("POCL_KERNEL_CACHE", "0", 1);
+    setenv("TERN_COMPILE_THREADS", "1", 1);
+    setenv("TERN_GRAPH_CHECK", "0", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
