@@ -151,10 +151,9 @@ static void without_memory_for_a_chain_its_rows_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(replays_begin_before_kernels_are_there),
-                                       TEST(a_text_waits_for_the_kernels),
-                                       TEST(kernels_outlive_a_recording),
-                                       TEST(without_memory_for_a_chain_its_rows_stay)};
+    const struct CMUnitTest tests[] = {
+        TEST(replays_begin_before_kernels_are_there), TEST(a_text_waits_for_the_kernels),
+        TEST(kernels_outlive_a_recording), TEST(without_memory_for_a_chain_its_rows_stay)};
     setenv("TERN_CACHE_DIR", "/dev/null/none", 1);
     setenv("POCL_KERNEL_CACHE", "0", 1);
     setenv("TERN_COMPILE_THREADS", "1", 1);

@@ -139,9 +139,9 @@ static void random_programs_have_their_bits(void **state)
     const char *count = getenv("TERN_TEST_PROGRAMS");
     FOR_EACH_DEVICE(device)
     {
-        const int n = count                        ? atoi(count)
-                      : getenv("TERN_TEST_ALL")    ? 20000
-                      : test_thorough(device)      ? 1000
+        const int n = count                     ? atoi(count)
+                      : getenv("TERN_TEST_ALL") ? 20000
+                      : test_thorough(device)   ? 1000
                       : test_pocl_gpu_form(device) || strncmp(device, "cuda", 4) == 0
                           ? 12 /* each chain is a text that is compiled */
                           : 40;

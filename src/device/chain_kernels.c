@@ -63,7 +63,7 @@ bool tern_chain_kernel_is_done(const tern_chain_kernel *k)
     return done;
 }
 
-/* Whether the calling thread is to make it; false: it is done, maybe by another thread meanwhile. */
+/* Whether the calling thread is to make it; false: it is done, maybe by another thread. */
 static bool begin(tern_chain_kernel *k)
 {
     tern_mutex_lock(&lock);

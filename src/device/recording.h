@@ -75,7 +75,7 @@ struct tern_graph {
     tern_made_chain *chains;
     tern_apart apart[TERN_MOST_REASONS];
     struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
-    int n_waits; /* until all are there, chains are the commands that were recorded */
+    int n_waits;      /* until all are there, chains are the commands that were recorded */
     bool moves_all;   /* chains are right only where the plan moves what was given back */
     int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };
