@@ -36,7 +36,7 @@ class Tern(ConanFile):
         self.requires("jansson/[>=2.13 <3]")
         if self.options.models:
             self.requires("pcre2/[>=10.40 <11]")
-            self.requires("utf8proc/[>=2.8 <3]")
+            self.requires("utf8proc/[>=2.6 <3]")
 
     def build_requirements(self):
         if self.options.opencl:  # whose loader is opened at run time
