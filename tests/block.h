@@ -4,12 +4,12 @@
  * last thread first: a kernel that leaves out a barrier reads what is not there yet. */
 #ifndef TERN_TESTS_BLOCK_H
 #define TERN_TESTS_BLOCK_H
+#include "base/os_context.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 enum { BLOCK_THREADS = 256, BLOCK_STACK = 64 * 1024, WARP = 32 };
 typedef struct block_index {
@@ -17,7 +17,7 @@ typedef struct block_index {
 } block_index;
 static block_index blockIdx, gridDim;
 static struct {
-    ucontext_t own[BLOCK_THREADS], scheduler;
+    tern_context own[BLOCK_THREADS], scheduler;
     char *stacks;
     int current, turn;
     enum { READY, AT_BARRIER, AT_SHUFFLE, DONE } state[BLOCK_THREADS];
@@ -31,7 +31,7 @@ static void block_wait(int state)
 {
     int own = the_block.current;
     the_block.state[own] = state;
-    swapcontext(&the_block.own[own], &the_block.scheduler);
+    tern_context_swap(&the_block.own[own], &the_block.scheduler);
 }
 
 /* The value of another lane of the warp, which all of it gave. */
@@ -45,8 +45,9 @@ static uint64_t block_shuffle(uint64_t bits, int from)
     return bits;
 }
 
-static void block_thread(void)
+static void block_thread(void *unused)
 {
+    (void)unused;
     the_block.kernel();
     block_wait(DONE);
 }
@@ -71,11 +72,8 @@ static void block_run(int blocks, void (*kernel)(void))
     gridDim.x = blocks;
     for (blockIdx.x = blocks - 1; blockIdx.x >= 0; blockIdx.x--) {
         for (int i = 0; i < BLOCK_THREADS; i++) {
-            getcontext(&the_block.own[i]);
-            the_block.own[i].uc_stack.ss_sp = the_block.stacks + (size_t)i * BLOCK_STACK;
-            the_block.own[i].uc_stack.ss_size = BLOCK_STACK;
-            the_block.own[i].uc_link = NULL;
-            makecontext(&the_block.own[i], block_thread, 0);
+            tern_context_make(&the_block.own[i], the_block.stacks + (size_t)i * BLOCK_STACK,
+                              BLOCK_STACK, block_thread, NULL);
             the_block.state[i] = READY;
         }
         for (bool goes_on = true; goes_on;) {
@@ -85,7 +83,7 @@ static void block_run(int blocks, void (*kernel)(void))
                 if (the_block.state[i] == READY) {
                     goes_on = true;
                     the_block.current = i;
-                    swapcontext(&the_block.scheduler, &the_block.own[i]);
+                    tern_context_swap(&the_block.scheduler, &the_block.own[i]);
                 }
             }
             for (int i = 0; i < BLOCK_THREADS; i += WARP)

@@ -3,16 +3,16 @@
  * these is done before the next begins. */
 #ifndef TERN_TESTS_LANES_H
 #define TERN_TESTS_LANES_H
+#include "base/os_context.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 enum { LANES_MOST = 256, LANES_STACK = 128 * 1024 };
 enum { LANE_READY, LANE_AT_BARRIER, LANE_AT_SUB_GROUP, LANE_DONE };
 static struct {
-    ucontext_t own[LANES_MOST], scheduler;
+    tern_context own[LANES_MOST], scheduler;
     char *stacks;
     int item, group, groups, turn, state[LANES_MOST];
     void (*kernel)(void *);
@@ -24,11 +24,12 @@ static void lanes_wait(int state)
 {
     int own = the_lanes.item;
     the_lanes.state[own] = state;
-    swapcontext(&the_lanes.own[own], &the_lanes.scheduler);
+    tern_context_swap(&the_lanes.own[own], &the_lanes.scheduler);
 }
 
-static void lanes_begin(void)
+static void lanes_begin(void *unused)
 {
+    (void)unused;
     the_lanes.kernel(the_lanes.argument);
     lanes_wait(LANE_DONE);
 }
@@ -48,11 +49,8 @@ static void lanes_start(int size)
     if (!the_lanes.stacks)
         the_lanes.stacks = malloc((size_t)LANES_MOST * LANES_STACK);
     for (int i = 0; i < size; i++) {
-        getcontext(&the_lanes.own[i]);
-        the_lanes.own[i].uc_stack.ss_sp = the_lanes.stacks + (size_t)i * LANES_STACK;
-        the_lanes.own[i].uc_stack.ss_size = LANES_STACK;
-        the_lanes.own[i].uc_link = NULL;
-        makecontext(&the_lanes.own[i], lanes_begin, 0);
+        tern_context_make(&the_lanes.own[i], the_lanes.stacks + (size_t)i * LANES_STACK,
+                          LANES_STACK, lanes_begin, NULL);
         the_lanes.state[i] = LANE_READY;
     }
 }
@@ -75,7 +73,7 @@ static inline void lanes_run(int groups, int size, int lanes, void (*kernel)(voi
                     continue;
                 goes_on = true;
                 the_lanes.item = i;
-                swapcontext(&the_lanes.scheduler, &the_lanes.own[i]);
+                tern_context_swap(&the_lanes.scheduler, &the_lanes.own[i]);
             }
             for (int i = 0; i < size; i += lanes)
                 goes_on = lanes_release(i, i + lanes, LANE_AT_SUB_GROUP) || goes_on;

@@ -1,5 +1,4 @@
-/* os_fiber.h -- stacks that take turns on one thread: ucontext, fibers of
- * Windows, or a few instructions of our own where a C library has no ucontext. */
+/* os_fiber.h -- stacks that take turns on one thread. */
 #ifndef TERN_BASE_OS_FIBER_H
 #define TERN_BASE_OS_FIBER_H
 #include <stdbool.h>

@@ -2,13 +2,13 @@
  * makes on the stand-in: the items of a block take turns on one thread, and PTX of inline assembly
  * is done as its manual says (PTX ISA, "Instruction Set"), by the items of a warp together where it
  * is an instruction of a warp. */
+#include "../../src/base/os_context.h"
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <ucontext.h>
 #include <utility>
 #include <vector>
 
@@ -19,12 +19,12 @@ struct size {
 enum state { READY, AT_BARRIER, AT_WARP, OVER };
 enum { WARP = 32, MOST = 1024 };
 struct item {
-    ucontext_t at;
+    tern_context at;
     std::unique_ptr<char[]> stack;
     state is;
 };
 static std::vector<item> items;
-static ucontext_t group;
+static tern_context group;
 static unsigned current, turns[MOST];
 
 [[noreturn]] static void stop(const char *why, const char *what)
@@ -37,7 +37,7 @@ static unsigned current, turns[MOST];
 static void wait(state is)
 {
     items[current].is = is;
-    swapcontext(&items[current].at, &group);
+    tern_context_swap(&items[current].at, &group);
 }
 
 /* What the items of a warp bring to an instruction; one is at most one instruction ahead. */
@@ -227,9 +227,25 @@ static void load_matrices(const registers &r)
     }
 }
 
+/* Each statement of a program is read once. */
+static const instruction &known(const char *text)
+{
+    struct entry {
+        const char *text;
+        std::unique_ptr<instruction> read;
+    };
+    static std::vector<entry> entries[256];
+    std::vector<entry> &some = entries[(uintptr_t)text / 8 % 256];
+    for (const entry &e : some)
+        if (e.text == text)
+            return *e.read;
+    some.push_back({text, std::make_unique<instruction>(read(text))});
+    return *some.back().read;
+}
+
 static void execute(const char *text, void *const *at)
 {
-    const instruction i = read(text);
+    const instruction &i = known(text);
     const registers r = {at, i};
     auto is = [&](const char *name) { return strcmp(i.name, name) == 0; };
     if (is("")) {

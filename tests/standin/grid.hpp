@@ -18,7 +18,7 @@ template <class... A> entry_of<A...> entry(void (*)(A...));
 using made = decltype(entry(STANDIN_KERNEL));
 
 static void **arguments;
-static void enter()
+static void enter(void *)
 {
     made::go(STANDIN_KERNEL, arguments);
     wait(OVER);
@@ -34,12 +34,8 @@ static void begin(unsigned n, void **args)
         item &one = items[t];
         if (!one.stack)
             one.stack.reset(new char[bytes]);
-        getcontext(&one.at);
-        one.at.uc_stack.ss_sp = one.stack.get();
-        one.at.uc_stack.ss_size = bytes;
-        one.at.uc_link = nullptr;
+        tern_context_make(&one.at, one.stack.get(), bytes, enter, nullptr);
         one.is = READY;
-        makecontext(&one.at, enter, 0);
     }
 }
 
@@ -82,7 +78,7 @@ static void run(const unsigned g[3], const unsigned b[3], void **args)
                 if (items[t].is != READY)
                     continue;
                 place(current = t);
-                swapcontext(&group, &items[t].at);
+                tern_context_swap(&group, &items[t].at);
                 goes_on = true;
             }
             for (unsigned t = 0; t < n; t += WARP)

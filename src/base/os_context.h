@@ -1,0 +1,104 @@
+/* os_context.h -- a stack that waits, and the switch to it on the same thread: a few instructions,
+ * or ucontext, which asks the kernel for the mask of signals at each switch, where the processor is
+ * another or the system has names of its own for functions. For C and C++. */
+#ifndef TERN_BASE_OS_CONTEXT_H
+#define TERN_BASE_OS_CONTEXT_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* tern_context_swap(from, to) keeps this stack in from and goes on with that of to. */
+#if defined __APPLE__ || !(defined __x86_64__ || defined __aarch64__)
+#include <ucontext.h>
+typedef ucontext_t tern_context;
+#define tern_context_swap swapcontext
+
+/* makecontext hands over ints. */
+static void tern_context_run(unsigned run_low, unsigned run_high, unsigned user_low,
+                             unsigned user_high)
+{
+    const uint64_t run = (uint64_t)run_high << 32 | run_low;
+    ((void (*)(void *))(uintptr_t)run)((void *)(uintptr_t)((uint64_t)user_high << 32 | user_low));
+}
+
+/* run(user) on a stack of that many bytes, which never returns. The stack is at a multiple of 16. */
+static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
+                              void (*run)(void *user), void *user)
+{
+    const uint64_t function = (uintptr_t)run, argument = (uintptr_t)user;
+    if (getcontext(made) != 0)
+        return false;
+    made->uc_stack.ss_sp = stack;
+    made->uc_stack.ss_size = bytes;
+    made->uc_link = NULL;
+    makecontext(made, (void (*)(void))tern_context_run, 4, (unsigned)function,
+                (unsigned)(function >> 32), (unsigned)argument, (unsigned)(argument >> 32));
+    return true;
+}
+
+#else /* what a function keeps for its caller, on its stack */
+typedef char *tern_context; /* the stack's pointer */
+#ifdef __cplusplus
+extern "C" {
+#endif
+void tern_context_swap(tern_context *from, const tern_context *to)
+    __attribute__((visibility("hidden")));
+void tern_context_begin(void) __attribute__((visibility("hidden")));
+#ifdef __cplusplus
+}
+#endif
+
+/* Weak, as several files of a program may have them. */
+#define TERN_CONTEXT_FUNCTION(NAME)                                                                \
+    ".hidden " NAME "\n.weak " NAME "\n.type " NAME ", %function\n" NAME ":\n"
+#if defined __x86_64__
+/* Words on a new stack, and which of them. */
+enum {
+    TERN_CONTEXT_WORDS = 7,
+    TERN_CONTEXT_USER = 4,
+    TERN_CONTEXT_RUN = 3,
+    TERN_CONTEXT_BEGIN = 6
+};
+__asm__(".text\n" TERN_CONTEXT_FUNCTION("tern_context_swap")
+        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
+        TERN_CONTEXT_FUNCTION("tern_context_begin")
+        "mov %rbx, %rdi\ncall *%r12\nud2\n");
+#else
+enum {
+    TERN_CONTEXT_WORDS = 20,
+    TERN_CONTEXT_USER = 0,
+    TERN_CONTEXT_RUN = 1,
+    TERN_CONTEXT_BEGIN = 11
+};
+__asm__(".text\n" TERN_CONTEXT_FUNCTION("tern_context_swap")
+        "sub sp, sp, #160\n"
+        "stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
+        "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"
+        "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
+        "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
+        "mov x9, sp\nstr x9, [x0]\nldr x9, [x1]\nmov sp, x9\n"
+        "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
+        "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\n"
+        "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
+        "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
+        "add sp, sp, #160\nret\n"
+        TERN_CONTEXT_FUNCTION("tern_context_begin")
+        "mov x0, x19\nblr x20\nbrk #1\n");
+#endif
+
+static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
+                              void (*run)(void *user), void *user)
+{
+    uintptr_t *top = (uintptr_t *)(void *)(stack + bytes) - TERN_CONTEXT_WORDS;
+    for (int i = 0; i < TERN_CONTEXT_WORDS; i++)
+        top[i] = 0;
+    top[TERN_CONTEXT_USER] = (uintptr_t)user;
+    top[TERN_CONTEXT_RUN] = (uintptr_t)run;
+    top[TERN_CONTEXT_BEGIN] = (uintptr_t)tern_context_begin;
+    *made = (char *)top;
+    return true;
+}
+#endif
+#endif
