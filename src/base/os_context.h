@@ -21,9 +21,9 @@ static void tern_context_run(unsigned run_low, unsigned run_high, unsigned user_
     ((void (*)(void *))(uintptr_t)run)((void *)(uintptr_t)((uint64_t)user_high << 32 | user_low));
 }
 
-/* run(user) on a stack of that many bytes, which never returns. The stack is at a multiple of 16. */
+/* run(user), which never returns, on a stack of that many bytes at a multiple of 16. */
 static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
-                              void (*run)(void *user), void *user)
+                                     void (*run)(void *user), void *user)
 {
     const uint64_t function = (uintptr_t)run, argument = (uintptr_t)user;
     if (getcontext(made) != 0)
@@ -59,12 +59,12 @@ enum {
     TERN_CONTEXT_RUN = 3,
     TERN_CONTEXT_BEGIN = 6
 };
-__asm__(".text\n" TERN_CONTEXT_FUNCTION("tern_context_swap")
-        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
-        "mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
-        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
-        TERN_CONTEXT_FUNCTION("tern_context_begin")
-        "mov %rbx, %rdi\ncall *%r12\nud2\n");
+__asm__(".text\n" TERN_CONTEXT_FUNCTION(
+    "tern_context_swap") "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+                         "mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
+                         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop "
+                         "%rbp\nret\n" TERN_CONTEXT_FUNCTION(
+                             "tern_context_begin") "mov %rbx, %rdi\ncall *%r12\nud2\n");
 #else
 enum {
     TERN_CONTEXT_WORDS = 20,
@@ -72,24 +72,25 @@ enum {
     TERN_CONTEXT_RUN = 1,
     TERN_CONTEXT_BEGIN = 11
 };
-__asm__(".text\n" TERN_CONTEXT_FUNCTION("tern_context_swap")
-        "sub sp, sp, #160\n"
-        "stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
-        "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, #80]\n"
-        "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
-        "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
-        "mov x9, sp\nstr x9, [x0]\nldr x9, [x1]\nmov sp, x9\n"
-        "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
-        "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, #80]\n"
-        "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
-        "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
-        "add sp, sp, #160\nret\n"
-        TERN_CONTEXT_FUNCTION("tern_context_begin")
-        "mov x0, x19\nblr x20\nbrk #1\n");
+__asm__(".text\n" TERN_CONTEXT_FUNCTION(
+    "tern_context_swap") "sub sp, sp, #160\n"
+                         "stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
+                         "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, "
+                         "#80]\n"
+                         "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
+                         "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
+                         "mov x9, sp\nstr x9, [x0]\nldr x9, [x1]\nmov sp, x9\n"
+                         "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
+                         "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, "
+                         "#80]\n"
+                         "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
+                         "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
+                         "add sp, sp, #160\nret\n" TERN_CONTEXT_FUNCTION(
+                             "tern_context_begin") "mov x0, x19\nblr x20\nbrk #1\n");
 #endif
 
 static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
-                              void (*run)(void *user), void *user)
+                                     void (*run)(void *user), void *user)
 {
     uintptr_t *top = (uintptr_t *)(void *)(stack + bytes) - TERN_CONTEXT_WORDS;
     for (int i = 0; i < TERN_CONTEXT_WORDS; i++)
