@@ -1,4 +1,5 @@
 /* test_memory_estimate.c -- the peak of a step that does not run is that of the step that does, within 3 %; nothing of it happens. */
+#include "environment.h"
 #include "support.h"
 #include <stdio.h>
 #include <string.h>
@@ -100,11 +101,11 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
         int64_t batch;
         tern_dtype autocast;
         bool clips, scales, first;
-    } rows[] = {{320, TERN_DTYPE_DEFAULT, false, false, false},
+    } rows[] = {{8, TERN_DTYPE_DEFAULT, true, false, false},
+                {320, TERN_DTYPE_DEFAULT, false, false, false},
                 {320, TERN_DTYPE_DEFAULT, true, false, true},
                 {640, TERN_BF16, true, false, false},
-                {640, TERN_F16, false, true, true},
-                {8, TERN_DTYPE_DEFAULT, true, false, false}};
+                {640, TERN_F16, false, true, true}};
     enum { PRODUCTS = 3 * (256 * 1024 + 1024 * 512 + 512 * 1000), FEW = 8 };
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -120,6 +121,8 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
                 continue;
             batch = FEW;
         }
+        /* Memory is looked at: large steps do not run on the stand-in. */
+        set_variable("TERN_STANDIN_IDLE", batch > FEW ? "1" : NULL);
         TERN_DEVICE (device)
             TERN_SCOPE {
                 training t = make(device, batch);
@@ -143,6 +146,7 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
             }
         tern_scope_clear();
     }
+    set_variable("TERN_STANDIN_IDLE", NULL);
 }
 
 /* A step of more memory than there is leaves the program as it was. */
