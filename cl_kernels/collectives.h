@@ -8,8 +8,14 @@
  * of n elements to one, TEAM_LANES(j, n) is its lanes' loop over them, TEAM_SUM and so on its
  * collectives, and TEAM_LEADER one lane of it. All teams of a group go round together: one that is
  * left without a row has r of the last one and runs no loop, so that what is not in a TEAM_LANES or
- * under TEAM_LEADER may read but not write. */
+ * under TEAM_LEADER may read but not write.
+ *
+ * With TERN_ROW_LANES, in programs for rows of up to TERN_SHORT_ROW elements (device/launch.c), a
+ * team's size is that constant. */
 #include "shapes.h"
+#if TERN_ROW_LANES && TERN_WG >= 32
+#define TERN_SHORT_ROWS 1
+#endif
 #if TERN_CHUNKS
 #define TEAMS(r, rows, n)  GROUPS(r, rows)
 #define TEAM_LANES(j, n)   LANES(j, n)
@@ -17,10 +23,16 @@
 #define TERN_TEAM_         1
 #else
 #define TERN_TEAM_ ((i32)tern_team)
+#if TERN_SHORT_ROWS
+enum { tern_team = TERN_ROW_LANES };
+#define TERN_TEAM_OF_(n) /* a constant */
+#else
+#define TERN_TEAM_OF_(n) tern_team = TERN_TEAM(n, TERN_WG),
+#endif
 #define TEAMS(r, rows, n)                                                                          \
-    for (idx tern_team = TERN_TEAM(n, TERN_WG), tern_lane = LID % TERN_TEAM_,                      \
-             tern_own = LID / TERN_TEAM_, tern_teams = TERN_WG / TERN_TEAM_, tern_n = (idx)(rows), \
-             tern_k = GROUP_ID * tern_teams, r;                                                    \
+    for (idx TERN_TEAM_OF_(n) tern_lane = (idx)((u32)LID % (u32)tern_team),                        \
+             tern_own = (idx)((u32)LID / (u32)tern_team), tern_teams = TERN_WG / TERN_TEAM_,       \
+             tern_n = (idx)(rows), tern_k = GROUP_ID * tern_teams, r;                              \
          tern_k < tern_n && (r = tern_k + tern_own, r = r < tern_n ? r : tern_n - 1, 1);           \
          tern_k += GROUP_COUNT * tern_teams)
 #define TERN_HAS_ROW_ (tern_k + tern_own < tern_n)
@@ -114,7 +126,46 @@ TERN_SUM2_(f64)
     t = GROUP_SUM(t, scratch);
 #endif
 #define GROUP_OF(collective, T, v, scratch) TERN_CAT(collective, T)(v, scratch, TERN_WG)
+#if TERN_SHORT_ROWS && !TERN_SHUFFLES
+/* Each lane goes through the values of up to eight, and then through those of each eight: fewer
+ * barriers than by halves. */
+#define TERN_EIGHTS_ (TERN_ROW_LANES < 8 ? TERN_ROW_LANES : 8)
+#define TERN_SHORT_STEP_(T, RESULT, from, n, step)                                                 \
+    BARRIER();                                                                                     \
+    v = scratch[from];                                                                             \
+    UNROLL for (i32 k_ = 1; k_ < (n); k_++)                                                        \
+    {                                                                                              \
+        const T a = v, b = scratch[(from) + k_ * (step)];                                          \
+        v = (RESULT);                                                                              \
+    }                                                                                              \
+    BARRIER();
+#if TERN_ROW_LANES > 8
+#define TERN_SHORT_EIGHTS_(T, RESULT)                                                              \
+    scratch[LID] = v;                                                                              \
+    TERN_SHORT_STEP_(T, RESULT, LID & -tern_team, TERN_ROW_LANES / 8, 8)
+#else
+#define TERN_SHORT_EIGHTS_(T, RESULT)
+#endif
+#define TERN_SHORT_COLLECTIVE_(NAME, T, RESULT)                                                    \
+    INLINE T short_##NAME##_##T(T v, LOCAL T *scratch)                                             \
+    {                                                                                              \
+        scratch[LID] = v;                                                                          \
+        TERN_SHORT_STEP_(T, RESULT, LID & -TERN_EIGHTS_, TERN_EIGHTS_, 1)                          \
+        TERN_SHORT_EIGHTS_(T, RESULT)                                                              \
+        return v;                                                                                  \
+    }
+TERN_SHORT_COLLECTIVE_(team_sum, f32, a + b)
+TERN_SHORT_COLLECTIVE_(team_max, f32, a > b ? a : b)
+#if TERN_F64
+TERN_SHORT_COLLECTIVE_(team_sum, f64, a + b)
+TERN_SHORT_COLLECTIVE_(team_max, f64, a > b ? a : b)
+#endif
+TERN_SHORT_COLLECTIVE_(team_sum, i64, a + b)
+#define TEAM_OF(collective, T, v, scratch)   TEAM_OF_(collective, T, v, scratch)
+#define TEAM_OF_(collective, T, v, scratch)  short_##collective##_##T(v, scratch)
+#else
 #define TEAM_OF(collective, T, v, scratch)  TERN_CAT(collective, T)(v, scratch, TERN_TEAM_)
+#endif
 #define GROUP_SUM(v, scratch) GROUP_OF(team_sum, ACC, v, scratch)
 #define GROUP_MAX(v, scratch) GROUP_OF(team_max, ACC, v, scratch)
 #define GROUP_MIN(v, scratch) GROUP_OF(team_min, ACC, v, scratch)

@@ -1,6 +1,6 @@
 /* float4.h -- four elements of f32, f16 or bf16 at a time, in 16 or 8 bytes, where a prelude has
  * LOAD4_ and STORE4_ of them (TERN_FLOAT4): LOAD4(v, p, i) takes elements 4 i to 4 i + 3 of p to
- * v[0..4) as REAL. */
+ * v[0..4) as REAL; likewise eight at a time. */
 #ifndef TERN_FLOAT4_H
 #define TERN_FLOAT4_H
 #define LOAD4(v, p, i)  TERN_CAT(LOAD4, TERN_T)(v, p, i)
@@ -21,67 +21,116 @@
 #define ND_ALIGNED4(w, k) ((w).fours >> (k) & 1)
 /* Past the elements that were taken. */
 #define SKIP4(p) p += 4 * quads;
-/* How many elements p is past such a place. */
-#define PAST4(p) ((i32)((u64)(p) / sizeof *(p)) & 3)
 
-/* ---- rows by fours ----
- * BY_FOURS: there are loads of four of TERN_T. ROW_FOURS(p, n, fits) then cuts a team's row
- * (collectives.h) of n elements at p: `left` of them, before the first place for such a load and at
- * the end, go one by one, and `quads` fours between them, none unless `fits`: all that is read and
- * written lies as p does. A lane loads ROW_KEPT fours before it uses the first, and has them at
- * hand afterwards; `again` says that the row has more of them and is read again. IN(X) lists what
- * is read: X(name, type, p). ROW_EACH(first, IN, BEGIN, BODY, END, LAST) does BODY for each element
- * j, which is e of its four, BEGIN and END (4 q from head on) about each four; BEGIN and LAST about
- * one alone, where e is 0. */
+/* ---- rows by vectors of 16 bytes ----
+ * BY_FOURS: there are loads of four of TERN_T. A vector is ROW_WIDTH elements: 16 bytes of TERN_T.
+ * ROW_VECTORS(p, n, fits) cuts a team's row (collectives.h) of n elements at p: `left` of them,
+ * before the first place for such a load and at the end, go one by one, and `vectors` between them,
+ * none unless `fits`: all that is read and written lies as p does. A lane loads row_kept vectors
+ * before it uses the first, and has them at hand afterwards; `again` says that the row has more of
+ * them and is read again. A short row (TERN_SHORT_ROWS) never has. IN(X) lists what is read:
+ * X(name, type, p). ROW_EACH(first, IN, BEGIN, BODY, END, LAST) does BODY for each element j, which
+ * is e of its vector, BEGIN and END (ROW_WIDTH q from head on) about each vector; BEGIN and LAST
+ * about one alone, where e is 0. */
 #if TERN_FLOAT4 && !TERN_CHUNKS
 #define BY_FOURS IN_SET(FLOAT4, TERN_T)
 #else
 #define BY_FOURS 0
 #endif
-enum { ROW_KEPT = 8 };
-#define ROW_FOURS(p, n, fits)                                                                      \
-    const idx row_n = TERN_HAS_ROW_ ? (idx)(n) : 0, past_ = (fits) ? -PAST4(p) & 3 : row_n;        \
-    const idx head = past_ < row_n ? past_ : row_n, quads = (row_n - head) / 4,                    \
-        left = row_n - 4 * quads;                                                                  \
-    const i32 again = quads > ROW_KEPT * tern_team;                                                \
+#define ROW_WIDTH   TERN_CAT(ROW_WIDTH, IS_HALF)
+#define ROW_WIDTH_0 4
+#define ROW_WIDTH_1 8
+/* Vectors that a lane has, and where registers are scarce. */
+#define ROW_MOST     TERN_CAT(ROW_MOST, IS_HALF)
+#define ROW_HALF_    TERN_CAT(ROW_HALF, IS_HALF)
+#if TERN_SHORT_ROWS
+#define ROW_MOST_0 2
+#define ROW_MOST_1 1
+#define ROW_HALF_0 2
+#define ROW_HALF_1 1
+#define ROW_AGAIN_ 0
+#define ROW_PASSES_(c) for (idx c = tern_lane, once_ = 1; once_ != 0; once_ = 0)
+#else
+#define ROW_MOST_0 8
+#define ROW_MOST_1 4
+#define ROW_HALF_0 4
+#define ROW_HALF_1 2
+#define ROW_AGAIN_ (vectors > row_kept * tern_team)
+#define ROW_PASSES_(c) for (idx c = tern_lane; c < vectors; c += row_kept * tern_team)
+#endif
+/* How many elements p is past a place for a vector. */
+#define ROW_PAST(p) ((i32)((u64)(p) / sizeof *(p)) & (ROW_WIDTH - 1))
+#define ROW_OF_(NAME, T) TERN_CAT(TERN_CAT(NAME, IS_HALF), T)
+#define ROW_VECTOR_0_f32    FOUR_f32
+#define ROW_VECTOR_1_f32    EIGHT_f32
+#define ROW_VECTOR_1_f16    EIGHT_f16
+#define ROW_VECTOR_1_bf16   EIGHT_bf16
+#define ROW_GET_0_f32       GET4_f32
+#define ROW_GET_1_f32       GET8_f32
+#define ROW_GET_1_f16       GET8_f16
+#define ROW_GET_1_bf16      GET8_bf16
+#define ROW_GATHER_0_f32    GATHER4_f32
+#define ROW_GATHER_1_f16    GATHER8_f16
+#define ROW_GATHER_1_bf16   GATHER8_f16
+#define ROW_SPREAD8_0_f32   SPREAD4_f32
+#define ROW_SPREAD8_1_f32   SPREAD8_f32
+#define ROW_SPREAD8_1_f16   SPREAD8_f16
+#define ROW_SPREAD8_1_bf16  SPREAD8_bf16
+#define ROW_STORE8_0_f32    STORE4_f32
+#define ROW_STORE8_1_f32    STORE8_f32
+#define ROW_STORE8_1_f16    STORE8_f16
+#define ROW_STORE8_1_bf16   STORE8_bf16
+/* Vector q of p as T, from v[0..ROW_WIDTH). */
+#define ROW_STORE(T, p, q, v) ROW_OF_(ROW_STORE8, T)(p, q, v)
+#define EACH_OF_ROW(e)        UNROLL for (i32 e = 0; e < ROW_WIDTH; e++)
+#define ROW_VECTORS(p, n, fits)                                                                    \
+    enum { row_kept = ROW_MOST };                                                                  \
+    const idx row_n = TERN_HAS_ROW_ ? (idx)(n) : 0;                                                \
+    const idx past_ = (fits) ? -ROW_PAST(p) & (ROW_WIDTH - 1) : row_n;                             \
+    const idx head = past_ < row_n ? past_ : row_n, vectors = (row_n - head) / ROW_WIDTH,          \
+        left = row_n - ROW_WIDTH * vectors;                                                        \
+    const i32 again = ROW_AGAIN_;                                                                  \
     i32 back = 0; /* the last are the first */
-#define ROW_KEEP_(x, T, p)   TERN_CAT(FOUR, T) x##_k[ROW_KEPT];
-#define ROW_LOAD_(x, T, p)   TERN_CAT(GET4, T)(x##_k[u], (p) + head, q);
-#define ROW_SPREAD_(x, T, p) f32 x##_4[4]; TERN_CAT(SPREAD4, T)(x##_4, x##_k[u]);
-#define ROW_TAKE_(x, T, p)   const f32 x = x##_4[e];
+#define ROW_KEEP_(x, T, p)   ROW_OF_(ROW_VECTOR, T) x##_k[row_kept];
+#define ROW_LOAD_(x, T, p)   ROW_OF_(ROW_GET, T)(x##_k[u], (p) + head, q);
+#define ROW_SPREAD_(x, T, p) f32 x##_v[ROW_WIDTH]; ROW_OF_(ROW_SPREAD8, T)(x##_v, x##_k[u]);
+#define ROW_TAKE_(x, T, p)   const f32 x = x##_v[e];
 #define ROW_ONE_(x, T, p)    const f32 x = LD_OF(T, p, j);
-/* Four of what all rows have in common, as weights; `even`: they lie as p does. */
+/* A vector of what all rows have in common, as weights; `even`: they lie as p does. */
 #define ROW_SIDE(even, to, T, p)                                                                   \
     {                                                                                              \
-        if (even)                                                                                  \
-            TERN_CAT(LOAD4, T)(to, (p) + head, q);                                                 \
-        else                                                                                       \
-            EACH4(e) to[e] = LD_OF(T, p, head + 4 * q + e);                                        \
+        if (even) {                                                                                \
+            ROW_OF_(ROW_VECTOR, T) side_;                                                          \
+            ROW_OF_(ROW_GET, T)(side_, (p) + head, q);                                             \
+            ROW_OF_(ROW_SPREAD8, T)(to, side_);                                                    \
+        } else                                                                                     \
+            EACH_OF_ROW(e) to[e] = LD_OF(T, p, head + ROW_WIDTH * q + e);                          \
     }
 #define ROW_UNITS_(text)                                                                           \
-    UNROLL for (i32 u = 0; u < ROW_KEPT; u++)                                                      \
+    UNROLL for (i32 u = 0; u < row_kept; u++)                                                      \
     {                                                                                              \
-        const idx q_ = c + u * tern_team, q = back ? quads - 1 - q_ : q_;                          \
-        if (q_ < quads) {                                                                          \
+        const idx q_ = c + u * tern_team, q = back ? vectors - 1 - q_ : q_;                        \
+        if (q_ < vectors) {                                                                        \
             text                                                                                   \
         }                                                                                          \
     }
 #define ROW_CHUNKS(first, IN, text)                                                                \
-    for (idx c = tern_lane; c < quads; c += ROW_KEPT * tern_team) {                                \
+    ROW_PASSES_(c)                                                                                 \
+    {                                                                                              \
         if ((first) || again) {                                                                    \
             ROW_UNITS_(IN(ROW_LOAD_))                                                              \
         }                                                                                          \
         text                                                                                       \
     }
 #define ROW_UNITS(IN, BEGIN, BODY, END)                                                            \
-    ROW_UNITS_(IN(ROW_SPREAD_) BEGIN EACH4(e) {                                                    \
-        const idx j = head + 4 * q + e;                                                            \
+    ROW_UNITS_(IN(ROW_SPREAD_) BEGIN EACH_OF_ROW(e) {                                              \
+        const idx j = head + ROW_WIDTH * q + e;                                                    \
         IN(ROW_TAKE_)                                                                              \
         BODY                                                                                       \
     } END)
 #define ROW_LEFT(IN, BODY)                                                                         \
     for (idx k_ = tern_lane; k_ < left; k_ += tern_team) {                                         \
-        const idx j = k_ < head ? k_ : k_ + 4 * quads;                                             \
+        const idx j = k_ < head ? k_ : k_ + ROW_WIDTH * vectors;                                   \
         const i32 e = 0;                                                                           \
         IN(ROW_ONE_)                                                                               \
         BODY                                                                                       \
@@ -91,17 +140,39 @@ enum { ROW_KEPT = 8 };
     ROW_LEFT(IN, BEGIN BODY LAST)
 /* s += the sum of TERM. */
 #define ROW_SUM(first, IN, s, TERM)                                                                \
-    ROW_EACH(first, IN, ACC four = 0;, four += (TERM);, s += four;, s += four;)
-/* The largest x, m, and the sum z of e^(x - m) in one reading. Where all is -inf so far, nothing is
- * taken from x; what KEEP does with v = e^(x - base) is of the last base, if the row is not read
- * again. */
-#define ROW_BASE_(m)                                                                               \
-    const ACC base = m > MINUS_INF ? m : 0;                                                        \
-    z *= exp_below(before - base);
+    ROW_EACH(first, IN, ACC part = 0;, part += (TERM);, s += part;, s += part;)
+/* m becomes the row's largest x and z the sum of e^(x - m) in one reading. KEEP may keep v = e^(x -
+ * kept_base), where the row is not read again. Of a row that is all -inf z is 0. For a long row
+ * each lane begins with its own largest, which a short one's lanes agree upon first. */
+#define ROW_BASE_(m) const ACC base = m > MINUS_INF ? m : 0;
+#if TERN_SHORT_ROWS
+#define ROW_POWERS(IN, m, z, KEEP)                                                                 \
+    ROW_EACH(1, IN, , m = ROW_LARGER(m, x);, , )                                                   \
+    m = TEAM_MAX(m, scratch);                                                                      \
+    const ACC kept_base = m;                                                                       \
+    {                                                                                              \
+        ROW_BASE_(m)                                                                               \
+        ROW_CHUNKS(0, IN, ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x, base);           \
+                                    part += v; KEEP, z += part;))                                  \
+        ROW_LEFT(IN, z += ROW_POWER(x, base);)                                                     \
+    }                                                                                              \
+    z = TEAM_SUM(z, scratch);
+#else
 #define ROW_POWERS(IN, m, z, KEEP)                                                                 \
     ROW_CHUNKS(1, IN, const ACC before = m; ROW_UNITS(IN, , m = ROW_LARGER(m, x);, ) ROW_BASE_(m)  \
-               ROW_UNITS(IN, ACC four = 0;, const ACC v = exp_below(x - base); four += v;          \
-                   KEEP, z += four;))                                                              \
+               z *= ROW_POWER(before, base);                                                       \
+               ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x, base); part += v;           \
+                   KEEP, z += part;))                                                              \
     const ACC kept_base = m;                                                                       \
-    ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m) z += exp_below(x - base);)
+    ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m)                          \
+             z = z * ROW_POWER(before, base) + ROW_POWER(x, base);)                                \
+    {                                                                                              \
+        const ACC own = m;                                                                         \
+        m = TEAM_MAX(m, scratch);                                                                  \
+        ROW_BASE_(m)                                                                               \
+        z = TEAM_SUM(z * ROW_POWER(own, base), scratch);                                           \
+    }
+#endif
+/* e^(x - base). */
+#define ROW_POWER(x, base) exp_below((x) - (base))
 #endif

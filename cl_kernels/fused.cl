@@ -14,22 +14,24 @@
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
+#if !TERN_ROW_LANES /* programs for short rows have those alone */
 KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys),
          (IN, STO, xs), (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds),
          (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len), (ARG, i32, what))
 {
     LAYER_NORM_GRADIENT_(1, LD, ST, TERN_T, , )
 }
+#endif
 
 NORM_AGAIN_FUNCTION(K(norm_again), STO, LD)
 #define ADD_NORM_IN(X)       X(a, TERN_T, as + at) X(h, TERN_T, hs + at)
 #define ADD_NORM_IN_MIXED(X) X(a, f32, as + at) X(h, TERN_T, hs + at)
-#define ADD_NORM_MAKE_(IN, PUT4, PUT)                                                              \
+#define ADD_NORM_MAKE_(IN, T, PUT)                                                                 \
     {                                                                                              \
-        enum { ROW_KEPT = 4 };                                                                     \
+        enum { row_kept = ROW_HALF_ };                                                             \
         IN(ROW_KEEP_)                                                                              \
-        ROW_EACH(1, IN, f32 v4[4];, v4[e] = a + h;, PUT4(xs + at + head, q, v4);,                  \
-            PUT(xs, at + j, v4[0]);)                                                               \
+        ROW_EACH(1, IN, f32 v[ROW_WIDTH];, v[e] = a + h;, ROW_STORE(T, xs + at + head, q, v);,     \
+            PUT(xs, at + j, v[0]);)                                                                \
     }
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
@@ -48,9 +50,9 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     BASE(bs);
     LAYER_NORM_(K(norm_again), ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD,
         ST(ys, at + j, v);, TERN_T, NORM_IN,
-                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys),
-                    ADD_NORM_MAKE_(ADD_NORM_IN, STORE4, ST),
-                STORE4(ys + at + head, q, v4);)
+                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) && ROW_PAST(xs) == ROW_PAST(ys),
+                    ADD_NORM_MAKE_(ADD_NORM_IN, TERN_T, ST),
+                ROW_STORE(TERN_T, ys + at + head, q, y_v);)
 }
 
 #undef TERN_BLOCKS
@@ -65,10 +67,10 @@ NORM_AGAIN_FUNCTION(K(norm_again_f32), f32, IN_F32)
     ST(halves, at + j, v);                                                                         \
     if ((what & 32) == 0)                                                                          \
         ys[at + j] = v;
-#define MIXED_PUT4_                                                                                \
-    STORE4(halves + at + head, q, v4);                                                             \
+#define MIXED_PUT_V_                                                                               \
+    ROW_STORE(TERN_T, halves + at + head, q, y_v);                                                 \
     if ((what & 32) == 0)                                                                          \
-        STORE4_f32(ys + at + head, q, v4);
+        ROW_STORE(f32, ys + at + head, q, y_v);
 KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means),
          (OUT, ACC, rstds), (IN, f32, xs), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows),
          (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
@@ -81,7 +83,7 @@ KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, mea
     BASE(ws);
     BASE(bs);
     LAYER_NORM_(K(norm_again_f32), , IN_F32, MIXED_PUT_, f32, NORM_IN_F32,
-        PAST4(xs) == PAST4(ys) && PAST4(xs) == PAST4(halves), , MIXED_PUT4_)
+        ROW_PAST(xs) == ROW_PAST(ys) && ROW_PAST(xs) == ROW_PAST(halves), , MIXED_PUT_V_)
 }
 
 #undef TERN_BLOCKS
@@ -102,11 +104,12 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
     BASE(bs);
     LAYER_NORM_(K(norm_again_f32), xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_,
         f32, NORM_IN_F32,
-                PAST4(xs) == PAST4(as) && PAST4(xs) == PAST4(hs) && PAST4(xs) == PAST4(ys) &&
-                    PAST4(xs) == PAST4(halves),
-                ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, STORE4_f32, TO_F32), MIXED_PUT4_)
+                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) && ROW_PAST(xs) == ROW_PAST(ys) &&
+                    ROW_PAST(xs) == ROW_PAST(halves),
+                ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, f32, TO_F32), MIXED_PUT_V_)
 }
 
+#if !TERN_ROW_LANES /* programs for short rows have those alone */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws),
@@ -120,7 +123,9 @@ KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT
                          , if ((what & 16) != 0) STORE4(halves + at, q, b4);)
 }
 #endif
+#endif
 
+#if !TERN_ROW_LANES /* programs for short rows have those alone */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 
@@ -164,6 +169,7 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
         BARRIER();
     }
 }
+#endif
 
 /* ---- cross entropy --------------------------------------------------------------------------- */
 
@@ -215,14 +221,11 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
-#define ENTROPY_DX_   ACC v = pull * exp_below(x - lse) - (j == place ? push : evenly);            \
-    v = place < 0 ? 0 : v;
-        ROW_FOURS(xs + at, seen, 1)
+#define ENTROPY_DX_   pull * exp_below(x - lse) - evenly
+        ROW_VECTORS(xs + at, seen, 1)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
-        const ACC own = m;
-        m = TEAM_MAX(m, scratch);
-        z = log(TEAM_SUM(z * exp_below(own - m), scratch));
+        z = log(z);
         if (smoothing != 0) {
             ROW_SUM(0, ENTROPY_IN, even, z - (x - m))
         }
@@ -269,21 +272,27 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
         const ACC evenly = scale * share;
         const idx place = counts != 0 ? (idx)target : -1;
-        push += evenly;
-        { /* by the fours that dx's row has */
-            ROW_FOURS(dxs + to, made, 1)
-            const i32 alike = PAST4(xs + at + head) == 0;
+        { /* by the vectors that dx's row has */
+            ROW_VECTORS(dxs + to, made, 1)
+            const i32 alike = ROW_PAST(xs + at + head) == 0;
             back = again; /* what was read last is still in a cache */
-            for (idx c = tern_lane; c < quads; c += ROW_KEPT * tern_team) {
+            ROW_PASSES_(c)
+            {
                 if (!alike) {
-                    ROW_UNITS_(TERN_CAT(GATHER4, TERN_T)(x_k[u], xs + at + head, q);)
+                    ROW_UNITS_(ROW_OF_(ROW_GATHER, TERN_T)(x_k[u], xs + at + head, q);)
                 } else if (again || late) {
                     ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
                 }
-                ROW_UNITS(ENTROPY_IN, f32 v4[4];, ENTROPY_DX_ v4[e] = v;,
-                    STORE4(dxs + to + head, q, v4);)
+                ROW_UNITS(ENTROPY_IN, f32 v[ROW_WIDTH];, v[e] = ENTROPY_DX_;,
+                          const idx own = place - head - ROW_WIDTH * q;
+                          if (own >= 0 && own < ROW_WIDTH)
+                              EACH_OF_ROW(e) v[e] = e == own ? v[e] - push : v[e];
+                          if (counts == 0)
+                              EACH_OF_ROW(e) v[e] = 0;
+                          ROW_STORE(TERN_T, dxs + to + head, q, v);)
             }
-            ROW_LEFT(ENTROPY_IN, ENTROPY_DX_ ST(dxs, to + j, v);)
+            ROW_LEFT(ENTROPY_IN, const ACC v = ENTROPY_DX_ - (j == place ? push : 0);
+                     ST(dxs, to + j, counts != 0 ? v : 0);)
         }
 #else
         TEAM_LANES(j, made)
@@ -299,6 +308,7 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         ys[0] = (what & 1) != 0 ? sum / totals[0] : sum;
 }
 
+#if !TERN_ROW_LANES /* programs for short rows have those alone */
 /* How many targets are classes and not ignored; one group. */
 KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, rows), (ARG, i64, n),
         (ARG, i64, ignored))
@@ -394,4 +404,5 @@ PAIR_(gelu_tanh, x * SIGMOID_, dy * SIGMOID_ * (1 + x * (1 - SIGMOID_) * C(1.595
 #undef PAIR_
 #undef PAIR_FOURS_0
 #undef PAIR_FOURS_1
+#endif
 #endif

@@ -13,7 +13,7 @@
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                              \
+#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                              \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -65,26 +65,26 @@
             LAYER_NORM_PUT_((LDX(xs, at + j) - mean) * rstd, PUT)                                  \
         }                                                                                          \
     }
-/* By fours, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE
- * makes x, PUT4 puts v4 to four q. */
+/* By vectors, with IN and T of x's type: what is read and written lies as x does if it FITS, MAKE
+ * makes x, PUT_V puts y_v to vector q. */
 #define NORM_IN(X)     X(x, TERN_T, xs + at)
 #define NORM_IN_F32(X) X(x, f32, xs + at)
-#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT4)                              \
+#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                              \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
         idx at = r * (idx)n;                                                                       \
         ACC mean = 0, rstd = 0, off = 0;                                                           \
-        ROW_FOURS(xs + at, n, FITS)                                                                \
-        const i32 w_even = PAST4(ws + head) == 0, b_even = PAST4(bs + head) == 0;                  \
+        ROW_VECTORS(xs + at, n, FITS)                                                              \
+        const i32 w_even = ROW_PAST(ws + head) == 0, b_even = ROW_PAST(bs + head) == 0;            \
         MAKE IN(ROW_KEEP_)                                                                         \
         ROW_SUM(1, IN, mean, x)                                                                    \
         mean = TEAM_SUM(mean, scratch) / (ACC)n;                                                   \
         if ((what & 4) != 0)                                                                       \
             mean = 0;                                                                              \
-        ROW_EACH(0, IN, ACC four = 0; ACC more = 0;, const ACC d = x - mean; four += d * d;        \
+        ROW_EACH(0, IN, ACC part = 0; ACC more = 0;, const ACC d = x - mean; part += d * d;        \
             more += d;                                                                             \
-                 , rstd += four; off += more;, rstd += four; off += more;)                         \
+                 , rstd += part; off += more;, rstd += part; off += more;)                         \
         off = TEAM_SUM(off, scratch) / (ACC)n;                                                     \
         if ((what & 4) != 0)                                                                       \
             off = 0;                                                                               \
@@ -96,12 +96,13 @@
             means[r] = mean;                                                                       \
             rstds[r] = rstd;                                                                       \
         }                                                                                          \
-        ROW_CHUNKS(0, IN, ROW_UNITS(IN, f32 v4[4]; f32 w4[4]; f32 b4[4]; EACH4(e) {                \
-            w4[e] = 1;                                                                             \
-            b4[e] = 0;                                                                             \
-        } if ((what & 1) != 0) ROW_SIDE(w_even, w4, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even,   \
-            b4, T, bs)                                                                             \
-                                    , v4[e] = (x - mean) * rstd * w4[e] + b4[e];, PUT4))           \
+        ROW_CHUNKS(0, IN, ROW_UNITS(IN, f32 y_v[ROW_WIDTH]; f32 w_v[ROW_WIDTH];                    \
+            f32 b_v[ROW_WIDTH]; EACH_OF_ROW(e) {                                                   \
+            w_v[e] = 1;                                                                            \
+            b_v[e] = 0;                                                                            \
+        } if ((what & 1) != 0) ROW_SIDE(w_even, w_v, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even,  \
+            b_v, T, bs)                                                                            \
+                                    , y_v[e] = (x - mean) * rstd * w_v[e] + b_v[e];, PUT_V))        \
         ROW_LEFT(IN, ACC v = (x - mean) * rstd; v = (what & 1) != 0 ? v * LDX(ws, j) : v;          \
                  v = (what & 2) != 0 ? v + LDX(bs, j) : v; PUT)                                    \
     }

@@ -19,7 +19,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(ws);
     BASE(bs);
     LAYER_NORM_(K(layer_norm_again), , LD, ST(ys, at + j, v);, TERN_T, NORM_IN,
-        PAST4(xs) == PAST4(ys), , STORE4(ys + at + head, q, v4);)
+        ROW_PAST(xs) == ROW_PAST(ys), , ROW_STORE(TERN_T, ys + at + head, q, y_v);)
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean
@@ -63,14 +63,14 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
 #if BY_FOURS
 #undef NORM_DX_IN
 #define NORM_DX_IN(X) X(x, TERN_T, xs + at) X(dy, TERN_T, dys + at)
-#define NORM_W4_      f32 w4[4]; EACH4(e) w4[e] = 1; if ((what & 1) != 0)                          \
-    ROW_SIDE(even, w4, TERN_T, ws)
-#define NORM_W1_      f32 w4[4]; w4[0] = (what & 1) != 0 ? LD(ws, j) : 1;
-#define NORM_G_       const ACC g = dy * w4[e]; const ACC h = (x - mean) * rstd;
-        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(dys) && PAST4(xs) == PAST4(dxs))
-        const i32 even = PAST4(ws + head) == 0;
+#define NORM_W_ROW_   f32 w_v[ROW_WIDTH]; EACH_OF_ROW(e) w_v[e] = 1; if ((what & 1) != 0)           \
+    ROW_SIDE(even, w_v, TERN_T, ws)
+#define NORM_W1_      f32 w_v[1]; w_v[0] = (what & 1) != 0 ? LD(ws, j) : 1;
+#define NORM_G_       const ACC g = dy * w_v[e]; const ACC h = (x - mean) * rstd;
+        ROW_VECTORS(xs + at, n, ROW_PAST(xs) == ROW_PAST(dys) && ROW_PAST(xs) == ROW_PAST(dxs))
+        const i32 even = ROW_PAST(ws + head) == 0;
         NORM_DX_IN(ROW_KEEP_)
-        ROW_CHUNKS(1, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_, NORM_G_ s += g; t += g * h;, ))
+        ROW_CHUNKS(1, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W_ROW_, NORM_G_ s += g; t += g * h;, ))
         ROW_LEFT(NORM_DX_IN, NORM_W1_ NORM_G_ s += g; t += g * h;)
 #else
         if ((what & 1) != 0) {
@@ -84,9 +84,9 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
         if ((what & 4) != 0)
             s = 0;
 #if BY_FOURS
-        ROW_CHUNKS(0, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W4_ f32 v4[4];,
-            NORM_G_ v4[e] = rstd * (g - s - h * t);
-                                            , STORE4(dxs + at + head, q, v4);))
+        ROW_CHUNKS(0, NORM_DX_IN, ROW_UNITS(NORM_DX_IN, NORM_W_ROW_ f32 v[ROW_WIDTH];,
+            NORM_G_ v[e] = rstd * (g - s - h * t);
+                                            , ROW_STORE(TERN_T, dxs + at + head, q, v);))
         ROW_LEFT(NORM_DX_IN, NORM_W1_ NORM_G_ ST(dxs, at + j, rstd * (g - s - h * t));)
 #else
         if ((what & 1) != 0) {
@@ -100,6 +100,7 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
 #undef NORM_SUMS_
 #undef NORM_DX_
 
+#if !TERN_ROW_LANES /* no kernel of rows */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 /* Sums over `len` rows each: dw = sum dy h, db = sum dy, as (parts, n). A group takes a tile of the
@@ -144,4 +145,5 @@ KERNEL9(K(layer_norm_dw), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN,
         }
     }
 }
+#endif
 #endif

@@ -23,7 +23,16 @@ typedef long long idx;
  * registers. 0: the assembler weighs it, and may spill two or three to hold a block more; families
  * that this would happen to say 1 to 4. */
 #define TERN_BLOCKS 0
+#if TERN_ROW_LANES /* a lane has one load on its way: there have to be many */
+#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_CAT(TERN_MORE_BLOCKS, \
+    TERN_BLOCKS))
+#define TERN_MORE_BLOCKS_0 6
+#define TERN_MORE_BLOCKS_2 4
+#define TERN_MORE_BLOCKS_3 6
+#define TERN_MORE_BLOCKS_4 6
+#else
 #define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
+#endif
 /* One kernel of many: TERN_PICK_<name> is defined for it, and the others are unused functions. */
 #if TERN_PICKED
 #define TERN_KERNEL(n) static __device__ void TERN_CAT(TERN_PICK, n)
@@ -183,6 +192,35 @@ typedef struct __align__(16) tern_words4 {
     } while (0)
 #define SPREAD4_f16(to, four)  SPREAD4_(TERN_F16_LOW, TERN_F16_HIGH, to, four)
 #define SPREAD4_bf16(to, four) SPREAD4_(TERN_BF16_LOW, TERN_BF16_HIGH, to, four)
+typedef struct tern_eight_f32 {
+    tern_four_f32 v[2];
+} tern_eight_f32;
+#define EIGHT_f32  tern_eight_f32
+#define EIGHT_f16  tern_words4
+#define EIGHT_bf16 tern_words4
+#define GET8_f32(to, p, i)                                                                         \
+    do {                                                                                           \
+        to.v[0] = ((const tern_four_f32 *)(p))[2 * (i)];                                           \
+        to.v[1] = ((const tern_four_f32 *)(p))[2 * (i) + 1];                                       \
+    } while (0)
+#define GET8_f16(to, p, i)    to = ((const tern_words4 *)(p))[i]
+#define GET8_bf16             GET8_f16
+#define GATHER8_f16(to, p, i) EACH4(e_) to.v[e_] = (p)[8 * (i) + 2 * e_] |                         \
+    (u32)(p)[8 * (i) + 2 * e_ + 1] << 16
+#define SPREAD8_f32(to, eight)                                                                     \
+    EACH4(e_)                                                                                      \
+    {                                                                                              \
+        to[e_] = eight.v[0].v[e_];                                                                 \
+        to[4 + e_] = eight.v[1].v[e_];                                                             \
+    }
+#define SPREAD8_(LOW, HIGH, to, eight)                                                             \
+    EACH4(e_)                                                                                      \
+    {                                                                                              \
+        to[2 * e_] = LOW(eight.v[e_]);                                                             \
+        to[2 * e_ + 1] = HIGH(eight.v[e_]);                                                        \
+    }
+#define SPREAD8_f16(to, eight)  SPREAD8_(TERN_F16_LOW, TERN_F16_HIGH, to, eight)
+#define SPREAD8_bf16(to, eight) SPREAD8_(TERN_BF16_LOW, TERN_BF16_HIGH, to, eight)
 #define TERN_F16_LOW(v)   tern_f16_to_f32((u16)(v))
 #define TERN_F16_HIGH(v)  tern_f16_to_f32((u16)((v) >> 16))
 #define TERN_BF16_LOW(v)  f32_from_bits((v) << 16)
@@ -205,6 +243,12 @@ typedef struct __align__(16) tern_words4 {
         four_.v[0] = PAIR(from[0], from[1]);                                                       \
         four_.v[1] = PAIR(from[2], from[3]);                                                       \
         ((tern_four_u16 *)(p))[i] = four_;                                                         \
+    } while (0)
+#define STORE8_16_(PAIR, p, i, from)                                                               \
+    do {                                                                                           \
+        tern_words4 eight_;                                                                        \
+        EACH4(e_) eight_.v[e_] = PAIR(from[2 * e_], from[2 * e_ + 1]);                             \
+        ((tern_words4 *)(p))[i] = eight_;                                                          \
     } while (0)
 #if __CUDA_ARCH__ >= 800 /* two are rounded at a time */
 #define TERN_TWO_(T)                                                                              \
@@ -237,6 +281,13 @@ TERN_TWO_(bf16)
 #define STORE4_f16(p, i, v)  STORE4_16_(tern_two_f16, p, i, v)
 #define STORE4_bf16(p, i, v) STORE4_16_(tern_two_bf16, p, i, v)
 #define STORE4_bool(p, i, v) STORE4_(tern_four_u8, TERN_TO_BOOL, p, i, v)
+#define STORE8_f32(p, i, v)                                                                        \
+    do {                                                                                           \
+        STORE4_f32(p, 2 * (i), v);                                                                 \
+        STORE4_f32(p, 2 * (i) + 1, (v + 4));                                                       \
+    } while (0)
+#define STORE8_f16(p, i, v)  STORE8_16_(tern_two_f16, p, i, v)
+#define STORE8_bf16(p, i, v) STORE8_16_(tern_two_bf16, p, i, v)
 /* e^x to 21 bits where x is near 0, and to 15 at -88; 0 below. */
 INLINE f32 tern_exp_rough(f32 x)
 {

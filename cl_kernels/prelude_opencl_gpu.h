@@ -79,4 +79,50 @@ static inline float4 tern_halves4(ushort4 four)
 {
     return vload_half4(0, (const __private half *)&four);
 }
+/* Eight halves at a multiple of 16 bytes. */
+typedef struct {
+    f32 v[8];
+} tern_eight_f32;
+#define EIGHT_f32  tern_eight_f32
+#define EIGHT_f16  ushort8
+#define EIGHT_bf16 ushort8
+#define GET8_f32(to, p, i)                                                                         \
+    do {                                                                                           \
+        LOAD4_f32(to.v, p, 2 * (i));                                                               \
+        LOAD4_f32((to.v + 4), p, 2 * (i) + 1);                                                     \
+    } while (0)
+#define GET8_f16(to, p, i) to = as_ushort8(((const __global uint4 *)(p))[i])
+#define GET8_bf16          GET8_f16
+#define GATHER8_f16(to, p, i)                                                                      \
+    to = (ushort8)((p)[8 * (i)], (p)[8 * (i) + 1], (p)[8 * (i) + 2], (p)[8 * (i) + 3],             \
+                   (p)[8 * (i) + 4], (p)[8 * (i) + 5], (p)[8 * (i) + 6], (p)[8 * (i) + 7])
+#define SPREAD8_f32(to, eight) UNROLL for (i32 e_ = 0; e_ < 8; e_++) to[e_] = eight.v[e_]
+#define SPREAD8_f16(to, eight)                                                                     \
+    do {                                                                                           \
+        SPREAD4_f16(to, eight.lo);                                                                 \
+        SPREAD4_f16((to + 4), eight.hi);                                                           \
+    } while (0)
+#define SPREAD8_bf16(to, eight)                                                                    \
+    do {                                                                                           \
+        SPREAD4_bf16(to, eight.lo);                                                                \
+        SPREAD4_bf16((to + 4), eight.hi);                                                          \
+    } while (0)
+#define STORE8_f32(p, i, v)                                                                        \
+    do {                                                                                           \
+        STORE4_f32(p, 2 * (i), v);                                                                 \
+        STORE4_f32(p, 2 * (i) + 1, (v + 4));                                                       \
+    } while (0)
+#define STORE8_f16(p, i, v)                                                                        \
+    ((__global uint4 *)(p))[i] = (uint4)(tern_two_f16(v[0], v[1]), tern_two_f16(v[2], v[3]),       \
+                                         tern_two_f16(v[4], v[5]), tern_two_f16(v[6], v[7]))
+#define STORE8_bf16(p, i, v)                                                                       \
+    ((__global uint4 *)(p))[i] = (uint4)(tern_two_bf16(v[0], v[1]), tern_two_bf16(v[2], v[3]),     \
+                                         tern_two_bf16(v[4], v[5]), tern_two_bf16(v[6], v[7]))
+#define tern_two_bf16(a, b) (tern_f32_to_bf16(a) | (u32)tern_f32_to_bf16(b) << 16)
+static inline u32 tern_two_f16(f32 a, f32 b)
+{
+    ushort2 two;
+    vstore_half2_rte((float2)(a, b), 0, (__private half *)&two);
+    return as_uint(two);
+}
 #define ROW_LARGER(a, b) ((b) > (a) ? (b) : (a)) /* NaN is none */

@@ -38,7 +38,7 @@ INLINE idx tern_least(idx a, idx b)
     for (idx b = 0; b < count; b += TERN_RUN)                                                      \
         s += TERN_CAT(tern_sum_run, TERN_T)(xs + at + b, tern_least(TERN_RUN, count - b));
 #define SUM_ROW_1(LOAD, TERM)                                                                      \
-    ROW_FOURS(xs + at, count, 1)                                                                   \
+    ROW_VECTORS(xs + at, count, 1)                                                                 \
     TERN_CAT(SUM_OF, LOAD)(ROW_KEEP_)                                                              \
     ROW_SUM(1, TERN_CAT(SUM_OF, LOAD), s, TERM)
 #define SUM_OF_LD(X)      X(x, TERN_T, xs + at)
@@ -149,23 +149,29 @@ INLINE idx tern_least(idx a, idx b)
 #endif
 
 #if IS_HALF /* parts are kept in f32 */
-SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_ROWS_BY(SUM_PLAIN, sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_ROWS_BY(SUM_PLAIN, sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
+#elif IS_FLOAT
+SUM_ROWS_BY(SUM_PLAIN, sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_ROWS(deviation_rows, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
+#else
+SUM_ROWS(sum_rows, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
+#endif
+
+#if !TERN_ROW_LANES /* programs for short rows have those alone */
+#if IS_HALF
+SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
 #elif IS_FLOAT
 SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_SHORT(deviation_short, STO, ST, SHIFT_, (x - shift) * (x - shift))
-SUM_ROWS_BY(SUM_PLAIN, sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
-SUM_ROWS(deviation_rows, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
 SUM_COLUMNS(deviation_columns, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
 #else
 SUM_SHORT(sum_short, i64, ST_i64_, NO_SHIFT_, x)
-SUM_ROWS(sum_rows, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
 #endif
 
@@ -379,4 +385,5 @@ KERNEL7(K(std_root), (OUT, STO, ys), (IN, STO, variances), (IN, STO, xs), (ARG, 
 }
 #undef SCALINGS_0
 #undef SCALINGS_1
+#endif
 #endif

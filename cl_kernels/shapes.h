@@ -6,6 +6,9 @@
  * collectives.h. */
 #define TERN_TEAM(n, group)                                                                        \
     ((n) > 1024 || (group) < 32 ? (group) : (n) > 128 ? 32 : (n) > 64 ? 16 : (n) > 32 ? 8 : 4)
+/* Rows of up to so many elements have programs of their own for each size of team, TERN_ROW_LANES,
+ * of which each lane has up to eight elements. */
+enum { TERN_SHORT_ROW = 256 };
 
 /* An index over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r
  * is a position in dim[0..ndim), the row's first element in tensor k is at the sum of position

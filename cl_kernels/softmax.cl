@@ -59,48 +59,6 @@ INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
 }
 #endif
 
-#undef HAS_SHORT
-#define HAS_SHORT (BY_FOURS && TERN_SHUFFLES)
-#if HAS_SHORT
-#include "row_short.h"
-INLINE void K(softmax_rows)(GLOBAL STO *ys, const GLOBAL STO *xs, idx rows, idx n, i32 log_,
-                            const i32 team, LOCAL ACC *scratch)
-{
-    SHORT_ROWS(rows, n)
-    {
-        f32 x[8], y[8], m = MINUS_INF, z = 0;
-        SHORT_LOAD(x, xs + row * n, MINUS_INF)
-        EACH8(e) m = ROW_LARGER(m, x[e]);
-        m = team_max_f32(m, scratch, team);
-        const f32 base = m > MINUS_INF ? m : 0;
-        EACH8(e)
-        {
-            y[e] = exp_below(x[e] - base);
-            z += y[e];
-        }
-        z = team_sum_f32(z, scratch, team);
-        const f32 share = 1 / z, all = m + log(z);
-        EACH8(e) y[e] = log_ != 0 ? x[e] - all : y[e] * share;
-        SHORT_STORE(ys + row * n, y)
-    }
-}
-INLINE void K(softmax_gradient_rows)(GLOBAL STO *dxs, const GLOBAL STO *ys, const GLOBAL STO *dys,
-                                     idx rows, idx n, i32 log_, const i32 team,
-                                     LOCAL ACC *scratch)
-{
-    SHORT_ROWS(rows, n)
-    {
-        f32 y[8], dy[8], s = 0;
-        SHORT_LOAD(y, ys + row * n, 0)
-        SHORT_LOAD(dy, dys + row * n, 0)
-        EACH8(e) s += log_ != 0 ? dy[e] : dy[e] * y[e];
-        s = team_sum_f32(s, scratch, team);
-        EACH8(e) y[e] = log_ != 0 ? dy[e] - exp(y[e]) * s : y[e] * (dy[e] - s);
-        SHORT_STORE(dxs + row * n, y)
-    }
-}
-#endif
-
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
 KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
         (ARG, i32, log_))
@@ -108,43 +66,43 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     BASE(ys);
     BASE(xs);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-#if HAS_SHORT
-    if (SHORT_FITS(n, xs) && ALIGNED4(ys)) {
-#undef SOFTMAX_ROWS
-#define SOFTMAX_ROWS(team) K(softmax_rows)(ys, xs, (idx)rows, (idx)n, log_, team, scratch)
-        SHORT_CALL(n, SOFTMAX_ROWS);
-        return;
-    }
-#endif
     TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
         ACC m = MINUS_INF, z = 0;
 #if BY_FOURS
 #undef SOFTMAX_IN
+#undef SOFTMAX_KEPT_
 #undef SOFTMAX_KEEP
 #define SOFTMAX_IN(X) X(x, TERN_T, xs + at)
-#if IS_HALF
-#define SOFTMAX_KEEP
-#else
-#define SOFTMAX_KEEP if (kept) x_k[u].v[e] = v;
-#endif
-        ROW_FOURS(xs + at, n, PAST4(xs) == PAST4(ys))
+        ROW_VECTORS(xs + at, n, ROW_PAST(xs) == ROW_PAST(ys))
         SOFTMAX_IN(ROW_KEEP_)
-        const i32 kept = log_ == 0 && !IS_HALF && !again; /* e^x stays at hand */
+#if TERN_SHORT_ROWS /* e^x stays at hand */
+#define SOFTMAX_KEPT_   kept[u][e]
+#define SOFTMAX_KEEP    kept[u][e] = v;
+        f32 kept[ROW_MOST][ROW_WIDTH];
+        const i32 is_kept = log_ == 0;
+#elif IS_HALF
+#define SOFTMAX_KEPT_   x
+#define SOFTMAX_KEEP
+        const i32 is_kept = 0;
+#else
+#define SOFTMAX_KEPT_   x
+#define SOFTMAX_KEEP    if (is_kept) x_k[u].v[e] = v;
+        const i32 is_kept = log_ == 0 && !again;
+#endif
         ROW_POWERS(SOFTMAX_IN, m, z, SOFTMAX_KEEP)
-        const ACC most = TEAM_MAX(m, scratch);
-        z = TEAM_SUM(z * exp_below(m - most), scratch);
-        const ACC share = 1 / z, own = exp_below(kept_base - most) * share;
-        z = most + log(z);
+        const ACC share = 1 / z, own = exp_below(kept_base - m) * share;
+        z = m + log(z);
         ROW_CHUNKS(0, SOFTMAX_IN,
-                   if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x - z;,
-                       STORE4(ys + at + head, q, y4);) }
-                   else if (kept) { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = x * own;,
-                       STORE4(ys + at + head, q, y4);) }
-                   else { ROW_UNITS(SOFTMAX_IN, f32 y4[4];, y4[e] = exp_below(x - most) * share;,
-                       STORE4(ys + at + head, q, y4);) })
-        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : exp_below(x - most) * share);)
+                   if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];, y_v[e] = x - z;,
+                       ROW_STORE(TERN_T, ys + at + head, q, y_v);) }
+                   else if (is_kept) { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];,
+                       y_v[e] = SOFTMAX_KEPT_ * own;, ROW_STORE(TERN_T, ys + at + head, q, y_v);) }
+                   else { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];,
+                       y_v[e] = exp_below(x - m) * share;,
+                       ROW_STORE(TERN_T, ys + at + head, q, y_v);) })
+        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : exp_below(x - m) * share);)
 #else
 #if TERN_HOST && !IS_WIDE
         if (log_ == 0 && n > 0 && n <= SOFTMAX_KEPT) {
@@ -206,7 +164,7 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
 }
 
 #undef TERN_BLOCKS
-#if IS_HALF
+#if IS_HALF || TERN_ROW_LANES
 #define TERN_BLOCKS 3
 #else
 #define TERN_BLOCKS 2
@@ -219,15 +177,6 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
     BASE(ys);
     BASE(dys);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-#if HAS_SHORT
-    if (SHORT_FITS(n, ys) && ALIGNED4(dys) && ALIGNED4(dxs)) {
-#undef SOFTMAX_GRADIENT_ROWS
-#define SOFTMAX_GRADIENT_ROWS(team)                                                                \
-    K(softmax_gradient_rows)(dxs, ys, dys, (idx)rows, (idx)n, log_, team, scratch)
-        SHORT_CALL(n, SOFTMAX_GRADIENT_ROWS);
-        return;
-    }
-#endif
     TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
@@ -235,12 +184,13 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
 #if BY_FOURS
 #undef SOFTMAX_IN
 #define SOFTMAX_IN(X) X(y, TERN_T, ys + at) X(dy, TERN_T, dys + at)
-        ROW_FOURS(ys + at, n, PAST4(ys) == PAST4(dys) && PAST4(ys) == PAST4(dxs))
+        ROW_VECTORS(ys + at, n, ROW_PAST(ys) == ROW_PAST(dys) && ROW_PAST(ys) == ROW_PAST(dxs))
         SOFTMAX_IN(ROW_KEEP_)
         ROW_SUM(1, SOFTMAX_IN, s, log_ != 0 ? dy : dy * y)
         s = TEAM_SUM(s, scratch);
-        ROW_EACH(0, SOFTMAX_IN, f32 v4[4];, v4[e] = log_ != 0 ? dy - exp(y) * s : y * (dy - s);,
-                 STORE4(dxs + at + head, q, v4);, ST(dxs, at + j, v4[0]);)
+        ROW_EACH(0, SOFTMAX_IN, f32 v[ROW_WIDTH];, v[e] = log_ != 0 ? dy - exp(y) * s
+                 : y * (dy - s);, ROW_STORE(TERN_T, dxs + at + head, q, v);,
+                 ST(dxs, at + j, v[0]);)
 #else
         if (log_ != 0) {
             RUNS(b, run, n)

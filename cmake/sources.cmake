@@ -168,7 +168,6 @@ set(TERN_EMBEDDED_FILES
   prelude_opencl_cpu.h
   prelude_opencl_gpu.h
   row_functions.h
-  row_short.h
   row_kernels.h
   user.h
   user_cuda.h

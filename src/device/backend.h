@@ -53,6 +53,7 @@ typedef struct tern_grid {
     int64_t count;
     int64_t work;
     int64_t groups;
+    bool has_short; /* of TEAMS: the kernel has builds for rows of up to TERN_SHORT_ROW elements */
 } tern_grid;
 
 /* A batch of matrices: element (i, k) of matrix (b0, b1) is at
@@ -372,11 +373,13 @@ struct tern_backend {
     /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails
      * is left to resolve. From any thread. And name to tern_builds_add the kernels that gemm would
      * launch. Both or none. */
-    void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+    void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                     int lanes);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
-    /* As resolve, with indices of 32 bits (index32.h); NULL: there are none. */
+    /* As resolve, with indices of 32 bits (index32.h), and for short rows that teams of so many
+     * lanes have, if lanes is not 0; NULL: there are none. */
     tern_status (*resolve_index32)(tern_place *place, const char *file, const char *name,
-                                   tern_dtype dtype, void **kernel);
+                                   tern_dtype dtype, int lanes, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
     /* One kernel of a chain (chain.h), whose arguments are its tensors, n as an i64, and the rows'

@@ -22,6 +22,7 @@ typedef struct job {
     tern_place *place;
     const char *file, *name;
     tern_dtype dtype;
+    int lanes;                /* of teams for short rows */
     tern_chain_kernel *chain; /* in place of a kernel of the file's; NULL: none */
 } job;
 
@@ -133,7 +134,7 @@ static bool work(void)
         if (j.chain)
             tern_chain_kernel_make(j.chain);
         else
-            j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
+            j.place->backend->prebuild(j.place, j.file, j.name, j.dtype, j.lanes);
         tern_error_hold_end(&hold, NULL, 0);
     }
     tern_foreign_leave();
@@ -191,8 +192,9 @@ static bool add(job wanted)
 {
     for (int i = 0; i < builds.count; i++) {
         const job *j = &builds.jobs[i];
-        if (j->place == wanted.place && j->dtype == wanted.dtype && j->chain == wanted.chain &&
-            strcmp(j->name, wanted.name) == 0 && strcmp(j->file, wanted.file) == 0)
+        if (j->place == wanted.place && j->dtype == wanted.dtype && j->lanes == wanted.lanes &&
+            j->chain == wanted.chain && strcmp(j->name, wanted.name) == 0 &&
+            strcmp(j->file, wanted.file) == 0)
             return true;
     }
     if (builds.count == MOST_JOBS)
@@ -201,12 +203,13 @@ static bool add(job wanted)
     return true;
 }
 
-void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                     int lanes)
 {
     if (!place->backend->prebuild || is_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
-    add((job){place, file, name, dtype, NULL});
+    add((job){place, file, name, dtype, lanes, NULL});
     hire();
     tern_cond_broadcast(&builds.change);
     tern_mutex_unlock(&builds.lock);
@@ -217,7 +220,7 @@ bool tern_builds_add_chain(tern_place *place, tern_chain_kernel *chain)
     if (threads_wanted() == 0 || is_of_parent() || tern_builds_are_stopped())
         return false;
     tern_mutex_lock(&builds.lock);
-    bool added = !builds.closing && add((job){place, "", "", TERN_DTYPE_DEFAULT, chain});
+    bool added = !builds.closing && add((job){place, "", "", TERN_DTYPE_DEFAULT, 0, chain});
     hire();
     added = added && builds.n_threads > 0;
     tern_cond_broadcast(&builds.change);
@@ -235,7 +238,7 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
     for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
         if (strcmp(other->group, row->group) == 0 && strcmp(other->kernel, name) != 0 &&
             tern_host_parameters(other->kernel, dtype))
-            add((job){place, other->file, other->kernel, dtype, NULL});
+            add((job){place, other->file, other->kernel, dtype, 0, NULL});
     tern_mutex_unlock(&builds.lock);
 }
 

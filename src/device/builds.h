@@ -24,7 +24,8 @@ void tern_build_is_cold(void);
 
 /* ---- for the device layer -------------------------------------------------------------------- */
 /* Have the program of a kernel built by other threads; file and name are static. */
-void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                     int lanes);
 struct tern_chain_kernel;
 /* Likewise the kernel of a chain; false: there are no such threads. */
 bool tern_builds_add_chain(tern_place *place, struct tern_chain_kernel *chain);

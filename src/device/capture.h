@@ -65,7 +65,8 @@ tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
 tern_status tern_estimate_block(tern_place *place, size_t bytes, tern_block **block);
 bool tern_graph_estimates(const tern_graph *graph);
 /* Whether the kernel is only listed, and need not be there. */
-bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);
+bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                        int lanes);
 /* The work becomes a node, with copies of all that it points to. */
 tern_status tern_record_work(tern_graph *graph, const struct tern_work *work);
 /* n groups of random numbers; the first one's number in this graph. */

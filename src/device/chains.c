@@ -346,7 +346,7 @@ static tern_status record_chain(finding *f, int64_t end, bool *made, const char 
     tern_made_chain *chain = keep(f);
     if (!chain)
         return TERN_ERR_MEMORY;
-    const tern_grid grid = {f->chain.n, f->work, 0};
+    const tern_grid grid = {f->chain.n, f->work, 0, false};
     const tern_work work = {
         .kind = TERN_WORK_KERNEL,
         .what.launch = {

@@ -5,7 +5,10 @@
 #include "device/recording.h"
 #include "device/registry.h"
 #include "device/work.h"
+#include "types_host.h"
 #include <string.h>
+
+#include "shapes.h"
 
 static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
 {
@@ -24,24 +27,39 @@ static tern_resolved *look_up(tern_place *place, const tern_kernel_ref *ref, ter
     }
 }
 
-/* With the place's lock held: its program for narrow arguments, or any. */
-static bool make(tern_place *place, tern_resolved *r, bool narrow)
+/* Which build of it a launch takes. */
+static int build_for(const tern_place *place, const tern_grid *grid, const tern_arg *args, int n)
 {
-    void *made = atomic_load(&r->made[narrow]);
+    if (!place->has_index32 || !tern_fits_index32(args, n, grid->count))
+        return TERN_BUILD_WIDE;
+    if (!grid->has_short || grid->groups < 2 || grid->groups > TERN_SHORT_ROW)
+        return TERN_BUILD_NARROW;
+    int build = TERN_BUILD_TEAMS;
+    while (tern_build_lanes(build) < TERN_TEAM(grid->groups, TERN_SHORT_ROW))
+        build++;
+    return build;
+}
+
+/* With the place's lock held: this build of it. */
+static bool make(tern_place *place, tern_resolved *r, int build)
+{
+    void *made = atomic_load(&r->made[build]);
     const tern_backend *b = place->backend;
+    const tern_kernel_ref *ref = r->ref;
     if (made)
         return true;
-    tern_builds_expect(place, r->ref->file, r->ref->name, r->dtype);
-    if ((narrow ? b->resolve_index32 : b->resolve)(place, r->ref->file, r->ref->name, r->dtype,
-                                                   &made) != TERN_OK)
+    tern_builds_expect(place, ref->file, ref->name, r->dtype);
+    if ((build ? b->resolve_index32(place, ref->file, ref->name, r->dtype, tern_build_lanes(build),
+                                    &made)
+               : b->resolve(place, ref->file, ref->name, r->dtype, &made)) != TERN_OK)
         return false;
-    atomic_store_explicit(&r->made[narrow], made, memory_order_release);
+    atomic_store_explicit(&r->made[build], made, memory_order_release);
     return true;
 }
 
 /* With the place's lock held. */
 static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
-                                    bool narrow)
+                                    int build)
 {
     tern_kernel_parameter parameters[TERN_MOST_PARAMETERS];
     int n = tern_signature_read(parameters, ref->file, ref->name, dtype);
@@ -52,7 +70,7 @@ static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *re
     r->dtype = dtype;
     r->n_parameters = n;
     memcpy(r->parameters, parameters, sizeof *parameters * (size_t)n);
-    if (make(place, r, narrow))
+    if (make(place, r, build))
         return r;
     tern_free(r);
     return NULL;
@@ -60,7 +78,7 @@ static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *re
 
 /* NULL after an error. */
 static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
-                              bool narrow)
+                              int build)
 {
     size_t slot;
     if (tern_registry_open(place) != TERN_OK)
@@ -69,24 +87,24 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     tern_mutex_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
     if (r)
-        r = make(place, r, narrow) ? r : NULL;
-    else if ((r = make_resolved(place, ref, dtype, narrow)))
+        r = make(place, r, build) ? r : NULL;
+    else if ((r = make_resolved(place, ref, dtype, build)))
         atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
     tern_mutex_unlock(&place->lock);
     tern_place_leave(place);
     return r;
 }
 
-static void *made_of(const tern_resolved *r, bool narrow)
+static void *made_of(const tern_resolved *r, int build)
 {
-    return r ? atomic_load_explicit(&r->made[narrow], memory_order_acquire) : NULL;
+    return r ? atomic_load_explicit(&r->made[build], memory_order_acquire) : NULL;
 }
 
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
     bool there = made_of(look_up(place, kernel, dtype, &slot), place->has_index32) ||
-                 tern_listing_takes(place, kernel, dtype) ||
+                 tern_listing_takes(place, kernel, dtype, 0) ||
                  resolve(place, kernel, dtype, place->has_index32);
     return there ? TERN_OK : tern_last_status();
 }
@@ -111,15 +129,15 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     if (grid->count == 0)
         return TERN_OK;
     size_t slot;
-    bool narrow = place->has_index32 && tern_fits_index32(args, n, grid->count);
+    const int build = build_for(place, grid, args, n);
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
-    void *made = made_of(r, narrow);
-    if (!made && tern_listing_takes(place, kernel, dtype))
+    void *made = made_of(r, build);
+    if (!made && tern_listing_takes(place, kernel, dtype, tern_build_lanes(build)))
         return TERN_OK;
     if (!made) {
-        if (!(r = resolve(place, kernel, dtype, narrow)))
+        if (!(r = resolve(place, kernel, dtype, build)))
             return tern_last_status();
-        made = made_of(r, narrow);
+        made = made_of(r, build);
     }
     if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))
         return tern_signature_refuse(place, kernel->file, kernel->name, dtype, args, n);

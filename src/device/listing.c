@@ -114,7 +114,8 @@ tern_status tern_estimate_end(uint64_t *peak, int64_t *left)
     return status;
 }
 
-bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
+bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                        int lanes)
 {
     const tern_graph *graph = tern_capture_of(place);
     if (graph && graph->estimates)
@@ -122,7 +123,7 @@ bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_d
     if (!graph || !graph->lists || !place->backend->prebuild)
         return false;
     tern_builds_expect(place, kernel->file, kernel->name, dtype);
-    tern_builds_add(place, kernel->file, kernel->name, dtype);
+    tern_builds_add(place, kernel->file, kernel->name, dtype, lanes);
     return true;
 }
 

@@ -8,11 +8,20 @@
 
 enum { SIZE_CLASSES = 512, KERNEL_SLOTS = 8192 };
 
+/* What a kernel is built for: indices of 64 bits, of 32, and these with short rows for teams of 4,
+ * 8, 16 and 32 lanes. */
+enum { TERN_BUILD_WIDE, TERN_BUILD_NARROW, TERN_BUILD_TEAMS, TERN_BUILDS = TERN_BUILD_TEAMS + 4 };
+/* The lanes of its teams; 0: of any. */
+static inline int tern_build_lanes(int build)
+{
+    return build < TERN_BUILD_TEAMS ? 0 : 4 << (build - TERN_BUILD_TEAMS);
+}
+
 /* A kernel that was resolved for one dtype. */
 typedef struct tern_resolved {
     const tern_kernel_ref *ref;
     tern_dtype dtype;
-    _Atomic(void *) made[2]; /* with indices of 64 bits, of 32; NULL: not wanted yet */
+    _Atomic(void *) made[TERN_BUILDS]; /* NULL: not wanted yet */
     int n_parameters;
     tern_kernel_parameter parameters[];
 } tern_resolved;

@@ -57,8 +57,8 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
     void **kernel = &state->portable[g->dtype][narrow];
     if (!*kernel) {
         TERN_TRY(tern_signature_check(place, "matmul", "gemm", g->dtype, args, n));
-        TERN_TRY((narrow ? tern_cuda_resolve_index32 : tern_cuda_resolve)(place, "matmul", "gemm",
-                                                                          g->dtype, kernel));
+        TERN_TRY(narrow ? tern_cuda_resolve_index32(place, "matmul", "gemm", g->dtype, 0, kernel)
+                        : tern_cuda_resolve(place, "matmul", "gemm", g->dtype, kernel));
     }
     return tern_cuda_launch(place, *kernel, &grid, args, n);
 }
@@ -465,5 +465,5 @@ bool tern_cuda_wants_multiples(const tern_gemm *g)
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)
 {
     if (!tern_cuda.has_lt)
-        tern_builds_add(place, "matmul", "gemm", g->dtype);
+        tern_builds_add(place, "matmul", "gemm", g->dtype, 0);
 }

@@ -27,7 +27,7 @@ static void pick(tern_text *text, const char *kernel)
 
 /* Of a kernel, or of a chain in place of the file's. */
 static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype,
-                         bool narrow, const tern_chain *chain)
+                         bool narrow, int lanes, const tern_chain *chain)
 {
     static const char *const common[] = {"prelude_cuda.h", "params_device.h", "dialect.h",
                                          "shapes.h",       "nd_index.h",      "math.cl",
@@ -36,6 +36,8 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
     char family[64];
     tern_text_add(text, "#define TERN_WG %d\n#define TERN_ATOMIC64 1\n%s", BLOCK,
                   narrow ? "#define TERN_IDX32 1\n" : "");
+    if (lanes)
+        tern_text_add(text, "#define TERN_ROW_LANES %d\n", lanes);
     pick(text, kernel);
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         tern_source_add(text, &seen, common[i]);
@@ -255,22 +257,22 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
 /* Text and title of a kernel's program, of which whoever asks frees the text; full: with its
  * type. */
 static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype, bool narrow,
-                                  const tern_chain *chain, tern_text *text, char full[128],
-                                  char title[256])
+                                  int lanes, const tern_chain *chain, tern_text *text,
+                                  char full[128], char title[256])
 {
     snprintf(full, 128, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     snprintf(title, 256, "kernel %s of %s.cl", full, file);
-    library_text(text, file, full, dtype, narrow, chain);
+    library_text(text, file, full, dtype, narrow, lanes, chain);
     return (tern_cuda_source){text->data, title, full, true};
 }
 
 static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
-                           bool narrow, const tern_chain *chain, void **kernel)
+                           bool narrow, int lanes, const tern_chain *chain, void **kernel)
 {
     char full[128], title[256];
     tern_text text = {0};
     tern_cuda_kernel *made = NULL;
-    tern_cuda_source source = source_of(file, name, dtype, narrow, chain, &text, full, title);
+    tern_cuda_source source = source_of(file, name, dtype, narrow, lanes, chain, &text, full, title);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
     tern_text_free(&text);
     *kernel = made;
@@ -280,13 +282,13 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel)
 {
-    return resolve(place, file, name, dtype, false, NULL, kernel);
+    return resolve(place, file, name, dtype, false, 0, NULL, kernel);
 }
 
 tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
-                                      tern_dtype dtype, void **kernel)
+                                      tern_dtype dtype, int lanes, void **kernel)
 {
-    return resolve(place, file, name, dtype, true, NULL, kernel);
+    return resolve(place, file, name, dtype, true, lanes, NULL, kernel);
 }
 
 tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
@@ -294,18 +296,19 @@ tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dty
 {
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
-    return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, chain, made);
+    return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, 0, chain, made);
 }
 
 /* The compiler needs no device. */
-void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                        int lanes)
 {
     char full[128], title[256];
     tern_text text = {0};
     target t;
     void *image = NULL;
     size_t bytes = 0;
-    tern_cuda_source source = source_of(file, name, dtype, true, NULL, &text, full, title);
+    tern_cuda_source source = source_of(file, name, dtype, true, lanes, NULL, &text, full, title);
     if (!text.failed && choose_target(place, &t) == TERN_OK) {
         tern_cache_key key = key_of(&source, &t);
         if (tern_build_try(&key)) {

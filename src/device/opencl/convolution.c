@@ -346,7 +346,7 @@ static tern_status run(tern_place *place, const tern_convolution *c, bool *taken
     if (!p.sum)
         return TERN_OK;
     const tern_arg args[] = {o.c, o.sums, o.bias, TERN_ARG_STRUCT(tern_conv_tiles, &p.first)};
-    tern_grid grid = {p.first.whole, p.first.whole, 0};
+    tern_grid grid = {p.first.whole, p.first.whole, 0, false};
     return tern_cl_launch(place, p.sum, &grid, args, sizeof args / sizeof *args);
 }
 

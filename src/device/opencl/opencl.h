@@ -127,6 +127,7 @@ struct tern_cl_kernel {
     const char *family; /* what else is in the program; NULL: nothing */
     tern_dtype dtype;
     bool narrow; /* indices of 32 bits */
+    int lanes;   /* of teams for short rows */
     cl_kernel kernel;
     cl_uint arguments;
     cl_ulong own_local; /* bytes of local memory in its text */
@@ -200,7 +201,7 @@ typedef struct tern_cl_source {
 /* Into the cache alone, if nobody has. */
 void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source);
 void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,
-                                tern_dtype dtype);
+                                tern_dtype dtype, int lanes);
 tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_program *program);
 tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
                                 tern_cl_kernel **kernel);
@@ -220,10 +221,11 @@ void tern_cl_forget_programs(tern_place *place);
 void tern_cl_gemm_release(tern_place *place);
 void tern_cl_staged_free(tern_cl_state *state);
 void tern_cl_info_release(const tern_device_info *info, tern_cl_state *state);
-void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                      int lanes);
 void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cl_resolve_index32(tern_place *place, const char *file, const char *name,
-                                    tern_dtype dtype, void **kernel);
+                                    tern_dtype dtype, int lanes, void **kernel);
 /* Either, for a launch of the backend's own; slots [2]. */
 tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char *name,
                                 tern_dtype dtype, const tern_arg *args, int n, void *slots[2],

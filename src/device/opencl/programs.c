@@ -51,6 +51,7 @@ typedef struct unit {
     size_t work_group;
     bool noopt;              /* without the driver's optimizer (doctor.c), and alone */
     bool narrow;             /* indices of 32 bits */
+    int lanes;               /* of teams for short rows; 0: of any */
     const tern_chain *chain; /* in place of a kernel of the file's; NULL: none */
 } unit;
 
@@ -87,6 +88,8 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
                   u->work_group, tern_place_info(place)->has_f64, s->atomics64);
     if (u->narrow)
         tern_text_add(text, "#define TERN_IDX32 1\n");
+    if (u->lanes)
+        tern_text_add(text, "#define TERN_ROW_LANES %d\n", u->lanes);
     if (s->cpu_form && !u->program_group)
         add_pick(text, &kernels, u, u->kernel);
     for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
@@ -324,7 +327,7 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
     tern_mutex_lock(&s->lock);
     for (tern_cl_kernel *k = family ? s->kernels : NULL; k && !program; k = k->next)
         if (k->group == u->work_group && k->dtype == u->dtype && k->narrow == u->narrow &&
-            k->family && strcmp(k->family, family) == 0)
+            k->lanes == u->lanes && k->family && strcmp(k->family, family) == 0)
             program = k->program;
     tern_mutex_unlock(&s->lock);
     return program;
@@ -387,7 +390,7 @@ static void list(tern_cl_state *s, tern_cl_kernel *k)
 }
 
 static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
-                           bool narrow, void **kernel)
+                           bool narrow, int lanes, void **kernel)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     char full[128];
@@ -398,6 +401,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     unit u = unit_of(place, file, name, dtype);
     u.narrow = narrow;
+    u.lanes = lanes;
     u.program_group = group_for(s, &u);
     for (;;) {
         cl_program program;
@@ -410,6 +414,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
         if (limit >= u.work_group || limit == 0) {
             k->group = u.work_group;
             k->narrow = narrow;
+            k->lanes = lanes;
             k->family = contents(s, &u);
             k->dtype = dtype;
             list(s, k);
@@ -425,13 +430,13 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                             void **kernel)
 {
-    return resolve(place, file, name, dtype, false, kernel);
+    return resolve(place, file, name, dtype, false, 0, kernel);
 }
 
 tern_status tern_cl_resolve_index32(tern_place *place, const char *file, const char *name,
-                                    tern_dtype dtype, void **kernel)
+                                    tern_dtype dtype, int lanes, void **kernel)
 {
-    return resolve(place, file, name, dtype, true, kernel);
+    return resolve(place, file, name, dtype, true, lanes, kernel);
 }
 
 tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char *name,
@@ -441,7 +446,7 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
     bool narrow = !tern_cl_state_of(place)->cpu_form && tern_fits_index32(args, n, 0);
     if (!slots[narrow]) {
         TERN_TRY(tern_signature_check(place, file, name, dtype, args, n));
-        TERN_TRY(resolve(place, file, name, dtype, narrow, &slots[narrow]));
+        TERN_TRY(resolve(place, file, name, dtype, narrow, 0, &slots[narrow]));
     }
     *kernel = slots[narrow];
     return TERN_OK;
@@ -474,13 +479,14 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
 }
 
 void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,
-                                tern_dtype dtype)
+                                tern_dtype dtype, int lanes)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     tern_text text = {0};
     words w;
     unit u = unit_of(place, file, name, dtype);
     u.narrow = !s->cpu_form;
+    u.lanes = s->cpu_form ? 0 : lanes;
     const tern_program_group_row *row = row_of(s, &u);
     u.program_group = row ? row->group : NULL;
     tern_cl_source source = source_of(place, &u, &text, &w);

@@ -54,7 +54,7 @@ tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy
     TERN_TRY(tern_fault_arg(place, &fault));
     TERN_TRY(TERN_LAUNCH(
         place, &kernel, x->dtype,
-        u->what & ENTROPY_ALONE ? tern_groups(1, 8 * x->numel) : tern_teams(rows, n, 8 * n),
+        u->what & ENTROPY_ALONE ? tern_groups(1, 8 * x->numel) : tern_rows(rows, n, 8 * n),
         out_of(u, u->loss), out_of(u, u->losses), kept, tern_entropy_pulls(kept, rows),
         out_of(u, u->weights), u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x),
         tern_arg_out(u->total), tern_arg_optional(u->dout, u->total), tern_arg_in(x),

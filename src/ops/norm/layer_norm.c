@@ -132,7 +132,7 @@ static tern_status norm_forward(tern_call *call)
                              tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
                                           (at->no_mean ? NO_MEAN : 0))};
     return tern_launch(call->place, cast ? &tern_kernel_layer_norm_mixed : &tern_kernel_layer_norm,
-                       cast ? cast->dtype : x->dtype, tern_teams(r.count, r.n, r.n), args + !cast,
+                       cast ? cast->dtype : x->dtype, tern_rows(r.count, r.n, r.n), args + !cast,
                        (int)(sizeof args / sizeof *args) - !cast);
 }
 
@@ -156,7 +156,7 @@ static tern_status dx_forward(tern_call *call)
         return TERN_OK;
     const norm_attributes *at = call->attributes;
     rows r = rows_of(x, at);
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, 2 * r.n),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_rows(r.count, r.n, 2 * r.n),
                        tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
                        tern_arg_optional(weight, x), tern_arg_in(call->in[3]),
                        tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n),

@@ -30,7 +30,7 @@ static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                            tern_arg_real(dtype, divisor));
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     if (f->inner == 1)
-        return TERN_LAUNCH(place, &kernels->rows, dtype, tern_teams(f->groups, f->len, work),
+        return TERN_LAUNCH(place, &kernels->rows, dtype, tern_rows(f->groups, f->len, work),
                            tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
                            tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
                            tern_arg_i64(f->len), tern_arg_real(dtype, divisor));

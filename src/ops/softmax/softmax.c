@@ -13,7 +13,7 @@ static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
     int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
     if (x->numel == 0)
         return TERN_OK;
-    tern_grid grid = tern_teams(x->numel / n, n, 4 * n);
+    tern_grid grid = tern_rows(x->numel / n, n, 4 * n);
     if (call->n_in == 1)
         return TERN_LAUNCH(call->place, kernel, x->dtype, grid, tern_arg_out(call->out[0]),
                            tern_arg_in(x), tern_arg_i64(x->numel / n), tern_arg_i64(n),
