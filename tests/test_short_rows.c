@@ -1,0 +1,116 @@
+/* test_short_rows.c -- rows of up to 256 elements, which kernels have builds of their own for, of
+ * every size of team: softmax, norms, cross entropy, sums and means with their gradients, of rows
+ * that begin anywhere. */
+#include "support.h"
+#include <stdio.h>
+
+enum { KINDS = 7 };
+
+/* What is done with x (rows, n); w and b are (n), target (rows). */
+static tern_tensor *apply(int kind, tern_tensor *x, tern_tensor *w, tern_tensor *b,
+                          tern_tensor *target)
+{
+    const tern_shape row = TERN_SHAPE(tern_size(w, 0));
+    switch (kind) {
+    case 0:
+        return tern_softmax(x, 1);
+    case 1:
+        return tern_log_softmax(x, 1);
+    case 2:
+        return tern_layer_norm(x, row, w, b, 0.1);
+    case 3:
+        return tern_rms_norm(x, row, w, 0.1);
+    case 4:
+        return tern_sum_dim(x, TERN_DIMS(1), false);
+    case 5:
+        return tern_mean_dim(x, TERN_DIMS(1), true);
+    default:
+        return tern_cross_entropy(
+            x, target,
+            &(tern_cross_entropy_options){.label_smoothing = 0.1, .ignore_index = {true, 1}});
+    }
+}
+
+/* Elements of `all` from `shift` on, of this shape. */
+static tern_tensor *part_of(tern_tensor *all, tern_shape shape, int64_t shift)
+{
+    const tern_shape stride = shape.ndim == 2 ? TERN_SHAPE(shape.dims[1], 1) : TERN_SHAPE(1);
+    return test_view(all, shape, stride, shift);
+}
+
+static tern_shape shape_of(const tern_tensor *x)
+{
+    return tern_dim(x) == 0   ? TERN_SHAPE_SCALAR
+           : tern_dim(x) == 1 ? TERN_SHAPE(tern_size(x, 0))
+                               : TERN_SHAPE(tern_size(x, 0), tern_size(x, 1));
+}
+
+/* y, and with it dx, of this kind, in float64 on the cpu. */
+static void run(int kind, tern_tensor *const in[3], tern_tensor *target, tern_tensor *out[2])
+{
+    tern_tensor *x = tern_requires_grad_(in[0], true);
+    tern_tensor *y = apply(kind, x, in[1], in[2], target);
+    tern_tensor *weight = test_uniform(tern_device(x), tern_dtype_of(y),
+                                       shape_of(y), -1, 1, 9);
+    assert_ok(tern_backward(kind == 6 ? y : tern_sum(tern_mul(y, weight))));
+    tern_tensor *found[] = {y, tern_grad(x)};
+    for (int i = 0; i < 2; i++)
+        out[i] = tern_to_dtype(tern_to(tern_detach(found[i]), "cpu"), TERN_F64);
+}
+
+static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t n, int64_t shift)
+{
+    const tern_shape sizes[] = {TERN_SHAPE(rows, n), TERN_SHAPE(n), TERN_SHAPE(n)};
+    const double near = dtype == TERN_F32 ? 1e-5 : dtype == TERN_F16 ? 4e-3 : 3e-2;
+    for (int kind = 0; kind < KINDS; kind++)
+        TERN_SCOPE {
+            tern_tensor *in[3], *reference[3], *out[2], *expected[2];
+            for (int i = 0; i < 3; i++) {
+                tern_tensor *all = test_uniform(device, dtype, TERN_SHAPE(rows * n + 16), -3, 3,
+                                                (uint64_t)i);
+                in[i] = part_of(all, sizes[i], shift);
+                reference[i] = tern_to_dtype(tern_to(tern_contiguous(in[i]), "cpu"), TERN_F64);
+            }
+            tern_tensor *target = tern_to_dtype(
+                test_uniform("cpu", TERN_F32, TERN_SHAPE(rows), 0, (double)n, 7), TERN_I64);
+            run(kind, in, tern_to(target, device), out);
+            run(kind, reference, target, expected);
+            for (int i = 0; i < 2; i++) {
+                char what[96];
+                snprintf(what, sizeof what, "%s %d of (%d, %d) of %s, %d behind", i ? "dx" : "y",
+                         kind, (int)rows, (int)n, tern_dtype_name(dtype), (int)shift);
+                test_close(out[i], expected[i], (test_tolerance){.abs = near, .rel = near}, what,
+                           __FILE__, __LINE__);
+            }
+        }
+}
+
+/* Lengths on both sides of each size of team, of whole vectors and of others. */
+static void rows_of_every_team(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {2,  5,  8,   17,  31,  32,  33,  48,  64,  65,
+                                      72, 99, 128, 130, 197, 200, 255, 256, 257, 264};
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_F16, TERN_F64};
+    FOR_EACH_DEVICE(device)
+    for (int d = 0; d < (test_thorough(device) ? 4 : 2); d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths && test_has(device, dtypes[d]); i++)
+            compare(device, dtypes[d], 301, lengths[i], (int64_t)i % 4 == 3 ? 8 : 0);
+}
+
+/* Rows that begin between vectors: those of an odd length, and tensors within others. */
+static void rows_that_begin_anywhere(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int64_t shift = 1; shift < 8; shift += test_thorough(device) ? 1 : 3) {
+        compare(device, TERN_BF16, 67, 64, shift);
+        compare(device, TERN_F32, 67, 250, shift);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(rows_of_every_team),
+    TEST(rows_that_begin_anywhere),
+};
+TEST_MAIN(tests)
