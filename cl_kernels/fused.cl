@@ -50,7 +50,8 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
     BASE(bs);
     LAYER_NORM_(K(norm_again), ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD,
         ST(ys, at + j, v);, TERN_T, NORM_IN,
-                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) && ROW_PAST(xs) == ROW_PAST(ys),
+                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) &&
+                    ROW_PAST(xs) == ROW_PAST(ys),
                     ADD_NORM_MAKE_(ADD_NORM_IN, TERN_T, ST),
                 ROW_STORE(TERN_T, ys + at + head, q, y_v);)
 }
@@ -104,7 +105,8 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
     BASE(bs);
     LAYER_NORM_(K(norm_again_f32), xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_,
         f32, NORM_IN_F32,
-                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) && ROW_PAST(xs) == ROW_PAST(ys) &&
+                ROW_PAST(xs) == ROW_PAST(as) && ROW_PAST(xs) == ROW_PAST(hs) &&
+                    ROW_PAST(xs) == ROW_PAST(ys) &&
                     ROW_PAST(xs) == ROW_PAST(halves),
                 ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, f32, TO_F32), MIXED_PUT_V_)
 }

@@ -13,7 +13,7 @@
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                              \
+#define LAYER_NORM_0(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                             \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -69,7 +69,7 @@
  * makes x, PUT_V puts y_v to vector q. */
 #define NORM_IN(X)     X(x, TERN_T, xs + at)
 #define NORM_IN_F32(X) X(x, f32, xs + at)
-#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                              \
+#define LAYER_NORM_1(AGAIN, BEGIN, LDX, PUT, T, IN, FITS, MAKE, PUT_V)                             \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -102,7 +102,7 @@
             b_v[e] = 0;                                                                            \
         } if ((what & 1) != 0) ROW_SIDE(w_even, w_v, T, ws) if ((what & 2) != 0) ROW_SIDE(b_even,  \
             b_v, T, bs)                                                                            \
-                                    , y_v[e] = (x - mean) * rstd * w_v[e] + b_v[e];, PUT_V))        \
+                                    , y_v[e] = (x - mean) * rstd * w_v[e] + b_v[e];, PUT_V))       \
         ROW_LEFT(IN, ACC v = (x - mean) * rstd; v = (what & 1) != 0 ? v * LDX(ws, j) : v;          \
                  v = (what & 2) != 0 ? v + LDX(bs, j) : v; PUT)                                    \
     }

@@ -63,7 +63,7 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
 #if BY_FOURS
 #undef NORM_DX_IN
 #define NORM_DX_IN(X) X(x, TERN_T, xs + at) X(dy, TERN_T, dys + at)
-#define NORM_W_ROW_   f32 w_v[ROW_WIDTH]; EACH_OF_ROW(e) w_v[e] = 1; if ((what & 1) != 0)           \
+#define NORM_W_ROW_   f32 w_v[ROW_WIDTH]; EACH_OF_ROW(e) w_v[e] = 1; if ((what & 1) != 0)          \
     ROW_SIDE(even, w_v, TERN_T, ws)
 #define NORM_W1_      f32 w_v[1]; w_v[0] = (what & 1) != 0 ? LD(ws, j) : 1;
 #define NORM_G_       const ACC g = dy * w_v[e]; const ACC h = (x - mean) * rstd;

@@ -42,7 +42,7 @@ static tern_shape shape_of(const tern_tensor *x)
 {
     return tern_dim(x) == 0   ? TERN_SHAPE_SCALAR
            : tern_dim(x) == 1 ? TERN_SHAPE(tern_size(x, 0))
-                               : TERN_SHAPE(tern_size(x, 0), tern_size(x, 1));
+                              : TERN_SHAPE(tern_size(x, 0), tern_size(x, 1));
 }
 
 /* y, and with it dx, of this kind, in float64 on the cpu. */
@@ -50,8 +50,7 @@ static void run(int kind, tern_tensor *const in[3], tern_tensor *target, tern_te
 {
     tern_tensor *x = tern_requires_grad_(in[0], true);
     tern_tensor *y = apply(kind, x, in[1], in[2], target);
-    tern_tensor *weight = test_uniform(tern_device(x), tern_dtype_of(y),
-                                       shape_of(y), -1, 1, 9);
+    tern_tensor *weight = test_uniform(tern_device(x), tern_dtype_of(y), shape_of(y), -1, 1, 9);
     assert_ok(tern_backward(kind == 6 ? y : tern_sum(tern_mul(y, weight))));
     tern_tensor *found[] = {y, tern_grad(x)};
     for (int i = 0; i < 2; i++)
@@ -66,8 +65,8 @@ static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t 
         TERN_SCOPE {
             tern_tensor *in[3], *reference[3], *out[2], *expected[2];
             for (int i = 0; i < 3; i++) {
-                tern_tensor *all = test_uniform(device, dtype, TERN_SHAPE(rows * n + 16), -3, 3,
-                                                (uint64_t)i);
+                tern_tensor *all =
+                    test_uniform(device, dtype, TERN_SHAPE(rows * n + 16), -3, 3, (uint64_t)i);
                 in[i] = part_of(all, sizes[i], shift);
                 reference[i] = tern_to_dtype(tern_to(tern_contiguous(in[i]), "cpu"), TERN_F64);
             }

@@ -86,10 +86,7 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     tern_text kernels = {0};
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
                   u->work_group, tern_place_info(place)->has_f64, s->atomics64);
-    if (u->narrow)
-        tern_text_add(text, "#define TERN_IDX32 1\n");
-    if (u->lanes)
-        tern_text_add(text, "#define TERN_ROW_LANES %d\n", u->lanes);
+    tern_text_add(text, "#define TERN_IDX32 %d\n#define TERN_ROW_LANES %d\n", u->narrow, u->lanes);
     if (s->cpu_form && !u->program_group)
         add_pick(text, &kernels, u, u->kernel);
     for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
@@ -299,7 +296,8 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
 }
 
 /* A kernel, with work-groups of the size that is tried first. */
-static unit unit_of(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+static unit unit_of(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                    bool narrow, int lanes)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
     char full[128];
@@ -308,7 +306,7 @@ static unit unit_of(tern_place *place, const char *file, const char *name, tern_
     const int large = large_family(file);
     size_t most = large < LARGE_FAMILIES ? large_families[large].group : GROUP;
     most = way && way->group && way->group < most ? way->group : most;
-    unit u = {.file = file, .kernel = name, .dtype = dtype, .noopt = way && way->group == 0};
+    unit u = {file, name, NULL, dtype, 0, way && way->group == 0, narrow, lanes, NULL};
     u.work_group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
     return u;
 }
@@ -399,9 +397,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: the device has no float64 (%s)",
                          tern_place_info(place)->device, name);
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
-    unit u = unit_of(place, file, name, dtype);
-    u.narrow = narrow;
-    u.lanes = lanes;
+    unit u = unit_of(place, file, name, dtype, narrow, lanes);
     u.program_group = group_for(s, &u);
     for (;;) {
         cl_program program;
@@ -455,7 +451,8 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
 tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    unit u = unit_of(place, "chain", "chain", dtype);
+    unit u =
+        unit_of(place, "chain", "chain", dtype, !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
     tern_text text = {0};
     cl_program program;
@@ -463,7 +460,6 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     u.chain = chain;
-    u.narrow = !s->cpu_form && chain->n < tern_index32_limit;
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -484,9 +480,7 @@ void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char 
     tern_cl_state *s = tern_cl_state_of(place);
     tern_text text = {0};
     words w;
-    unit u = unit_of(place, file, name, dtype);
-    u.narrow = !s->cpu_form;
-    u.lanes = s->cpu_form ? 0 : lanes;
+    unit u = unit_of(place, file, name, dtype, !s->cpu_form, lanes);
     const tern_program_group_row *row = row_of(s, &u);
     u.program_group = row ? row->group : NULL;
     tern_cl_source source = source_of(place, &u, &text, &w);
