@@ -272,7 +272,8 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
     char full[128], title[256];
     tern_text text = {0};
     tern_cuda_kernel *made = NULL;
-    tern_cuda_source source = source_of(file, name, dtype, narrow, lanes, chain, &text, full, title);
+    tern_cuda_source source =
+        source_of(file, name, dtype, narrow, lanes, chain, &text, full, title);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
     tern_text_free(&text);
     *kernel = made;
