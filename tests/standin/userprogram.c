@@ -135,7 +135,7 @@ static void write_program(FILE *file, const char *text, const char *kernel)
 {
     const char *own = strstr(text, "#line 1");
     const bool is_users = strncmp(kernel, "tern_entry_", 11) == 0;
-    fprintf(file, "#include \"" STANDIN_SOURCES "/device.hpp\"\n");
+    fprintf(file, "#include \"" STANDIN_PROGRAMS "/device.hpp\"\n");
     if (is_users)
         write_text(file, text);
     else
@@ -153,10 +153,7 @@ char *user_program_compile(const char *text, const char *kernel, size_t *bytes, 
     if (!make_file(source, write_program, text, kernel))
         return NULL;
     snprintf(path, sizeof path, "%.*s.so", (int)strlen(source) - 4, source);
-    snprintf(command, sizeof command,
-             "c++ -std=c++17 -O1 -fsanitize=alignment -fsanitize-undefined-trap-on-error -shared "
-             "-fPIC -w -pthread -o %s %s 2>&1",
-             path, source);
+    snprintf(command, sizeof command, "c++ " STANDIN_FLAGS " -shared -o %s %s 2>&1", path, source);
     if (run(command, log, log_bytes) && !(image = read_image(path, bytes)))
         snprintf(log, log_bytes, "%s cannot be read", path);
     unlink(path);
