@@ -5,13 +5,14 @@
 #define _GNU_SOURCE /* nftw */
 #endif
 #include "support.h"
+#include "temporary.h"
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char test_folder[64];
+static char test_folder[TEMPORARY_BYTES];
 
 static inline int test_remove(const char *path, const struct stat *about, int kind, struct FTW *at)
 {
@@ -25,11 +26,10 @@ static inline void test_folder_end(void)
 /* Made when first asked for, gone when the program ends. Good until the eighth call after this one. */
 static inline const char *test_path(const char *name)
 {
-    static char text[8][512];
+    static char text[8][2 * TEMPORARY_BYTES];
     static int next;
     if (!*test_folder) {
-        strcpy(test_folder, "/tmp/tern-test-XXXXXX");
-        assert_non_null(mkdtemp(test_folder));
+        assert_non_null(mkdtemp(temporary(test_folder, "tern-test-XXXXXX")));
         atexit(test_folder_end);
     }
     char *path = text[next++ % 8];

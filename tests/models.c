@@ -1,5 +1,6 @@
 /* models.c -- what tests of pretrained models share. */
 #include "models.h"
+#include "temporary.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,7 +142,7 @@ static void link_or_copy(const char *from, const char *to)
 
 char *models_folder(const char *name)
 {
-    char *folder = strdup("/tmp/tern-models-XXXXXX");
+    char *folder = temporary(malloc(TEMPORARY_BYTES), "tern-models-XXXXXX");
     assert_non_null(mkdtemp(folder));
     DIR *from = name ? opendir(models_path(name, NULL)) : NULL;
     for (struct dirent *e; from && (e = readdir(from));) {

@@ -4,6 +4,7 @@
 #define TERN_TESTS_RERUN_H
 #include "execute.h"
 #include "support.h"
+#include "temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 6 };
 
 static char self[4096];
-static char folder[] = "/tmp/tern-test-XXXXXX";
+static char folder[TEMPORARY_BYTES];
 
 /* Run a scenario with these variables ("NAME=value"; "NAME" alone unsets); its output. */
 static inline const char *run(const char *scenario, const char *const *variables)
@@ -56,7 +57,7 @@ static inline const char *run(const char *scenario, const char *const *variables
 /* A file of that name in the folder; its path. */
 static inline const char *file_with(const char *name, const char *text)
 {
-    static char path[512];
+    static char path[2 * TEMPORARY_BYTES];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     char *slash = strrchr(path, '/');
     *slash = '\0';
@@ -71,7 +72,7 @@ static inline const char *file_with(const char *name, const char *text)
 
 static inline void remove_folder(void)
 {
-    char command[128];
+    char command[2 * TEMPORARY_BYTES];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command) != 0)
         fprintf(stderr, "%s is left over\n", folder);
@@ -89,7 +90,10 @@ static inline int rerun_scenario(int argc, char **argv, const scenario *scenario
     for (size_t i = 0; argc > 1 && i < n; i++)
         if (strcmp(argv[1], scenarios[i].name) == 0)
             return scenarios[i].run();
-    return readlink("/proc/self/exe", self, sizeof self - 1) < 0 || !mkdtemp(folder) ? 1 : -1;
+    return readlink("/proc/self/exe", self, sizeof self - 1) < 0 ||
+                   !mkdtemp(temporary(folder, "tern-test-XXXXXX"))
+               ? 1
+               : -1;
 }
 
 #endif

@@ -88,7 +88,7 @@ static const struct {
             {"cuda:0", "TERN_OPENCL_FORM"}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static char device[64], own[256], driver[256];
+static char device[64], own[1024], driver[1024];
 
 /* Caches of their own, which are empty. */
 static bool begin(int way)

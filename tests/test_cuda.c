@@ -4,6 +4,7 @@
 #include "again.h"
 #include "device/cuda/cuda.h"
 #include "support.h"
+#include "temporary.h"
 
 /* ---- a stream of the application's --- */
 
@@ -71,8 +72,7 @@ static void a_mask_that_leaves_nothing_is_quoted(void **state)
 static void make_folder(char *folder, const char *const *names)
 {
     const char *all = getenv("TERN_CUDA_PATH");
-    strcpy(folder, "/tmp/tern-cuda-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary(folder, "tern-cuda-XXXXXX")));
     for (int i = 0; names[i]; i++) {
         char from[512], to[512];
         snprintf(from, sizeof from, "%s/libtern_standin.so", all);
@@ -125,7 +125,7 @@ static void what_is_missing_is_said_by_name(void **state)
 {
     static const char *const driver[] = {"libcuda.so.1", NULL};
     static const char *const most[] = {"libcuda.so.1", "libcudart.so.13", "libnvrtc.so.13", NULL};
-    char folder[64];
+    char folder[TEMPORARY_BYTES];
     (void)state;
     again("nothing_there", "TERN_CUDA_PATH", "/nowhere");
     make_folder(folder, driver);

@@ -2,6 +2,7 @@
  * of a warm first step, while their threads use a device. */
 #include "execute.h"
 #include "support.h"
+#include "temporary.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -201,13 +202,13 @@ static int be_the_program(char **argv)
 
 /* ---- those that look how it ends ----------------------------------------------------------- */
 
-static char self[4096], folder[64], output[4096];
+static char self[4096], folder[TEMPORARY_BYTES], output[4096];
 static int failures;
 
 /* Run it with caches in FOLDER/name, which is theirs alone; how long it took, in microseconds. */
 static int end_one(const char *on, int program, int way, int moment, const char *name)
 {
-    char cache[128], numbers[3][16], log[128];
+    char cache[2 * TEMPORARY_BYTES], numbers[3][16], log[2 * TEMPORARY_BYTES];
     struct timespec from, to;
     int status;
     bool right;
@@ -246,7 +247,7 @@ static int end_one(const char *on, int program, int way, int moment, const char 
 
 static void forget(const char *name)
 {
-    char command[256];
+    char command[4 * TEMPORARY_BYTES];
     snprintf(command, sizeof command, "rm -rf '%s/%s' '%s/%s-pocl'", folder, name, folder, name);
     assert_int_equal(system(command), 0);
 }
@@ -300,8 +301,8 @@ int main(int argc, char **argv)
         return be_the_program(argv);
     const char *from = getenv("TERN_TEST_SEED");
     seed = from ? (uint64_t)atoll(from) : 1;
-    strcpy(folder, "/tmp/tern-test-XXXXXX");
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || !mkdtemp(folder))
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 ||
+        !mkdtemp(temporary(folder, "tern-test-XXXXXX")))
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_used_a_device_and_main_returns),

@@ -82,7 +82,7 @@ static void a_program_starts_where_a_library_is_broken(void **state)
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* oneDNN is linked then, and it brings libOpenCL (cmake/library.cmake) */
 #endif
-    char path[600];
+    char path[1100];
     static const char *const names[] = {"libOpenCL.so.1",  "libdnnl.so.2", "libdnnl.so.3",
                                         "libclblast.so.1", "libz.so.1",    "libzip.so.4"};
     unsetenv("TERN_TEST_TORCH");

@@ -145,7 +145,7 @@ static bool no_device(void)
 static void an_absent_driver_is_explained(void **state)
 {
     (void)state;
-    char empty[256], missing[256], broken[256], other[256];
+    char empty[1024], missing[1024], broken[1024], other[1024];
     snprintf(empty, sizeof empty, "OCL_ICD_VENDORS=%s", folder);
     snprintf(missing, sizeof missing, "OCL_ICD_VENDORS=%s/nowhere", folder);
     snprintf(broken, sizeof broken, "OCL_ICD_VENDORS=%s/broken", folder);
@@ -178,7 +178,7 @@ static void a_broken_driver_beside_a_good_one_is_mentioned(void **state)
     if (no_device())
         skip();
     DIR *d = opendir("/etc/OpenCL/vendors");
-    char variable[256], to[600], from[600];
+    char variable[1024], to[1024], from[1024];
     snprintf(variable, sizeof variable, "OCL_ICD_VENDORS=%s/both", folder);
     file_with("both/broken.icd", "libnowhere-to-be-found.so.7\n");
     for (struct dirent *e; d && (e = readdir(d));)
@@ -267,7 +267,7 @@ static void a_second_process_builds_nothing(void **state)
     (void)state;
     if (no_device())
         skip();
-    char cache[256];
+    char cache[1024];
     snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s/deep/cache", folder);
     assert_non_null(strstr(add_with(cache, NULL), "different 0 built 1 loaded 0"));
     assert_non_null(strstr(add_with(cache, NULL), "different 0 built 0 loaded 1"));
@@ -310,7 +310,7 @@ static void a_spoiled_or_missing_cache_is_no_error(void **state)
     (void)state;
     if (no_device())
         skip();
-    char path[128], cache[256];
+    char path[1024], cache[1100];
     snprintf(path, sizeof path, "%s/spoiled", folder);
     snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s", path);
     add_with(cache, NULL);
@@ -330,7 +330,7 @@ static void make_fifo(const char *file)
 
 static void make_link(const char *file)
 {
-    char other[128];
+    char other[1024];
     snprintf(other, sizeof other, "%s/linked", folder);
     assert_int_equal(rename(file, other), 0);
     assert_int_equal(symlink(other, file), 0);
@@ -352,7 +352,7 @@ static void what_others_may_have_written_is_not_run(void **state)
     if (no_device())
         skip();
     void (*const spoil[])(const char *file) = {make_fifo, make_link, let_all_write, give_away};
-    char path[128], cache[256];
+    char path[1024], cache[1100];
     const char *output;
     snprintf(path, sizeof path, "%s/foreign", folder);
     snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s", path);
@@ -399,7 +399,7 @@ static void every_way_to_a_product_gives_the_same(void **state)
 static void a_tuning_file_is_read_when_a_device_is_opened(void **state)
 {
     (void)state;
-    char variable[600], own[MAX_OUTPUT];
+    char variable[1100], own[MAX_OUTPUT];
     if (no_device())
         skip();
     snprintf(own, sizeof own, "%s", RUN("product", "TERN_OPENCL_TUNING=", NULL));
@@ -418,7 +418,7 @@ static void a_tuning_file_is_read_when_a_device_is_opened(void **state)
 static void a_tuning_file_without_an_end_is_refused(void **state)
 {
     (void)state;
-    char variable[600], path[128];
+    char variable[1100], path[1024];
     if (no_device())
         skip();
     snprintf(path, sizeof path, "%s/fifo", folder);
@@ -455,7 +455,7 @@ static void a_process_may_end_while_the_driver_compiles(void **state)
     (void)state;
     if (no_device())
         skip();
-    char pocl[256], drivers[256];
+    char pocl[1024], drivers[1024];
     snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s/pocl", folder);
     snprintf(drivers, sizeof drivers, "XDG_CACHE_HOME=%s/drivers", folder);
     assert_string_equal(RUN("leave", pocl, drivers, "TERN_CACHE_DIR=/dev/null"), "left ");

@@ -142,7 +142,7 @@ static int lines_of(const char *format, const char *path)
 static void kernels_of_a_training_come_together(void **state)
 {
     (void)state;
-    char drivers[256], own[256];
+    char drivers[1024], own[1024];
     int built = 0, loaded = 0;
     if (tern_device_count("opencl") == 0)
         skip();
@@ -173,7 +173,7 @@ static void a_folder_that_the_driver_cannot_write_is_told(void **state)
     (void)state;
     if (tern_device_count("opencl") == 0)
         skip();
-    char drivers[256], file[512];
+    char drivers[1024], file[1024];
     snprintf(drivers, sizeof drivers, "POCL_CACHE_DIR=%s/blocked", folder);
     const char *path = strchr(drivers, '=') + 1;
     assert_int_equal(mkdir(path, 0700), 0);
@@ -194,7 +194,7 @@ static void a_folder_that_the_driver_cannot_write_is_told(void **state)
 static void a_model_is_compiled_ahead(void **state)
 {
     (void)state;
-    char cache[256];
+    char cache[1024];
     int status, launches, early, later, gradients;
     for (int i = 0; i < 2; i++) {
         const char *device = i == 0 ? "opencl:0" : "cuda:0";
@@ -238,7 +238,7 @@ static void the_cpu_has_nothing_to_compile(void **state)
 static void a_handler_hears_of_compilers(void **state)
 {
     (void)state;
-    char cache[256];
+    char cache[1024];
     if (tern_device_count("opencl") == 0)
         skip();
     snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s/told", folder);
@@ -247,7 +247,7 @@ static void a_handler_hears_of_compilers(void **state)
 
 /* ---- packs ------------------------------------------------------------------------------- */
 
-static char pack[256], cache[256], other[256];
+static char pack[1024], cache[1024], other[1024];
 
 static void write_file(const char *path, const void *data, size_t bytes)
 {

@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "tensor/fields.h"
 #include "support.h"
+#include "temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,8 +18,8 @@ static tern_place *place_of(const char *device)
 
 static tern_status read_file(tern_place *place, const char *text, tern_cl_tuning *tuning)
 {
-    char path[] = "/tmp/tern-test-XXXXXX";
-    int file = mkstemp(path);
+    char path[TEMPORARY_BYTES];
+    int file = mkstemp(temporary(path, "tern-test-XXXXXX"));
     assert_true(file >= 0);
     assert_int_equal(write(file, text, (unsigned)strlen(text)), strlen(text));
     close(file);

@@ -2,6 +2,7 @@
  * everywhere. */
 #include "environment.h"
 #include "support.h"
+#include "temporary.h"
 #include "user_compiles.h"
 #include <math.h>
 #include <stdio.h>
@@ -407,11 +408,11 @@ static void without_a_compiler_the_cpu_asks_opencl(void **state)
 static void compiled_kernels_of_the_cpu_are_kept(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/tern-kernels-XXXXXX", command[64];
+    char folder[TEMPORARY_BYTES], command[2 * TEMPORARY_BYTES];
     tern_memory_stats before, after;
     if (strcmp(test_device(0), "cpu") != 0 || !compiles("cpu"))
         skip();
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary(folder, "tern-kernels-XXXXXX")));
     set_variable("TERN_CACHE_DIR", folder);
     assert_ok(tern_memory_get_stats("cpu", &before));
     for (int i = 0; i < 2; i++)
@@ -420,7 +421,7 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
     assert_ok(tern_memory_get_stats("cpu", &after));
     assert_int_equal(after.programs_built - before.programs_built, 1);
     assert_int_equal(after.programs_loaded - before.programs_loaded, 1);
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
     assert_int_equal(system(command), 0);
     set_variable("TERN_CACHE_DIR", NULL);
 }

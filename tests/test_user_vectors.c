@@ -2,6 +2,7 @@
  * compiler is to make vectors, and its ids. */
 #include "environment.h"
 #include "support.h"
+#include "temporary.h"
 #include "user_compiles.h"
 #include <stdio.h>
 #include <sys/stat.h>
@@ -35,11 +36,12 @@ static void items_of_the_cpu_run_as_vectors(void **state)
         "int i = get_group_id(0) * get_local_size(0) + get_local_id(0); y[i] = a * x[i];",
         "int i = get_global_id(0); vstore8(fmax(rint(vload8(i, x) * a), (float8)(0.0f)), i, y);",
     };
-    char folder[] = "/tmp/tern-vectors-XXXXXX", script[64], text[512], command[128];
+    char folder[TEMPORARY_BYTES], script[2 * TEMPORARY_BYTES], text[512];
+    char command[4 * TEMPORARY_BYTES];
     (void)state;
     if (strcmp(test_device(0), "cpu") != 0 || !compiles("cpu"))
         skip();
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary(folder, "tern-vectors-XXXXXX")));
     bool there = log_vectors(folder, script, sizeof script);
     set_variable("TERN_CXX", script);
     set_variable("TERN_CACHE_DIR", folder);

@@ -1,5 +1,6 @@
 /* userprogram.c -- see userprogram.h. */
 #include "userprogram.h"
+#include "temporary.h"
 #include <ctype.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -119,11 +120,11 @@ static bool run(const char *command, char *log, size_t log_bytes)
     return compiler && pclose(compiler) == 0;
 }
 
-/* A file in /tmp of this name, whose X are replaced; `write` writes it. */
+/* A C++ file among those that are temporary, whose path `name` takes; `write` writes it. */
 static bool make_file(char *name, void (*write)(FILE *file, const char *text, const char *kernel),
                       const char *text, const char *kernel)
 {
-    int handle = mkstemps(name, 4);
+    int handle = mkstemps(temporary(name, "tern-standin-XXXXXX.cpp"), 4);
     FILE *file = handle >= 0 ? fdopen(handle, "w") : NULL;
     if (!file)
         return false;
@@ -149,7 +150,8 @@ char *user_program_compile(const char *text, const char *kernel, size_t *bytes, 
                            size_t log_bytes)
 {
     /* A load from an address that is no multiple of its size ends the program, as on a GPU. */
-    char source[] = "/tmp/tern-standin-XXXXXX.cpp", path[64], command[512], *image = NULL;
+    char source[TEMPORARY_BYTES], path[TEMPORARY_BYTES], command[4 * TEMPORARY_BYTES];
+    char *image = NULL;
     if (!make_file(source, write_program, text, kernel))
         return NULL;
     snprintf(path, sizeof path, "%.*s.so", (int)strlen(source) - 4, source);
@@ -170,7 +172,7 @@ static void write_as_it_is(FILE *file, const char *text, const char *kernel)
 char *library_program_compile(const char *text, const char *kernel, int compute, size_t *bytes,
                               char *log, size_t log_bytes)
 {
-    char source[] = "/tmp/tern-standin-XXXXXX.cpp", command[256];
+    char source[TEMPORARY_BYTES], command[2 * TEMPORARY_BYTES];
     if (!make_file(source, write_as_it_is, text, kernel))
         return NULL;
     char *plain = malloc(MOST_TEXT), *image = NULL;
@@ -192,13 +194,13 @@ struct user_program {
 user_program *user_program_load(const char *image)
 {
     size_t bytes;
-    char path[] = "/tmp/tern-standin-XXXXXX";
+    char path[TEMPORARY_BYTES];
     const unsigned *(*sizes)(void);
     void *symbol[2];
     if (sscanf(image, HEAD, &bytes) != 1)
         return NULL;
     user_program *p = calloc(1, sizeof *p);
-    int handle = p ? mkstemp(path) : -1;
+    int handle = p ? mkstemp(temporary(path, "tern-standin-XXXXXX")) : -1;
     if (handle < 0) {
         free(p);
         return NULL;
