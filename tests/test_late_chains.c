@@ -3,7 +3,10 @@
 #include "device/plan.h"
 #include "support.h"
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <tern/compile.h>
 #include <tern/graph.h>
+#include <unistd.h>
 
 enum { CHAINS = 4, ROWS = 64, COLUMNS = 65 };
 
@@ -15,7 +18,7 @@ static tern_tensor *programs(tern_tensor *x, int first)
         y = i & 1 ? tern_tanh(y) : tern_abs(y);
         y = i & 2 ? tern_square(y) : tern_relu(y);
         y = i & 4 ? tern_add(y, x) : tern_mul(y, x);
-        x = i & 8 ? tern_sub(x, y) : tern_maximum(y, x);
+        x = i & 8 ? tern_sub(x, y) : i & 16 ? tern_minimum(y, x) : tern_maximum(y, x);
     }
     return x;
 }
@@ -112,6 +115,60 @@ static void kernels_outlive_a_recording(void **state)
         }
 }
 
+/* What was not compiled as compilers were stopped is, once they are not. */
+static void kernels_are_made_after_a_stop(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *expected = programs(x, 3 * CHAINS), *y;
+            tern_graph *graph = tern_graph_new(device);
+            assert_ok(tern_graph_capture_begin(graph));
+            TERN_SCOPE
+                y = tern_keep(programs(x, 3 * CHAINS));
+            tern_compile_stop(true);
+            const tern_status status = tern_graph_capture_end(graph);
+            tern_compile_stop(false);
+            assert_int_equal(status, strcmp(device, "cpu") ? TERN_ERR_STATE : TERN_OK);
+            tern_clear_error();
+            tern_release(y);
+            tern_graph_free(graph);
+            graph = record(x, 3 * CHAINS, &y);
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
+/* Nobody makes kernels in a child, which is not to wait for them. */
+static void a_forked_child_does_not_wait(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *y;
+            tern_graph *graph = record(x, 4 * CHAINS, &y);
+            const pid_t child = fork();
+            if (child == 0) {
+                alarm(20);
+                _exit(tern_graph_size(graph) > 0 ? 7 : 8);
+            }
+            int how = 0;
+            assert_int_equal(waitpid(child, &how, 0), child);
+            assert_true(WIFEXITED(how));
+            assert_int_equal(WEXITSTATUS(how), 7);
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
 enum { WIDE = 1 << 19 };
 
 /* Rows write over their operands, which a chain reads until its end: it needs more memory, of which there is none. */
@@ -151,9 +208,12 @@ static void without_memory_for_a_chain_its_rows_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(replays_begin_before_kernels_are_there), TEST(a_text_waits_for_the_kernels),
-        TEST(kernels_outlive_a_recording), TEST(without_memory_for_a_chain_its_rows_stay)};
+    const struct CMUnitTest tests[] = {TEST(replays_begin_before_kernels_are_there),
+                                       TEST(a_text_waits_for_the_kernels),
+                                       TEST(kernels_outlive_a_recording),
+                                       TEST(kernels_are_made_after_a_stop),
+                                       TEST(a_forked_child_does_not_wait),
+                                       TEST(without_memory_for_a_chain_its_rows_stay)};
     setenv("TERN_CACHE_DIR", "/dev/null/none", 1);
     setenv("POCL_KERNEL_CACHE", "0", 1);
     setenv("TERN_COMPILE_THREADS", "1", 1);

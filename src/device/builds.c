@@ -42,7 +42,7 @@ static struct {
 } builds = {.lock = TERN_MUTEX_INIT, .change = TERN_COND_INIT};
 
 /* In a child of the process that hired threads the lock may be held for ever, and nobody works. */
-static bool is_of_parent(void)
+bool tern_builds_are_of_parent(void)
 {
     return builds.n_threads > 0 && builds.forks != tern_forks();
 }
@@ -76,7 +76,7 @@ static bool is_done(const tern_cache_key *key)
 
 bool tern_build_try(const tern_cache_key *key)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return false;
     tern_mutex_lock(&builds.lock);
     bool mine = !is_done(key) && claim(key);
@@ -88,7 +88,7 @@ bool tern_build_try(const tern_cache_key *key)
 
 void tern_build_end(const tern_cache_key *key)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     int i = find(key);
@@ -132,7 +132,7 @@ static bool work(void)
     tern_foreign_enter();
     if (tern_error_hold_begin(&hold) == TERN_OK) {
         if (j.chain)
-            tern_chain_kernel_make(j.chain);
+            tern_chain_kernel_make_ahead(j.chain);
         else
             j.place->backend->prebuild(j.place, j.file, j.name, j.dtype, j.lanes);
         tern_error_hold_end(&hold, NULL, 0);
@@ -147,7 +147,7 @@ static bool work(void)
 
 void tern_build_begin(const tern_cache_key *key)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     while (!claim(key))
@@ -206,7 +206,7 @@ static bool add(job wanted)
 void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                      int lanes)
 {
-    if (!place->backend->prebuild || is_of_parent())
+    if (!place->backend->prebuild || tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     add((job){place, file, name, dtype, lanes, NULL});
@@ -217,7 +217,7 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
 
 bool tern_builds_add_chain(tern_place *place, tern_chain_kernel *chain)
 {
-    if (threads_wanted() == 0 || is_of_parent() || tern_builds_are_stopped())
+    if (threads_wanted() == 0 || tern_builds_are_of_parent() || tern_builds_are_stopped())
         return false;
     tern_mutex_lock(&builds.lock);
     bool added = !builds.closing && add((job){place, "", "", TERN_DTYPE_DEFAULT, 0, chain});
@@ -232,7 +232,7 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
 {
     const tern_program_group_row *row = tern_program_group_of(file, name);
     if (!row || !row->opens || place->lazy || !place->backend->prebuild || threads_wanted() == 0 ||
-        is_of_parent())
+        tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
@@ -244,7 +244,7 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
 
 void tern_build_is_cold(void)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     hire();
@@ -254,7 +254,7 @@ void tern_build_is_cold(void)
 
 int tern_builds_waiting(void)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return 0;
     tern_mutex_lock(&builds.lock);
     int n = builds.closing ? 0 : builds.count - builds.next;
@@ -264,7 +264,7 @@ int tern_builds_waiting(void)
 
 void tern_builds_finish(void)
 {
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     while ((builds.next < builds.count && !tern_builds_are_stopped()) || builds.running)
@@ -276,7 +276,7 @@ void tern_builds_finish(void)
 void tern_compile_stop(bool stop)
 {
     atomic_store(&stopped, stop);
-    if (is_of_parent())
+    if (tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     tern_cond_broadcast(&builds.change);
@@ -285,7 +285,7 @@ void tern_compile_stop(bool stop)
 
 void tern_builds_stop(void)
 {
-    if (builds.n_threads == 0 || is_of_parent())
+    if (builds.n_threads == 0 || tern_builds_are_of_parent())
         return;
     tern_mutex_lock(&builds.lock);
     builds.closing = true;
@@ -298,6 +298,6 @@ void tern_builds_stop(void)
 __attribute__((destructor)) static void close_at_end(void)
 {
     tern_builds_stop();
-    for (int i = 0; i < builds.n_threads && !is_of_parent() && !tern_is_ending(); i++)
+    for (int i = 0; i < builds.n_threads && !tern_builds_are_of_parent() && !tern_is_ending(); i++)
         tern_os_thread_join(builds.threads[i]);
 }

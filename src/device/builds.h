@@ -19,6 +19,8 @@ void tern_build_compiled(const tern_place *place, const char *title);
 /* TERN_ERR_STATE where tern_compile_stop was called: nothing is compiled. */
 tern_status tern_build_allowed(const tern_place *place, const char *title);
 bool tern_builds_are_stopped(void);
+/* Whether the threads are those of the process that forked this one: nobody works here. */
+bool tern_builds_are_of_parent(void);
 /* A program was not in the cache: what is expected gets built from now on. */
 void tern_build_is_cold(void);
 

@@ -63,22 +63,30 @@ bool tern_chain_kernel_is_done(const tern_chain_kernel *k)
     return done;
 }
 
-/* Whether the calling thread is to make it; false: it is done, maybe by another thread. */
-static bool begin(tern_chain_kernel *k)
+/* What a later try may do better. */
+static bool is_transient(tern_status status)
+{
+    return status == TERN_ERR_MEMORY || status == TERN_ERR_STATE; /* tern_compile_stop */
+}
+
+/* Whether the calling thread is to make it; false: it is done, maybe by another thread, or, ahead,
+ * another thread is at it: who waits for one program does others meanwhile (builds.c), of which
+ * each may be what it waits with. */
+static bool begin(tern_chain_kernel *k, bool ahead)
 {
     tern_mutex_lock(&lock);
-    while (k->state == UNDER_WAY)
+    while (k->state == UNDER_WAY && !ahead)
         tern_cond_wait(&change, &lock);
-    const bool mine = k->state == WANTED;
-    k->state = mine ? UNDER_WAY : DONE;
+    const bool mine = k->state == WANTED || (k->state == DONE && !ahead && is_transient(k->status));
+    k->state = mine ? UNDER_WAY : k->state;
     tern_mutex_unlock(&lock);
     return mine;
 }
 
-void tern_chain_kernel_make(tern_chain_kernel *k)
+static void make(tern_chain_kernel *k, bool ahead)
 {
     tern_error_hold hold;
-    if (!begin(k))
+    if (!begin(k, ahead))
         return;
     tern_status status = tern_error_hold_begin(&hold);
     if (status == TERN_OK) {
@@ -87,9 +95,19 @@ void tern_chain_kernel_make(tern_chain_kernel *k)
     }
     tern_mutex_lock(&lock);
     k->status = status;
-    k->state = status == TERN_ERR_MEMORY ? WANTED : DONE;
+    k->state = DONE;
     tern_cond_broadcast(&change);
     tern_mutex_unlock(&lock);
+}
+
+void tern_chain_kernel_make(tern_chain_kernel *k)
+{
+    make(k, false);
+}
+
+void tern_chain_kernel_make_ahead(tern_chain_kernel *k)
+{
+    make(k, true);
 }
 
 tern_status tern_chain_kernel_get(tern_chain_kernel *k, void **made, const char **why)

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/option.h"
 #include "base/profile.h"
+#include "device/builds.h"
 #include "device/chain_kernels.h"
 #include "device/plan.h"
 #include "device/registry.h"
@@ -316,9 +317,12 @@ static tern_status finish(tern_graph *graph)
     return status;
 }
 
-/* Whether the kernels that other threads make are there. */
+/* Whether the kernels that other threads make are there. A child of the process has no such
+ * threads. */
 static bool is_waited_for(const tern_graph *graph)
 {
+    if (tern_builds_are_of_parent())
+        return false;
     for (int i = 0; i < graph->n_waits; i++)
         if (!tern_chain_kernel_is_done(graph->waits[i]))
             return false;
@@ -328,7 +332,7 @@ static bool is_waited_for(const tern_graph *graph)
 tern_status tern_graph_finish(const tern_graph *graph)
 {
     tern_graph *own = (void *)(uintptr_t)graph;
-    if (!graph->n_waits || tern_thread.graph)
+    if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent())
         return TERN_OK;
     for (int i = 0; i < graph->n_waits; i++)
         tern_chain_kernel_make(graph->waits[i]);
