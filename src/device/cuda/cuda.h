@@ -162,6 +162,8 @@ typedef struct tern_cuda_gemm_kernel {
     tern_cuda_kernel *kernel; /* NULL: it does not build, or its result was wrong */
 } tern_cuda_gemm_kernel;
 tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *done);
+/* Whether this product is for tensor cores, whatever its kernel turns out to be. */
+bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *gemm);
 /* Whether it does this product with its end, or in float32. */
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,

@@ -464,6 +464,6 @@ bool tern_cuda_wants_multiples(const tern_gemm *g)
 
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)
 {
-    if (!tern_cuda.has_lt)
+    if (!tern_cuda.has_lt && !tern_cuda_gemm_is_own(place, g))
         tern_builds_add(place, "matmul", "gemm", g->dtype, 0);
 }

@@ -170,14 +170,18 @@ static tern_status find(tern_place *place, const tern_gemm_variant *v,
     return TERN_OK;
 }
 
+bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *g)
+{
+    return way_of(place, g) != TERN_MATRIX_NONE && !g->sums;
+}
+
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *g, bool *fits)
 {
-    const int way = way_of(place, g);
     const tern_cuda_gemm_kernel *k;
     *fits = false;
-    if (way == TERN_MATRIX_NONE || g->sums || g->c.col != 1)
+    if (!tern_cuda_gemm_is_own(place, g) || g->c.col != 1)
         return TERN_OK;
-    const tern_gemm_variant v = variant_of(place, g, way);
+    const tern_gemm_variant v = variant_of(place, g, way_of(place, g));
     TERN_TRY(find(place, &v, &k));
     *fits = k->kernel != NULL;
     return TERN_OK;
@@ -185,12 +189,11 @@ tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *g, bool 
 
 tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *g, bool *done)
 {
-    const int way = way_of(place, g);
     const tern_cuda_gemm_kernel *k;
     *done = false;
-    if (way == TERN_MATRIX_NONE || g->sums)
+    if (!tern_cuda_gemm_is_own(place, g))
         return TERN_OK;
-    const tern_gemm_variant v = variant_of(place, g, way);
+    const tern_gemm_variant v = variant_of(place, g, way_of(place, g));
     TERN_TRY(find(place, &v, &k));
     *done = k->kernel != NULL;
     return *done ? launch(place, k, g) : TERN_OK;
