@@ -335,6 +335,44 @@ static void a_recorded_product_is_tried_beside_it(void **state)
     }
 }
 
+static void note_products(const tern_compile_progress *progress, void *user)
+{
+    int *n = user;
+    n[0] += strstr(progress->kernel, "gemm_f16 of matmul.cl") != NULL;
+    n[1] += strstr(progress->kernel, "gemm_f32 of matmul.cl") != NULL;
+}
+
+/* matmul.cl is compiled ahead for what it will compute: here float32 and not float16. */
+static void only_what_runs_is_compiled_ahead(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        const tern_dtype dtypes[] = {TERN_F16, TERN_F32};
+        const int minor = tern_cuda.nvrtc_minor;
+        const char *given = getenv("TERN_CACHE_DIR");
+        int n[2] = {0};
+        if (!place_of(device))
+            continue;
+        char *before = given ? strdup(given) : NULL;
+        tern_cuda.nvrtc_minor = 98; /* nothing of it was built by the tests before */
+        set_variable("TERN_CACHE_DIR", "/dev/null");
+        tern_on_compile(note_products, n);
+        assert_ok(tern_compile_begin(device));
+        for (int i = 0; i < 2; i++) {
+            tern_tensor *x = tern_ones(TERN_SHAPE(24, 40), dtypes[i], device);
+            assert_non_null(tern_matmul(x, tern_t(x)));
+        }
+        assert_ok(tern_compile_end());
+        tern_on_compile(NULL, NULL);
+        set_variable("TERN_CACHE_DIR", before);
+        free(before);
+        tern_cuda.nvrtc_minor = minor;
+        assert_int_equal(n[0], 0);
+        assert_true(n[1] > 0);
+    }
+}
+
 /* ---- layers ---------------------------------------------------------------------------------- */
 
 /* Two layers with gelu between them in bfloat16, whose weights are float32: y and gradients. */
@@ -433,6 +471,7 @@ int main(void)
         TEST(what_is_set_chooses),
         TEST(numbers_are_rounded_to_11_bits),
         TEST(a_recorded_product_is_tried_beside_it),
+        TEST(only_what_runs_is_compiled_ahead),
         TEST(layers_are_as_on_the_cpu),
         TEST(a_device_that_promises_what_it_has_not_is_found_out),
     };
