@@ -243,11 +243,12 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
                             tern_cuda_kernel **kernel)
 {
     target t;
-    TERN_TRY(tern_cuda_enter(place));
     TERN_TRY(choose_target(place, &t));
     tern_cache_key key = key_of(source, &t);
-    tern_build_begin(&key);
-    tern_status status = build(place, source, &t, &key, kernel);
+    tern_build_begin(&key); /* may make a kernel of another device */
+    tern_status status = tern_cuda_enter(place);
+    if (status == TERN_OK)
+        status = build(place, source, &t, &key, kernel);
     tern_build_end(&key);
     if (status == TERN_OK)
         tern_program_archive_note(place, &key);
