@@ -24,8 +24,10 @@ typedef long long idx;
  * that this would happen to say 1 to 4. */
 #define TERN_BLOCKS 0
 #if TERN_ROW_LANES /* a lane has one load on its way: there have to be many */
-#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_CAT(TERN_MORE_BLOCKS, \
-    TERN_BLOCKS))
+#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_MORE_BLOCKS(TERN_BLOCKS))
+/* TERN_CAT, by which TERN_KERNEL comes to TERN_ENTRY, is not expanded inside itself. */
+#define TERN_MORE_BLOCKS(n)  TERN_MORE_BLOCKS_(n)
+#define TERN_MORE_BLOCKS_(n) TERN_MORE_BLOCKS_##n
 #define TERN_MORE_BLOCKS_0 6
 #define TERN_MORE_BLOCKS_2 4
 #define TERN_MORE_BLOCKS_3 6
