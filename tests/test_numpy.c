@@ -127,6 +127,26 @@ static void other_orders_are_turned(void **state)
     }
 }
 
+/* Complex numbers: shown, and refused where they are to be read, in either order of dims. */
+static void types_that_tern_lacks_are_shown(void **state)
+{
+    (void)state;
+    static const char *const dicts[] = {DICT("<c8", "False", "(2, 3)"),
+                                        DICT("<c8", "True", "(2, 3)")};
+    unsigned char bytes[256];
+    for (size_t i = 0; i < sizeof dicts / sizeof *dicts; i++) {
+        write_file(in_folder("c.npy"), bytes, array_of(bytes, dicts[i], 48));
+        tern_file *file = tern_safe_open(in_folder("c.npy"));
+        assert_non_null(file);
+        assert_string_equal(tern_file_dtype_name(file, "c"), "<c8");
+        assert_int_equal(tern_file_nbytes(file, "c"), 48);
+        assert_int_equal(tern_file_shape(file, "c").dims[1], 3);
+        assert_null(tern_file_get(file, "c", NULL));
+        assert_error(TERN_ERR_DTYPE, "is of type <c8, which tern does not have");
+        tern_file_free(file);
+    }
+}
+
 /* The bytes that NumPy 2.4 writes. */
 static void an_array_is_written_as_numpy_does(void **state)
 {
@@ -315,7 +335,7 @@ int main(void)
         TEST(every_header_has_its_verdict),  TEST(what_begins_otherwise_is_refused),
         TEST(other_orders_are_turned),       TEST(an_array_is_written_as_numpy_does),
         TEST(archives_go_both_ways),         TEST(an_archive_of_nothing),
-        TEST(every_archive_has_its_verdict),
+        TEST(every_archive_has_its_verdict), TEST(types_that_tern_lacks_are_shown),
     };
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

@@ -154,17 +154,19 @@ static bool count_bytes(const npy *h, const io_type *type, uint64_t *bytes)
     return n <= INT64_MAX;
 }
 
-/* Where the first dim runs fastest, strides say so. */
+/* Where the first dim runs fastest, strides say so; without a type, whose bytes were not counted,
+ * nothing is read by them. */
 static io_entry *add_entry(const npy *h, const io_type *type)
 {
     int64_t numbers[2 * TERN_MAX_DIMS], stride = 1;
     int ndim = h->shape.ndim;
+    const bool strided = type && h->fortran_order && ndim > 1;
     for (int i = 0; i < ndim; i++) {
         numbers[i] = h->shape.dims[i];
         numbers[ndim + i] = stride;
-        stride *= h->shape.dims[i];
+        stride *= strided ? h->shape.dims[i] : 1;
     }
-    return io_add_entry(h->file, h->name, type, numbers, ndim, h->fortran_order && ndim > 1);
+    return io_add_entry(h->file, h->name, type, numbers, ndim, strided);
 }
 
 static io_entry *make_entry(const npy *h, size_t header, uint64_t size)
