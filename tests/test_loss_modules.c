@@ -287,6 +287,13 @@ static void what_does_not_fit_is_refused(void **state)
             "Expected input batch_size (1) to match target batch_size (2).");
     REFUSED(tern_nll_loss(x, y, &(tern_nll_loss_options){.weight = tern_select(x, 1, 0)}),
             TERN_ERR_SHAPE, "weight tensor should be defined either for all 3 classes");
+    for (int rows = 0; rows < 2; rows++) { /* also where there are no classes */
+        tern_tensor *some = tern_ones(TERN_SHAPE(rows, 3 * rows), TERN_F32, "cpu");
+        tern_tensor *weight = tern_ones(TERN_SHAPE(3 * rows), TERN_F64, "cpu");
+        REFUSED(tern_nll_loss(some, tern_zeros(TERN_SHAPE(rows), TERN_I64, "cpu"),
+                              &(tern_nll_loss_options){.weight = weight}),
+                TERN_ERR_DTYPE, "expected scalar type float32 but found float64 (weight)");
+    }
     REFUSED(
         tern_margin_ranking_loss(x, flat, x, NULL), TERN_ERR_SHAPE,
         "All input tensors should have same dimension but got sizes: input1: [2, 3], input2: [3]");

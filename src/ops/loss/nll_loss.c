@@ -36,6 +36,10 @@ static tern_status check(const tern_tensor *x, const tern_tensor *target, const 
                          "tern_nll_loss: weight tensor should be defined either for all %lld "
                          "classes or no classes but got weight tensor of shape: %s",
                          (long long)classes, TERN_TENSOR_TEXT(weight));
+    if (weight && weight->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_nll_loss: expected scalar type %s but found %s (weight)",
+                         tern_dtype_name(x->dtype), tern_dtype_name(weight->dtype));
     return TERN_OK;
 }
 
@@ -44,10 +48,11 @@ static tern_status check(const tern_tensor *x, const tern_tensor *target, const 
 tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
                            const tern_nll_loss_options *options)
 {
-    TERN_COMPOSED("nll_loss", FLOAT32, &input);
     const tern_nll_loss_options read = tern_read_nll_loss(options), *o = &read;
+    tern_tensor *given = o->weight; /* of each class */
+    TERN_COMPOSED("nll_loss", FLOAT32, &input, &given);
     if (tern_loss_check(input, target, o->reduction, "tern_nll_loss") != TERN_OK ||
-        check(input, target, o->weight) != TERN_OK)
+        check(input, target, given) != TERN_OK)
         return NULL;
     int64_t ignored = o->ignore_index.value;
     int dim = class_dim(input);
@@ -59,8 +64,8 @@ tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
     tern_tensor *loss = tern_gather(x, dim, tern_unsqueeze(target, dim));
     loss = tern_neg(tern_squeeze_dim(loss, dim));
     tern_tensor *weight = tern_logical_not(skip); /* of each row */
-    if (o->weight)
-        weight = tern_mul(weight, tern_index(tern_loss_wide(o->weight), target));
+    if (given)
+        weight = tern_mul(weight, tern_index(tern_loss_wide(given), target));
     weight = x ? tern_to_dtype(weight, x->dtype) : NULL;
     loss = tern_masked_fill(tern_mul(loss, weight), skip, tern_scalar_int(0));
     if (o->reduction == TERN_REDUCTION_MEAN)
