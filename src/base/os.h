@@ -75,6 +75,10 @@
 #define tern_os_memmem                 memmem
 typedef DIR tern_os_dir;
 #define tern_os_matches(PATTERN, TEXT) (fnmatch(PATTERN, TEXT, 0) == 0)
+/* A program's path gets slashes, in place; NULL is fine. */
+#define tern_os_plain_path(PATH)       (PATH)
+/* What the name of a file in a folder has none of. */
+#define TERN_OS_NO_NAME                "/"
 #endif
 
 /* ---- text ------------------------------------------------------------------------------------ */

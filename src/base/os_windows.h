@@ -94,6 +94,14 @@ char *tern_os_strtok_r(char *text, const char *between, char **next);
 bool tern_os_matches(const char *pattern, const char *text);
 char *tern_os_strndup(const char *text, size_t n);
 ssize_t tern_os_getline(char **line, size_t *capacity, FILE *file);
+/* Paths of \\?\ are taken as they stand. */
+static inline char *tern_os_plain_path(char *path)
+{
+    for (char *c = path && strncmp(path, "\\\\?\\", 4) != 0 ? path : NULL; c && *c; c++)
+        *c = *c == '\\' ? '/' : *c;
+    return path;
+}
+#define TERN_OS_NO_NAME "/\\:"
 int tern_os_setenv(const char *name, const char *value, int overwrite);
 int tern_os_unsetenv(const char *name);
 /* UTF-8; it stays as it was read, also where the variable is changed. */

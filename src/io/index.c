@@ -3,6 +3,7 @@
  *   {"metadata": ..., "weight_map": {"tensor": "file"}, ...}
  *
  * Files are plain names beside the index; what the map leaves out is not there. */
+#include "base/os.h"
 #include "io/file.h"
 #include "io/json.h"
 #include <string.h>
@@ -58,7 +59,7 @@ static tern_status add_shard(weight_map *map, const char *name, int *shard)
 static bool is_plain(const char *name)
 {
     size_t n = strlen(name);
-    return *name && *name != '.' && !strchr(name, '/') && n <= MOST_NAME &&
+    return *name && *name != '.' && !strpbrk(name, TERN_OS_NO_NAME) && n <= MOST_NAME &&
            (n < 5 || strcmp(name + n - 5, ".json") != 0);
 }
 

@@ -128,7 +128,7 @@ tern_file *io_open_as(const char *function, const char *path, tern_status (*open
         return NULL;
     file->function = function;
     file->reader = &io_uncompressed_reader;
-    file->path = tern_copy_text(path);
+    file->path = tern_os_plain_path(tern_copy_text(path));
     file->notes = tern_state_dict_new();
     tern_status status = file->path && file->notes ? open_part(file) : TERN_ERR_MEMORY;
     if (status == TERN_OK)

@@ -26,7 +26,7 @@ static tern_status fail(const io_out *out, const char *what)
 /* The path behind the symbolic links at its end, to be freed; NULL after an error. */
 static char *resolve(const io_out *out)
 {
-    char *path = tern_copy_text(out->path);
+    char *path = tern_os_plain_path(tern_copy_text(out->path));
     for (int links = 0; path; links++) {
         char to[PATH_MAX];
         ssize_t n = tern_os_readlink(path, to, sizeof to - 1);

@@ -1,6 +1,7 @@
 /* snapshot_parts.c -- this rank's parts, out of the files of others that cut tensors in other ways
  * (snapshot_shards.c), or out of a whole one. */
 #include "base/checked.h"
+#include "base/os.h"
 #include "io/file.h"
 #include "io/snapshot.h"
 #include "nn/state_dict.h"
@@ -276,7 +277,8 @@ tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
     if (!name && !count)
         return TERN_OK;
     const long size = count ? strtol(count, NULL, 10) : 0;
-    if (!name || io_shards_step(name) < 0 || strchr(name, '/') || size < 1 || size > IO_MOST_FILES)
+    if (!name || io_shards_step(name) < 0 || strpbrk(name, TERN_OS_NO_NAME) || size < 1 ||
+        size > IO_MOST_FILES)
         return tern_fail(TERN_ERR_IO, "%s: \"%s\": %s shards in \"%s\"", function, path,
                          count ? IO_SHOW(count) : "no", name ? IO_SHOW(name) : "");
     source from = {.name = name, .size = (int)size};

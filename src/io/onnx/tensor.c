@@ -104,7 +104,7 @@ static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, 
 {
     const char *name = entry(p, "location"), *slash = strrchr(path, '/');
     int64_t offset, length;
-    if (!name || !*name || strchr(name, '/') || *name == '.')
+    if (!name || !*name || strpbrk(name, TERN_OS_NO_NAME) || *name == '.')
         return tern_fail(TERN_ERR_IO,
                          "tern_onnx_load: tensor '%.80s' of %s is in the file '%.80s', which is no "
                          "plain name beside the model",
