@@ -280,6 +280,21 @@ static void several_files_are_one_model(void **state)
     tern_state_dict_free(dict);
 }
 
+/* Of an old index that ends too early nothing is removed. */
+static void a_broken_index_removes_nothing(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"weight_map\": {\"a\": \"kept.safetensors\", \"b\": ";
+    tern_state_dict *dict = three_tensors(1);
+    fresh_folder("broken");
+    write_file(in_folder("broken/kept.safetensors"), "x", 1);
+    write_file(in_folder("broken/model.safetensors.index.json"), text, sizeof text - 1);
+    assert_ok(
+        tern_save(dict, in_folder("broken"), &(tern_save_options){.max_shard_size = 1 << 20}));
+    assert_int_equal(access(in_folder("broken/kept.safetensors"), F_OK), 0);
+    tern_state_dict_free(dict);
+}
+
 static const struct {
     const char *text, *says;
     bool accepted;
@@ -449,6 +464,7 @@ int main(void)
         TEST(a_kill_leaves_the_old_file_or_the_new),
         TEST(what_a_killed_process_left_goes),
         TEST(several_files_are_one_model),
+        TEST(a_broken_index_removes_nothing),
         TEST(an_index_is_not_trusted),
         TEST(a_module_is_saved_and_loaded),
         TEST(another_module_is_refused_whole),

@@ -350,6 +350,8 @@ static void what_is_no_snapshot_is_refused(void **state)
         assert_int_equal(tern_snapshot_add_int(s, names[i], &n), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "nothing can be called");
     }
+    assert_int_equal(tern_snapshot_save(s, "", NULL), TERN_ERR_IO);
+    assert_error(TERN_ERR_IO, "\"\": the folder can't be made");
     assert_ok(tern_save(dict, in_folder("plain.safetensors"), NULL));
     assert_int_equal(tern_snapshot_load(s, in_folder("plain.safetensors")), TERN_ERR_IO);
     assert_error(TERN_ERR_IO, "it is no snapshot");

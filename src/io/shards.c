@@ -24,6 +24,7 @@ typedef struct shards {
     int count;
     uint64_t bytes;
     tern_state_dict *old; /* its metadata: the files that the old index names */
+    bool old_is_whole;    /* that index was read to its end */
 } shards;
 
 static tern_status text_is(const tern_text *text)
@@ -117,7 +118,8 @@ static tern_status note_old_file(void *user, const io_member *m)
     json_error_t error;
     json_t *name = m->n < 4096 ? json_loadb(m->value, m->n, JSON_DECODE_ANY, &error) : NULL;
     const char *text = json_string_value(name);
-    if (text && *text != '.' && !strchr(text, '/') && tern_ends_with(text, ".safetensors"))
+    if (text && *text != '.' && !strpbrk(text, TERN_OS_NO_NAME) &&
+        tern_ends_with(text, ".safetensors"))
         tern_state_dict_set_metadata(s->old, text, "");
     json_decref(name);
     return TERN_OK;
@@ -149,7 +151,7 @@ static void read_old(shards *s, const char *index)
         char *text = tern_grow(NULL, n + 1);
         if (text && fread(text, 1, n, file) == n) {
             io_json json = {text, n, ignore, note_old, s};
-            io_json_walk(&json);
+            s->old_is_whole = io_json_walk(&json) == TERN_OK;
         }
         tern_free(text);
     }
@@ -221,7 +223,7 @@ static void remove_old(shards *s)
     tern_text_add(&path, "%s%s.safetensors", s->folder.data, s->name.data);
     if (!path.failed)
         tern_os_unlink(path.data);
-    for (int i = 0; i < tern_state_dict_metadata_count(s->old); i++) {
+    for (int i = 0; s->old_is_whole && i < tern_state_dict_metadata_count(s->old); i++) {
         tern_text_free(&path);
         tern_text_add(&path, "%s%s", s->folder.data, tern_state_dict_metadata_key_at(s->old, i));
         if (!path.failed)
@@ -253,7 +255,9 @@ tern_status io_save_shards(const io_list *list, const char *path, uint64_t most,
                            const char *function)
 {
     shards s = {.function = function, .old = tern_state_dict_new()};
-    tern_status status = s.old ? save(&s, list, path, most) : TERN_ERR_MEMORY;
+    char *plain = tern_os_plain_path(tern_copy_text(path));
+    tern_status status = s.old && plain ? save(&s, list, plain, most) : TERN_ERR_MEMORY;
+    tern_free(plain);
     for (int i = 0; s.outs && i < s.count; i++)
         io_out_close(&s.outs[i]);
     for (int i = 0; s.names && s.paths && i < s.count; i++) {

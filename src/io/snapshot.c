@@ -182,11 +182,11 @@ static tern_status start(tern_snapshot *s)
 /* The folders of a path that are not there. */
 static tern_status make_folder(const char *folder)
 {
-    char *path = tern_copy_text(folder);
+    char *path = tern_os_plain_path(tern_copy_text(folder));
     if (!path)
         return TERN_ERR_MEMORY;
     int code = 0;
-    for (char *c = path + 1; path[0] && !code; c++) {
+    for (char *c = path + (*path != '\0'); !code; c++) {
         bool last = !*c;
         if (*c && *c != '/')
             continue;

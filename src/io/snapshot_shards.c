@@ -227,10 +227,11 @@ static bool is_named_by(const char *folder, const char *file, const char *name)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s/%s", folder, file);
-    const bool there = !path.failed && tern_os_access(path.data, F_OK) == 0;
-    bool named = path.failed;
+    const bool there = path.failed || tern_os_access(path.data, F_OK) == 0 ||
+                       (errno != ENOENT && errno != ENOTDIR);
+    bool named = there; /* what can't be read may be */
     tern_error_hold hold;
-    if (there && tern_error_hold_begin(&hold) == TERN_OK) {
+    if (there && !path.failed && tern_error_hold_begin(&hold) == TERN_OK) {
         tern_file *open = io_open(function, path.data);
         const char *its = open ? tern_state_dict_metadata(open->notes, "shards.folder") : NULL;
         named = !open || (its && strcmp(its, name) == 0);
