@@ -46,6 +46,63 @@ static void names_are_shown_cut_and_escaped(void **state)
     assert_error(TERN_ERR_IO, "`\\x1b[2J%s%n`");
 }
 
+/* Three bytes a character: 80 bytes end in the middle of one, or behind it. */
+static void names_are_cut_between_characters(void **state)
+{
+    (void)state;
+    tern_state_dict *dict = tern_state_dict_new();
+    assert_ok(tern_save(dict, in_folder("cut.safetensors"), NULL));
+    tern_file *file = tern_safe_open(in_folder("cut.safetensors"));
+    for (int before = 0; before < 3; before++) {
+        char name[200] = "", shown[200];
+        memset(name, 'a', (size_t)before);
+        for (int i = 0; i < 40; i++)
+            strcat(name, "\xe2\x82\xac");
+        snprintf(shown, sizeof shown, "`%.*s...`", before + (80 - before) / 3 * 3, name);
+        assert_null(tern_file_get(file, name, NULL));
+        assert_error(TERN_ERR_ARGUMENT, shown);
+    }
+    tern_file_free(file);
+    tern_state_dict_free(dict);
+}
+
+/* A path in the folder as programs of the system have it: on Windows with backslashes. */
+static const char *own_path(const char *name)
+{
+    static char path[4400];
+#ifdef _WIN32
+    const char apart = '\\';
+#else
+    const char apart = '/';
+#endif
+    snprintf(path, sizeof path, "%s", in_folder(name));
+    for (char *c = path; *c; c++)
+        *c = *c == '/' ? apart : *c;
+    return path;
+}
+
+static void paths_are_those_of_the_system(void **state)
+{
+    (void)state;
+    int64_t n = 7;
+    tern_state_dict *dict = tern_state_dict_new(), *back;
+    tern_snapshot *snapshot = tern_snapshot_new();
+    assert_ok(tern_snapshot_add_int(snapshot, "n", &n));
+    assert_ok(tern_snapshot_save(snapshot, own_path("own/deeper"), NULL));
+    assert_int_equal(tern_snapshot_count(in_folder("own/deeper")), 1);
+    TERN_SCOPE
+        tern_state_dict_set(dict, "x", tern_ones(TERN_SHAPE(2), TERN_F32, "cpu"));
+    assert_ok(tern_save(dict, own_path("own/one.safetensors"), NULL));
+    assert_non_null(back = tern_load(own_path("own/one.safetensors"), NULL));
+    tern_state_dict_free(back);
+    assert_ok(tern_save(dict, own_path("own/parts.safetensors"),
+                        &(tern_save_options){.max_shard_size = 100}));
+    assert_non_null(back = tern_load(own_path("own/parts.safetensors.index.json"), NULL));
+    tern_state_dict_free(back);
+    tern_snapshot_free(snapshot);
+    tern_state_dict_free(dict);
+}
+
 static void what_is_no_file_is_refused(void **state)
 {
     (void)state;
@@ -354,6 +411,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_file_has_its_verdict),
         TEST(names_are_shown_cut_and_escaped),
+        TEST(names_are_cut_between_characters),
+        TEST(paths_are_those_of_the_system),
         TEST(what_is_no_file_is_refused),
         TEST(what_was_saved_is_loaded),
         TEST(stored_types_go_both_ways),

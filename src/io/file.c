@@ -14,8 +14,10 @@
 io_name_text io_show(const char *name, size_t bytes)
 {
     io_name_text shown;
-    size_t used = 0;
-    for (size_t i = 0; i < bytes && i < 80; i++) {
+    size_t used = 0, n = bytes < 80 ? bytes : 80;
+    for (int i = 0; bytes > 80 && i < 3 && ((unsigned char)name[n] & 0xc0) == 0x80; i++)
+        n--; /* not in the middle of a character */
+    for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)name[i];
         if (c < 0x20 || c == 0x7f)
             used += (size_t)snprintf(shown.text + used, 5, "\\x%02x", c);
@@ -23,8 +25,6 @@ io_name_text io_show(const char *name, size_t bytes)
             shown.text[used++] = (char)c;
     }
     if (bytes > 80) {
-        while (used && ((unsigned char)shown.text[used - 1] & 0xc0) == 0x80)
-            used--; /* not in the middle of a character */
         memcpy(shown.text + used, "...", 3);
         used += 3;
     }

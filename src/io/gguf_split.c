@@ -42,7 +42,8 @@ static tern_status check_key(const tern_file *file, const char *key, int64_t exp
     if (is_there && !v.is_array && io_gguf_integer(v.kind, v.bytes, &x) && x == expected)
         return TERN_OK;
     return io_bad(file, 0, "`%s` is %s, and %lld is expected of these files", key,
-                  is_there ? tern_file_metadata(file, key) : "not there", (long long)expected);
+                  is_there ? IO_SHOW(tern_file_metadata(file, key)) : "not there",
+                  (long long)expected);
 }
 
 /* The first part of another file becomes the next one of this. */

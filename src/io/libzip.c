@@ -1,6 +1,7 @@
 /* libzip.c -- archives, read by libzip, which is opened at run time. */
 #include "io/libzip.h"
 #include "base/os.h"
+#include "io/out.h"
 #ifdef TERN_WITH_ZIP
 #include "base/dynlib.h"
 #include <stdio.h>
@@ -226,14 +227,18 @@ tern_status io_zip_open(tern_file *file)
     if (!a)
         return TERN_ERR_MEMORY;
     int code = 0, fd = tern_os_dup_private(file->parts[0].fd);
-    a->zip = fd < 0 ? NULL : zip.zip_fdopen(fd, ZIP_RDONLY | ZIP_CHECKCONS, &code);
+    if (fd < 0) {
+        tern_status status = io_fail_system(file->function, file->path, "");
+        tern_free(a);
+        return status;
+    }
+    a->zip = zip.zip_fdopen(fd, ZIP_RDONLY | ZIP_CHECKCONS, &code);
     if (!a->zip) {
         zip_error_t error;
         zip.zip_error_init_with_code(&error, code);
         tern_status status = io_bad(file, 0, "the archive: %s", zip.zip_error_strerror(&error));
         zip.zip_error_fini(&error);
-        if (fd >= 0)
-            tern_os_close(fd);
+        tern_os_close(fd);
         tern_free(a);
         return status;
     }
