@@ -29,7 +29,6 @@ typedef struct writer {
     z_stream stream;
     unsigned char packed[DEFLATED];
 #endif
-    tern_status status; /* of what could not be put */
 } writer;
 
 /* ---- numbers, little-endian ------------------------------------------------------------------ */

@@ -19,7 +19,7 @@ typedef struct storage {
 typedef struct stream {
     io_checkpoint c;
     storage *list; /* of n */
-    int n, capacity;
+    int n;
     tern_keys keys;
 } stream;
 
@@ -51,9 +51,6 @@ static tern_status add_storage(stream *s, const io_value *value)
                        s->list[i].count == value->is.storage.count
                    ? TERN_OK
                    : bad_storage(s, key, "it is of two types or of two sizes");
-    void *list = s->list;
-    TERN_TRY(io_pickle_reserve(&s->c.pickle, &list, s->n, &s->capacity, sizeof *s->list));
-    s->list = list;
     storage *new = &s->list[s->n];
     *new = (storage){.type = value->is.storage.type, .count = value->is.storage.count};
     memcpy(new->key, key, sizeof key);
@@ -61,7 +58,7 @@ static tern_status add_storage(stream *s, const io_value *value)
     return TERN_OK;
 }
 
-/* Those of all values; keys are added when the list has its place. */
+/* Those of all values; the list has room for each use, so that no key moves. */
 static tern_status collect(stream *s)
 {
     const io_pickle *p = &s->c.pickle;
@@ -71,7 +68,6 @@ static tern_status collect(stream *s)
     s->list = tern_grow(NULL, sizeof *s->list * ((size_t)uses + 1));
     if (!s->list)
         return TERN_ERR_MEMORY;
-    s->capacity = uses + 1; /* so that no key moves */
     for (int i = 0; i < p->count; i++) {
         const int n = s->n;
         if (p->values[i].kind != IO_STORAGE)
