@@ -33,11 +33,13 @@ static inline ssize_t getline(char **line, size_t *room, FILE *file)
     size_t n = 0;
     int c = 0;
     while (c != '\n' && (c = getc(file)) != EOF) {
-        if (n + 2 > *room) {
-            char *more = realloc(*line, *room = 2 * *room + 128);
+        if (!*line || n + 2 > *room) {
+            const size_t bytes = 2 * n + 128;
+            char *more = realloc(*line, bytes);
             if (!more)
                 return -1;
             *line = more;
+            *room = bytes;
         }
         (*line)[n++] = (char)c;
     }

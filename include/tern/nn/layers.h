@@ -35,7 +35,7 @@ typedef struct tern_embedding_options {
 } tern_embedding_options;
 /* Returns the default options, as TERN_DEFAULTS takes them. */
 TERN_API tern_embedding_options tern_embedding_defaults(void);
-/* A module that looks up rows: integers (*) -> (*, embedding_dim). The parameter weight
+/* A module that looks up rows: int64 or int32 (*) -> (*, embedding_dim). The parameter weight
  * (num_embeddings, embedding_dim) starts from a standard normal distribution. */
 TERN_API tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
                                         const tern_embedding_options *options);
