@@ -176,7 +176,11 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 /* ---- cross entropy --------------------------------------------------------------------------- */
 
 #undef TERN_BLOCKS
+#if IS_WIDE && TERN_ROW_LANES /* numbers of 64 bits take more registers than short rows may */
+#define TERN_BLOCKS 2
+#else
 #define TERN_BLOCKS 3
+#endif
 /* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`,
  * how many rows are not ignored. A team has a row. what: 1 the mean; 2 there is one group, which
  * has all rows and so writes the loss and total; 4 total is known; otherwise each group counts; 8
