@@ -1,10 +1,10 @@
 /* test_short_rows.c -- rows of up to 256 elements, which kernels have builds of their own for, of
- * every size of team: softmax, norms, cross entropy, sums and means with their gradients, of rows
- * that begin anywhere. */
+ * every size of team: softmax, norms, cross entropy, sums, means and variances with their
+ * gradients, of rows that begin anywhere. */
 #include "support.h"
 #include <stdio.h>
 
-enum { KINDS = 7 };
+enum { KINDS = 8 };
 
 /* What is done with x (rows, n); w and b are (n), target (rows). */
 static tern_tensor *apply(int kind, tern_tensor *x, tern_tensor *w, tern_tensor *b,
@@ -24,6 +24,8 @@ static tern_tensor *apply(int kind, tern_tensor *x, tern_tensor *w, tern_tensor 
         return tern_sum_dim(x, TERN_DIMS(1), false);
     case 5:
         return tern_mean_dim(x, TERN_DIMS(1), true);
+    case 7:
+        return tern_var_dim(x, TERN_DIMS(1), 0, false);
     default:
         return tern_cross_entropy(
             x, target,
@@ -45,22 +47,35 @@ static tern_shape shape_of(const tern_tensor *x)
                               : TERN_SHAPE(tern_size(x, 0), tern_size(x, 1));
 }
 
-/* y, and with it dx, of this kind, in float64 on the cpu. */
-static void run(int kind, tern_tensor *const in[3], tern_tensor *target, tern_tensor *out[2])
+/* y, and with it dx, of this kind, in float64 on the cpu; dy is what this dtype holds. */
+static void run(int kind, tern_dtype dtype, tern_tensor *const in[3], tern_tensor *target,
+                tern_tensor *out[2])
 {
     tern_tensor *x = tern_requires_grad_(in[0], true);
     tern_tensor *y = apply(kind, x, in[1], in[2], target);
-    tern_tensor *weight = test_uniform(tern_device(x), tern_dtype_of(y), shape_of(y), -1, 1, 9);
+    tern_tensor *weight =
+        tern_to(test_uniform("cpu", dtype, shape_of(y), -1, 1, 9), tern_device(x));
+    weight = tern_to_dtype(weight, tern_dtype_of(y));
     assert_ok(tern_backward(kind == 6 ? y : tern_sum(tern_mul(y, weight))));
     tern_tensor *found[] = {y, tern_grad(x)};
     for (int i = 0; i < 2; i++)
         out[i] = tern_to_dtype(tern_to(tern_detach(found[i]), "cpu"), TERN_F64);
 }
 
+/* What y (0) or dx (1) of this kind is about. */
+static double size_of(int kind, int i, int64_t rows, int64_t n)
+{
+    const bool is_share = kind == 0 || (kind >= 5 && i == 1);
+    return is_share ? 1.0 / (double)(kind == 6 ? rows * n : n) : 1;
+}
+
 static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t n, int64_t shift)
 {
     const tern_shape sizes[] = {TERN_SHAPE(rows, n), TERN_SHAPE(n), TERN_SHAPE(n)};
-    const double near = dtype == TERN_F32 ? 1e-5 : dtype == TERN_F16 ? 4e-3 : 3e-2;
+    const double near = dtype == TERN_F64   ? 1e-12
+                        : dtype == TERN_F32 ? 1e-5
+                        : dtype == TERN_F16 ? 4e-3
+                                            : 3e-2;
     for (int kind = 0; kind < KINDS; kind++)
         TERN_SCOPE {
             tern_tensor *in[3], *reference[3], *out[2], *expected[2];
@@ -72,13 +87,14 @@ static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t 
             }
             tern_tensor *target = tern_to_dtype(
                 test_uniform("cpu", TERN_F32, TERN_SHAPE(rows), 0, (double)n, 7), TERN_I64);
-            run(kind, in, tern_to(target, device), out);
-            run(kind, reference, target, expected);
+            run(kind, dtype, in, tern_to(target, device), out);
+            run(kind, dtype, reference, target, expected);
             for (int i = 0; i < 2; i++) {
                 char what[96];
                 snprintf(what, sizeof what, "%s %d of (%d, %d) of %s, %d behind", i ? "dx" : "y",
                          kind, (int)rows, (int)n, tern_dtype_name(dtype), (int)shift);
-                test_close(out[i], expected[i], (test_tolerance){.abs = near, .rel = near}, what,
+                const double abs = near * size_of(kind, i, rows, n);
+                test_close(out[i], expected[i], (test_tolerance){.abs = abs, .rel = near}, what,
                            __FILE__, __LINE__);
             }
         }
@@ -88,7 +104,7 @@ static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t 
 static void rows_of_every_team(void **state)
 {
     (void)state;
-    static const int64_t lengths[] = {2,  5,  8,   17,  31,  32,  33,  48,  64,  65,
+    static const int64_t lengths[] = {1,  2,  5,   8,   17,  31,  32,  33,  48,  64, 65,
                                       72, 99, 128, 130, 197, 200, 255, 256, 257, 264};
     static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_F16, TERN_F64};
     FOR_EACH_DEVICE(device)
