@@ -180,10 +180,6 @@ typedef struct __align__(16) tern_words4 {
 #define GET4_f16(to, p, i) to = ((const tern_four_u16 *)(p))[i]
 #define GET4_bf16          GET4_f16
 #define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
-#define GATHER4_f16(to, p, i) EACH2(e_) to.v[e_] = (p)[4 * (i) + 2 * e_] |                         \
-    (u32)(p)[4 * (i) + 2 * e_ + 1] << 16
-#define GATHER4_bf16          GATHER4_f16
-#define EACH2(e)              UNROLL for (i32 e = 0; e < 2; e++)
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_(LOW, HIGH, to, four)                                                              \
     do {                                                                                           \

@@ -54,11 +54,11 @@
             (size_t)(i), p)
 #define STORE4_bool(p, i, v)                                                                       \
     vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)
-/* Fours that are kept stay as they lie in memory until they are used: half as many registers for
- * halves. */
 /* 16 bytes of anything at a multiple of them. */
 #define LOAD_WORDS(v, p)  TERN_SPREAD4_(v, uint4, *(const __global uint4 *)(p))
 #define STORE_WORDS(p, v) (*(__global uint4 *)(p) = (uint4)(v[0], v[1], v[2], v[3]))
+/* Fours that are kept stay as they lie in memory until they are used: half as many registers for
+ * halves. */
 typedef struct {
     f32 v[4];
 } tern_four_f32;
@@ -69,9 +69,6 @@ typedef struct {
 #define GET4_f16(to, p, i)  to = vload4((size_t)(i), p)
 #define GET4_bf16(to, p, i) to = vload4((size_t)(i), p)
 #define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
-#define GATHER4_f16(to, p, i)                                                                      \
-    to = (ushort4)((p)[4 * (i)], (p)[4 * (i) + 1], (p)[4 * (i) + 2], (p)[4 * (i) + 3])
-#define GATHER4_bf16          GATHER4_f16
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_f16(to, four)  TERN_SPREAD4_(to, float4, tern_halves4(four))
 #define SPREAD4_bf16(to, four) TERN_SPREAD4_(to, float4, as_float4(convert_uint4(four) << 16))
