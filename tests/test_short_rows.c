@@ -3,6 +3,7 @@
  * gradients, of rows that begin anywhere. */
 #include "support.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { KINDS = 8 };
 
@@ -100,6 +101,38 @@ static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t 
         }
 }
 
+/* How many programs softmax of so long rows brings. */
+static uint64_t programs_of(const char *device, int64_t n)
+{
+    uint64_t counts[2];
+    TERN_SCOPE {
+        tern_tensor *x = tern_to(test_uniform("cpu", TERN_F32, TERN_SHAPE(7, n), -3, 3, 1), device);
+        for (int i = 0; i < 2; i++) {
+            tern_memory_stats stats = {0};
+            assert_non_null(i ? tern_softmax(x, 1) : x);
+            assert_ok(tern_memory_get_stats(device, &stats));
+            counts[i] = stats.programs_built + stats.programs_loaded;
+        }
+    }
+    return counts[1] - counts[0];
+}
+
+/* Devices whose kernels come with indices of 32 bits have one for each size of team, and one for
+ * what is longer. Before all else that makes programs here. */
+static void each_team_has_a_program(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {300, 20, 40, 100, 256};
+    FOR_EACH_DEVICE(device)
+    for (int again = 0; again < 2; again++)
+        for (int i = 0; i < 5; i++) {
+            const bool has_teams = test_gpu_form(device) || strncmp(device, "cuda", 4) == 0;
+            const uint64_t expected =
+                again == 0 && (i == 0 ? strcmp(device, "cpu") != 0 : has_teams);
+            assert_int_equal(programs_of(device, lengths[i] + again), expected);
+        }
+}
+
 /* Lengths on both sides of each size of team, of whole vectors and of others. */
 static void rows_of_every_team(void **state)
 {
@@ -125,6 +158,7 @@ static void rows_that_begin_anywhere(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    TEST(each_team_has_a_program),
     TEST(rows_of_every_team),
     TEST(rows_that_begin_anywhere),
 };
