@@ -103,9 +103,10 @@ static void *made_of(const tern_resolved *r, int build)
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
-    bool there = made_of(look_up(place, kernel, dtype, &slot), place->has_index32) ||
+    const int build = place->has_index32 ? TERN_BUILD_NARROW : TERN_BUILD_WIDE;
+    bool there = made_of(look_up(place, kernel, dtype, &slot), build) ||
                  tern_listing_takes(place, kernel, dtype, 0) ||
-                 resolve(place, kernel, dtype, place->has_index32);
+                 resolve(place, kernel, dtype, build);
     return there ? TERN_OK : tern_last_status();
 }
 
