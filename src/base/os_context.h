@@ -1,6 +1,7 @@
 /* os_context.h -- a stack that waits, and the switch to it on the same thread: a few instructions,
  * or ucontext, which asks the kernel for the mask of signals at each switch, where the processor is
- * another or the system has names of its own for functions. For C and C++. */
+ * another, the system has names of its own for functions, or code may run with a shadow stack, of
+ * which ucontext makes one for each stack. For C and C++. */
 #ifndef TERN_BASE_OS_CONTEXT_H
 #define TERN_BASE_OS_CONTEXT_H
 #include <stdbool.h>
@@ -8,7 +9,11 @@
 #include <stdint.h>
 
 /* tern_context_swap(from, to) keeps this stack in from and goes on with that of to. */
-#if defined __APPLE__ || !(defined __x86_64__ || defined __aarch64__)
+#if defined __APPLE__ || !(defined __x86_64__ || defined __aarch64__) || defined __ILP32__ ||      \
+    (defined __GLIBC__ && defined __CET__ && (__CET__ & 2)) || defined __ARM_FEATURE_GCS_DEFAULT
+#if defined __linux__ && !defined __GLIBC__
+#error "os_context.h: write tern_context_swap and tern_context_begin for this processor"
+#endif
 #include <ucontext.h>
 typedef ucontext_t tern_context;
 #define tern_context_swap swapcontext
@@ -49,8 +54,9 @@ void tern_context_begin(void) __attribute__((visibility("hidden")));
 #endif
 
 /* Weak, as several files of a program may have them. */
-#define TERN_CONTEXT_FUNCTION(NAME)                                                                \
-    ".hidden " NAME "\n.weak " NAME "\n.type " NAME ", %function\n" NAME ":\n"
+#define TERN_CONTEXT_FUNCTION(NAME, TEXT)                                                          \
+    __asm__(".text\n.hidden " NAME "\n.weak " NAME "\n"                                            \
+            ".type " NAME ", %function\n" NAME ":\n" TEXT)
 #if defined __x86_64__
 /* Words on a new stack, and which of them. */
 enum {
@@ -59,12 +65,11 @@ enum {
     TERN_CONTEXT_RUN = 3,
     TERN_CONTEXT_BEGIN = 6
 };
-__asm__(".text\n" TERN_CONTEXT_FUNCTION(
-    "tern_context_swap") "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
-                         "mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
-                         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop "
-                         "%rbp\nret\n" TERN_CONTEXT_FUNCTION(
-                             "tern_context_begin") "mov %rbx, %rdi\ncall *%r12\nud2\n");
+TERN_CONTEXT_FUNCTION("tern_context_swap",
+                      "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+                      "mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
+                      "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+TERN_CONTEXT_FUNCTION("tern_context_begin", "mov %rbx, %rdi\ncall *%r12\nud2\n");
 #else
 enum {
     TERN_CONTEXT_WORDS = 20,
@@ -72,21 +77,21 @@ enum {
     TERN_CONTEXT_RUN = 1,
     TERN_CONTEXT_BEGIN = 11
 };
-__asm__(".text\n" TERN_CONTEXT_FUNCTION(
-    "tern_context_swap") "sub sp, sp, #160\n"
-                         "stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
-                         "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\nstp x29, x30, [sp, "
-                         "#80]\n"
-                         "stp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\n"
-                         "stp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
-                         "mov x9, sp\nstr x9, [x0]\nldr x9, [x1]\nmov sp, x9\n"
-                         "ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
-                         "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\nldp x29, x30, [sp, "
-                         "#80]\n"
-                         "ldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\n"
-                         "ldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
-                         "add sp, sp, #160\nret\n" TERN_CONTEXT_FUNCTION(
-                             "tern_context_begin") "mov x0, x19\nblr x20\nbrk #1\n");
+TERN_CONTEXT_FUNCTION("tern_context_swap", "sub sp, sp, #160\nstp x19, x20, [sp]\n"
+                                           "stp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\n"
+                                           "stp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\n"
+                                           "stp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\n"
+                                           "stp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"
+                                           "stp d14, d15, [sp, #144]\n"
+                                           "mov x9, sp\nstr x9, [x0]\nldr x9, [x1]\nmov sp, x9\n"
+                                           "ldp x19, x20, [sp]\n"
+                                           "ldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\n"
+                                           "ldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\n"
+                                           "ldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\n"
+                                           "ldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
+                                           "ldp d14, d15, [sp, #144]\n"
+                                           "add sp, sp, #160\nret\n");
+TERN_CONTEXT_FUNCTION("tern_context_begin", "mov x0, x19\nblr x20\nbrk #1\n");
 #endif
 
 static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
