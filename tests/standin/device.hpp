@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -230,17 +231,9 @@ static void load_matrices(const registers &r)
 /* Each statement of a program is read once. */
 static const instruction &known(const char *text)
 {
-    struct entry {
-        const char *text;
-        std::unique_ptr<instruction> read;
-    };
-    static std::vector<entry> entries[256];
-    std::vector<entry> &some = entries[(uintptr_t)text / 8 % 256];
-    for (const entry &e : some)
-        if (e.text == text)
-            return *e.read;
-    some.push_back({text, std::make_unique<instruction>(read(text))});
-    return *some.back().read;
+    static std::unordered_map<const char *, instruction> all;
+    auto found = all.find(text);
+    return (found != all.end() ? found : all.emplace(text, read(text)).first)->second;
 }
 
 static void execute(const char *text, void *const *at)

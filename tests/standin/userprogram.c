@@ -149,13 +149,13 @@ static void write_program(FILE *file, const char *text, const char *kernel)
 char *user_program_compile(const char *text, const char *kernel, size_t *bytes, char *log,
                            size_t log_bytes)
 {
-    /* A load from an address that is no multiple of its size ends the program, as on a GPU. */
     char source[TEMPORARY_BYTES], path[TEMPORARY_BYTES], command[4 * TEMPORARY_BYTES];
     char *image = NULL;
     if (!make_file(source, write_program, text, kernel))
         return NULL;
     snprintf(path, sizeof path, "%.*s.so", (int)strlen(source) - 4, source);
-    snprintf(command, sizeof command, "c++ " STANDIN_FLAGS " -shared -o %s %s 2>&1", path, source);
+    snprintf(command, sizeof command, "c++ " STANDIN_FLAGS " -shared -o '%s' '%s' 2>&1", path,
+             source);
     if (run(command, log, log_bytes) && !(image = read_image(path, bytes)))
         snprintf(log, log_bytes, "%s cannot be read", path);
     unlink(path);
@@ -176,7 +176,8 @@ char *library_program_compile(const char *text, const char *kernel, int compute,
     if (!make_file(source, write_as_it_is, text, kernel))
         return NULL;
     char *plain = malloc(MOST_TEXT), *image = NULL;
-    snprintf(command, sizeof command, "c++ -E -P -w -D__CUDA_ARCH__=%d0 %s 2>&1", compute, source);
+    snprintf(command, sizeof command, "c++ -E -P -w -D__CUDA_ARCH__=%d0 '%s' 2>&1", compute,
+             source);
     if (plain && run(command, plain, MOST_TEXT))
         image = user_program_compile(plain, kernel, bytes, log, log_bytes);
     else if (plain)
