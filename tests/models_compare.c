@@ -60,7 +60,7 @@ static bool has_losses(tern_state_dict *r, const double *losses)
     return same;
 }
 
-/* The loss of m, which is in training, by a copy of it in float64 on the cpu. */
+/* The loss of m in training, by a copy of it in float64 on the cpu. */
 static double loss_in_float64(tern_module *m, tern_model_inputs in)
 {
     double loss = 0;
