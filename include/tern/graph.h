@@ -31,7 +31,9 @@
  * An operation that needs a value on the host (tern_item, tern_nonzero, a branch on a result), data
  * from another device, and tern_synchronize cannot be recorded: they are errors that name the
  * operation, and the capture ends without a graph. Commands of other threads on the device run as
- * usual and are not recorded. User kernels must live as long as the graph. */
+ * usual and are not recorded. User kernels must live as long as the graph. One thread at a time may
+ * replay a graph or ask for its size and text, which take up fused operations when their
+ * kernels are there. */
 #ifndef TERN_GRAPH_H
 #define TERN_GRAPH_H
 #include <tern/device.h>

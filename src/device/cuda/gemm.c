@@ -420,8 +420,10 @@ static tern_status without_lt(tern_place *place, tern_cuda_gemm_state *state, co
     if (done)
         return TERN_OK;
     return g->sums || g->end || g->wide
-               ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
-                           tern_place_info(place)->device, ends[g->end].name)
+               ? tern_fail(TERN_ERR_DEVICE, "%s: %s no %s with this product",
+                           tern_place_info(place)->device,
+                           tern_cuda.has_lt ? "cuBLASLt has" : "without cuBLASLt there is",
+                           ends[g->end].name)
                : portable(place, state, g);
 }
 
