@@ -127,6 +127,7 @@ readme() {
 # wine: $work/bin/wine, which is TERN_RUN where it lies; programs find DLLs by WINEPATH.
 wine() {
     [ -f "$root/usr/lib/wine/wine64" ] || unpacked wine64 || fetched wine64 libwine || skip "Debian's wine64 can't be had"
+    ln -sf wineserver64 "$root/usr/lib/wine/wineserver" # Debian's is a script that looks for it in /usr
     mkdir -p "$work/bin"
     gcc -O1 -shared -fPIC tests/elsewhere/wine/quit.c -o "$work/quit.so"
     cat >"$work/bin/wine.new" <<END
