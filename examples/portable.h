@@ -11,6 +11,7 @@
 #define lstat(path, about) stat(path, about) /* no links */
 #define mkdir(path, mode)  mkdir(path)
 
+/* A variable without a value is none on Windows: "" removes it. */
 static inline int setenv(const char *name, const char *value, int overwrite)
 {
     return !overwrite && getenv(name) ? 0 : _putenv_s(name, value);

@@ -271,6 +271,26 @@ static void chat_templates_are_found(void **state)
 #endif
 }
 
+/* A path as its system writes it leads to the files beside one. */
+static void files_beside_are_found(void **state)
+{
+#ifdef _WIN32
+    static const char slash = '\\';
+#else
+    static const char slash = '/';
+#endif
+    static const char *const names[] = {"vocab.json", "merges.txt"};
+    char path[4300];
+    (void)state;
+    empty_folder();
+    copy_to(FILES "roberta-vocab.json", "vocab.json");
+    copy_to(FILES "roberta-merges.txt", "merges.txt");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s%cmodel%c%s", folder, slash, slash, names[i]);
+        tern_tokenizer_free(need(tern_tokenizer_from_file(path)));
+    }
+}
+
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 static void wrong_files_are_refused_by_name(void **state)
@@ -382,6 +402,7 @@ int main(void)
         TEST(a_folder_may_have_any_of_them),
         TEST(a_config_beside_them_counts),
         TEST(chat_templates_are_found),
+        TEST(files_beside_are_found),
         TEST(wrong_files_are_refused_by_name),
         TEST(cut_files_are_refused_or_whole),
         TEST(ids_of_200_texts_are_those_of_the_packages),

@@ -77,6 +77,8 @@ typedef DIR tern_os_dir;
 #define tern_os_matches(PATTERN, TEXT) (fnmatch(PATTERN, TEXT, 0) == 0)
 /* A program's path gets slashes, in place; NULL is fine. */
 #define tern_os_plain_path(PATH)       (PATH)
+/* The slash before the last name of a program's path; NULL where there is none. */
+#define tern_os_last_slash(PATH)       strrchr(PATH, '/')
 /* What the name of a file in a folder has none of. */
 #define TERN_OS_NO_NAME                "/"
 #endif

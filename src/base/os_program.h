@@ -3,7 +3,8 @@
 #define TERN_BASE_OS_PROGRAM_H
 
 /* Puts the words of the command line into UTF-8, which Windows' C library has in the code page of
- * the machine, and has a console there show UTF-8. *argv stays where memory is short. */
+ * the machine, and has a console there show UTF-8 until the program ends. *argv stays where memory
+ * is short. */
 #ifdef _WIN32
 void tern_os_take_arguments(int *argc, char ***argv);
 #else

@@ -101,6 +101,11 @@ static inline char *tern_os_plain_path(char *path)
         *c = *c == '\\' ? '/' : *c;
     return path;
 }
+static inline char *tern_os_last_slash(const char *path)
+{
+    char *slash = strrchr(path, '/'), *back = strrchr(path, '\\');
+    return !slash || (back && back > slash) ? back : slash;
+}
 #define TERN_OS_NO_NAME "/\\:"
 int tern_os_setenv(const char *name, const char *value, int overwrite);
 int tern_os_unsetenv(const char *name);

@@ -9,6 +9,14 @@
 extern int __wgetmainargs(int *argc, wchar_t ***argv, wchar_t ***environment, int expands,
                           void *start);
 
+/* A console is the shell's as well, and keeps its code page. */
+static UINT code_page;
+
+static void give_back(void)
+{
+    SetConsoleOutputCP(code_page);
+}
+
 void tern_os_take_arguments(int *argc, char ***argv)
 {
     int n = 0, start = 0;
@@ -25,7 +33,9 @@ void tern_os_take_arguments(int *argc, char ***argv)
         *argc = n;
         *argv = words;
     }
-    SetConsoleOutputCP(CP_UTF8);
+    code_page = GetConsoleOutputCP();
+    if (code_page && code_page != CP_UTF8 && atexit(give_back) == 0)
+        SetConsoleOutputCP(CP_UTF8);
 }
 
 #else

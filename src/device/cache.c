@@ -55,7 +55,9 @@ static bool path_of_folder(char *path)
     const char *own = tern_env(TERN_ENV_CACHE_DIR);
     if (!own)
         return tern_os_folder(TERN_OS_CACHE, "/tern", path, PATH_BYTES);
-    return snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES;
+    const int bytes = snprintf(path, PATH_BYTES, "%s", own);
+    (void)tern_os_plain_path(path);
+    return bytes < PATH_BYTES;
 }
 
 /* Programs are compiled again by each process. */

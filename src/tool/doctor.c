@@ -195,7 +195,7 @@ static int examine(const char *name, json_t *device, const char *to)
         code = tool_fail(TOOL_USAGE, "doctor: --only %s: there is no such operation", only);
     if (code == TOOL_FINE) {
         char folder[4096];
-        const char *slash = strrchr(to, '/');
+        const char *slash = tern_os_last_slash(to);
         snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - to) : 1, slash ? to : ".");
         v.rows = rows;
         v.progress = tern_report_new(NULL, &(tern_report_options){.steps = v.n, .unit = "checks"});

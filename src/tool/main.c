@@ -80,7 +80,7 @@ void tool_make_folders(const char *path)
 {
     char folder[4200];
     snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
+    for (char *slash = tern_os_plain_path(folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         tern_os_mkdir(folder, 0700);
         *slash = '/';

@@ -66,12 +66,14 @@ static int run(const char *const *words, int n)
     char name[64];
     if (!n)
         return tool_fail(TOOL_USAGE, "new: which folder? For example: tern new hello");
-    const char *folder = words[0];
-    if (strlen(folder) > 4000 || !name_of(folder, name))
+    char path_of_folder[4001];
+    const int bytes = snprintf(path_of_folder, sizeof path_of_folder, "%s", words[0]);
+    const char *folder = tern_os_plain_path(path_of_folder);
+    if (bytes >= (int)sizeof path_of_folder || !name_of(folder, name))
         return tool_fail(TOOL_WRONG,
                          "new: the folder's name becomes the program's: letters, digits, _ and -, "
                          "beginning with a letter, not \"test\" or \"all\"; got \"%s\"",
-                         folder);
+                         words[0]);
     for (const struct tool_file *file = tool_project; file->path; file++) {
         char path[4200];
         struct tern_os_stat there;

@@ -1,5 +1,6 @@
 /* export_file.c -- a graph as a file, and its weights in it or in one beside it. */
 #include "base/memory.h"
+#include "base/os.h"
 #include "io/onnx/export.h"
 #include "io/out.h"
 #include <string.h>
@@ -77,7 +78,7 @@ static tern_status put_beside(onnx_export *w, const onnx_weight *at, io_out *out
 /* All weights, the large ones in a file that is open then, if out has a path. */
 static tern_status put_weights(onnx_export *w, io_out *out)
 {
-    const char *slash = out->path ? strrchr(out->path, '/') : NULL;
+    const char *slash = out->path ? tern_os_last_slash(out->path) : NULL;
     char *name = out->path ? onnx_text(w, "%s", slash ? slash + 1 : out->path) : NULL;
     if (out->path)
         TERN_TRY(io_out_open(out, 0));

@@ -102,7 +102,7 @@ static bool number_of(const char *text, int64_t otherwise, int64_t *value)
 static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, size_t bytes,
                                   uint8_t **out)
 {
-    const char *name = entry(p, "location"), *slash = strrchr(path, '/');
+    const char *name = entry(p, "location"), *slash = tern_os_last_slash(path);
     int64_t offset, length;
     if (!name || !*name || strpbrk(name, TERN_OS_NO_NAME) || *name == '.')
         return tern_fail(TERN_ERR_IO,

@@ -181,7 +181,7 @@ static tern_status find_template(const char *function, tern_tokenizer *t, const 
                                  const json_t *config)
 {
     char folder[4096];
-    const char *slash = strrchr(path, '/');
+    const char *slash = tern_os_last_slash(path);
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     json_t *templates = tk_chat_templates(function, folder, config);
     const char *chat = json_string_value(json_object_get(templates, "default"));
@@ -309,7 +309,7 @@ static bool find_file(const char *folder, char path[4096])
 static tern_tokenizer *of_gguf(const char *function, const char *file)
 {
     char path[2][4096];
-    const char *slash = strrchr(file, '/');
+    const char *slash = tern_os_last_slash(file);
     int n = slash ? (int)(slash - file) + 1 : 0;
     struct tern_os_stat about;
     if (snprintf(path[0], sizeof path[0], "%.*stokenizer.json", n, file) < (int)sizeof path[0] &&

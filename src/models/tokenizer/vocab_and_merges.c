@@ -1,5 +1,6 @@
 /* vocab_and_merges.c -- vocab.json and merges.txt, the two files that GPT-2's tokenizer was first
  * given as. */
+#include "base/os.h"
 #include "models/tokenizer/maker.h"
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ enum { QWEN2_TOKENS = 151643 };
 static bool other_path(const char *path, bool is_vocab, char other[4096])
 {
     const char *mine = is_vocab ? "vocab.json" : "merges.txt",
-               *its = is_vocab ? "merges.txt" : "vocab.json", *slash = strrchr(path, '/');
+               *its = is_vocab ? "merges.txt" : "vocab.json", *slash = tern_os_last_slash(path);
     const size_t n = strlen(path), tail = strlen(mine);
     size_t stem = slash ? (size_t)(slash - path) + 1 : 0;
     if (n >= stem + tail && strcmp(path + n - tail, mine) == 0)
