@@ -230,6 +230,79 @@ static void a_difference_of_neighbors_is_not_where_they_are(void **state)
         }
 }
 
+/* Rows of two tensors that end with them, between commands that are none. */
+static tern_tensor *joined(tern_tensor *x, int how)
+{
+    tern_tensor *a = tern_softmax(x, 0), *b = tern_log_softmax(x, 0), *c, *d;
+    switch (how) {
+    case 0: /* the result is where a or b was */
+        return tern_softmax(tern_neg(tern_mul(a, b)), 0);
+    case 1: /* two results */
+        c = tern_mul(a, b);
+        d = tern_sub(c, b);
+        return tern_add(tern_softmax(c, 0), tern_softmax(d, 0));
+    case 2: /* on the host b is not where the first result of a chain is written: it is read later */
+        c = tern_neg(x);
+        d = tern_mul(c, b);
+        return tern_add(tern_softmax(c, 0), tern_softmax(d, 0));
+    case 3: /* something else goes with all elements of a */
+        return tern_softmax(tern_abs(tern_sub(a, tern_select(x, 0, 0))), 0);
+    case 4: /* one of its own */
+        return tern_softmax(tern_abs(tern_sub(a, tern_select(a, 0, 0))), 0);
+    case 5: /* a's neighbors */
+        return tern_softmax(tern_abs(tern_sub(tern_narrow(a, 0, 1, tern_numel(x) - 1),
+                                              tern_narrow(a, 0, 0, tern_numel(x) - 1))),
+                            0);
+    case 6: /* columns are another tensor's */
+        a = tern_reshape(a, TERN_SHAPE(17, 59));
+        return tern_softmax(tern_sub(a, tern_narrow(tern_reshape(x, TERN_SHAPE(17, 59)), 1, 3, 1)),
+                            1);
+    default: /* and its own */
+        a = tern_reshape(a, TERN_SHAPE(17, 59));
+        return tern_softmax(tern_sub(a, tern_narrow(a, 1, 0, 1)), 1);
+    }
+}
+
+/* Results of elementwise rows, and of their chains, lie where what they read for the last time was,
+ * element by element. */
+static void results_are_where_operands_end(void **state)
+{
+    (void)state;
+    static const int values[][2] = {{4, 3}, {6, 6}, {5, 5}, {3, 2}, {3, 2}, {3, 2}, {2, 2}, {2, 2}},
+                     over[][2] = {{2, 1}, {2, 2}, {1, 1}, {2, 1}, {1, 0}, {1, 0}, {1, 1}, {0, 0}};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 32; i++)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                const int how = i % 8, fused = i / 8 % 2;
+                tern_tensor *y[2], *x = test_uniform(device, i < 16 ? TERN_F32 : TERN_BF16,
+                                                     TERN_SHAPE(1003), -1, 1, 1);
+                tern_graph *graph = tern_graph_new_with(
+                    device, &(tern_graph_options){.check = true, .no_fusion = !fused});
+                for (int k = 0; k < 2; k++) {
+                    if (k == 1)
+                        assert_ok(tern_graph_capture_begin(graph));
+                    TERN_SCOPE
+                        y[k] = tern_keep(joined(x, how));
+                }
+                assert_ok(tern_graph_capture_end(graph));
+                assert_true((graph->chains != NULL) == (fused && how < 6));
+                int found = 0;
+                for (int64_t k = 0; k < graph->plan->n; k++)
+                    found += graph->plan->slots[k].over != NULL;
+                if (found != over[how][fused] || graph->plan->n != values[how][fused])
+                    fail_msg("%s, case %d, fused %d: %d of %d values are over others, "
+                             "expected %d of %d",
+                             device, how, fused, found, (int)graph->plan->n, over[how][fused],
+                             values[how][fused]);
+                assert_ok(tern_graph_replay(graph));
+                assert_same(y[1], y[0]);
+                tern_graph_free(graph);
+                tern_release(y[0]);
+                tern_release(y[1]);
+            }
+}
+
 enum { LARGE = 1 << 19 };
 
 /* z, written in place by two rows, and before it a tensor that a kernel has by its address where addressed. */
@@ -425,6 +498,7 @@ static const struct CMUnitTest tests[] = {
     TEST(random_programs_have_their_bits),
     TEST(values_share_memory),
     TEST(a_difference_of_neighbors_is_not_where_they_are),
+    TEST(results_are_where_operands_end),
     TEST(what_is_found_by_its_address_stays),
     TEST(addresses_end_with_their_recording),
     TEST(what_nobody_reads_is_not_computed),

@@ -257,7 +257,7 @@ static tern_made_chain *keep(finding *f)
     }
     made->kernel->ref = &made->ref;
     made->kernel->dtype = f->dtype;
-    made->rows = f->chain.rows;
+    made->chain = f->chain;
     made->saved = saved_by(f);
     made->next = graph->chains;
     graph->chains = made;

@@ -27,8 +27,8 @@ static void add_chains(tern_text *text, const tern_graph *graph)
         tern_text_add(text,
                       "  fused: %s (%s), %d commands as one, %" PRId64 " time%s: %zu bytes not "
                       "moved\n",
-                      c->name, tern_dtype_name(c->kernel->dtype), c->rows, n, n == 1 ? "" : "s",
-                      saved);
+                      c->name, tern_dtype_name(c->kernel->dtype), c->chain.rows, n,
+                      n == 1 ? "" : "s", saved);
     }
 }
 

@@ -2,8 +2,9 @@
  *
  * Two values may have the same memory if no command is between the first and the last of both. The
  * largest is placed first, each into the smallest gap between those that are alive with it (best
- * fit). The result of an elementwise row takes the place of an operand that ends there. Commands
- * name a block, whose buffer becomes a part of an arena: they stay as they were recorded. */
+ * fit). The result of an elementwise row, or of a chain of those, takes the place of an operand
+ * that ends there. Commands name a block, whose buffer becomes a part of an arena: they stay as
+ * they were recorded. */
 #include "device/plan.h"
 #include "base/lock.h"
 #include "device/registry.h"
@@ -59,58 +60,102 @@ static tern_status find_slots(tern_graph *graph, tern_plan *plan)
 
 /* ---- results over operands ----------------------------------------------------------------- */
 
-/* Whether an argument is all of its block, as the index of a dense row has it. */
+/* Whether an argument is all of its block. */
 static bool is_whole(const tern_graph *graph, const tern_arg *arg)
 {
     return arg->buffer && arg->at == 0 && tern_block_is_inner(graph, tern_block_of(arg->buffer)) &&
            tern_block_of(arg->buffer)->slot;
 }
 
-/* Whether each element of the result is made of the operands' elements at the same place. */
-static bool is_dense_row(const tern_work *work)
+static const tern_nd_index *index_of(const tern_work *work)
 {
-    if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref))
-        return false;
-    for (int i = 0; i < work->what.launch.n; i++) {
-        const tern_arg *arg = &work->what.launch.args[i];
-        const tern_nd_index *w = arg->value.data;
-        if (arg->type == TERN_TYPE_tern_nd_index)
-            return w->rows == 1 && w->form == TERN_ND_UNIT;
-    }
-    return false;
+    for (int i = 0; i < work->what.launch.n; i++)
+        if (work->what.launch.args[i].type == TERN_TYPE_tern_nd_index)
+            return work->what.launch.args[i].value.data;
+    return NULL;
 }
 
-/* Whether a command has each element of a buffer at no other place than its own: x[1:] - x[:-1] has
- * not. */
-static bool is_in_place(const tern_work *work, const tern_buffer *buffer, size_t bytes)
+/* The chain of a node, or NULL. */
+static const tern_chain *chain_of(const tern_graph_node *node)
 {
-    for (int i = 0; i < work->what.launch.n; i++) {
-        const tern_arg *arg = &work->what.launch.args[i];
-        if (arg->buffer == buffer && (arg->at != 0 || arg->bytes != bytes))
+    union {
+        const tern_kernel_ref *ref;
+        const tern_made_chain *made;
+    } of = {node->is_chain ? node->work.what.launch.kernel->ref : NULL};
+    return of.ref ? &of.made->chain : NULL;
+}
+
+/* Whether an elementwise row has the elements of argument k where those of its result are. */
+static bool is_alike(const tern_nd_index *w, int k)
+{
+    for (int d = 0; d < w->ndim; d++)
+        if (w->stride[k][d] != w->stride[0][d])
             return false;
-    }
+    return w->form == TERN_ND_UNIT || w->step[k] == w->step[0];
+}
+
+/* Whether a command has each element of argument k, and of what else it has of that buffer, at no
+ * other place than that of the result's element which is made of it: x[1:] - x[:-1] has not. */
+static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
+{
+    const tern_work *work = &node->work;
+    const tern_chain *chain = chain_of(node);
+    const tern_arg *args = work->what.launch.args;
+    for (int i = first; i < work->what.launch.n; i++)
+        if (args[i].buffer == args[k].buffer &&
+            (args[i].at != 0 || args[i].bytes != args[out].bytes ||
+             !(chain ? chain->step[i - first] == 1 : is_alike(index_of(work), i))))
+            return false;
     return true;
 }
 
-/* The slot of an operand that ends at command i becomes that of the result, which begins there. */
-static void write_over(tern_graph *graph, int64_t i)
+/* Whether the rows of a chain have tensor `in` behind them when `out` is written. Devices load all
+ * tensors of an element before they store any; on the host it is the rows' turn. */
+static bool is_over(const tern_graph *graph, const tern_chain *chain, int in, int out)
 {
-    const tern_work *work = &graph->nodes[i]->work;
-    const tern_arg *args = work->what.launch.args;
-    if (!is_dense_row(work) || !is_whole(graph, &args[0]))
-        return;
-    tern_slot *out = tern_block_of(args[0].buffer)->slot;
-    for (int k = 1; k < work->what.launch.n && out->first == i; k++) {
+    int last = -1, written = -1;
+    for (int i = 0; i < chain->rows; i++) {
+        for (int k = 0; k < chain->row[i].n; k++)
+            last = chain->row[i].in[k] == in ? i : last;
+        written = chain->row[i].out == out ? i : written;
+    }
+    return !graph->place->synchronous || last <= written;
+}
+
+/* The slot of an operand that ends at command i becomes that of a result which begins there. */
+static void write_over(const tern_graph *graph, int64_t i, int first, int out)
+{
+    const tern_graph_node *node = graph->nodes[i];
+    const tern_chain *chain = chain_of(node);
+    const tern_arg *args = node->work.what.launch.args;
+    tern_slot *o = tern_block_of(args[out].buffer)->slot;
+    for (int k = first; k < node->work.what.launch.n && o->first == i; k++) {
         if (args[k].role != TERN_ROLE_IN || !is_whole(graph, &args[k]) ||
-            !is_in_place(work, args[k].buffer, args[0].bytes))
+            !is_in_place(node, first, k, out) ||
+            (chain && !is_over(graph, chain, k - first, out - first)))
             continue;
         tern_slot *in = tern_block_of(args[k].buffer)->slot;
-        if (in->end != i && in->last == i && in->first < i && in->bytes == out->bytes) {
-            out->over = in;
-            out->first = in->first;
+        if (in->end != i && in->last == i && in->first < i && in->bytes == o->bytes) {
+            o->over = in;
+            o->first = in->first;
             in->end = i;
         }
     }
+}
+
+/* Each result of an elementwise row or of a chain, of which each element is made of the operands'
+ * elements at the same place. */
+static void write_results_over(const tern_graph *graph, int64_t i)
+{
+    const tern_work *work = &graph->nodes[i]->work;
+    const tern_chain *chain = chain_of(graph->nodes[i]);
+    const tern_arg *args = work->what.launch.args;
+    const int first = chain && graph->place->synchronous; /* before the tensors: the chain */
+    if (!chain && (!tern_works_by_rows(work) || !index_of(work)))
+        return;
+    for (int out = first; out < first + (chain ? chain->tensors : 1); out++)
+        if (args[out].role == TERN_ROLE_OUT && is_whole(graph, &args[out]))
+            write_over(graph, i, first, out);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -357,7 +402,7 @@ tern_status tern_plan_make(tern_graph *graph)
     tern_mutex_unlock(&place->memory_lock);
     TERN_TRY(status);
     for (int64_t i = 0; i < graph->n_nodes; i++)
-        write_over(graph, i);
+        write_results_over(graph, i);
     TERN_TRY(place_all(graph, plan));
     TERN_TRY(measure(plan));
     tern_place_enter(place);

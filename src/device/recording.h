@@ -2,6 +2,7 @@
 #ifndef TERN_DEVICE_RECORDING_H
 #define TERN_DEVICE_RECORDING_H
 #include "device/capture.h"
+#include "device/chain.h"
 #include "device/work.h"
 #include <stddef.h>
 
@@ -27,10 +28,10 @@ typedef struct tern_graph_piece {
 
 /* The kernel of a chain, and its name, "add+gelu". */
 typedef struct tern_made_chain {
+    tern_kernel_ref ref; /* first: it leads here */
     struct tern_made_chain *next;
-    tern_kernel_ref ref;
     tern_resolved *kernel;
-    int rows;
+    tern_chain chain;
     size_t saved; /* bytes that are not moved */
     char name[160];
 } tern_made_chain;
