@@ -1,7 +1,9 @@
-/* recorded_programs.h -- programs of random operations: what a recording of them has to compute. */
+/* recorded_programs.h -- programs of random operations: what a recording of them has to compute. Which operations follow each
+ * other is one number's, tensors and sizes another's: where each chain is a text that is compiled, a program comes many times. */
 #ifndef TERN_TESTS_RECORDED_PROGRAMS_H
 #define TERN_TESTS_RECORDED_PROGRAMS_H
 #include "support.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { RESULTS = 3, LIVE = 6, INPUTS = 3, ROWS = 6 };
@@ -106,12 +108,20 @@ static inline tern_tensor *random_operation(uint64_t *s, tern_tensor *x, tern_te
     }
 }
 
-/* Which operations follow each other depends on the seed alone. Half of the steps are in a scope whose other tensors end with it. */
-static inline void random_program(uint64_t seed, tern_tensor *const *in, tern_tensor **out)
+typedef struct recorded_program {
+    const char *device;
+    tern_dtype dtype;
+    uint64_t operations, tensors; /* seeds */
+} recorded_program;
+
+/* Half of the steps are in a scope whose other tensors end with it. How many operations there were. */
+static inline int random_program(const recorded_program *p, tern_tensor *const *in,
+                                 tern_tensor **out)
 {
-    uint64_t s = seed * 2 + 1;
+    uint64_t s = p->operations * 2 + 1;
     tern_tensor *live[LIVE];
-    const bool real = tern_dtype_is_floating_point(tern_dtype_of(in[0]));
+    const bool real = tern_dtype_is_floating_point(p->dtype);
+    int calls = 0;
     for (int i = 0; i < 20; i++)
         draw(&s, 2);
     const int n = 4 + draw(&s, 20);
@@ -122,7 +132,7 @@ static inline void random_program(uint64_t seed, tern_tensor *const *in, tern_te
             const int at = draw(&s, LIVE);
             tern_tensor *x = live[draw(&s, LIVE)], *y = live[draw(&s, LIVE)],
                         *z = live[draw(&s, LIVE)];
-            for (int k = 1 + draw(&s, 4); x && k > 0; k--)
+            for (int k = 1 + draw(&s, 4); x && k > 0; k--, calls++)
                 x = random_operation(&s, x, y, z, real);
             assert_no_error();
             tern_release(live[at]);
@@ -133,41 +143,56 @@ static inline void random_program(uint64_t seed, tern_tensor *const *in, tern_te
             out[i] = live[i];
         else
             tern_release(live[i]);
+    return calls;
 }
 
-/* The same results as without a recording, and each replay the same. */
-static inline void check_program(const char *device, tern_dtype dtype, uint64_t seed,
-                                 const tern_graph_options *options)
+static inline void same_results(const recorded_program *p, tern_tensor **out,
+                                tern_tensor **expected)
 {
+    char what[80];
+    for (int k = 0; k < RESULTS; k++) {
+        snprintf(what, sizeof what, "operations %llu, tensors %llu: result %d and what is expected",
+                 (unsigned long long)p->operations, (unsigned long long)p->tensors, k);
+        test_same(out[k], expected[k], what, __FILE__, __LINE__);
+    }
+}
+
+/* The same results as without a recording, and each replay the same. How many operations were recorded. */
+static inline int check_program(const recorded_program *p, const tern_graph_options *options)
+{
+    static const int64_t columns[] = {135, 35,  35, 135, 35,
+                                      35,  128, 36, 9}; /* and more and fewer than 512 elements */
+    int calls = 0;
     TERN_SCOPE
         TERN_NO_GRAD {
             tern_tensor *in[INPUTS], *expected[2][RESULTS], *out[RESULTS];
-            tern_graph *graph = tern_graph_new_with(device, options);
-            const int64_t columns = seed % 3 == 0 ? 135 : 35; /* more and fewer than 512 elements */
+            tern_graph *graph = tern_graph_new_with(p->device, options);
             for (int i = 0; i < INPUTS; i++)
-                in[i] = test_uniform(device, dtype, TERN_SHAPE(ROWS, columns), -4, 4,
-                                     seed + (uint64_t)i);
-            tern_manual_seed(seed);
+                in[i] = test_uniform(p->device, p->dtype, TERN_SHAPE(ROWS, columns[p->tensors % 9]),
+                                     -4, 4, p->tensors + (uint64_t)i);
+            tern_manual_seed(p->tensors);
             for (int i = 0; i < 2; i++)
-                random_program(seed, in, expected[i]);
-            tern_manual_seed(seed);
+                random_program(p, in, expected[i]);
+            tern_manual_seed(p->tensors);
             TERN_CAPTURE (graph)
-                random_program(seed, in, out);
+                calls = random_program(p, in, out);
             assert_no_error();
             for (int i = 0; i < 2; i++) {
-                assert_ok(tern_graph_replay(graph));
-                for (int k = 0; k < RESULTS; k++)
-                    assert_same(out[k], expected[i][k]);
+                if (tern_graph_replay(graph) != TERN_OK)
+                    fail_msg("operations %llu, tensors %llu: %s", (unsigned long long)p->operations,
+                             (unsigned long long)p->tensors, tern_last_error());
+                same_results(p, out, expected[i]);
             }
             tern_graph_free(graph);
-            for (int k = 0; k < RESULTS; k++) { /* what is kept outlives the recording */
-                assert_same(out[k], expected[1][k]);
+            same_results(p, out, expected[1]); /* what is kept outlives the recording */
+            for (int k = 0; k < RESULTS; k++) {
                 tern_release(out[k]);
                 tern_release(expected[0][k]);
                 tern_release(expected[1][k]);
             }
         }
     assert_no_error();
+    return calls;
 }
 
 #endif
