@@ -31,15 +31,15 @@ static void rows_that_follow_each_other_are_one_command(void **state)
             }
 }
 
-/* Every float16 but NaNs, times numbers that make it subnormal, infinite, or neither: between the rows
- * of a chain it is rounded as it would be in memory. */
+/* Every float16, times numbers that make it subnormal, infinite, or neither: between the rows of a chain it is rounded as it
+ * would be in memory. NaNs have the same bits, too, which the check of a replay compares. */
 static void halves_are_rounded_between_the_rows_of_a_chain(void **state)
 {
     (void)state;
     static const double factors[] = {1, 0.3, 1e-3, 1.7e-5, 900};
     static uint16_t bits[65536];
     for (int i = 0; i < 65536; i++)
-        bits[i] = (uint16_t)((i & 0x7c00) == 0x7c00 ? i & ~0x3ff : i);
+        bits[i] = (uint16_t)i;
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 5; i++)
         TERN_SCOPE
@@ -47,8 +47,8 @@ static void halves_are_rounded_between_the_rows_of_a_chain(void **state)
                 tern_tensor *y[2] = {NULL, NULL},
                             *x = tern_from_data(bits, TERN_SHAPE(65536), TERN_F16, device);
                 for (int apart = 0; apart < 2; apart++) {
-                    tern_graph *graph =
-                        tern_graph_new_with(device, &(tern_graph_options){.no_fusion = apart});
+                    tern_graph *graph = tern_graph_new_with(
+                        device, &(tern_graph_options){.no_fusion = apart, .check = !apart});
                     TERN_CAPTURE (graph)
                         TERN_SCOPE {
                             tern_tensor *z = tern_mul_scalar(x, tern_scalar_real(factors[i]));

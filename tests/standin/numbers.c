@@ -33,9 +33,11 @@ void standin_save(void *to, int64_t at, cudaDataType type, double value)
         uint32_t bits;
         memcpy(&bits, &f, sizeof bits);
         uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-        ((uint16_t *)to)[at] = (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
+        ((uint16_t *)to)[at] = (uint16_t)(value != value ? 0x7fffu : rounded >> 16);
     } else {
-        ((_Float16 *)to)[at] = (_Float16)(float)value;
+        const uint16_t nan = 0x7fff;
+        const _Float16 narrow = (_Float16)(float)value;
+        memcpy((char *)to + 2 * at, value != value ? (const void *)&nan : &narrow, sizeof narrow);
     }
 }
 
