@@ -133,6 +133,7 @@ wine() {
     cat >"$work/bin/wine.new" <<END
 #!/bin/sh
 export LC_ALL=C.UTF-8 WINEPREFIX=$work/wine WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml= LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu
+export WINESYSTEMDLLPATH=$root/usr/x86_64-w64-mingw32/lib # of zlib1.dll, without which wine has no user32.dll
 export WINEPATH="\${WINEPATH:-Z:$work/windows/bin;Z:$work/tern-windows}"
 export LD_PRELOAD=$work/quit.so
 exec $root/usr/lib/wine/wine64 "\$@"
@@ -142,7 +143,9 @@ END
 # wine_starts COMPILER: wine's services live as long as a program does, and keep what the first one writes to: it is this one,
 # which COMPILER compiles.
 wine_starts() {
-    [ -f "$work/wine/system.reg" ] || "$work/bin/wine" wineboot -i >"$work/wine.log" 2>&1 || true # it has no programs of 32 bits
+    local made=$work/wine/drive_c/windows/system32/ole32.dll
+    [ -f "$made" ] || "$work/bin/wine" wineboot -i >"$work/wine.log" 2>&1 || true # it has no programs of 32 bits
+    [ -f "$made" ] || { cat "$work/wine.log"; failed "wine's folder is not made"; }
     echo 'int main(void) { for (;;) Sleep(INFINITE); }' >"$work/stay.c"
     "$1" -include windows.h "$work/stay.c" -o "$work/stay.exe"
     "$work/bin/wine" "$work/stay.exe" >/dev/null 2>&1 </dev/null &
