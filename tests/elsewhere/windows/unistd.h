@@ -32,6 +32,13 @@
 #define memmem            tern_os_memmem
 #define getline           tern_os_getline
 
+/* With slashes, as messages have paths. */
+static inline char *folder_of_process(char *path, int bytes)
+{
+    return tern_os_plain_path(_getcwd(path, bytes));
+}
+#define getcwd folder_of_process
+
 static inline char *stpcpy(char *to, const char *from)
 {
     const size_t n = strlen(from);
