@@ -9,10 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
-enum {
-    STEPS = 12,
-    TIMEOUT = 2 /* seconds */
-};
+enum { STEPS = 12 };
 
 typedef enum fault {
     DELAY,
@@ -57,7 +54,7 @@ static tern_status collective(int step, int i, int more)
 {
     tern_status status = TERN_OK;
     TERN_SCOPE {
-        const tern_dist_options o = {.label = i % 2 ? "a label" : NULL, .timeout = TIMEOUT};
+        const tern_dist_options o = {.label = i % 2 ? "a label" : NULL, .timeout = wait_limit()};
         const int64_t n = 10 + (i % 3) * 5000 + more;
         tern_tensor *x = tern_full(TERN_SHAPE(n), TERN_SCALAR(rank), TERN_F32, "cpu");
         switch (i) {
@@ -94,7 +91,7 @@ static tern_status misbehave(fault kind, int step, int i)
 {
     switch (kind) {
     case DELAY:
-        rest(TIMEOUT * 0.4);
+        rest(wait_limit() * 0.4);
         return collective(step, i, 0);
     case KILL:
         raise(SIGKILL);
@@ -128,10 +125,12 @@ static int late(void)
     if (own && atoi(own) == 1)
         rest(60);
     const double began = now();
-    tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = TIMEOUT});
+    tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = wait_limit()});
     CHECK(tern_last_status() == TERN_ERR_PEER && now() - began < IN_TIME, "%.1f s", now() - began);
-    CHECK(strstr(tern_last_error(), "within 2.0 s: not all processes of the job have come"),
-          "init");
+    char words[96];
+    snprintf(words, sizeof words, "within %.1f s: not all processes of the job have come",
+             wait_limit());
+    CHECK(strstr(tern_last_error(), words), "init");
     rank = own ? atoi(own) : 0;
     ranks = 3;
     write_result(rank, "named %.1f %s", now() - began, tern_last_error());
@@ -191,7 +190,7 @@ int main(int argc, char **argv)
     char name[32];
     snprintf(name, sizeof name, "rank %d (", p.bad);
     const bool named = status == TERN_ERR_PEER && strstr(tern_last_error(), name) &&
-                       took < IN_TIME && waited_in_time(tern_last_error(), TIMEOUT);
+                       took < IN_TIME && waited_in_time(tern_last_error(), wait_limit());
     write_result(rank, "%s %.1f %s",
                  named           ? "named"
                  : rank == p.bad ? "bad"

@@ -8,10 +8,7 @@
 #include <dlfcn.h>
 #include <time.h>
 
-enum {
-    TIMEOUT = 2, /* seconds */
-    N = 1003
-};
+enum { N = 1003 };
 
 static int rank, ranks;
 static char device[2][16]; /* this rank's, and where it moves */
@@ -295,7 +292,7 @@ static void set_fault(const char *what)
 
 static int fault(const char *what)
 {
-    const tern_dist_options o = {.timeout = TIMEOUT};
+    const tern_dist_options o = {.timeout = wait_limit()};
     tern_status status = TERN_OK;
     double began = 0;
     int i = 0;
@@ -310,7 +307,7 @@ static int fault(const char *what)
         }
     const double took = now() - began;
     bool good = status == (faults[i].word ? TERN_ERR_PEER : TERN_OK) && took < IN_TIME &&
-                waited_in_time(tern_last_error(), TIMEOUT);
+                waited_in_time(tern_last_error(), wait_limit());
     if (faults[i].word)
         good = good && strstr(tern_last_error(), rank == 1 ? "" : faults[i].word);
     char text[1024];

@@ -20,6 +20,13 @@ static inline void leave_pid(void)
 /* Seconds: what a busy machine takes, not what a hang does. */
 enum { IN_TIME = 60 };
 
+/* Seconds that a collective may wait for the others: two, TERN_TEST_PATIENCE times. */
+static inline double wait_limit(void)
+{
+    const char *times = getenv("TERN_TEST_PATIENCE");
+    return 2 * (times ? atof(times) : 1);
+}
+
 /* Whether what a message says was waited, if it says so, is the limit at least, and was in time. */
 static inline bool waited_in_time(const char *message, double limit)
 {
