@@ -76,7 +76,7 @@ static bool has_unit(tern_place *place, const char *device)
 }
 
 /* NULL before there are any. */
-static tern_attention_kernels *kernels_of(tern_place *place, const char *device)
+static tern_matrix_kernels *kernels_of(tern_place *place, const char *device)
 {
     if (is_cuda(device))
         return &tern_cuda_state_of(place)->own;
@@ -86,10 +86,10 @@ static tern_attention_kernels *kernels_of(tern_place *place, const char *device)
 
 static int count_kernels(tern_place *place, const char *device)
 {
-    const tern_attention_kernels *kernels = kernels_of(place, device);
+    const tern_matrix_kernels *kernels = kernels_of(place, device);
     int n = 0;
-    for (const tern_attention_kernel *k = kernels ? kernels->first : NULL; k; k = k->next)
-        n += k->made != NULL;
+    for (const tern_matrix_kernel *k = kernels ? kernels->first : NULL; k; k = k->next)
+        n += k->made && strncmp(k->of.family->file, "attention", 9) == 0;
     return n;
 }
 
@@ -173,7 +173,7 @@ static void memory_may_begin_anywhere(void **state)
         tern_tensor *q = tern_from_blob((char *)memory.memory + memory.offset + 2, shape, TERN_F16,
                                         &(tern_from_blob_options){.device = device});
         tern_tensor *there = tern_reshape(tern_narrow(tern_to(x, "cpu"), 0, 1, 4 * 65 * 32), shape);
-        tern_attention_matrix_free(kernels_of(place_of(device), device));
+        tern_matrix_kernels_free(kernels_of(place_of(device), device));
         tern_tensor *y = tern_scaled_dot_product_attention(q, q, q, NULL);
         assert_close(tern_to(y, "cpu"),
                      tern_scaled_dot_product_attention(there, there, there, NULL), .abs = 4e-3,
@@ -194,7 +194,7 @@ static void the_variable_chooses(void **state)
             if (!place)
                 continue;
             if (kernels_of(place, device))
-                tern_attention_matrix_free(kernels_of(place, device));
+                tern_matrix_kernels_free(kernels_of(place, device));
             set_variable("TERN_MATRIX", values[i]);
             compare(&rows[3], device, TERN_F16);
             set_variable("TERN_MATRIX", NULL);
@@ -234,15 +234,15 @@ static void opencl_lies(const char *device, bool lies)
 
 static void cuda_lies(const char *device, bool lies)
 {
-    tern_attention_kernels *kernels = kernels_of(place_of(device), device);
+    tern_matrix_kernels *kernels = kernels_of(place_of(device), device);
     const int minor = tern_cuda.nvrtc_minor;
-    tern_attention_matrix_free(kernels);
+    tern_matrix_kernels_free(kernels);
     tern_cuda.nvrtc_minor = 99; /* nothing of it is in a cache */
     setenv("TERN_STANDIN_MATRIX", lies ? "wrong" : "refused", 1);
     check_a_liar(device, lies);
     unsetenv("TERN_STANDIN_MATRIX");
     tern_cuda.nvrtc_minor = minor;
-    tern_attention_matrix_free(kernels);
+    tern_matrix_kernels_free(kernels);
 }
 
 static void a_device_that_promises_what_it_has_not_is_found_out(void **state)

@@ -1,5 +1,7 @@
-/* test_convolution_matrix.c -- convolutions of halves on matrix units through OpenCL, in ordinary
- * arithmetic, against the cpu's in float64; and what kernels on matrix units are tried with. */
+/* test_convolution_matrix.c -- convolutions of halves on matrix units against the cpu's in float64:
+ * through OpenCL in ordinary arithmetic, through CUDA, as where there is no cuDNN, on tensor cores
+ * too; and what kernels on matrix units are tried with. */
+#include "device/cuda/cuda.h"
 #include "device/opencl/gemm.h"
 #include "device/device.h"
 #include "tensor/fields.h"
@@ -35,8 +37,8 @@ static const conv_case cases[] = {
      .w = {4, {32, 24, 3, 3}}, .o = {.padding = EACH(1, 0), .groups = 1}},
     {"64x64x32", TERN_BF16, .last = true, .bias = true, .x = {4, {3, 3, 15, 14}},
      .w = {4, {40, 3, 5, 5}}, .o = {.stride = EACH(2, 2), .padding = EACH(2, 2), .groups = 1}},
-    {"64x64x32", TERN_F16, .last = true, .x = {4, {2, 72, 7, 7}}, .w = {4, {24, 72, 1, 1}},
-     .o = {.groups = 1}},
+    {"64x64x32", TERN_F16, .last = true, .x = {4, {3, 72, 14, 14}}, .w = {4, {24, 72, 1, 1}},
+     .o = {.groups = 1}}, /* dw is a sum of parts */
     {"64x64x16", TERN_F16, .x = {3, {2, 33, 70}}, .w = {3, {18, 33, 5}},
      .o = {.stride = {1, {3}}, .padding = {1, {2}}, .groups = 1}},
     {"64x64x16", TERN_BF16, .last = true, .x = {5, {1, 16, 4, 5, 6}}, .w = {5, {24, 16, 2, 3, 3}},
@@ -45,15 +47,36 @@ static const conv_case cases[] = {
      .w = {4, {32, 17, 3, 3}}, .o = {.stride = EACH(2, 2), .groups = 1}},
     {"128x64x64", TERN_BF16, .last = true, .transposed = true, .x = {4, {1, 64, 6, 5}},
      .w = {4, {64, 40, 4, 4}}, .o = {.stride = EACH(2, 1), .padding = EACH(1, 1), .groups = 1}},
+    {"128x128x64", TERN_BF16, .last = true, .x = {4, {1, 136, 12, 12}}, .w = {4, {136, 136, 1, 2}},
+     .o = {.padding = EACH(0, 1), .groups = 1}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
+static bool is_cuda(const char *device)
+{
+    return strncmp(device, "cuda", 4) == 0;
+}
+
 static tern_place *place_of(const char *device)
 {
+    tern_place *place = strcmp(device, "cpu") != 0 ? tern_place_find(device, "test") : NULL;
+    if (place && (!is_cuda(device) || tern_cuda_state_of(place)->compute >= 80))
+        return place;
+    test_skipped("convolutions on %s are by no matrix unit", device);
+    return NULL;
+}
+
+static tern_place *opencl_of(const char *device)
+{
     if (strncmp(device, "opencl", 6) == 0)
-        return tern_place_find(device, "test");
+        return place_of(device);
     test_skipped("convolutions on %s are not OpenCL's", device);
     return NULL;
+}
+
+static bool is_standin(tern_place *place)
+{
+    return strstr(tern_place_info(place)->name, "stand-in") != NULL;
 }
 
 static tern_tensor *convolve(const conv_case *c, tern_tensor *const *in)
@@ -109,44 +132,110 @@ static void compute(const conv_case *c, const char *device, tern_tensor *result[
         result[1 + i] = i < 2 || c->bias ? tern_grad(in[i]) : NULL;
 }
 
-static int kernels_of(tern_place *place, int pass, bool last)
+static int kernels_of(tern_place *place, const char *device, int pass, bool last)
 {
-    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
     int n = 0;
+    if (is_cuda(device)) { /* CONV_LAST, CONV_PASS */
+        const tern_matrix_kernel *k = tern_cuda_state_of(place)->own.first;
+        for (; k; k = k->next)
+            n += k->state == TERN_MATRIX_RIGHT &&
+                 strcmp(k->of.family->kernel, "conv_matrix") == 0 && k->of.numbers[7] == pass &&
+                 k->of.numbers[4] == last;
+        return n;
+    }
+    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
     for (const tern_cl_matrix_kernel *k = s ? s->matrix : NULL; k; k = k->next)
         n += k->kernel && k->file == tern_cl_conv_file && k->pass == pass && k->layout == last;
     return n;
 }
 
+static void forget_kernels(tern_place *place, const char *device)
+{
+    if (is_cuda(device)) {
+        tern_matrix_kernels_free(&tern_cuda_state_of(place)->own);
+        return;
+    }
+    tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    for (tern_cl_matrix_kernel *next, *k = s ? s->matrix : NULL; k; k = next) {
+        next = k->next;
+        tern_cl_kernel_free(k->kernel);
+        tern_free(k);
+    }
+    if (s)
+        s->matrix = NULL;
+}
+
+/* Whether the case is computed. The stand-in compiles each kernel as C++ and does its instructions
+ * one by one, which takes long: there rows, channels last with eights, and a sum of parts are. */
+static bool is_computed(tern_place *place, size_t i, const char *way)
+{
+    return !is_standin(place) || test_thorough(tern_place_text(place)) ||
+           (strcmp(way, "auto") == 0 && (i == 0 || i == 1)) ||
+           (strcmp(way, "plain") == 0 && i == 4);
+}
+
+static void compare(const conv_case *c, const char *device, size_t number)
+{
+    static const char *const parts[] = {"y", "dx", "dw", "db"};
+    const double tolerance = c->dtype == TERN_F16 ? 2e-3 : 1.6e-2;
+    tern_tensor *expected[4], *got[4];
+    compute(c, NULL, expected);
+    compute(c, device, got);
+    for (int i = 0; i < 4 && got[i]; i++) {
+        char what[64];
+        double most = tern_item(tern_max(tern_abs(expected[i])));
+        snprintf(what, sizeof what, "%s of case %zu", parts[i], number);
+        test_close(got[i], tern_to_dtype(expected[i], c->dtype),
+                   (test_tolerance){.abs = tolerance * most, .rel = tolerance}, what, __FILE__,
+                   __LINE__);
+    }
+    if (c->last && c->x.ndim > 3 && !tern_is_contiguous_format(got[0], c->x.ndim - 3))
+        fail_msg("case %zu is not channels last", number);
+    for (int pass = 0; pass < 3; pass++)
+        if (kernels_of(tern_place_find(device, "test"), device, pass, c->last) == 0)
+            fail_msg("pass %d of case %zu went another way", pass, number);
+}
+
+/* A large tile is chosen where it fills the device. */
+static void compare_on_cuda(const conv_case *c, const char *device, size_t number)
+{
+    static const char *const ways[] = {"plain", "auto"};
+    tern_place *place = place_of(device);
+    tern_device_info *info = (tern_device_info *)tern_place_info(place);
+    const int units = info->compute_units;
+    for (int i = 0; i < 2; i++) {
+        if (!is_computed(place, number, ways[i])) {
+            test_skipped("case %zu on %s (%s)", number, device, ways[i]);
+            continue;
+        }
+        forget_kernels(place, device);
+        set_variable("TERN_MATRIX", ways[i]);
+        info->compute_units = strncmp(c->tile, "128", 3) == 0 ? 1 : 1000;
+        compare(c, device, number);
+        info->compute_units = units;
+        set_variable("TERN_MATRIX", NULL);
+    }
+}
+
 static void convolutions_agree_with_float64(void **state)
 {
     (void)state;
-    static const char *const parts[] = {"y", "dx", "dw", "db"};
     FOR_EACH_DEVICE(device)
     for (size_t w = 0; place_of(device) && w < CASES; w++)
         TERN_SCOPE {
-            const conv_case *c = &cases[w];
-            const double tolerance = c->dtype == TERN_F16 ? 2e-3 : 1.6e-2;
-            tern_tensor *expected[4], *got[4];
             char way[64];
-            snprintf(way, sizeof way, "matrix:%s", c->tile);
-            compute(c, NULL, expected);
-            set_variable("TERN_OPENCL_GEMM", way);
-            compute(c, device, got);
-            set_variable("TERN_OPENCL_GEMM", NULL);
-            for (int i = 0; i < 4 && got[i]; i++) {
-                char what[64];
-                double most = tern_item(tern_max(tern_abs(expected[i])));
-                snprintf(what, sizeof what, "%s of case %zu", parts[i], w);
-                test_close(got[i], tern_to_dtype(expected[i], c->dtype),
-                           (test_tolerance){.abs = tolerance * most, .rel = tolerance}, what,
-                           __FILE__, __LINE__);
+            if (is_cuda(device)) {
+                compare_on_cuda(&cases[w], device, w);
+                continue;
             }
-            if (c->last && c->x.ndim > 3 && !tern_is_contiguous_format(got[0], c->x.ndim - 3))
-                fail_msg("case %zu is not channels last", w);
-            for (int pass = 0; pass < 3; pass++)
-                if (kernels_of(tern_place_find(device, "test"), pass, c->last) == 0)
-                    fail_msg("pass %d of case %zu went another way", pass, w);
+            if (strncmp(cases[w].tile, "128x128", 7) == 0 && !test_thorough(device)) {
+                test_skipped("case %zu on %s", w, device);
+                continue;
+            }
+            snprintf(way, sizeof way, "matrix:%s", cases[w].tile);
+            set_variable("TERN_OPENCL_GEMM", way);
+            compare(&cases[w], device, w);
+            set_variable("TERN_OPENCL_GEMM", NULL);
         }
 }
 
@@ -175,19 +264,10 @@ static void what_is_small_goes_another_way(void **state)
             tern_tensor *expected = tern_conv2d(x, w, NULL, NULL);
             set_variable("TERN_MATRIX", rows[i].matrix);
             tern_place *place = tern_place_find(device, "test");
-            tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
-            tern_cl_matrix_kernel *were = s ? s->matrix : NULL;
-            if (s)
-                s->matrix = NULL;
+            forget_kernels(place, device);
             tern_tensor *y = tern_conv2d(x, w, NULL, NULL);
             set_variable("TERN_MATRIX", NULL);
-            assert_int_equal(kernels_of(place, (int)c.pass, false) > 0, rows[i].taken);
-            s = tern_cl_state_of(place)->gemm;
-            for (tern_cl_matrix_kernel **k = s ? &s->matrix : NULL; k; k = &(*k)->next)
-                if (!*k) {
-                    *k = were;
-                    break;
-                }
+            assert_int_equal(kernels_of(place, device, (int)c.pass, false) > 0, rows[i].taken);
             double tolerance = rows[i].dtype == TERN_F32 ? 1e-4 : 3e-2;
             assert_close(y, expected, .abs = tolerance, .rel = tolerance);
         }
@@ -233,7 +313,7 @@ static void trials_find_what_is_wrong(void **state)
                               "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
                               "-Dintel_sub_group_block_read8(p)=((uint8)(0))";
     FOR_EACH_DEVICE(device)
-    for (size_t i = 0; place_of(device) && i < sizeof kernels / sizeof *kernels; i++)
+    for (size_t i = 0; opencl_of(device) && i < sizeof kernels / sizeof *kernels; i++)
         for (int lies = 0; lies < 2; lies++)
             TERN_SCOPE {
                 tern_place *place = tern_place_find(device, "test");
@@ -266,9 +346,91 @@ static void trials_find_what_is_wrong(void **state)
             }
 }
 
-static const struct CMUnitTest tests[] = {
-    TEST(convolutions_agree_with_float64),
-    TEST(what_is_small_goes_another_way),
-    TEST(trials_find_what_is_wrong),
-};
-TEST_MAIN(tests)
+/* ---- CUDA ---------------------------------------------------------------------------------- */
+
+/* A kernel that a recorded convolution wants is tried beside the recording, and its sums of parts
+ * are in the graph's memory. */
+static void a_recorded_convolution_is_tried_beside_it(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_place *place = is_cuda(device) ? place_of(device) : NULL;
+        if (!place)
+            continue;
+        tern_tensor *x = test_uniform(device, TERN_F16, TERN_SHAPE(3, 24, 14, 14), -1, 1, 1);
+        tern_tensor *w = test_uniform(device, TERN_F16, TERN_SHAPE(24, 24, 3, 1), -1, 1, 2);
+        tern_tensor *y = NULL;
+        tern_graph *graph = tern_graph_new(device);
+        forget_kernels(place, device);
+        TERN_CAPTURE (graph)
+            y = tern_conv2d(x, w, NULL, NULL);
+        for (int i = 0; i < 2; i++)
+            assert_ok(tern_graph_replay(graph));
+        assert_int_equal(kernels_of(place, device, TERN_CONV_Y, false), 1);
+        assert_same(y, tern_conv2d(x, w, NULL, NULL));
+        tern_graph_free(graph);
+    }
+}
+
+static void hear_of_units(const char *kind, const char *text, void *user)
+{
+    if (strstr(text, "matrix unit"))
+        hear(kind, text, user);
+}
+
+static void check_a_liar(const char *device, bool lies)
+{
+    heard h = {0};
+    tern_place *place = place_of(device);
+    const tern_dtype dtype = lies ? TERN_BF16 : TERN_F16; /* none of F16 is in a cache, of no run */
+    tern_tensor *x = test_uniform(device, dtype, TERN_SHAPE(1, 24, 9, 9), -1, 1, 1);
+    tern_tensor *w = test_uniform(device, dtype, TERN_SHAPE(24, 24, 3, 3), -1, 1, 2);
+    set_variable("TERN_MATRIX", "off");
+    tern_tensor *expected = tern_conv2d(x, w, NULL, NULL);
+    set_variable("TERN_MATRIX", NULL);
+    forget_kernels(place, device);
+    tern_on_warning(hear_of_units, &h);
+    for (int again = 0; again < 2; again++)
+        assert_close(tern_conv2d(x, w, NULL, NULL), expected, .abs = 3e-2, .rel = 3e-2);
+    tern_on_warning(NULL, NULL);
+    assert_int_equal(kernels_of(place, device, TERN_CONV_Y, false), 0);
+    if (!strstr(h.text, lies ? "came out wrong" : "does not build"))
+        fail_msg("%d warnings: %s", h.count, h.text);
+}
+
+static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int lies = 0; lies < 2; lies++)
+        TERN_SCOPE {
+            tern_place *place = is_cuda(device) ? place_of(device) : NULL;
+            if (!place || !is_standin(place)) {
+                test_skipped("%s tells the truth", device);
+                continue;
+            }
+            const int minor = tern_cuda.nvrtc_minor;
+            tern_cuda.nvrtc_minor = 99; /* nothing of it is in a cache */
+            setenv("TERN_STANDIN_MATRIX", lies ? "wrong" : "refused", 1);
+            check_a_liar(device, lies);
+            unsetenv("TERN_STANDIN_MATRIX");
+            tern_cuda.nvrtc_minor = minor;
+            forget_kernels(place, device);
+        }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(convolutions_agree_with_float64),
+        TEST(what_is_small_goes_another_way),
+        TEST(trials_find_what_is_wrong),
+        TEST(a_recorded_convolution_is_tried_beside_it),
+        TEST(a_device_that_promises_what_it_has_not_is_found_out),
+    };
+    FOR_EACH_DEVICE(device)
+    if (is_cuda(device) && tern_place_find(device, "test"))
+        tern_cuda.has_dnn = false;
+    return test_main(tests, sizeof tests / sizeof *tests);
+}

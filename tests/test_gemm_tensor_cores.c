@@ -210,20 +210,14 @@ static tern_place *place_of(const char *device)
 static int count_kernels(tern_place *place)
 {
     int n = 0;
-    for (const tern_cuda_gemm_kernel *k = tern_cuda_state_of(place)->products; k; k = k->next)
-        n += k->kernel != NULL;
+    for (const tern_matrix_kernel *k = tern_cuda_state_of(place)->own.first; k; k = k->next)
+        n += k->state == TERN_MATRIX_RIGHT;
     return n;
 }
 
 static void forget_kernels(tern_place *place)
 {
-    tern_cuda_state *s = tern_cuda_state_of(place);
-    while (s->products) {
-        tern_cuda_gemm_kernel *k = s->products;
-        s->products = k->next;
-        tern_cuda_kernel_free(k->kernel);
-        tern_free(k);
-    }
+    tern_matrix_kernels_free(&tern_cuda_state_of(place)->own);
 }
 
 static void compare_all(const char *device, const char *way)
@@ -413,10 +407,10 @@ static void layers_are_as_on_the_cpu(void **state)
         for (int i = 0; i < 5; i++)
             assert_close(tern_to(here[i], "cpu"), there[i], .abs = 3e-2, .rel = 3e-2);
         int wide = 0;
-        for (const tern_cuda_gemm_kernel *k = tern_cuda_state_of(place_of(device))->products; k;
+        for (const tern_matrix_kernel *k = tern_cuda_state_of(place_of(device))->own.first; k;
              k = k->next)
-            wide += k->of.wide;
-        assert_true(wide > 0); /* gradients of weights are not rounded */
+            wide += k->of.numbers[6]; /* MATRIX_WIDE */
+        assert_true(wide > 0);        /* gradients of weights are not rounded */
     }
 }
 

@@ -1,11 +1,8 @@
 /* attention_matrix.c -- attention on matrix units: kernels, arguments, and what was tried. */
 #include "device/attention_matrix.h"
-#include "base/warning.h"
 #include "device/index32.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <stdio.h>
-#include <string.h>
 
 /* FAR: positions are numbers of 32 bits. */
 enum { FAR = 1 << 30, MOST_GROUPS = 1 << 20, PASSES = 3 };
@@ -67,8 +64,8 @@ static bool holds_two(int pass)
 /* Sub-groups of a group; where local memory has their columns, as many as find room. */
 static int64_t subs_of(const variant *v, int pass)
 {
-    const bool in_local =
-        is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 || (v->way == TERN_MATRIX_RDNA4 && pass == 1);
+    const bool in_local = is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 ||
+                          (v->way == TERN_MATRIX_RDNA4 && pass == 1);
     if (v->width > 128)
         return (v->way == TERN_MATRIX_XE8 ? 8 : 4) / (in_local && holds_two(pass) ? 2 : 1);
     if (is_xe(v->way))
@@ -105,59 +102,32 @@ static int64_t groups_of(const tern_attention *a, const variant *v, int pass)
     return b->count[0] * b->count[1] * ((lines + columns - 1) / columns) * cuts_of(v, pass);
 }
 
-static void describe(tern_attention_kernel *k, const variant *v, tern_dtype dtype, int pass,
-                     bool narrow)
+static tern_matrix_variant kernel_of(const variant *v, tern_dtype dtype, int pass, bool narrow)
 {
-    static const char *const ends[] = {"", "_dq", "_dk", "_dv"};
-    const char *type = tern_dtype_rows[dtype].suffix;
-    *k = (tern_attention_kernel){
-        .file = pass ? "attention_matrix_gradient.cl" : "attention_matrix.cl",
-        .title = pass ? "attention's gradient on matrix units" : "attention on matrix units",
+    static const char gradient[] = "attention_matrix_gradient.cl";
+    static const char function[] = "tern_scaled_dot_product_attention";
+#define FAMILY(FILE, END, WHAT)                                                                    \
+    {                                                                                              \
+        FILE, "attention_matrix" END, function, WHAT,                                              \
+        {                                                                                          \
+            "MATRIX_WIDTH", "MATRIX_EXTRAS", "MATRIX_ODD", "MATRIX_PASS"                           \
+        }                                                                                          \
+    }
+    static const tern_matrix_family families[] = {
+        FAMILY("attention_matrix.cl", "", "attentions"),
+        FAMILY(gradient, "_dq", "gradients of attentions"),
+        FAMILY(gradient, "_dk", "gradients of attentions"),
+        FAMILY(gradient, "_dv", "gradients of attentions"),
+    };
+#undef FAMILY
+    return (tern_matrix_variant){
+        .family = &families[pass],
+        .dtype = (int32_t)dtype,
         .way = v->way,
-        .group = (size_t)(subs_of(v, pass) * tern_matrix_lanes(v->way))};
-    snprintf(k->name, sizeof k->name, "attention_matrix%s_%s", ends[pass], type);
-    snprintf(k->defines, sizeof k->defines,
-             "#define TERN_WG %zu\n#define TERN_IDX32 %d\n#define TERN_T %s\n"
-             "#define MATRIX_WAY %d\n#define MATRIX_WIDTH %d\n#define MATRIX_EXTRAS %d\n"
-             "#define MATRIX_ODD %d\n#define MATRIX_PASS %d\n",
-             k->group, narrow, type, v->way, v->width, v->extras, v->odd ? 2 : 0, pass);
-}
-
-/* What does not build is kept, too: made is NULL then. */
-static tern_status find(tern_place *place, tern_attention_kernels *kernels,
-                        const tern_attention_kernel *wanted, tern_attention_kernel **found)
-{
-    tern_attention_kernel *k = kernels->first;
-    while (k && strcmp(k->defines, wanted->defines) != 0)
-        k = k->next;
-    *found = k;
-    if (k)
-        return TERN_OK;
-    if (!(k = tern_alloc(sizeof *k)))
-        return TERN_ERR_MEMORY;
-    *k = *wanted;
-    tern_status status = kernels->backend->build(place, k);
-    if (status == TERN_ERR_MEMORY) { /* another time */
-        tern_free(k);
-        return status;
-    }
-    k->state = status != TERN_OK             ? TERN_ATTENTION_WRONG
-               : k->way == TERN_MATRIX_PLAIN ? TERN_ATTENTION_RIGHT
-                                             : TERN_ATTENTION_NOT_TRIED;
-    k->next = kernels->first;
-    *found = kernels->first = k;
-    return status;
-}
-
-void tern_attention_matrix_free(tern_attention_kernels *kernels)
-{
-    for (tern_attention_kernel *next, *k = kernels->first; k; k = next) {
-        next = k->next;
-        if (k->made)
-            kernels->backend->free(k->made);
-        tern_free(k);
-    }
-    kernels->first = NULL;
+        .group = (int32_t)(subs_of(v, pass) * tern_matrix_lanes(v->way)),
+        .narrow = narrow,
+        .numbers = {v->width, v->extras, v->odd ? 2 : 0, pass},
+    };
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -232,92 +202,79 @@ static int arguments(const tern_attention *a, const tern_attention_tiles *s,
 
 typedef struct call {
     tern_place *place;
-    tern_attention_kernels *kernels;
+    const tern_attention_backend *backend;
     variant v;
 } call;
 
-/* The kernels of a, up to the first that is wrong. */
-static tern_status find_all(const call *c, const tern_attention *a, int passes[PASSES], int *n,
-                            tern_attention_kernel *all[PASSES])
+/* The kernels of a, one for each pass. */
+static int list(const call *c, const tern_attention *a, int passes[PASSES],
+                tern_matrix_variant of[PASSES])
 {
     tern_arg args[TERN_ATTENTION_ARGS];
     const tern_attention_tiles s = shape_of(a);
     const bool narrow = tern_fits_index32(args, arguments(a, &s, a->q.buffer, args), 0);
-    *n = passes_of(a, &c->v, passes);
-    for (int i = 0; i < *n; i++) {
-        tern_attention_kernel wanted;
-        describe(&wanted, &c->v, a->dtype, passes[i], narrow);
-        TERN_TRY(find(c->place, c->kernels, &wanted, &all[i]));
-        if (all[i]->state == TERN_ATTENTION_WRONG)
-            *n = i + 1; /* the others would be compiled for nothing */
-    }
-    return TERN_OK;
-}
-
-static tern_status run(void *user, const tern_attention *a)
-{
-    const call *c = user;
-    const tern_attention_tiles s = shape_of(a);
-    tern_attention_kernel *all[PASSES];
-    tern_arg args[TERN_ATTENTION_ARGS];
-    int passes[PASSES], n;
-    TERN_TRY(find_all(c, a, passes, &n, all));
-    const int n_args = arguments(a, &s, a->scratch, args);
+    const int n = passes_of(a, &c->v, passes);
     for (int i = 0; i < n; i++)
-        TERN_TRY(c->kernels->backend->launch(c->place, all[i], groups_of(a, &c->v, passes[i]), args,
-                                             n_args));
+        of[i] = kernel_of(&c->v, a->dtype, passes[i], narrow);
+    return n;
+}
+
+static tern_status run(const call *c, const tern_attention *a)
+{
+    const tern_attention_tiles s = shape_of(a);
+    tern_matrix_variant of[PASSES];
+    tern_arg args[TERN_ATTENTION_ARGS];
+    int passes[PASSES];
+    const int n = list(c, a, passes, of), n_args = arguments(a, &s, a->scratch, args);
+    for (int i = 0; i < n; i++) {
+        tern_matrix_kernel *kernel;
+        TERN_TRY(tern_matrix_find(c->place, c->backend->kernels, &of[i], &kernel));
+        TERN_TRY(
+            c->backend->launch(c->place, kernel, groups_of(a, &c->v, passes[i]), args, n_args));
+    }
     return TERN_OK;
 }
 
-/* Builds and tries what is new; *usable: all kernels are right. What fails is reported once. */
-static tern_status prepare(call *c, const tern_attention *a, bool *usable)
+/* A call is tried with a small one of its kind. */
+typedef struct trial {
+    const call *of;
+    const tern_attention *a;
+} trial;
+
+static tern_status run_trial(void *user, const tern_attention *a)
 {
-    tern_attention_kernel *all[PASSES];
-    int passes[PASSES], n;
-    bool right = true, new = false;
-    TERN_TRY(find_all(c, a, passes, &n, all));
-    for (int i = 0; i < n; i++) {
-        if (all[i]->state == TERN_ATTENTION_WRONG)
-            return TERN_OK;
-        new = new || all[i]->state == TERN_ATTENTION_NOT_TRIED;
-    }
-    tern_status status =
-        new ? tern_attention_try(c->place, a->dtype, a->gradient, c->v.width, run, c, &right)
-            : TERN_OK;
-    if (status == TERN_ERR_MEMORY)
-        return status; /* another time */
-    *usable = status == TERN_OK && right;
-    for (int i = 0; new &&i < n; i++)
-        all[i]->state = *usable ? TERN_ATTENTION_RIGHT : TERN_ATTENTION_WRONG;
-    return status != TERN_OK || right ? status
-                                      : tern_fail(TERN_ERR_DEVICE, "what was tried came out wrong");
+    return run(user, a);
 }
 
-tern_status tern_attention_matrix_plan(tern_place *place, tern_attention_kernels *kernels,
+static tern_status try(void *user, bool *right)
+{
+    const trial *t = user;
+    call c = *t->of;
+    return tern_attention_try(c.place, t->a->dtype, t->a->gradient, c.v.width, run_trial, &c,
+                              right);
+}
+
+tern_status tern_attention_matrix_plan(tern_place *place, const tern_attention_backend *backend,
                                        const tern_attention *a, size_t *scratch, bool *taken)
 {
-    call c = {place, kernels, variant_of(a, a->way)};
-    char why[600];
-    tern_error_hold hold;
+    const call c = {place, backend, variant_of(a, a->way)};
+    trial t = {&c, a};
+    tern_matrix_variant of[PASSES];
+    tern_matrix_kernel *found[PASSES];
+    int passes[PASSES];
     *taken = false;
     if (!fits(a) || groups_of(a, &c.v, 0) > MOST_GROUPS || groups_of(a, &c.v, 2) > MOST_GROUPS)
         return TERN_OK;
-    TERN_TRY(tern_error_hold_begin(&hold));
-    prepare(&c, a, taken);
-    tern_status status = tern_error_hold_end(&hold, why, sizeof why);
-    if (status != TERN_OK && status != TERN_ERR_MEMORY)
-        tern_warn("slow", "tern_scaled_dot_product_attention",
-                  "attention of %s on %s leaves its matrix unit alone (%s): %s",
-                  tern_dtype_name(a->dtype), tern_place_info(place)->device,
-                  tern_matrix_name(a->way), why);
+    const tern_matrix_call wanted = {of, list(&c, a, passes, of), try, &t};
+    TERN_TRY(tern_matrix_prepare(place, backend->kernels, &wanted, found, taken));
     if (*taken && a->gradient)
         *scratch = (size_t)(a->block->count[0] * a->block->count[1] * a->block->queries) * 4;
     return TERN_OK;
 }
 
-tern_status tern_attention_matrix_run(tern_place *place, tern_attention_kernels *kernels,
+tern_status tern_attention_matrix_run(tern_place *place, const tern_attention_backend *backend,
                                       const tern_attention *a)
 {
-    call c = {place, kernels, variant_of(a, a->way)};
+    const call c = {place, backend, variant_of(a, a->way)};
     return run(&c, a);
 }

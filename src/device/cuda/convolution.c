@@ -248,18 +248,16 @@ tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle)
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
-                                       size_t *scratch, bool *taken)
+static bool is_for_dnn(const tern_convolution *c)
+{
+    return tern_cuda.has_dnn && tern_backends_cudnn_is_enabled() && fits(c);
+}
+
+static tern_status plan_dnn(tern_place *place, const tern_convolution *c, size_t *scratch,
+                            bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
-    *taken = false;
-    if (!tern_cuda.has_dnn)
-        tern_warn("slow", "tern_conv2d", "convolutions on %s are products of unfolded images: %s",
-                  tern_place_info(place)->device, tern_device_notes("cuda"));
-    if (!tern_cuda.has_dnn || !tern_backends_cudnn_is_enabled() || !fits(c) ||
-        (c->bias.buffer && !wants_graph(place, c)))
-        return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     tern_mutex_lock(&device->dnn_lock);
     cudnnHandle_t handle;
@@ -280,7 +278,23 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     return status;
 }
 
-tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+/* What cuDNN takes without its bias is asked for again without it. */
+tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
+                                       size_t *scratch, bool *taken)
+{
+    const bool dnn = is_for_dnn(c), bias = c->bias.buffer != NULL;
+    *taken = false;
+    if (dnn && (!bias || wants_graph(place, c)))
+        TERN_TRY(plan_dnn(place, c, scratch, taken));
+    if (!*taken && !(dnn && bias))
+        TERN_TRY(tern_cuda_convolution_own_plan(place, c, scratch, taken));
+    if (!*taken && !tern_cuda.has_dnn)
+        tern_warn("slow", "tern_conv2d", "convolutions on %s are products of unfolded images: %s",
+                  tern_place_info(place)->device, tern_device_notes("cuda"));
+    return TERN_OK;
+}
+
+static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     cudnnHandle_t handle;
@@ -314,4 +328,15 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
     }
     tern_mutex_unlock(&device->dnn_lock);
     return status;
+}
+
+tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    const bool dnn = is_for_dnn(c);
+    *taken = false;
+    if (dnn)
+        TERN_TRY(run_dnn(place, c, taken));
+    if (!*taken && !(dnn && c->bias.buffer))
+        TERN_TRY(tern_cuda_convolution_own(place, c, taken));
+    return TERN_OK;
 }

@@ -1,9 +1,8 @@
 /* cuda.h -- what the files of the cuda backend share. */
 #ifndef TERN_DEVICE_CUDA_CUDA_H
 #define TERN_DEVICE_CUDA_CUDA_H
-#include "device/attention_matrix.h"
 #include "device/backend.h"
-#include "device/matrix_trial.h"
+#include "device/matrix_kernel.h"
 #include "base/lock.h"
 #include "device/cuda/types.h"
 #include "device/user_source.h"
@@ -55,14 +54,13 @@ typedef struct tern_cuda_state {
 
     tern_mutex gemm_lock;
     tern_cuda_gemm_state *gemm;
-    struct tern_cuda_gemm_kernel *products; /* of gemm_matrix.cl */
     tern_mutex dnn_lock;
     tern_cuda_dnn_state *dnn;
     tern_cuda_attention_state *attention; /* under dnn_lock */
     tern_mutex own_lock;
-    tern_attention_kernels own; /* of attention_matrix.cl */
-    uint64_t peers[4];          /* bit i: access to device i was tried */
-    CUmemAccessDesc reach[64];  /* growth.c: who reads and writes the memory */
+    tern_matrix_kernels own;   /* matrix_kernels.c */
+    uint64_t peers[4];         /* bit i: access to device i was tried */
+    CUmemAccessDesc reach[64]; /* growth.c: who reads and writes the memory */
     int n_reach;
 } tern_cuda_state;
 
@@ -153,14 +151,20 @@ void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
 bool tern_cuda_wants_multiples(const tern_gemm *gemm);
-/* gemm_own.c: the same by gemm_matrix.cl, where cuBLASLt's is not taken; with gemm_lock. A kernel
- * is built and tried when it is first wanted, and what does not build or is wrong is warned of
- * once. */
-typedef struct tern_cuda_gemm_kernel {
-    struct tern_cuda_gemm_kernel *next;
-    tern_gemm_variant of;
-    tern_cuda_kernel *kernel; /* NULL: it does not build, or its result was wrong */
-} tern_cuda_gemm_kernel;
+/* matrix_kernels.c: how products of this type go on tensor cores, of matrix_way.h. */
+int tern_cuda_matrix_way(tern_place *place, tern_dtype dtype);
+typedef struct tern_cuda_tile {
+    int size, depth; /* rows and columns; of halves */
+} tern_cuda_tile;
+/* Of `count` products of m x n: a large one where they are as many as there are
+ * multiprocessors. */
+tern_cuda_tile tern_cuda_matrix_tile(tern_place *place, int way, int64_t m, int64_t n,
+                                     int64_t count);
+/* The device's kernels, for who holds own_lock; and tern_matrix_prepare for who does not. */
+tern_matrix_kernels *tern_cuda_matrix_kernels(tern_place *place);
+tern_status tern_cuda_matrix_prepare(tern_place *place, const tern_matrix_call *call,
+                                     tern_matrix_kernel **found, bool *usable);
+/* gemm_own.c: the same by gemm_matrix.cl, where cuBLASLt's is not taken; with gemm_lock. */
 tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *done);
 /* Whether this product is for tensor cores, whatever its kernel turns out to be. */
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *gemm);
@@ -169,6 +173,10 @@ tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bo
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+/* convolution_own.c: the same by convolution_matrix.cl, where cuDNN's is not taken. */
+tern_status tern_cuda_convolution_own_plan(tern_place *place, const tern_convolution *c,
+                                           size_t *scratch, bool *taken);
+tern_status tern_cuda_convolution_own(tern_place *place, const tern_convolution *c, bool *taken);
 /* cuDNN's handle, for the calling thread's stream; with dnn_lock. And whether a result of it is a
  * refusal. */
 tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle);

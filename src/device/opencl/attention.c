@@ -3,23 +3,26 @@
 #include "device/attention_matrix.h"
 #include "device/opencl/gemm.h"
 
-static tern_status build(tern_place *place, tern_attention_kernel *k)
+static tern_status build(tern_place *place, const tern_matrix_variant *of,
+                         const tern_matrix_source *source, void **made)
 {
     tern_cl_kernel *kernel = NULL;
-    if (k->group > tern_cl_state_of(place)->group_limit)
+    const size_t group = (size_t)of->group;
+    if (group > tern_cl_state_of(place)->group_limit)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs groups of %zu",
-                         tern_place_info(place)->device, k->title, k->group);
-    tern_status status = tern_cl_matrix_build(place, k->way, k->group, k->defines, k->file, k->name,
-                                              k->title, &kernel);
-    k->made = kernel;
+                         tern_place_info(place)->device, source->title, group);
+    tern_status status =
+        tern_cl_matrix_build(place, of->way, group, source->defines, of->family->file, source->name,
+                             source->title, &kernel);
+    *made = kernel;
     return status;
 }
 
-static tern_status launch(tern_place *place, const tern_attention_kernel *k, int64_t groups,
+static tern_status launch(tern_place *place, const tern_matrix_kernel *k, int64_t groups,
                           const tern_arg *args, int n)
 {
-    const size_t global = (size_t)groups * k->group;
-    return tern_cl_enqueue(place, k->made, 1, &global, &k->group, args, n, true);
+    const size_t group = (size_t)k->of.group, global = (size_t)groups * group;
+    return tern_cl_enqueue(place, k->made, 1, &global, &group, args, n, true);
 }
 
 static void drop(void *made)
@@ -27,7 +30,12 @@ static void drop(void *made)
     tern_cl_kernel_free(made);
 }
 
-static const tern_attention_backend backend = {build, launch, drop};
+static tern_attention_backend backend_of(tern_cl_gemm_state *state)
+{
+    static const tern_matrix_backend backend = {build, drop};
+    state->attention.backend = &backend;
+    return (tern_attention_backend){&state->attention, launch};
+}
 
 static int way_of(tern_place *place, tern_dtype dtype)
 {
@@ -51,8 +59,8 @@ tern_status tern_cl_attention_plan(tern_place *place, tern_attention *a, size_t 
     if (!(state = tern_cl_gemm_state_of(place)))
         return TERN_ERR_MEMORY;
     tern_mutex_lock(&state->lock);
-    state->attention.backend = &backend;
-    tern_status status = tern_attention_matrix_plan(place, &state->attention, a, scratch, taken);
+    const tern_attention_backend backend = backend_of(state);
+    tern_status status = tern_attention_matrix_plan(place, &backend, a, scratch, taken);
     tern_mutex_unlock(&state->lock);
     return status;
 }
@@ -62,7 +70,8 @@ tern_status tern_cl_attention(tern_place *place, const tern_attention *a, bool *
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
     *taken = true;
     tern_mutex_lock(&state->lock);
-    tern_status status = tern_attention_matrix_run(place, &state->attention, a);
+    const tern_attention_backend backend = backend_of(state);
+    tern_status status = tern_attention_matrix_run(place, &backend, a);
     tern_mutex_unlock(&state->lock);
     return status;
 }

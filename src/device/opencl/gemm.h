@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "device/attention_matrix.h"
+#include "device/conv_matrix.h"
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
@@ -96,7 +97,7 @@ typedef struct tern_cl_gemm_state {
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
     struct tern_cl_matrix_kernel *matrix; /* of tern_cl_gemm_file and the two beside it */
-    tern_attention_kernels attention;     /* of attention_matrix.cl */
+    tern_matrix_kernels attention;        /* of attention_matrix.cl */
     void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
@@ -131,7 +132,7 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
                                const tern_cl_tile *tile, bool *done);
 
 /* ---- matrix units (matrix_device.c, matrix_unit.c, matrix_kernels.c, gemm_matrix.c,
- * convolution_matrix.c, attention.c) --------------------------------------------------------- */
+ * convolution.c, attention.c) ---------------------------------------------------------------- */
 /* How products of this type go on matrix units: NONE where the device has none, or what it has was
  * tried and did not come out. The first call for a type tries it, with the state's lock, which the
  * caller has not. */
@@ -179,14 +180,8 @@ tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, co
                                 int way, const tern_cl_tile *tile, bool *done);
 tern_status tern_cl_matrix_launch(tern_place *place, tern_cl_kernel *kernel, const tern_gemm *gemm,
                                   const tern_cl_tile *tile);
-/* convolution_matrix.c: what a pass is built for. */
-struct tern_conv_tiles;
-tern_cl_matrix_kernel tern_cl_conv_kernel(const tern_convolution *c, int way,
-                                          const tern_cl_tile *tile);
-/* Its launch for a product, with parts and part given; operands: C, the scratch of parts, A, B and
- * the bias. */
-tern_status tern_cl_conv_launch(tern_place *place, const tern_cl_matrix_kernel *kernel,
-                                const struct tern_conv_tiles *product, const tern_arg operands[5]);
+/* What a kernel of tern_cl_conv_file is built for. */
+tern_conv_variant tern_cl_conv_variant(const tern_cl_matrix_kernel *kernel);
 
 /* matmul_vector.cl, for CPU-type devices. */
 /* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */

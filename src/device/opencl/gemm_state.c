@@ -36,7 +36,7 @@ void tern_cl_gemm_release(tern_place *place)
         tern_cl_kernel_free(k->kernel);
         tern_free(k);
     }
-    tern_attention_matrix_free(&state->attention);
+    tern_matrix_kernels_free(&state->attention);
     tern_buffer *buffers[] = {&state->scratch, &state->wide[0], &state->wide[1], &state->wide[2],
                               &state->wide[3]};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)

@@ -1,0 +1,103 @@
+/* convolution_own.c -- convolutions of halves by convolution_matrix.cl, where cuDNN does not
+ * compute them. */
+#include "device/conv_matrix.h"
+#include "device/cuda/cuda.h"
+#include "device/matrix_trial.h"
+#include "types_host.h"
+#include "shapes.h"
+
+enum { PARTS_GROUP = 256 };
+
+static tern_matrix_variant kernel_of(const tern_conv_variant *v)
+{
+    static const tern_matrix_family family = {"convolution_matrix.cl",
+                                              "conv_matrix",
+                                              "tern_conv2d",
+                                              "convolutions",
+                                              {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH",
+                                               "MATRIX_ODD", "CONV_LAST", "CONV_IMAGE_ODD",
+                                               "CONV_OTHER_ODD", "CONV_PASS", "CONV_UNIT"}};
+    return (tern_matrix_variant){.family = &family,
+                                 .dtype = (int32_t)v->dtype,
+                                 .way = v->way,
+                                 .group = v->rows * v->columns / 64,
+                                 .narrow = true,
+                                 .numbers = {v->rows, v->columns, v->depth, 0, v->channels_last,
+                                             v->odd & 1, v->odd >> 1, v->pass, v->unit}};
+}
+
+static tern_matrix_variant parts_of(const tern_conv_variant *v)
+{
+    static const tern_matrix_family family = {
+        "convolution_parts.h", "conv_parts", "tern_conv2d", "convolutions", {NULL}};
+    return (tern_matrix_variant){.family = &family,
+                                 .dtype = (int32_t)v->dtype,
+                                 .way = TERN_MATRIX_PLAIN,
+                                 .group = PARTS_GROUP,
+                                 .narrow = true};
+}
+
+typedef struct plan {
+    tern_place *place;
+    tern_conv_variant of;
+    tern_conv_tiles first;
+    size_t scratch;
+    tern_matrix_kernel *kernels[2]; /* that multiplies, and that adds up parts */
+} plan;
+
+static tern_status try(void *user, bool *right)
+{
+    const plan *p = user;
+    return tern_conv_matrix_try(p->place, p->kernels[0]->made, &p->of, right);
+}
+
+static tern_status launch(void *user, const tern_conv_tiles *t, const tern_arg operands[5])
+{
+    const plan *p = user;
+    return tern_conv_matrix_launch(p->place, p->kernels[0]->made, &p->of, t, operands);
+}
+
+static tern_status make_plan(tern_place *place, const tern_convolution *c, plan *p, bool *usable)
+{
+    static const int64_t zeros[3];
+    const int way = tern_cuda_matrix_way(place, c->dtype);
+    tern_conv_tiles *t = &p->first;
+    *usable = false;
+    *p = (plan){.place = place};
+    if (way == TERN_MATRIX_NONE || !tern_conv_is_narrow(c))
+        return TERN_OK;
+    tern_conv_product_of(t, c, (tern_conv_layout){c->channels_last, 1}, zeros);
+    if (!tern_conv_fits_matrix(c, t))
+        return TERN_OK;
+    const tern_cuda_tile tile = tern_cuda_matrix_tile(place, way, t->m, t->n, t->groups);
+    p->of = tern_conv_variant_of(c, way, tile.size, tile.size, tile.depth);
+    p->scratch = tern_conv_matrix_plan(t, c, &p->of, tern_place_info(place)->compute_units);
+    const tern_matrix_variant of[] = {kernel_of(&p->of), parts_of(&p->of)};
+    const tern_matrix_call call = {of, p->scratch ? 2 : 1, try, p};
+    return tern_cuda_matrix_prepare(place, &call, p->kernels, usable);
+}
+
+tern_status tern_cuda_convolution_own_plan(tern_place *place, const tern_convolution *c,
+                                           size_t *scratch, bool *taken)
+{
+    plan p;
+    TERN_TRY(make_plan(place, c, &p, taken));
+    *scratch = *taken ? p.scratch : 0;
+    return TERN_OK;
+}
+
+tern_status tern_cuda_convolution_own(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    plan p;
+    TERN_TRY(make_plan(place, c, &p, taken));
+    *taken = *taken && (p.scratch == 0 || (c->scratch && c->scratch->bytes >= p.scratch));
+    if (!*taken)
+        return TERN_OK;
+    const tern_conv_launches launches = {tern_conv_layout_of(&p.of),
+                                         p.first.parts,
+                                         p.of.depth,
+                                         p.scratch ? p.kernels[1]->made : NULL,
+                                         launch,
+                                         &p};
+    return tern_conv_launch(place, c, &launches);
+}
