@@ -21,6 +21,8 @@
 #include "matrix_tiles.h"
 #include "matrix_product.h"
 #include "convolution_lines.h"
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 1 /* the assembler would spill three for a block more */
 #undef CONV_UNITS
 #undef LINES
 #undef OTHERS
