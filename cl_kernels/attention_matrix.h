@@ -57,15 +57,16 @@
 #define IS_KEPT                                                                                    \
     (IS_SMALL ||                                                                                   \
      !(MATRIX_IS_XE || (MATRIX_WAY == MATRIX_RDNA3 && (IS_LARGE || MATRIX_PASS > 0)) ||            \
-       (MATRIX_WAY == MATRIX_RDNA4 && IS_LARGE && MATRIX_PASS == 1)) ||                            \
+       (MATRIX_WAY == MATRIX_RDNA4 && IS_LARGE &&                                                  \
+        (MATRIX_PASS == 1 || (MATRIX_PASS == 2 && MATRIX_EXTRAS)))) ||                             \
      (MATRIX_IS_XE && MATRIX_PASS == 3 && !IS_LARGE))
 #define KEYS_AT_ONCE                                                                               \
     (MATRIX_WAY == MATRIX_RDNA3 || MATRIX_WAY == MATRIX_RDNA4 || MATRIX_IS_XE                      \
          ? (IS_SMALL && !(MATRIX_IS_XE && MATRIX_EXTRAS) ? 32 : 16)                                \
          : (IS_SMALL ? 64 : IS_LARGE && MATRIX_EXTRAS ? 16 : 32))
 #define OTHERS_AT_ONCE                                                                             \
-    (MATRIX_WAY == MATRIX_CDNA ||                                                                  \
-     (IS_SMALL && MATRIX_WAY <= MATRIX_MMA)                                                \
+    ((MATRIX_WAY == MATRIX_CDNA && !(IS_LARGE && MATRIX_EXTRAS && MATRIX_PASS == 2)) ||            \
+             (IS_SMALL && MATRIX_WAY <= MATRIX_MMA)                                                \
          ? 32                                                                                      \
          : 16)
 /* dk and dv in one kernel; else one after the other, and weights are made twice. */

@@ -40,9 +40,9 @@ typedef struct problem {
 #define MATRIX_EXTRAS 0
 #define MATRIX_ODD    0
 #include "matrix_attention_case.h"
-#define VARIANT       w256
+#define VARIANT       extras256
 #define MATRIX_WIDTH  256
-#define MATRIX_EXTRAS 0
+#define MATRIX_EXTRAS 1
 #define MATRIX_ODD    0
 #include "matrix_attention_case.h"
 #define VARIANT       extras
@@ -86,7 +86,8 @@ static const struct {
     {"bools, dropout, band", RUN(extras), 64, 56, 64, 40, 40, 40, 0,
      TERN_ATTENTION_BOOLS | TERN_ATTENTION_BAND, .3, -.2f, 0},
     {"128 wide, dropout", RUN(extras128), 128, 128, 128, 20, 37, 0, 0, 0, .5, .1f, 0},
-    {"256 wide, causal", RUN(w256), 256, 256, 200, 35, 43, 40, 8, TERN_ATTENTION_BAND, 0, .1f, 0},
+    {"256 wide, causal, dropout", RUN(extras256), 256, 256, 200, 35, 43, 40, 8, TERN_ATTENTION_BAND,
+     .25, .1f, 0},
     {"any strides", RUN(odd), 32, 19, 13, 21, 34, 5, 2, TERN_ATTENTION_BAND, 0, .3f, 0},
 };
 

@@ -65,7 +65,7 @@ static bool holds_two(int pass)
 static int64_t subs_of(const variant *v, int pass)
 {
     const bool in_local = is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 ||
-                          (v->way == TERN_MATRIX_RDNA4 && pass == 1);
+                          (v->way == TERN_MATRIX_RDNA4 && (pass == 1 || (pass == 2 && v->extras)));
     if (v->width > 128)
         return (v->way == TERN_MATRIX_XE8 ? 8 : 4) / (in_local && holds_two(pass) ? 2 : 1);
     if (is_xe(v->way))
