@@ -157,6 +157,13 @@ static inline void same_results(const recorded_program *p, tern_tensor **out,
     }
 }
 
+/* Of two NaNs a sum is either, as a compiler likes, which the check of a replay would find. On the cpu chains have the code of
+ * rows that are alone. */
+static inline bool has_infinite(const recorded_program *p)
+{
+    return tern_dtype_is_floating_point(p->dtype) && strcmp(p->device, "cpu") == 0;
+}
+
 /* The same results as without a recording, and each replay the same. How many operations were recorded. */
 static inline int check_program(const recorded_program *p, const tern_graph_options *options)
 {
@@ -170,6 +177,8 @@ static inline int check_program(const recorded_program *p, const tern_graph_opti
             for (int i = 0; i < INPUTS; i++)
                 in[i] = test_uniform(p->device, p->dtype, TERN_SHAPE(ROWS, columns[p->tensors % 9]),
                                      -4, 4, p->tensors + (uint64_t)i);
+            if (p->tensors % 8 == 3 && has_infinite(p))
+                in[0] = tern_div(in[0], tern_trunc(in[1]));
             tern_manual_seed(p->tensors);
             for (int i = 0; i < 2; i++)
                 random_program(p, in, expected[i]);
