@@ -3,6 +3,7 @@
  * result, or is found in x again: where (x - mean) w + b is not above 0. */
 #ifndef TERN_BATCH_NORM_H
 #define TERN_BATCH_NORM_H
+#include "chain_slots.h"
 #include "norm_again.h"
 #define NORM_WEIGHT           1
 #define NORM_BIAS             2

@@ -13,7 +13,7 @@ KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
          (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum),
          (ARG, i64, parts), (ARG, i32, what))
 {
-    BASE(ys);
+    CHAIN_BASE(ys);
     BASE(means);
     BASE(rstds);
     BASE(running_means);
@@ -23,7 +23,8 @@ KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(K(batch_norm_again), ALIGNED4(ys), ST(ys, at, v);, NORM_STORE_(ys, v4))
+    BATCH_NORM_(K(batch_norm_again), CHAIN_ALIGNED4(ys), CHAIN_PUT(ys, at, v),
+                CHAIN_PUT_UNIT(ys, at, v4))
 }
 
 /* With h = (x - mean) rstd: dw = sum dy h, db = sum dy, and

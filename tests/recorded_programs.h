@@ -37,7 +37,7 @@ static inline tern_tensor *random_operation(uint64_t *s, tern_tensor *x, tern_te
                                             tern_tensor *z, bool real)
 {
     tern_tensor *row = tern_select(y, 0, 0), *column = tern_narrow(y, 1, 0, 1);
-    switch (draw(s, real ? 33 : 14)) {
+    switch (draw(s, real ? 34 : 14)) {
     case 0:
         return tern_add(x, y);
     case 1:
@@ -103,6 +103,10 @@ static inline tern_tensor *random_operation(uint64_t *s, tern_tensor *x, tern_te
         return tern_add_(tern_clone(x), y);
     case 31:
         return tern_to_dtype(tern_square(tern_to_dtype(x, TERN_BF16)), tern_dtype_of(x));
+    case 32: /* what follows may be in its store */
+        x = tern_unsqueeze(x, 0);
+        x = tern_batch_norm(x, NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+        return tern_squeeze_dim(x, 0);
     default:
         return tern_dropout(x, 0.3, true);
     }

@@ -1,5 +1,6 @@
 /* chain.h -- elementwise rows that follow each other in a recording, as one command: each element
- * goes through all of them at once, and what only later rows read is not written.
+ * goes through all of them at once, and what only later rows read is not written. The first of them
+ * may be a kernel that reduces and whose result goes on, the last one that reads what they make.
  *
  * A backend makes one of a chain, from the rows' texts or from their functions. Between two rows a
  * number is rounded as the store and the load that are left out would have done. */
@@ -8,6 +9,20 @@
 #include <stdint.h>
 
 enum { TERN_CHAIN_ROWS = 12, TERN_CHAIN_TENSORS = 10, TERN_CHAIN_INPUTS = 3, TERN_CHAIN_LIVE = 6 };
+/* of a kernel with a slot */
+enum { TERN_CHAIN_SLOT_ARGS = 20 };
+
+/* Where a chain is part of another kernel, whose text has it there (cl_kernels/chain_slots.h): what
+ * it would store goes through the rows behind it, or what it would load through those before. Its
+ * arguments follow the chain's, and that of the slot is unused. */
+typedef struct tern_chain_slot {
+    const char *file, *name;
+    uint8_t stores;   /* 1: its rows follow */
+    uint8_t arg;      /* the tensor */
+    uint8_t sizes[3]; /* arguments whose product is its number of elements, the last side by side */
+    uint8_t parts;    /* an argument: 1, or the launch with `pieces` in the last one goes first */
+    int32_t pieces;
+} tern_chain_slot;
 
 typedef struct tern_chain_row {
     const char *file, *name;       /* "elementwise", "gelu_gradient" */
@@ -25,7 +40,14 @@ typedef struct tern_chain {
     int64_t n;
     int rows, tensors;
     uint8_t step[TERN_CHAIN_TENSORS];
+    const tern_chain_slot *slot; /* of the first row (stores) or the last; NULL: there is none */
     tern_chain_row row[TERN_CHAIN_ROWS];
 } tern_chain;
+
+/* Whether row i is the kernel with the slot. */
+static inline int tern_chain_is_slot(const tern_chain *chain, int i)
+{
+    return chain->slot && i == (chain->slot->stores ? 0 : chain->rows - 1);
+}
 
 #endif

@@ -31,7 +31,7 @@ static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
 /* Whether two chains differ in sizes and numbers alone. */
 static bool is_same(const tern_chain *a, const tern_chain *b)
 {
-    bool same = a->rows == b->rows && a->tensors == b->tensors &&
+    bool same = a->rows == b->rows && a->tensors == b->tensors && a->slot == b->slot &&
                 (a->n < tern_index32_limit) == (b->n < tern_index32_limit) &&
                 memcmp(a->step, b->step, (size_t)a->tensors) == 0;
     for (int i = 0; same && i < a->rows; i++)
@@ -61,6 +61,14 @@ bool tern_chain_kernel_is_done(const tern_chain_kernel *k)
     const bool done = k->state == DONE;
     tern_mutex_unlock(&lock);
     return done;
+}
+
+bool tern_chain_kernel_is_under_way(const tern_chain_kernel *k)
+{
+    tern_mutex_lock(&lock);
+    const bool under_way = k->state == UNDER_WAY;
+    tern_mutex_unlock(&lock);
+    return under_way;
 }
 
 /* What a later try may do better. */

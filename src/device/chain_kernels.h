@@ -12,6 +12,7 @@ tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *cha
                                         tern_dtype dtype);
 /* Whether no thread makes it any more, and none is going to. */
 bool tern_chain_kernel_is_done(const tern_chain_kernel *kernel);
+bool tern_chain_kernel_is_under_way(const tern_chain_kernel *kernel);
 /* Have it made, once more where memory was missing or compilers were stopped. */
 void tern_chain_kernel_make(tern_chain_kernel *kernel);
 /* As a job of builds.c: what another thread makes is not waited for. */

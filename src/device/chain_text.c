@@ -1,5 +1,6 @@
 /* chain_text.c -- the kernel of a chain, in the dialect of cl_kernels. Its text has no sizes and no
- * numbers: the same rows are one program. */
+ * numbers: the same rows are one program. Where the chain is part of another kernel, that is the
+ * kernel's text behind macros and functions of the chain's (cl_kernels/chain_slots.h). */
 #include "device/sources.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,18 +13,43 @@ static bool is_written(const tern_chain *chain, int t)
     return false;
 }
 
-static void add_parameters(tern_text *text, const tern_chain *chain, const char *suffix)
+/* Of a kernel of its own, which has n, or of another before what that has. */
+static void add_parameters(tern_text *text, const tern_chain *chain)
 {
-    tern_text_add(text, "TERN_KERNEL(chain_%s)(", suffix);
+    const char *before = chain->slot ? "" : ", ", *behind = chain->slot ? ", " : "";
     for (int t = 0; t < chain->tensors; t++)
         tern_text_add(text, "PARAM_%s(STO, t%d), ", is_written(chain, t) ? "OUT" : "IN", t);
-    tern_text_add(text, "PARAM_ARG(i64, n)");
+    if (!chain->slot)
+        tern_text_add(text, "PARAM_ARG(i64, n)");
     for (int i = 0; i < chain->rows; i++)
         for (int k = 0; k < chain->row[i].numbers; k++)
-            tern_text_add(text, ", PARAM_ARG(REAL, n%d_%d)", i, k);
-    tern_text_add(text, ")\n{\n");
+            tern_text_add(text, "%sPARAM_ARG(REAL, n%d_%d)%s", before, i, k, behind);
+}
+
+static void add_function_parameters(tern_text *text, const tern_chain *chain)
+{
     for (int t = 0; t < chain->tensors; t++)
-        tern_text_add(text, "BASE(t%d);\n", t);
+        tern_text_add(text, "%sGLOBAL STO *t%d, ", is_written(chain, t) ? "" : "const ", t);
+    for (int i = 0; i < chain->rows; i++)
+        for (int k = 0; k < chain->row[i].numbers; k++)
+            tern_text_add(text, "const REAL n%d_%d, ", i, k);
+    tern_text_add(text, "const idx j");
+}
+
+/* What a kernel gives to those functions. */
+static void add_arguments(tern_text *text, const tern_chain *chain)
+{
+    for (int t = 0; t < chain->tensors; t++)
+        tern_text_add(text, "t%d, ", t);
+    for (int i = 0; i < chain->rows; i++)
+        for (int k = 0; k < chain->row[i].numbers; k++)
+            tern_text_add(text, "n%d_%d, ", i, k);
+}
+
+static void add_bases(tern_text *text, const tern_chain *chain)
+{
+    for (int t = 0; t < chain->tensors; t++)
+        tern_text_add(text, "BASE(t%d); ", t);
 }
 
 /* A tensor that the first row to read it has not loaded yet. */
@@ -49,45 +75,163 @@ static void add_loads(tern_text *text, const tern_chain *chain, int step, bool f
     }
 }
 
-static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours)
+/* A row's operand: "x3", or "v2" of an earlier row. */
+static void add_operand(tern_text *text, uint8_t in)
+{
+    tern_text_add(text, "%s%d", in < TERN_CHAIN_TENSORS ? "x" : "v", in % TERN_CHAIN_TENSORS);
+}
+
+/* The kernel with the slot stores v, by fours v[e], or takes what the rows before it made to v[e]
+ * or as what the function is worth. */
+static void add_slot(tern_text *text, const tern_chain *chain, int i, bool fours)
+{
+    if (chain->slot->stores) {
+        tern_text_add(text, "const REAL v%d = AS_STORED%s(v%s);\n", i, fours ? "4" : "",
+                      fours ? "[e]" : "");
+        return;
+    }
+    tern_text_add(text, fours ? "v[e] = " : "return ");
+    add_operand(text, chain->row[i].in[0]);
+    tern_text_add(text, ";\n");
+}
+
+static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours, bool stores)
 {
     const tern_chain_row *row = &chain->row[i];
-    tern_text_add(text, "const REAL v%d = AS_STORED%s(row_%s(", i, fours ? "4" : "", row->name);
-    for (int k = 0; k < row->n; k++)
-        tern_text_add(text, "%s%s%d", k ? ", " : "", row->in[k] < TERN_CHAIN_TENSORS ? "x" : "v",
-                      row->in[k] % TERN_CHAIN_TENSORS);
-    for (int k = 0; k < row->numbers; k++)
-        tern_text_add(text, ", n%d_%d", i, k);
-    tern_text_add(text, "));\n");
-    if (row->out >= 0)
+    if (tern_chain_is_slot(chain, i)) {
+        add_slot(text, chain, i, fours);
+    } else {
+        tern_text_add(text, "const REAL v%d = AS_STORED%s(row_%s(", i, fours ? "4" : "", row->name);
+        for (int k = 0; k < row->n; k++) {
+            tern_text_add(text, k ? ", " : "");
+            add_operand(text, row->in[k]);
+        }
+        for (int k = 0; k < row->numbers; k++)
+            tern_text_add(text, ", n%d_%d", i, k);
+        tern_text_add(text, "));\n");
+    }
+    if (row->out >= 0 && stores)
         tern_text_add(text, fours ? "b%d[e] = v%d;\n" : "ST(t%d, j, v%d);\n", row->out, i);
 }
 
-/* As rows have it where lanes are many (row_kernels.h): four elements a load, where all tensors lie
- * so; those that are left over follow one by one, from `first` on. */
-static void add_fours(tern_text *text, const tern_chain *chain)
+static void add_ones(tern_text *text, const tern_chain *chain, bool stores)
 {
-    tern_text_add(text, "#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nif (1");
+    add_loads(text, chain, 1, false);
+    for (int i = 0; i < chain->rows; i++)
+        add_row(text, chain, i, false, stores);
+}
+
+static void add_aligned(tern_text *text, const tern_chain *chain)
+{
+    tern_text_add(text, "1");
     for (int t = 0; t < chain->tensors; t++)
         if (chain->step[t])
             tern_text_add(text, " && ALIGNED4(t%d)", t);
-    tern_text_add(text, ")\n{\nfirst = ((idx)n & ~(idx)3);\n"
-                        "FLAT(r, 1, first / 4)\n{\nINNER(r, j)\n{\n");
+}
+
+/* Elements 4 j to 4 j + 3. */
+static void add_four(tern_text *text, const tern_chain *chain, bool stores)
+{
     add_loads(text, chain, 1, true);
     for (int t = 0; t < chain->tensors; t++)
-        if (is_written(chain, t))
+        if (is_written(chain, t) && stores)
             tern_text_add(text, "REAL b%d[4];\n", t);
     tern_text_add(text, "EACH4(e)\n{\n");
     for (int t = 0; t < chain->tensors; t++)
         if (chain->step[t] && is_read(chain, t))
             tern_text_add(text, "const REAL x%d = a%d[e];\n", t, t);
     for (int i = 0; i < chain->rows; i++)
-        add_row(text, chain, i, true);
+        add_row(text, chain, i, true, stores);
     tern_text_add(text, "}\n");
     for (int t = 0; t < chain->tensors; t++)
-        if (is_written(chain, t))
+        if (is_written(chain, t) && stores)
             tern_text_add(text, "STORE4(t%d, j, b%d);\n", t, t);
+}
+
+/* As rows have it where lanes are many (row_kernels.h): four elements a load, where all tensors lie
+ * so; those that are left over follow one by one, from `first` on. */
+static void add_fours(tern_text *text, const tern_chain *chain)
+{
+    tern_text_add(text, "#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nif (");
+    add_aligned(text, chain);
+    tern_text_add(text, ")\n{\nfirst = ((idx)n & ~(idx)3);\n"
+                        "FLAT(r, 1, first / 4)\n{\nINNER(r, j)\n{\n");
+    add_four(text, chain, true);
     tern_text_add(text, "}\n}\n}\n#endif\n");
+}
+
+static void add_rows_alone(tern_text *text, const tern_chain *chain, const char *suffix)
+{
+    tern_text_add(text, "TERN_KERNEL(chain_%s)(", suffix);
+    add_parameters(text, chain);
+    tern_text_add(text, ")\n{\n");
+    add_bases(text, chain);
+    add_loads(text, chain, 0, false);
+    tern_text_add(text, "idx first = 0;\n");
+    add_fours(text, chain);
+    tern_text_add(text,
+                  "FLAT(r, 1, n - first)\n{\nSIMD INNER(r, i)\n{\nconst idx j = first + i;\n");
+    add_ones(text, chain, true);
+    tern_text_add(text, "}\n}\n}\n");
+}
+
+/* ---- in another kernel ------------------------------------------------------------------ */
+
+/* Function chain_<name> of element j and chain_<name>4 of four. */
+static void add_functions(tern_text *text, const tern_chain *chain, const char *name, bool stores)
+{
+    const bool puts = chain->slot->stores;
+    tern_text_add(text, "INLINE %s chain_%s(", puts ? "void" : "REAL", name);
+    add_function_parameters(text, chain);
+    tern_text_add(text, "%s)\n{\n", puts ? ", const REAL v" : "");
+    add_loads(text, chain, 0, false);
+    add_ones(text, chain, stores);
+    tern_text_add(text, "}\n#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nINLINE void chain_%s4(",
+                  name);
+    add_function_parameters(text, chain);
+    tern_text_add(text, ", %sREAL *v)\n{\n", puts ? "const " : "");
+    add_loads(text, chain, 0, false);
+    add_four(text, chain, stores);
+    tern_text_add(text, "}\n#endif\n");
+}
+
+static void add_call(tern_text *text, const tern_chain *chain, const char *name, const char *four,
+                     const char *rest)
+{
+    tern_text_add(text, "chain_%s%s(", name, four);
+    add_arguments(text, chain);
+    tern_text_add(text, "%s", rest);
+}
+
+/* What the kernel's text has in place of a store. */
+static void add_put(tern_text *text, const tern_chain *chain)
+{
+    add_functions(text, chain, "put", true);
+    tern_text_add(text, "#define CHAIN_PUT(p, at, v) ");
+    add_call(text, chain, "put", "", "at, v);\n");
+    tern_text_add(text, "#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\n"
+                        "#define CHAIN_PUT_UNIT(p, at, v) if (EACH == 4) ");
+    add_call(text, chain, "put", "4", "(at) / 4, v); else ");
+    add_call(text, chain, "put", "", "at, v[0]);\n#else\n#define CHAIN_PUT_UNIT(p, at, v) ");
+    add_call(text, chain, "put", "", "at, v[0]);\n#endif\n");
+}
+
+static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
+                            const char *suffix)
+{
+    char file[64];
+    tern_text_add(text, "#define %s_%s chain_%s\n#undef CHAIN_PARAMETERS\n"
+                        "#define CHAIN_PARAMETERS ",
+                  chain->slot->name, suffix, suffix);
+    add_parameters(text, chain);
+    tern_text_add(text, "\n#define CHAIN_BASE(p) ");
+    add_bases(text, chain);
+    tern_text_add(text, "\n#define CHAIN_ALIGNED4(p) ");
+    add_aligned(text, chain);
+    tern_text_add(text, "\n");
+    add_put(text, chain);
+    snprintf(file, sizeof file, "%s.cl", chain->slot->file);
+    tern_source_add(text, seen, file);
 }
 
 void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
@@ -96,25 +240,22 @@ void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain 
     char file[64];
     tern_text names = {0};
     for (int i = 0; i < chain->rows; i++)
-        tern_text_add(&names, " %s ", chain->row[i].name);
+        if (!tern_chain_is_slot(chain, i))
+            tern_text_add(&names, " %s ", chain->row[i].name);
     text->failed |= names.failed;
     seen->kernels = names.data;
     tern_source_add(text, seen, "float4.h");
     tern_source_add(text, seen, "row_functions.h");
     for (int i = 0; i < chain->rows; i++) {
+        if (tern_chain_is_slot(chain, i))
+            continue;
         snprintf(file, sizeof file, "%s.def", chain->row[i].file);
         tern_source_add(text, seen, file);
     }
     seen->kernels = NULL;
     tern_text_free(&names);
-    add_parameters(text, chain, suffix);
-    add_loads(text, chain, 0, false);
-    tern_text_add(text, "idx first = 0;\n");
-    add_fours(text, chain);
-    tern_text_add(text,
-                  "FLAT(r, 1, n - first)\n{\nSIMD INNER(r, i)\n{\nconst idx j = first + i;\n");
-    add_loads(text, chain, 1, false);
-    for (int i = 0; i < chain->rows; i++)
-        add_row(text, chain, i, false);
-    tern_text_add(text, "}\n}\n}\n");
+    if (chain->slot)
+        add_slot_kernel(text, seen, chain, suffix);
+    else
+        add_rows_alone(text, chain, suffix);
 }

@@ -1,5 +1,6 @@
 /* chains.c -- finds the chains of a recording: rows that follow each other, over the same elements,
- * each of which reads what an earlier one of them reads or makes. */
+ * each of which reads what an earlier one of them reads or makes; and the kernels with a place for
+ * such rows in what they store. */
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
@@ -18,13 +19,59 @@ typedef struct finding {
     tern_arg tensors[TERN_CHAIN_TENSORS]; /* arguments */
     int made_by[TERN_CHAIN_TENSORS];      /* the last row that writes it, -1: none does */
     bool stored[TERN_CHAIN_TENSORS];
-    int64_t work, first; /* the number of its first command */
+    const tern_work *slot; /* the kernel with the chain's slot; NULL: none */
+    int64_t work, first;   /* the number of its first command */
     tern_dtype dtype;
     char name[160];
 } finding;
 
 static const char full[] = "a command has no room for more";
 static const char enough[] = "16 texts were compiled already";
+static const char under_way[] = "another thread compiles its text";
+
+/* ---- slots ----------------------------------------------------------------------------- */
+
+static const tern_chain_slot slots[] = {
+    {"norm", "batch_norm", .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
+};
+
+/* Elements of the slot's tensor. */
+static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
+{
+    int64_t n = 1;
+    for (size_t i = 0; i < sizeof slot->sizes; i++)
+        n *= args[slot->sizes[i]].value.i64;
+    return n;
+}
+
+/* Whether the kernel and rows round a number in one way wherever it lies: halves of bfloat16 have
+ * two, of fours and of others, which give NaN other bits. */
+static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
+{
+    const tern_arg *args = work->what.launch.args;
+    if (work->what.launch.kernel->dtype != TERN_BF16)
+        return true;
+    for (int i = 0; i < work->what.launch.n; i++)
+        if (args[i].buffer && args[i].role != TERN_ROLE_UNUSED && args[i].at % 4 != 0)
+            return false;
+    return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0;
+}
+
+/* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
+static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *work, bool stores)
+{
+    if (work->kind != TERN_WORK_KERNEL || graph->place->synchronous)
+        return NULL;
+    const tern_kernel_ref *ref = work->what.launch.kernel->ref;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        const tern_chain_slot *s = &slots[i];
+        if ((s->stores != 0) == stores && strcmp(ref->name, s->name) == 0 &&
+            strcmp(ref->file, s->file) == 0 &&
+            work->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(work, s))
+            return s;
+    }
+    return NULL;
+}
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
@@ -79,19 +126,54 @@ static bool moves(const tern_graph *graph)
 
 /* Whether two tensors of which one is written may share memory otherwise than element by element.
  * Where a block was given back and does not move, others may be. */
-static bool collides(const finding *f, int a, int b)
+static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
 {
-    const tern_block *p = tern_block_of(f->tensors[a].buffer);
-    const tern_block *q = tern_block_of(f->tensors[b].buffer);
-    return p == q || p->external || q->external || (!moves(f->graph) && (p->is_idle || q->is_idle));
+    const tern_block *p = tern_block_of(a->buffer), *q = tern_block_of(b->buffer);
+    return p == q || p->external || q->external || (!moves(graph) && (p->is_idle || q->is_idle));
+}
+
+/* Likewise what the kernel with the slot has beside the chain's tensors, of which other elements
+ * may be read or written at any time. */
+static bool is_apart_from_slot(const finding *f)
+{
+    for (int i = 0; f->slot && i < f->slot->what.launch.n; i++) {
+        const tern_arg *arg = &f->slot->what.launch.args[i];
+        if (!arg->buffer || arg->role == TERN_ROLE_UNUSED || i == f->chain.slot->arg)
+            continue;
+        for (int t = 0; t < f->chain.tensors; t++)
+            if ((f->made_by[t] >= 0 || arg->role == TERN_ROLE_OUT) &&
+                collide(f->graph, &f->tensors[t], arg))
+                return false;
+    }
+    return true;
 }
 
 static bool is_apart(const finding *f)
 {
     for (int a = 0; a < f->chain.tensors; a++)
         for (int b = 0; b < f->chain.tensors; b++)
-            if (a != b && f->made_by[a] >= 0 && collides(f, a, b))
+            if (a != b && f->made_by[a] >= 0 && collide(f->graph, &f->tensors[a], &f->tensors[b]))
                 return false;
+    return is_apart_from_slot(f);
+}
+
+/* Begin with a kernel that has a slot in what it stores; false: this is none. */
+static bool begin_with_slot(finding *f, const tern_work *work)
+{
+    tern_chain *c = &f->chain;
+    const tern_chain_slot *slot = slot_of(f->graph, work, true);
+    if (!slot)
+        return false;
+    c->slot = slot;
+    c->n = slot_elements(slot, work->what.launch.args);
+    c->row[0] = (tern_chain_row){
+        .file = slot->file, .name = slot->name, .made = work->what.launch.made};
+    c->row[0].out = (int8_t)tensor_of(f, &work->what.launch.args[slot->arg], 1);
+    c->rows = 1;
+    f->made_by[0] = 0;
+    f->slot = work;
+    f->dtype = work->what.launch.kernel->dtype;
+    f->work = work->what.launch.grid->work;
     return true;
 }
 
@@ -264,8 +346,16 @@ static tern_made_chain *keep(finding *f)
     return made;
 }
 
+/* Its tensor is among the chain's, if any has it. */
+static void leave_slot(const finding *f, tern_arg *arg)
+{
+    arg->role = TERN_ROLE_UNUSED;
+    arg->buffer = f->tensors[0].buffer;
+    arg->at = 0;
+}
+
 /* The arguments of a chain's kernel: the tensors, n, the numbers; on the host the chain itself
- * before them. */
+ * before them. In another kernel: the tensors, the numbers, and what it has. */
 static int arguments_of(const finding *f, tern_arg *args)
 {
     const tern_chain *c = &f->chain;
@@ -275,21 +365,29 @@ static int arguments_of(const finding *f, tern_arg *args)
             .bytes = sizeof *c, .role = TERN_ROLE_VALUE, .by_reference = true, .value.data = c};
     for (int t = 0; t < c->tensors; t++)
         args[n++] = f->tensors[t];
-    args[n++] = tern_arg_i64(c->n);
+    if (!c->slot)
+        args[n++] = tern_arg_i64(c->n);
     for (int i = 0; i < c->rows; i++)
         for (int k = 0; k < c->row[i].numbers; k++) {
             args[n] = tern_arg_real(f->dtype, 0);
             args[n++].value.u64 = c->row[i].number[k];
         }
+    for (int i = 0; c->slot && i < f->slot->what.launch.n; i++)
+        args[n++] = f->slot->what.launch.args[i];
+    if (c->slot)
+        leave_slot(f, &args[n - f->slot->what.launch.n + c->slot->arg]);
     return n;
 }
 
-/* Why a device has no command for a chain. A driver that refuses the text of one is asked for no
- * other, and the commands of its chains stay apart, as without fusion. */
-static tern_status refuse_chains(tern_place *place, tern_status status, const char *why)
+/* Why a device has no command for a chain. A driver that refuses the text of one of rows alone is
+ * asked for no other, and the commands of its chains stay apart, as without fusion. */
+static tern_status refuse_chains(tern_place *place, const tern_chain *chain, tern_status status,
+                                 const char *why)
 {
     if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
         return tern_fail(status, "%s", why);
+    if (chain->slot)
+        return TERN_OK;
     atomic_store(&place->refuses_chains, true);
     tern_warn("slow", "tern_graph_capture_end",
               "elementwise operations of recordings on %s are launches of their own, because the "
@@ -311,11 +409,11 @@ static tern_status resolve_chain(const finding *f, void **made, const char **why
     if (!kernel)
         return TERN_ERR_MEMORY;
     if (!tern_chain_kernel_is_done(kernel)) {
-        *why = enough;
+        *why = tern_chain_kernel_is_under_way(kernel) ? under_way : enough;
         return TERN_OK;
     }
     const tern_status status = tern_chain_kernel_get(kernel, made, &error);
-    return status == TERN_OK ? TERN_OK : refuse_chains(place, status, error);
+    return status == TERN_OK ? TERN_OK : refuse_chains(place, &f->chain, status, error);
 }
 
 /* As its kernel has it; false: there are too many results. */
@@ -329,7 +427,7 @@ static bool complete(finding *f, int64_t end)
 /* The chain as one command, or *why there is none. */
 static tern_status record_chain(finding *f, int64_t end, bool *made, const char **why)
 {
-    enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS };
+    enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS + TERN_CHAIN_SLOT_ARGS };
     tern_arg args[MOST];
     void *kernel = NULL;
     *made = false;
@@ -340,13 +438,15 @@ static tern_status record_chain(finding *f, int64_t end, bool *made, const char 
     TERN_TRY(resolve_chain(f, &kernel, why));
     if (!kernel)
         return TERN_OK;
-    for (int t = 0; t < f->chain.tensors; t++)
-        f->graph->moves_all |= moves(f->graph) && tern_block_of(f->tensors[t].buffer)->is_idle;
+    for (int t = 0; t < n; t++)
+        f->graph->moves_all |= args[t].buffer && args[t].role != TERN_ROLE_UNUSED &&
+                               moves(f->graph) && tern_block_of(args[t].buffer)->is_idle;
     name_chain(f);
     tern_made_chain *chain = keep(f);
     if (!chain)
         return TERN_ERR_MEMORY;
-    const tern_grid grid = {f->chain.n, f->work, 0, false};
+    tern_grid grid = f->slot ? *f->slot->what.launch.grid : (tern_grid){.count = f->chain.n};
+    grid.work = f->work;
     const tern_work work = {
         .kind = TERN_WORK_KERNEL,
         .what.launch = {
@@ -359,13 +459,13 @@ static tern_status record_chain(finding *f, int64_t end, bool *made, const char 
 
 /* ---- finding --------------------------------------------------------------------------- */
 
-/* The longest chain from command i on; how many rows it has, and why no more. */
+/* The longest chain from command i on; how many commands it has, and why no more. */
 static int find(finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i, int64_t n,
                 const char **why)
 {
     *why = "nothing follows";
     *f = (finding){.graph = graph, .first = i};
-    for (int64_t k = i; k < n; k++) {
+    for (int64_t k = i + begin_with_slot(f, &nodes[i]->work); k < n; k++) {
         finding longer = *f;
         bool joins = k == i;
         *why = append(&longer, &nodes[k]->work, &joins);
@@ -390,16 +490,19 @@ static void note_apart(tern_graph *graph, const tern_work *work, const char *why
     graph->apart[i].n++;
 }
 
-/* In place of commands i to end, or they stay. */
+/* In place of commands i to *end, or they stay; where they would be in a kernel with a slot, all
+ * behind that may be a chain of its own. */
 static tern_status chain_up(tern_graph *graph, finding *f, int rows, tern_graph_node **nodes,
-                            int64_t i, int64_t end, const char *why)
+                            int64_t i, int64_t *end, const char *why)
 {
     bool made = false;
     if (rows > 1)
-        TERN_TRY(record_chain(f, end, &made, &why));
-    for (int64_t k = i; k < end && !made; k++)
+        TERN_TRY(record_chain(f, *end, &made, &why));
+    if (!made && f->slot)
+        *end = i + 1;
+    for (int64_t k = i; k < *end && !made; k++)
         note_apart(graph, &nodes[k]->work, why);
-    for (int64_t k = i; k < end && !made; k++)
+    for (int64_t k = i; k < *end && !made; k++)
         TERN_TRY(tern_record_node(graph, nodes[k]));
     return TERN_OK;
 }
@@ -407,6 +510,14 @@ static tern_status chain_up(tern_graph *graph, finding *f, int rows, tern_graph_
 static bool fuses(const tern_graph *graph)
 {
     return !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
+}
+
+static bool is_waited_for(const tern_graph *graph, const tern_chain_kernel *kernel)
+{
+    for (int i = 0; i < graph->n_waits; i++)
+        if (graph->waits[i] == kernel)
+            return true;
+    return false;
 }
 
 tern_status tern_chains_want(tern_graph *graph)
@@ -423,7 +534,8 @@ tern_status tern_chains_want(tern_graph *graph)
         tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f.chain, f.dtype);
         if (!kernel)
             return TERN_ERR_MEMORY;
-        if (tern_chain_kernel_is_done(kernel) || texts++ >= TERN_MOST_TEXTS)
+        if (tern_chain_kernel_is_done(kernel) || is_waited_for(graph, kernel) ||
+            texts++ >= TERN_MOST_TEXTS)
             continue;
         if (!graph->options.check && atomic_load(&place->built) > built &&
             tern_builds_add_chain(place, kernel))
@@ -452,8 +564,8 @@ tern_status tern_chains_make(tern_graph *graph)
     graph->n_nodes = graph->capacity = 0;
     for (int64_t i = 0; i < n;) {
         const int rows = find(&f, graph, nodes, i, n, &why);
-        const int64_t end = i + (rows > 1 ? rows : 1);
-        TERN_TRY(chain_up(graph, &f, rows, nodes, i, end, why));
+        int64_t end = i + (rows > 1 ? rows : 1);
+        TERN_TRY(chain_up(graph, &f, rows, nodes, i, &end, why));
         i = end;
     }
     tern_values_note(graph);

@@ -451,15 +451,24 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
 tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    unit u =
-        unit_of(place, "chain", "chain", dtype, !s->cpu_form && chain->n < tern_index32_limit, 0);
+    const tern_chain_slot *slot = chain->slot;
+    unit u = unit_of(place, slot ? slot->file : "chain", slot ? slot->name : "chain", dtype,
+                     !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
+    size_t limit = 0;
     tern_text text = {0};
     cl_program program;
     tern_cl_kernel *k = NULL;
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     u.chain = chain;
+    u.kernel = "chain";
+    if (slot) { /* the build that the kernel is alone */
+        const tern_cl_kernel *alone = chain->row[slot->stores ? 0 : chain->rows - 1].made;
+        u.work_group = alone->group;
+        u.narrow = alone->narrow;
+        u.lanes = alone->lanes;
+    }
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -470,6 +479,10 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
         return status;
     k->group = u.work_group;
     list(s, k);
+    CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
+                              NULL));
+    if (slot && limit && limit < u.work_group) /* and would add up in another order */
+        return TERN_OK;
     *made = k;
     return TERN_OK;
 }
