@@ -210,18 +210,20 @@
         NORM_MEET_((ACC)EACH, m, s)                                                                \
     })
 #define NORM_WRITE_(STORE, STORES)                                                                 \
-    NORM_UNITS_(REAL x4[4][4]; REAL v4[4];, NORM_LOAD_(x4[u], xs),                                 \
+    NORM_UNITS_(REAL x4[4][4]; REAL v4[4]; CHAIN_DECLARE, NORM_LOAD_(x4[u], xs) CHAIN_LOAD_UNIT,   \
                 EACH_OF(e) v4[e] = (x4[u][e] - mean) * w + b; STORES)
 #define NORM_DW_DB_(DY, LOAD_DY, DYS)                                                              \
-    NORM_UNITS_(REAL x4[4][4]; REAL d4[4][4]; REAL m4[4][4];, NORM_LOAD_(x4[u], xs) LOAD_DY,       \
-                EACH_OF(e) {                                                                       \
+    NORM_UNITS_(REAL x4[4][4]; REAL d4[4][4]; REAL m4[4][4]; CHAIN_DECLARE                         \
+                , NORM_LOAD_(x4[u], xs) LOAD_DY,                                                   \
+                CHAIN_GET_USE(PASS, d4[u], at) EACH_OF(e) {                                        \
                     ACC dy = (DYS);                                                                \
                     db += dy;                                                                      \
                     dw += dy * (x4[u][e] - mean);                                                  \
                 })
 #define NORM_DX_(DY, LOAD_DY, DYS)                                                                 \
-    NORM_UNITS_(REAL x4[4][4]; REAL d4[4][4]; REAL m4[4][4]; REAL v4[4];                           \
+    NORM_UNITS_(REAL x4[4][4]; REAL d4[4][4]; REAL m4[4][4]; REAL v4[4]; CHAIN_DECLARE             \
                 , NORM_LOAD_(x4[u], xs) LOAD_DY,                                                   \
+                CHAIN_GET_USE(PASS, d4[u], at)                                                     \
                 EACH_OF(e) v4[e] = w * ((DYS)-share - (x4[u][e] - mean) * slope);                  \
                 NORM_STORE_(dxs, v4))
 #endif
@@ -286,7 +288,7 @@
     }
 #define BATCH_NORM_GRADIENT_(aligned, BEGIN, DY, LOAD_DY, DYS)                                     \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
-    NORM_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (aligned))                       \
+    NORM_BEGIN_(ALIGNED4(xs) && CHAIN_ALIGNED4(dys) && ALIGNED4(dxs) && (aligned))                 \
     GROUPS(g, channels *NORM_PARTS)                                                                \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
@@ -301,6 +303,7 @@
                 db += pieces[at + 1];                                                              \
             }                                                                                      \
         } else {                                                                                   \
+            enum { PASS = 0 };                                                                     \
             NORM_DW_DB_(DY, LOAD_DY, DYS)                                                          \
         }                                                                                          \
         db = GROUP_SUM(db, scratch);                                                               \
@@ -318,6 +321,7 @@
         if ((what & NORM_FIXED) != 0)                                                              \
             share = slope = 0;                                                                     \
         if (ends) {                                                                                \
+            enum { PASS = 1 };                                                                     \
             NORM_DX_(DY, LOAD_DY, DYS)                                                             \
         }                                                                                          \
     }

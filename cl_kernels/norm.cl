@@ -38,12 +38,12 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BASE(dws);
     BASE(dbs);
     BASE(pieces);
-    BASE(dys);
+    CHAIN_BASE(dys);
     BASE(xs);
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    BATCH_NORM_GRADIENT_(1, , LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
+    BATCH_NORM_GRADIENT_(1, , CHAIN_GET(PASS, dys, at), CHAIN_GET_LOAD(PASS, d4[u], dys), d4[u][e])
 }
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side, or one

@@ -241,11 +241,70 @@ static void rows_behind_a_batch_norm_are_in_its_store(void **state)
             }
 }
 
+/* dx, dweight and dbias of a batch norm, and what is in front of its gradient: relu's, which the sum's other operand has
+ * too, or products that nobody else reads. */
+static void gradients_of_norm(tern_tensor *const *in, tern_tensor *dy, int how, tern_tensor **out)
+{
+    tern_tensor *y = tern_batch_norm(in[0], NULL, NULL, in[1], in[2], true, 0.1, 1e-5), *grads[4];
+    tern_tensor *z = how == 0   ? tern_relu(tern_add(y, in[3]))
+                     : how == 1 ? tern_mul_scalar(tern_neg(y), TERN_SCALAR(0.3))
+                                : tern_tanh(y);
+    const tern_autograd_grad_options options = {.gradients = &dy};
+    out[4] = tern_keep(tern_sum(z)); /* forward is another chain */
+    assert_ok(tern_autograd_grad(&z, 1, in, how == 0 ? 4 : 3, grads, &options));
+    for (int k = 0; k < 4; k++)
+        out[k] = tern_keep(how == 0 || k < 3 ? grads[k] : z);
+}
+
+static void rows_before_a_batch_norm_s_gradient_are_in_its_load(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16, TERN_F64};
+    static const int64_t shapes[][4] = {{2, 3, 4, 5}, {3, 700, 2, 2}, {2, 2, 48, 64}, {3, 5, 3, 7}};
+    enum { SHAPES = sizeof shapes / sizeof *shapes, HOWS = 3 };
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 4 * SHAPES * HOWS; i++)
+        TERN_SCOPE {
+            const tern_dtype dtype = dtypes[i % 4], own = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+            const int64_t *shape = shapes[i / 4 % SHAPES];
+            const int how = i / 4 / SHAPES;
+            if (i % 4 && how == 2) /* fewer texts of the other types */
+                continue;
+            const tern_shape all = tern_shape_from(4, shape), each = TERN_SHAPE(shape[1]);
+            tern_tensor *in[] = {test_uniform(device, dtype, all, -4, 9, 1 + (uint64_t)i),
+                                 test_uniform(device, own, each, -2, 2, 2),
+                                 test_uniform(device, own, each, -1, 1, 3),
+                                 test_uniform(device, dtype, all, -2, 2, 4)},
+                        *dy = test_uniform(device, dtype, all, -2, 2, 5), *out[2][5];
+            for (int k = 0; k < 4; k++)
+                tern_requires_grad_(in[k], true);
+            for (int apart = 0; apart < 2; apart++) {
+                tern_graph *graph =
+                    tern_graph_new_with(device, &(tern_graph_options){.no_fusion = apart});
+                TERN_CAPTURE (graph)
+                    TERN_SCOPE
+                        gradients_of_norm(in, dy, how, out[apart]);
+                assert_no_error();
+                const bool takes = strcmp(device, "cpu") != 0 &&
+                                   (dtype != TERN_BF16 || shape[2] * shape[3] % 4 == 0);
+                assert_int_equal(tells(graph, "+batch_norm_gradient ("), takes && !apart);
+                assert_ok(tern_graph_replay(graph));
+                tern_graph_free(graph);
+            }
+            for (int k = 0; k < 5; k++) {
+                assert_same(out[0][k], out[1][k]);
+                tern_release(out[0][k]);
+                tern_release(out[1][k]);
+            }
+        }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(rows_that_follow_each_other_are_one_command),
     TEST(halves_are_rounded_between_the_rows_of_a_chain),
     TEST(every_half_has_its_bits_in_a_chain),
     TEST(a_recording_tells_what_was_fused),
     TEST(rows_behind_a_batch_norm_are_in_its_store),
+    TEST(rows_before_a_batch_norm_s_gradient_are_in_its_load),
 };
 TEST_MAIN(tests)

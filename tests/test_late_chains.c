@@ -2,6 +2,7 @@
  * recorded until the kernels are there, and have the same bits and no more memory afterwards. */
 #include "device/plan.h"
 #include "support.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <tern/compile.h>
 #include <tern/graph.h>
@@ -16,6 +17,7 @@ static tern_tensor *programs(tern_tensor *x, int first)
         y = i & 1 ? tern_tanh(y) : tern_abs(y);
         y = i & 2 ? tern_square(y) : tern_relu(y);
         y = i & 4 ? tern_add(y, x) : tern_mul(y, x);
+        y = i & 32 ? tern_sigmoid(y) : y;
         x = i & 8 ? tern_sub(x, y) : i & 16 ? tern_minimum(y, x) : tern_maximum(y, x);
     }
     return x;
@@ -194,6 +196,44 @@ static void two_devices_want_the_same_kernels(void **state)
         }
 }
 
+static _Atomic(tern_graph *) asked;
+static atomic_int answers;
+
+static void ask(const tern_compile_progress *progress, void *user)
+{
+    tern_graph *graph = atomic_load(&asked);
+    char *text = graph ? tern_graph_text(graph) : NULL;
+    (void)progress;
+    (void)user;
+    atomic_fetch_add(&answers, text != NULL);
+    tern_free_text(text);
+}
+
+/* The kernels that the text would wait for may wait for the handler that asks for it. */
+static void a_handler_may_ask_for_the_text(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *y;
+            tern_on_compile(ask, NULL);
+            tern_graph *graph = record(x, 8 * CHAINS, &y);
+            const bool late = graph->n_waits > 1;
+            atomic_store(&asked, graph);
+            char *text = tern_graph_text(graph);
+            atomic_store(&asked, NULL);
+            tern_on_compile(NULL, NULL);
+            assert_non_null(text);
+            assert_true(!late || atomic_load(&answers) > 0);
+            tern_free_text(text);
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
 enum { WIDE = 1 << 19 };
 
 /* Two results of a chain and what both are made of, a's neighbors, over which none of them can be written. Row by row a ends
@@ -247,6 +287,7 @@ int main(void)
                                        TEST(kernels_are_made_after_a_stop),
                                        TEST(a_forked_child_does_not_wait),
                                        TEST(two_devices_want_the_same_kernels),
+                                       TEST(a_handler_may_ask_for_the_text),
                                        TEST(without_memory_for_a_chain_its_rows_stay)};
     setenv("TERN_CACHE_DIR", "/dev/null/none", 1);
     setenv("POCL_KERNEL_CACHE", "0", 1);

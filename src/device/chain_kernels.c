@@ -1,6 +1,8 @@
 /* chain_kernels.c -- see chain_kernels.h. */
 #include "device/chain_kernels.h"
 #include "base/error.h"
+#include "base/forks.h"
+#include "base/os.h"
 #include "device/index32.h"
 #include "device/registry.h"
 #include <string.h>
@@ -14,6 +16,7 @@ struct tern_chain_kernel {
     tern_chain chain;
     tern_dtype dtype;
     state state;        /* with the lock */
+    int forks;          /* of the process whose thread makes it */
     tern_status status; /* of what was done; TERN_OK with no kernel: the backend has none */
     void *made;
     char why[200];
@@ -21,6 +24,27 @@ struct tern_chain_kernel {
 
 static tern_mutex lock = TERN_MUTEX_INIT;
 static tern_cond change = TERN_COND_INIT;
+static tern_once once = TERN_ONCE_INIT;
+
+/* A thread of the parent may have had the lock. */
+static void renew(void)
+{
+    static const tern_mutex free_lock = TERN_MUTEX_INIT;
+    static const tern_cond free_change = TERN_COND_INIT;
+    lock = free_lock;
+    change = free_change;
+}
+
+static void watch_forks(void)
+{
+    tern_os_at_fork(renew);
+}
+
+/* With the lock held: whether a thread of this process makes it. */
+static bool is_made(const tern_chain_kernel *k)
+{
+    return k->state == UNDER_WAY && k->forks == tern_forks();
+}
 
 static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
 {
@@ -42,6 +66,7 @@ static bool is_same(const tern_chain *a, const tern_chain *b)
 tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *chain,
                                         tern_dtype dtype)
 {
+    tern_call_once(&once, watch_forks);
     tern_mutex_lock(&lock);
     tern_chain_kernel *k = place->chains;
     while (k && (k->dtype != dtype || !is_same(&k->chain, chain)))
@@ -66,7 +91,7 @@ bool tern_chain_kernel_is_done(const tern_chain_kernel *k)
 bool tern_chain_kernel_is_under_way(const tern_chain_kernel *k)
 {
     tern_mutex_lock(&lock);
-    const bool under_way = k->state == UNDER_WAY;
+    const bool under_way = is_made(k);
     tern_mutex_unlock(&lock);
     return under_way;
 }
@@ -83,10 +108,14 @@ static bool is_transient(tern_status status)
 static bool begin(tern_chain_kernel *k, bool ahead)
 {
     tern_mutex_lock(&lock);
-    while (k->state == UNDER_WAY && !ahead)
+    while (is_made(k) && !ahead)
         tern_cond_wait(&change, &lock);
-    const bool mine = k->state == WANTED || (k->state == DONE && !ahead && is_transient(k->status));
-    k->state = mine ? UNDER_WAY : k->state;
+    const bool mine = k->state == WANTED || (k->state == UNDER_WAY && !is_made(k)) ||
+                      (k->state == DONE && !ahead && is_transient(k->status));
+    if (mine) {
+        k->state = UNDER_WAY;
+        k->forks = tern_forks();
+    }
     tern_mutex_unlock(&lock);
     return mine;
 }

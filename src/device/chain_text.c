@@ -4,6 +4,7 @@
 #include "device/sources.h"
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool is_written(const tern_chain *chain, int t)
 {
@@ -114,9 +115,8 @@ static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours,
         tern_text_add(text, fours ? "b%d[e] = v%d;\n" : "ST(t%d, j, v%d);\n", row->out, i);
 }
 
-static void add_ones(tern_text *text, const tern_chain *chain, bool stores)
+static void add_rows(tern_text *text, const tern_chain *chain, bool stores)
 {
-    add_loads(text, chain, 1, false);
     for (int i = 0; i < chain->rows; i++)
         add_row(text, chain, i, false, stores);
 }
@@ -129,10 +129,9 @@ static void add_aligned(tern_text *text, const tern_chain *chain)
             tern_text_add(text, " && ALIGNED4(t%d)", t);
 }
 
-/* Elements 4 j to 4 j + 3. */
-static void add_four(tern_text *text, const tern_chain *chain, bool stores)
+/* Of elements 4 j to 4 j + 3. */
+static void add_rows_of_four(tern_text *text, const tern_chain *chain, bool stores)
 {
-    add_loads(text, chain, 1, true);
     for (int t = 0; t < chain->tensors; t++)
         if (is_written(chain, t) && stores)
             tern_text_add(text, "REAL b%d[4];\n", t);
@@ -156,7 +155,8 @@ static void add_fours(tern_text *text, const tern_chain *chain)
     add_aligned(text, chain);
     tern_text_add(text, ")\n{\nfirst = ((idx)n & ~(idx)3);\n"
                         "FLAT(r, 1, first / 4)\n{\nINNER(r, j)\n{\n");
-    add_four(text, chain, true);
+    add_loads(text, chain, 1, true);
+    add_rows_of_four(text, chain, true);
     tern_text_add(text, "}\n}\n}\n#endif\n");
 }
 
@@ -171,49 +171,113 @@ static void add_rows_alone(tern_text *text, const tern_chain *chain, const char 
     add_fours(text, chain);
     tern_text_add(text,
                   "FLAT(r, 1, n - first)\n{\nSIMD INNER(r, i)\n{\nconst idx j = first + i;\n");
-    add_ones(text, chain, true);
+    add_loads(text, chain, 1, false);
+    add_rows(text, chain, true);
     tern_text_add(text, "}\n}\n}\n");
 }
 
 /* ---- in another kernel ------------------------------------------------------------------ */
 
-/* Function chain_<name> of element j and chain_<name>4 of four. */
+/* Whether a kernel loads tensor t for each element. */
+static bool is_loaded(const tern_chain *chain, int t)
+{
+    return chain->step[t] && is_read(chain, t);
+}
+
+/* Function chain_<name> of element j and chain_<name>4 of four, which are given what the chain
+ * reads: x0 or a0. */
 static void add_functions(tern_text *text, const tern_chain *chain, const char *name, bool stores)
 {
     const bool puts = chain->slot->stores;
     tern_text_add(text, "INLINE %s chain_%s(", puts ? "void" : "REAL", name);
     add_function_parameters(text, chain);
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, ", const REAL x%d", t);
     tern_text_add(text, "%s)\n{\n", puts ? ", const REAL v" : "");
     add_loads(text, chain, 0, false);
-    add_ones(text, chain, stores);
+    add_rows(text, chain, stores);
     tern_text_add(text, "}\n#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nINLINE void chain_%s4(",
                   name);
     add_function_parameters(text, chain);
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, ", const REAL *a%d", t);
     tern_text_add(text, ", %sREAL *v)\n{\n", puts ? "const " : "");
     add_loads(text, chain, 0, false);
-    add_four(text, chain, stores);
+    add_rows_of_four(text, chain, stores);
     tern_text_add(text, "}\n#endif\n");
 }
 
-static void add_call(tern_text *text, const tern_chain *chain, const char *name, const char *four,
-                     const char *rest)
+/* A call of them with what is loaded: %d in `loaded` is a tensor. */
+static void add_call(tern_text *text, const tern_chain *chain, const char *name, const char *at,
+                     const char *loaded, const char *end)
 {
-    tern_text_add(text, "chain_%s%s(", name, four);
+    tern_text_add(text, "chain_%s(", name);
     add_arguments(text, chain);
-    tern_text_add(text, "%s", rest);
+    tern_text_add(text, "%s", at);
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, strchr(loaded, 'L') ? ", LD(t%d, at)" : ", c%d%s", t, loaded);
+    tern_text_add(text, "%s", end);
+}
+
+/* That of a unit's: four elements, or one. */
+static void add_unit(tern_text *text, const tern_chain *chain, const char *name, const char *to,
+                     const char *end)
+{
+    char four[16];
+    snprintf(four, sizeof four, "%s4", name);
+    tern_text_add(text, "TERN_CAT(CHAIN_FOUR, IN_SET(FLOAT4, TERN_T))(");
+    add_call(text, chain, four, "(at) / 4", "[u]", ", v)) ");
+    tern_text_add(text, "%s", to);
+    add_call(text, chain, name, "at", "[u][0]", end);
+}
+
+static void add_unit_loads(tern_text *text, const tern_chain *chain)
+{
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, "NORM_LOAD_(c%d[u], t%d) ", t, t);
 }
 
 /* What the kernel's text has in place of a store. */
 static void add_put(tern_text *text, const tern_chain *chain)
 {
     add_functions(text, chain, "put", true);
-    tern_text_add(text, "#define CHAIN_PUT(p, at, v) ");
-    add_call(text, chain, "put", "", "at, v);\n");
-    tern_text_add(text, "#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\n"
-                        "#define CHAIN_PUT_UNIT(p, at, v) if (EACH == 4) ");
-    add_call(text, chain, "put", "4", "(at) / 4, v); else ");
-    add_call(text, chain, "put", "", "at, v[0]);\n#else\n#define CHAIN_PUT_UNIT(p, at, v) ");
-    add_call(text, chain, "put", "", "at, v[0]);\n#endif\n");
+    tern_text_add(text, "#define CHAIN_LOAD_UNIT ");
+    add_unit_loads(text, chain);
+    tern_text_add(text, "\n#define CHAIN_PUT(p, at, v) ");
+    add_call(text, chain, "put", "at", "L", ", v);\n#define CHAIN_PUT_UNIT(p, at, v) ");
+    add_unit(text, chain, "put", "", ", v[0]);\n");
+}
+
+/* In place of a load. In pass 1 it is what the chain stored, or made again. */
+static void add_get(tern_text *text, const tern_chain *chain)
+{
+    const uint8_t in = chain->row[chain->rows - 1].in[0];
+    const int stored = chain->row[in - TERN_CHAIN_TENSORS].out;
+    add_functions(text, chain, "get", true);
+    add_functions(text, chain, "again", false);
+    tern_text_add(text, "#define CHAIN_GET(pass, p, at) (pass ? ");
+    if (stored >= 0)
+        tern_text_add(text, "LD(t%d, at)", stored);
+    else
+        add_call(text, chain, "again", "at", "L", ")");
+    tern_text_add(text, " : ");
+    add_call(text, chain, "get", "at", "L",
+             "))\n#define CHAIN_GET_LOAD(pass, v, p) if (pass) { ");
+    if (stored >= 0)
+        tern_text_add(text, "NORM_LOAD_(v, t%d) ", stored);
+    else
+        add_unit_loads(text, chain);
+    tern_text_add(text, "} else { ");
+    add_unit_loads(text, chain);
+    tern_text_add(text, "}\n#define CHAIN_GET_USE(pass, v, at) if (pass) { ");
+    if (stored < 0)
+        add_unit(text, chain, "again", "v[0] = ", "); ");
+    tern_text_add(text, "} else { ");
+    add_unit(text, chain, "get", "v[0] = ", "); }\n");
 }
 
 static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
@@ -228,8 +292,16 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
     add_bases(text, chain);
     tern_text_add(text, "\n#define CHAIN_ALIGNED4(p) ");
     add_aligned(text, chain);
-    tern_text_add(text, "\n");
-    add_put(text, chain);
+    tern_text_add(text, "\n#define CHAIN_DECLARE ");
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, "REAL c%d[4][4]; ", t);
+    tern_text_add(text, "\n#define CHAIN_FOUR_0(text)\n"
+                        "#define CHAIN_FOUR_1(text) if (EACH == 4) text; else\n");
+    if (chain->slot->stores)
+        add_put(text, chain);
+    else
+        add_get(text, chain);
     snprintf(file, sizeof file, "%s.cl", chain->slot->file);
     tern_source_add(text, seen, file);
 }

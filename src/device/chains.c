@@ -33,6 +33,7 @@ static const char under_way[] = "another thread compiles its text";
 
 static const tern_chain_slot slots[] = {
     {"norm", "batch_norm", .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
+    {"norm", "batch_norm_gradient", .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
 };
 
 /* Elements of the slot's tensor. */
@@ -57,6 +58,15 @@ static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
     return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0;
 }
 
+/* Whether the launch reads the slot's tensor from its beginning, and is not the one that goes on
+ * from what another found of it. */
+static bool reads_first(const tern_work *work, const tern_chain_slot *slot)
+{
+    const tern_arg *args = work->what.launch.args;
+    return args[slot->parts].value.i64 == 1 ||
+           (args[work->what.launch.n - 1].value.i32 & slot->pieces) != 0;
+}
+
 /* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
 static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *work, bool stores)
 {
@@ -68,7 +78,7 @@ static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *
         if ((s->stores != 0) == stores && strcmp(ref->name, s->name) == 0 &&
             strcmp(ref->file, s->file) == 0 &&
             work->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(work, s))
-            return s;
+            return stores || reads_first(work, s) ? s : NULL;
     }
     return NULL;
 }
@@ -225,6 +235,36 @@ static const char *append(finding *f, const tern_work *work, bool *joins)
     return is_apart(f) ? NULL : "memory may be shared";
 }
 
+/* End with a kernel that has a slot in what it loads, if the chain makes that; else why not. No
+ * tensor may be read and written, as the kernel may do both again. */
+static const char *end_with_slot(finding *f, const tern_work *work)
+{
+    tern_chain *c = &f->chain;
+    const tern_chain_slot *slot = slot_of(f->graph, work, false);
+    if (!slot || c->slot || c->rows == TERN_CHAIN_ROWS)
+        return "what follows is not elementwise";
+    if (slot_elements(slot, work->what.launch.args) != c->n ||
+        work->what.launch.kernel->dtype != f->dtype)
+        return "what follows has another size or type";
+    const int known = c->tensors, t = tensor_of(f, &work->what.launch.args[slot->arg], 1);
+    if (t < 0 || t >= known || f->made_by[t] < 0)
+        return "what follows does not read it";
+    c->row[c->rows++] = (tern_chain_row){.file = slot->file,
+                                         .name = slot->name,
+                                         .made = work->what.launch.made,
+                                         .n = 1,
+                                         .in = {(uint8_t)(TERN_CHAIN_TENSORS + f->made_by[t])},
+                                         .out = -1};
+    c->slot = slot;
+    f->slot = work;
+    f->work += work->what.launch.grid->work;
+    for (int i = 0; i < c->rows; i++)
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS && f->made_by[c->row[i].in[k]] >= 0)
+                return "it is written over what it reads";
+    return is_apart(f) ? NULL : "memory may be shared";
+}
+
 /* ---- what is written ------------------------------------------------------------------- */
 
 static int last_reader(const tern_chain *c, int row)
@@ -242,6 +282,8 @@ static void leave_out(finding *f, int64_t end)
     tern_chain *c = &f->chain;
     for (int i = 0; i < c->rows; i++) {
         const int t = c->row[i].out;
+        if (t < 0)
+            continue;
         const tern_block *block = tern_block_of(f->tensors[t].buffer);
         if (f->made_by[t] != i || (tern_block_is_inner(f->graph, block) && block->last < end))
             c->row[i].out = -1;
@@ -471,8 +513,12 @@ static int find(finding *f, tern_graph *graph, tern_graph_node *const *nodes, in
         *why = append(&longer, &nodes[k]->work, &joins);
         if (!*why && !joins)
             *why = "what follows does not read it";
-        if (*why)
+        if (*why) {
+            longer = *f;
+            if (k > i && !end_with_slot(&longer, &nodes[k]->work))
+                *f = longer;
             break;
+        }
         *f = longer;
     }
     return f->chain.rows;

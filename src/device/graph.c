@@ -332,7 +332,7 @@ static bool is_waited_for(const tern_graph *graph)
 tern_status tern_graph_finish(const tern_graph *graph)
 {
     tern_graph *own = (void *)(uintptr_t)graph;
-    if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent())
+    if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent() || tern_build_tells())
         return TERN_OK;
     for (int i = 0; i < graph->n_waits; i++)
         tern_chain_kernel_make(graph->waits[i]);

@@ -94,6 +94,12 @@ static bool is_alike(const tern_nd_index *w, int k)
     return w->form == TERN_ND_UNIT || w->step[k] == w->step[0];
 }
 
+/* Whether a tensor is a chain's, and not of the kernel that the chain is part of, and has a step. */
+static bool is_dense(const tern_chain *chain, int t)
+{
+    return t < chain->tensors && chain->step[t] == 1;
+}
+
 /* Whether a command has each element of argument k, and of what else it has of that buffer, at no
  * other place than that of the result's element which is made of it: x[1:] - x[:-1] has not. */
 static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
@@ -102,9 +108,9 @@ static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
     const tern_chain *chain = chain_of(node);
     const tern_arg *args = work->what.launch.args;
     for (int i = first; i < work->what.launch.n; i++)
-        if (args[i].buffer == args[k].buffer &&
+        if (args[i].buffer == args[k].buffer && args[i].role != TERN_ROLE_UNUSED &&
             (args[i].at != 0 || args[i].bytes != args[out].bytes ||
-             !(chain ? chain->step[i - first] == 1 : is_alike(index_of(work), i))))
+             !(chain ? is_dense(chain, i - first) : is_alike(index_of(work), i))))
             return false;
     return true;
 }
@@ -151,7 +157,8 @@ static void write_results_over(const tern_graph *graph, int64_t i)
     const tern_chain *chain = chain_of(graph->nodes[i]);
     const tern_arg *args = work->what.launch.args;
     const int first = chain && graph->place->synchronous; /* before the tensors: the chain */
-    if (!chain && (!tern_works_by_rows(work) || !index_of(work)))
+    if (chain ? chain->slot && !chain->slot->stores
+              : !tern_works_by_rows(work) || !index_of(work)) /* elements are loaded twice */
         return;
     for (int out = first; out < first + (chain ? chain->tensors : 1); out++)
         if (args[out].role == TERN_ROLE_OUT && is_whole(graph, &args[out]))
