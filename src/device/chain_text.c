@@ -265,8 +265,7 @@ static void add_get(tern_text *text, const tern_chain *chain)
     else
         add_call(text, chain, "again", "at", "L", ")");
     tern_text_add(text, " : ");
-    add_call(text, chain, "get", "at", "L",
-             "))\n#define CHAIN_GET_LOAD(pass, v, p) if (pass) { ");
+    add_call(text, chain, "get", "at", "L", "))\n#define CHAIN_GET_LOAD(pass, v, p) if (pass) { ");
     if (stored >= 0)
         tern_text_add(text, "NORM_LOAD_(v, t%d) ", stored);
     else
@@ -284,8 +283,9 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
                             const char *suffix)
 {
     char file[64];
-    tern_text_add(text, "#define %s_%s chain_%s\n#undef CHAIN_PARAMETERS\n"
-                        "#define CHAIN_PARAMETERS ",
+    tern_text_add(text,
+                  "#define %s_%s chain_%s\n#undef CHAIN_PARAMETERS\n"
+                  "#define CHAIN_PARAMETERS ",
                   chain->slot->name, suffix, suffix);
     add_parameters(text, chain);
     tern_text_add(text, "\n#define CHAIN_BASE(p) ");

@@ -94,7 +94,7 @@ static bool is_alike(const tern_nd_index *w, int k)
     return w->form == TERN_ND_UNIT || w->step[k] == w->step[0];
 }
 
-/* Whether a tensor is a chain's, and not of the kernel that the chain is part of, and has a step. */
+/* Whether a tensor is a chain's, not one of the kernel that it is part of, and has a step. */
 static bool is_dense(const tern_chain *chain, int t)
 {
     return t < chain->tensors && chain->step[t] == 1;

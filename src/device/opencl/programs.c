@@ -463,12 +463,9 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
         return TERN_OK;
     u.chain = chain;
     u.kernel = "chain";
-    if (slot) { /* the build that the kernel is alone */
-        const tern_cl_kernel *alone = chain->row[slot->stores ? 0 : chain->rows - 1].made;
-        u.work_group = alone->group;
-        u.narrow = alone->narrow;
-        u.lanes = alone->lanes;
-    }
+    if (slot) /* groups as the kernel has them alone */
+        u.work_group =
+            ((tern_cl_kernel *)chain->row[slot->stores ? 0 : chain->rows - 1].made)->group;
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -481,9 +478,8 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     list(s, k);
     CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                               NULL));
-    if (slot && limit && limit < u.work_group) /* and would add up in another order */
-        return TERN_OK;
-    *made = k;
+    if (!slot || !limit || limit >= u.work_group) /* or it adds up in another order */
+        *made = k;
     return TERN_OK;
 }
 

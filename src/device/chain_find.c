@@ -1,0 +1,345 @@
+/* chain_find.c -- finds the chains of a recording: rows that follow each other, over the same
+ * elements, each of which reads what an earlier one of them reads or makes; and the kernels with a
+ * place for such rows in what they store or load. */
+#include "device/chain_find.h"
+#include "device/plan.h"
+#include "types_host.h"
+#include <string.h>
+
+#include "shapes.h"
+
+const char tern_chain_is_full[] = "a command has no room for more";
+
+/* ---- slots ----------------------------------------------------------------------------- */
+
+static const tern_chain_slot slots[] = {
+    {"norm", "batch_norm", .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
+    {"norm", "batch_norm_gradient", .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
+};
+
+/* Elements of the slot's tensor. */
+static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
+{
+    int64_t n = 1;
+    for (size_t i = 0; i < sizeof slot->sizes; i++)
+        n *= args[slot->sizes[i]].value.i64;
+    return n;
+}
+
+/* Whether the kernel and rows round a number in one way wherever it lies: halves of bfloat16 have
+ * two, of fours and of others, which give NaN other bits. */
+static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
+{
+    const tern_arg *args = work->what.launch.args;
+    if (work->what.launch.kernel->dtype != TERN_BF16)
+        return true;
+    for (int i = 0; i < work->what.launch.n; i++)
+        if (args[i].buffer && args[i].role != TERN_ROLE_UNUSED && args[i].at % 4 != 0)
+            return false;
+    return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0;
+}
+
+/* Whether the launch reads the slot's tensor from its beginning, and is not the one that goes on
+ * from what another found of it. */
+static bool reads_first(const tern_work *work, const tern_chain_slot *slot)
+{
+    const tern_arg *args = work->what.launch.args;
+    return args[slot->parts].value.i64 == 1 ||
+           (args[work->what.launch.n - 1].value.i32 & slot->pieces) != 0;
+}
+
+/* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
+static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *work, bool stores)
+{
+    if (work->kind != TERN_WORK_KERNEL || graph->place->synchronous)
+        return NULL;
+    const tern_kernel_ref *ref = work->what.launch.kernel->ref;
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        const tern_chain_slot *s = &slots[i];
+        if ((s->stores != 0) == stores && strcmp(ref->name, s->name) == 0 &&
+            strcmp(ref->file, s->file) == 0 &&
+            work->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(work, s))
+            return stores || reads_first(work, s) ? s : NULL;
+    }
+    return NULL;
+}
+
+/* ---- rows ------------------------------------------------------------------------------ */
+
+/* A row of numbers that are computed in the type in which they lie, or rounded to it. */
+static const tern_nd_index *index_of(const tern_work *work)
+{
+    const tern_arg *args = work->what.launch.args;
+    if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref) ||
+        args[0].type != (uint8_t)work->what.launch.kernel->dtype)
+        return NULL;
+    for (int i = 1; i < work->what.launch.n; i++) {
+        if (args[i].type == TERN_TYPE_tern_nd_index)
+            return args[i].value.data;
+        if (!args[i].buffer || args[i].type != args[0].type)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* The step of each tensor of a row over n elements in a line; false: it is none. */
+static bool steps_of(const tern_nd_index *w, int n, uint8_t *step)
+{
+    for (int k = 0; k < n; k++) {
+        if (w->rows != 1 || (w->form != TERN_ND_UNIT && w->step[k] != 0 && w->step[k] != 1))
+            return false;
+        step[k] = w->form == TERN_ND_UNIT || w->step[k] == 1;
+    }
+    return n <= 1 + TERN_CHAIN_INPUTS && step[0];
+}
+
+/* The chain's number of a tensor, which is added where it is new; -1: there is no room. */
+static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
+{
+    tern_chain *c = &f->chain;
+    for (int i = 0; i < c->tensors; i++)
+        if (f->tensors[i].buffer == arg->buffer && f->tensors[i].at == arg->at &&
+            c->step[i] == step)
+            return i;
+    if (c->tensors == TERN_CHAIN_TENSORS)
+        return -1;
+    f->tensors[c->tensors] = *arg;
+    f->made_by[c->tensors] = -1;
+    c->step[c->tensors] = step;
+    return c->tensors++;
+}
+
+/* Whether two tensors of which one is written may share memory otherwise than element by element.
+ * Where a block was given back and does not move, others may be. */
+static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
+{
+    const tern_block *p = tern_block_of(a->buffer), *q = tern_block_of(b->buffer);
+    return p == q || p->external || q->external ||
+           (!tern_graph_moves(graph) && (p->is_idle || q->is_idle));
+}
+
+/* Likewise what the kernel with the slot has beside the chain's tensors, of which other elements
+ * may be read or written at any time. */
+static bool is_apart_from_slot(const tern_finding *f)
+{
+    for (int i = 0; f->slot && i < f->slot->what.launch.n; i++) {
+        const tern_arg *arg = &f->slot->what.launch.args[i];
+        if (!arg->buffer || arg->role == TERN_ROLE_UNUSED || i == f->chain.slot->arg)
+            continue;
+        for (int t = 0; t < f->chain.tensors; t++)
+            if ((f->made_by[t] >= 0 || arg->role == TERN_ROLE_OUT) &&
+                collide(f->graph, &f->tensors[t], arg))
+                return false;
+    }
+    return true;
+}
+
+static bool is_apart(const tern_finding *f)
+{
+    for (int a = 0; a < f->chain.tensors; a++)
+        for (int b = 0; b < f->chain.tensors; b++)
+            if (a != b && f->made_by[a] >= 0 && collide(f->graph, &f->tensors[a], &f->tensors[b]))
+                return false;
+    return is_apart_from_slot(f);
+}
+
+/* Begin with a kernel that has a slot in what it stores; false: this is none. */
+static bool begin_with_slot(tern_finding *f, const tern_work *work)
+{
+    tern_chain *c = &f->chain;
+    const tern_chain_slot *slot = slot_of(f->graph, work, true);
+    if (!slot)
+        return false;
+    c->slot = slot;
+    c->n = slot_elements(slot, work->what.launch.args);
+    c->row[0] =
+        (tern_chain_row){.file = slot->file, .name = slot->name, .made = work->what.launch.made};
+    c->row[0].out = (int8_t)tensor_of(f, &work->what.launch.args[slot->arg], 1);
+    c->rows = 1;
+    f->made_by[0] = 0;
+    f->slot = work;
+    f->dtype = work->what.launch.kernel->dtype;
+    f->work = work->what.launch.grid->work;
+    return true;
+}
+
+/* Append a row; *joins: it reads what an earlier one reads or makes. Else why it is left out, and
+ * the finding may be of no use. */
+static const char *append(tern_finding *f, const tern_work *work, bool *joins)
+{
+    tern_chain *c = &f->chain;
+    const tern_nd_index *w = index_of(work);
+    const tern_arg *args = work->what.launch.args;
+    const tern_resolved *kernel = work->what.launch.kernel;
+    uint8_t step[1 + TERN_CHAIN_INPUTS];
+    int n = 0;
+    while (w && args[n].buffer)
+        n++;
+    if (!w)
+        return tern_works_by_rows(work) ? "types are mixed" : "what follows is not elementwise";
+    if (n < 2 || !steps_of(w, n, step))
+        return "elements do not lie next to each other";
+    if (c->rows > 0 && (w->inner != c->n || kernel->dtype != f->dtype))
+        return "what follows has another size or type";
+    if (c->rows == TERN_CHAIN_ROWS)
+        return tern_chain_is_full;
+    const int known = c->tensors;
+    tern_chain_row *row = &c->row[c->rows];
+    *row = (tern_chain_row){.file = kernel->ref->file,
+                            .name = kernel->ref->name,
+                            .made = work->what.launch.made,
+                            .n = (uint8_t)(n - 1)};
+    for (int k = 1; k < n; k++) {
+        const int t = tensor_of(f, &args[k], step[k]);
+        if (t < 0)
+            return tern_chain_is_full;
+        *joins |= t < known;
+        row->in[k - 1] = (uint8_t)(f->made_by[t] >= 0 ? TERN_CHAIN_TENSORS + f->made_by[t] : t);
+    }
+    if (work->what.launch.n > n + 1 + 2)
+        return "more than two numbers";
+    for (int k = n + 1; k < work->what.launch.n; k++)
+        row->number[row->numbers++] = args[k].value.u64;
+    const int out = tensor_of(f, &args[0], 1);
+    if (out < 0)
+        return tern_chain_is_full;
+    row->out = (int8_t)out;
+    f->made_by[out] = c->rows++;
+    c->n = w->inner;
+    f->dtype = kernel->dtype;
+    f->work += work->what.launch.grid->work;
+    return is_apart(f) ? NULL : "memory may be shared";
+}
+
+/* End with a kernel that has a slot in what it loads, if the chain makes that; else why not. No
+ * tensor may be read and written, as the kernel may do both again. */
+static const char *end_with_slot(tern_finding *f, const tern_work *work)
+{
+    tern_chain *c = &f->chain;
+    const tern_chain_slot *slot = slot_of(f->graph, work, false);
+    if (!slot || c->slot || c->rows == TERN_CHAIN_ROWS)
+        return "what follows is not elementwise";
+    if (slot_elements(slot, work->what.launch.args) != c->n ||
+        work->what.launch.kernel->dtype != f->dtype)
+        return "what follows has another size or type";
+    const int known = c->tensors, t = tensor_of(f, &work->what.launch.args[slot->arg], 1);
+    if (t < 0 || t >= known || f->made_by[t] < 0)
+        return "what follows does not read it";
+    c->row[c->rows++] = (tern_chain_row){.file = slot->file,
+                                         .name = slot->name,
+                                         .made = work->what.launch.made,
+                                         .n = 1,
+                                         .in = {(uint8_t)(TERN_CHAIN_TENSORS + f->made_by[t])},
+                                         .out = -1};
+    c->slot = slot;
+    f->slot = work;
+    f->work += work->what.launch.grid->work;
+    for (int i = 0; i < c->rows; i++)
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS && f->made_by[c->row[i].in[k]] >= 0)
+                return "it is written over what it reads";
+    return is_apart(f) ? NULL : "memory may be shared";
+}
+
+/* ---- what is written ------------------------------------------------------------------- */
+
+static int last_reader(const tern_chain *c, int row)
+{
+    int last = -1;
+    for (int i = row + 1; i < c->rows; i++)
+        for (int k = 0; k < c->row[i].n; k++)
+            last = c->row[i].in[k] == TERN_CHAIN_TENSORS + row ? i : last;
+    return last;
+}
+
+/* A result that is written once more, or that no command behind the chain has, is not. */
+static void leave_out(tern_finding *f, int64_t end)
+{
+    tern_chain *c = &f->chain;
+    for (int i = 0; i < c->rows; i++) {
+        const int t = c->row[i].out;
+        if (t < 0)
+            continue;
+        const tern_block *block = tern_block_of(f->tensors[t].buffer);
+        if (f->made_by[t] != i || (tern_block_is_inner(f->graph, block) && block->last < end))
+            c->row[i].out = -1;
+    }
+}
+
+/* Only tensors that are read or written stay, in the order that they had. */
+static void renumber(tern_finding *f)
+{
+    tern_chain *c = &f->chain;
+    int number[TERN_CHAIN_TENSORS], n = 0;
+    bool used[TERN_CHAIN_TENSORS] = {false};
+    for (int i = 0; i < c->rows; i++) {
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS)
+                used[c->row[i].in[k]] = true;
+        if (c->row[i].out >= 0)
+            used[c->row[i].out] = f->stored[c->row[i].out] = true;
+    }
+    for (int t = 0; t < c->tensors; t++) {
+        number[t] = n;
+        if (!used[t])
+            continue;
+        f->tensors[n] = f->tensors[t];
+        f->tensors[n].role = f->stored[t] ? TERN_ROLE_OUT : TERN_ROLE_IN;
+        c->step[n++] = c->step[t];
+    }
+    c->tensors = n;
+    for (int i = 0; i < c->rows; i++) {
+        for (int k = 0; k < c->row[i].n; k++)
+            if (c->row[i].in[k] < TERN_CHAIN_TENSORS)
+                c->row[i].in[k] = (uint8_t)number[c->row[i].in[k]];
+        if (c->row[i].out >= 0)
+            c->row[i].out = (int8_t)number[c->row[i].out];
+    }
+}
+
+/* Slots of results, of which a row's operands and its result have different ones. */
+static bool give_slots(tern_chain *c)
+{
+    int until[TERN_CHAIN_LIVE];
+    memset(until, -1, sizeof until);
+    for (int i = 0; i < c->rows; i++) {
+        int s = 0;
+        while (s < TERN_CHAIN_LIVE && until[s] >= i)
+            s++;
+        if (s == TERN_CHAIN_LIVE)
+            return false;
+        const int last = last_reader(c, i);
+        c->row[i].slot = (uint8_t)s;
+        until[s] = last > i ? last : i;
+    }
+    return true;
+}
+
+bool tern_chain_complete(tern_finding *f, int64_t end)
+{
+    leave_out(f, end);
+    renumber(f);
+    return give_slots(&f->chain);
+}
+
+int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i,
+                    int64_t n, const char **why)
+{
+    *why = "nothing follows";
+    *f = (tern_finding){.graph = graph, .first = i};
+    for (int64_t k = i + begin_with_slot(f, &nodes[i]->work); k < n; k++) {
+        tern_finding longer = *f;
+        bool joins = k == i;
+        *why = append(&longer, &nodes[k]->work, &joins);
+        if (!*why && !joins)
+            *why = "what follows does not read it";
+        if (*why) {
+            longer = *f;
+            if (k > i && !end_with_slot(&longer, &nodes[k]->work))
+                *f = longer;
+            break;
+        }
+        *f = longer;
+    }
+    return f->chain.rows;
+}
