@@ -14,14 +14,20 @@
 
 /* ---- layer norm ------------------------------------------------------------------------------ */
 
-#if !TERN_ROW_LANES /* programs for short rows have those alone */
+#undef TERN_BLOCKS
+#if TERN_ROW_LANES && !IS_HALF /* eight columns, and their vectors at once */
+#define TERN_BLOCKS 1
+#elif IS_WIDE || TERN_ROW_LANES
+#define TERN_BLOCKS 2
+#else
+#define TERN_BLOCKS 4
+#endif
 KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys),
          (IN, STO, xs), (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds),
          (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len), (ARG, i32, what))
 {
     LAYER_NORM_GRADIENT_(1, LD, ST, TERN_T, , )
 }
-#endif
 
 NORM_AGAIN_FUNCTION(K(norm_again), STO, LD)
 #define ADD_NORM_IN(X)       X(a, TERN_T, as + at) X(h, TERN_T, hs + at)
@@ -111,20 +117,22 @@ KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), 
                 ADD_NORM_MAKE_(ADD_NORM_IN_MIXED, f32, TO_F32), MIXED_PUT_V_)
 }
 
-#if !TERN_ROW_LANES /* programs for short rows have those alone */
 #undef TERN_BLOCKS
+#if TERN_ROW_LANES
+#define TERN_BLOCKS 2
+#else
 #define TERN_BLOCKS 4
+#endif
 KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws),
          (OUT, ACC, dbs), (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores),
          (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len),
          (ARG, i32, what))
 {
     BASE(halves);
-    LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, f32,
+    LAYER_NORM_GRADIENT_(NORM_PAST_(halves) == 0, IN_F32, TO_F32, f32,
                          if ((what & 16) != 0) ST(halves, at + j, dx);
-                         , if ((what & 16) != 0) STORE4(halves + at, q, b4);)
+                         , if ((what & 16) != 0) NORM_STORE_(TERN_T)(halves + at, q, v);)
 }
-#endif
 #endif
 
 #if !TERN_ROW_LANES /* programs for short rows have those alone */

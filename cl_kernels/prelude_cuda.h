@@ -29,6 +29,7 @@ typedef long long idx;
 #define TERN_MORE_BLOCKS(n)  TERN_MORE_BLOCKS_(n)
 #define TERN_MORE_BLOCKS_(n) TERN_MORE_BLOCKS_##n
 #define TERN_MORE_BLOCKS_0 6
+#define TERN_MORE_BLOCKS_1 2
 #define TERN_MORE_BLOCKS_2 4
 #define TERN_MORE_BLOCKS_3 6
 #define TERN_MORE_BLOCKS_4 6

@@ -16,7 +16,7 @@ enum {
     ALSO = 16
 };                 /* as in norm_layer.cl and fused.cl */
 enum { CAST = 3 }; /* output: y in half precision, where that is what follows */
-enum { DW_ROWS = 64, DW_PARTS = 128, LEAST_ROWS = 4, MOST_PARTS = 512 };
+enum { DW_ROWS = 64, DW_PARTS = 128, LEAST_ROWS = 4, MOST_PARTS = 512, GROUP = 256 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
@@ -240,11 +240,20 @@ static const tern_op sums_op = {.name = "layer_norm_sums",
 
 /* ---- all in one reading, on devices with work-groups: dy, x, weight, mean, rstd, before ----- */
 
-/* Each group has at least LEAST_ROWS; there are enough groups for a large GPU. */
+/* Rows that a group has at a time: those of its teams, where they are short. */
+static int64_t rows_at_once(rows r)
+{
+    const bool is_short = r.n > 1 && r.n <= TERN_SHORT_ROW;
+    return is_short ? GROUP / TERN_TEAM(r.n, GROUP) : 1;
+}
+
+/* Each group has at least LEAST_ROWS, and all its teams have one; there are enough groups for a
+ * large GPU. */
 static int64_t rows_per_group(rows r)
 {
-    int64_t len = (r.count + MOST_PARTS - 1) / MOST_PARTS;
-    return len < LEAST_ROWS ? LEAST_ROWS : len;
+    int64_t len = (r.count + MOST_PARTS - 1) / MOST_PARTS, least = rows_at_once(r);
+    least = least < LEAST_ROWS ? LEAST_ROWS : least;
+    return len < least ? least : len;
 }
 
 static tern_status gradient_infer(tern_call *call)
@@ -273,16 +282,19 @@ static tern_status gradient_forward(tern_call *call)
     const int also = call->n_out > 3 ? ALSO : 0;
     rows r = rows_of(x, at);
     int64_t len = rows_per_group(r), groups = call->result[1].shape.dims[0];
+    const int64_t once = rows_at_once(r);
+    const tern_grid grid = once > 1 ? tern_rows(groups * once, r.n, 4 * len * r.n / once)
+                                    : tern_groups(groups, 4 * len * r.n);
     int what = (weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0) | (before ? ADDS : 0) | also;
     if (dy->dtype != x->dtype)
         return TERN_LAUNCH(
-            call->place, &mixed, dy->dtype, tern_groups(groups, 4 * len * r.n),
+            call->place, &mixed, dy->dtype, grid,
             tern_arg_out(call->out[0]), also ? tern_arg_out(call->out[3]) : tern_arg_unused(dy),
             tern_arg_out(call->out[1]), tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
             tern_arg_optional(weight, x), tern_arg_optional(before, x), tern_arg_in(call->in[3]),
             tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n), tern_arg_i64(len),
             tern_arg_i32(what));
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(groups, 4 * len * r.n),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, grid,
                        tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
                        tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
                        tern_arg_optional(weight, x), tern_arg_optional(before, x),
