@@ -184,21 +184,25 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
 /* ---- cross entropy --------------------------------------------------------------------------- */
 
 #undef TERN_BLOCKS
-#if IS_WIDE && TERN_ROW_LANES /* numbers of 64 bits take more registers than short rows may */
+#if TERN_ROW_LANES && !IS_WIDE
+#define TERN_BLOCKS 5
+#elif TERN_ROW_LANES || !TERN_IDX32 /* numbers or indices of 64 bits take more registers */
 #define TERN_BLOCKS 2
 #else
 #define TERN_BLOCKS 3
 #endif
-/* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`,
- * how many rows are not ignored. A team has a row. what: 1 the mean; 2 there is one group, which
- * has all rows and so writes the loss and total; 4 total is known; otherwise each group counts; 8
+/* As in loss.cl, and also dx for dout = 1, for which the mean divides by `total`, the sum of w[t]
+ * of the rows that are not ignored. A team has a row. what: 1 the mean; 2 there is one group, which
+ * has all rows and so writes the loss and total; 4 total is known; otherwise each group sums; 8
  * rows of dx begin at multiples of 8, zeros between; 16 all but dx; 32 dx alone, for dout, by the
- * lses there are: it may lie where x does. */
-KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
+ * lses there are: it may lie where x does; 64 there are weights; 128 each row has a dout. */
+#define ENTROPY_COUNTS_(target) ((target) >= 0 && (target) < n && (target) != ignored)
+#define ENTROPY_WEIGHT_(target) (has_weight ? LD(ws, (idx)(target)) : 1)
+KERNEL19(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses),
          (OUT, ACC, pulls), (OUT, ACC, weights), (OUT, STO, dxs), (OUT, ACC, totals),
-         (IN, ACC, douts), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
-         (ARG, i64, n), (ARG, i64, row), (ARG, i64, ignored), (ARG, REAL, smoothing),
-         (ARG, i32, what), (ARG, i32, code))
+         (IN, ACC, douts), (IN, STO, xs), (IN, i64, targets), (IN, STO, ws), (OUT, i64, fault),
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, row), (ARG, i64, ignored),
+         (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
 {
     BASE(ys);
     BASE(losses);
@@ -210,37 +214,45 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
     BASE(douts);
     BASE(xs);
     BASE(targets);
+    BASE(ws);
     BASE(fault);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    const i32 late = (what & 32) != 0;
-    ACC total = 0, sum = 0, share = smoothing / (ACC)n;
+    const i32 late = (what & 32) != 0, has_weight = (what & 64) != 0;
+    ACC total = 0, sum = 0, spread = 0;
+    const ACC share = smoothing / (ACC)n;
     LANES(r, (what & 4) != 0 ? 0 : rows)
     {
-        total += targets[r] >= 0 && targets[r] < n && targets[r] != ignored ? 1 : 0;
+        total += ENTROPY_COUNTS_(targets[r]) ? ENTROPY_WEIGHT_(targets[r]) : 0;
     }
-    total = GROUP_SUM(total, scratch);
+    LANES(j, smoothing != 0 && has_weight ? n : 0)
+    {
+        spread += LD(ws, j);
+    }
+    GROUP_SUM2(total, spread, scratch, 1)
+    spread = share * (has_weight ? spread : (ACC)n);
     if ((what & 4) != 0)
         total = totals[0];
     else if (LID == 0 && (what & 2) != 0)
         totals[0] = total;
-    ACC scale = (what & 1) != 0 ? 1 / total : 1;
-    scale = late ? scale * douts[0] : scale;
+    const ACC of_mean = (what & 1) != 0 ? 1 / total : 1;
     TEAMS(r, rows, n)
     {
         const idx at = r * (idx)row;
-        i64 target = targets[r];
-        i32 known = target >= 0 && target < n, counts = known && target != ignored;
+        const idx place = ENTROPY_COUNTS_(targets[r]) ? (idx)targets[r] : -1;
         ACC m = MINUS_INF, z = 0, even = 0;
         const idx seen = late ? 0 : (idx)n, made = (what & 16) != 0 ? 0 : (idx)n;
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
 #define ENTROPY_DX_   pull * exp_below(x - lse) - evenly
-        ROW_VECTORS(xs + at, seen, 1)
+        /* A row's loss, where it is a result, does not depend on where the row begins. */
+        ROW_VECTORS(xs + at, seen, (what & 128) == 0)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
         z = log(z);
-        if (smoothing != 0) {
+        if (smoothing != 0 && has_weight) {
+            ROW_SUM(0, ENTROPY_IN, even, LD(ws, j) * (z - (x - m)))
+        } else if (smoothing != 0) {
             ROW_SUM(0, ENTROPY_IN, even, z - (x - m))
         }
 #else
@@ -257,35 +269,39 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         z = log(TEAM_SUM(z, scratch));
         TEAM_LANES(j, smoothing != 0 ? seen : 0)
         {
-            even += z - (LD(xs, at + j) - m);
+            even += ENTROPY_WEIGHT_(j) * (z - (LD(xs, at + j) - m));
         }
 #endif
         even = TEAM_SUM(even, scratch);
+        const ACC scale = late ? of_mean * douts[(what & 128) != 0 ? r : 0] : of_mean;
+        const ACC w = place >= 0 ? ENTROPY_WEIGHT_(place) : 0;
         const idx to = r * ((what & 8) != 0 ? ((idx)n + 7) & ~(idx)7 : (idx)n);
         ACC lse = late ? lses[r] : m + z;
-        ACC pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
+        ACC pull = (1 - smoothing) * w + spread;
+        const ACC push = scale * (1 - smoothing) * w;
         for (idx j = (idx)n; TEAM_LEADER && (what & 8) != 0 && (j & 7) != 0; j++)
             ST(dxs, to + j, 0);
         if (TEAM_LEADER && !late) {
+            const i64 target = targets[r];
             ACC loss = 0;
-            if (!known && target != ignored)
+            if (!(target >= 0 && target < n) && target != ignored)
                 FAULT(fault, code, target, n);
-            if (counts != 0) {
-                loss = (1 - smoothing) * (z - (LD(xs, at + (idx)target) - m));
+            if (place >= 0) {
+                loss = (1 - smoothing) * w * (z - (LD(xs, at + place) - m));
                 loss = smoothing != 0 ? loss + share * even : loss;
             }
             lses[r] = lse;
-            pulls[r] = counts != 0 ? pull : 0;
+            pulls[r] = place >= 0 ? pull : 0;
             sum += loss;
             if ((what & 2) == 0) {
                 losses[r] = loss;
-                weights[r] = counts != 0 ? 1 : 0;
+                weights[r] = w;
             }
         }
         pull = scale * pull;
 #if BY_FOURS
-        const ACC evenly = scale * share;
-        const idx place = counts != 0 ? (idx)target : -1;
+        const i32 unevenly = smoothing != 0 && has_weight;
+        const ACC evenly = unevenly ? 0 : scale * share;
         { /* by the vectors that dx's row has */
             ROW_VECTORS(dxs + to, made, 1)
             const i32 alike = ROW_PAST(xs + at + head) == 0;
@@ -299,21 +315,26 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
                 }
                 ROW_UNITS(ENTROPY_IN, f32 v[ROW_WIDTH];, v[e] = ENTROPY_DX_;,
                           const idx own = place - head - ROW_WIDTH * q;
+                          if (unevenly)
+                              EACH_OF_ROW(e) v[e] -=
+                                  scale * share * LD(ws, head + ROW_WIDTH * q + e);
                           if (own >= 0 && own < ROW_WIDTH)
                               EACH_OF_ROW(e) v[e] = e == own ? v[e] - push : v[e];
-                          if (counts == 0)
+                          if (place < 0)
                               EACH_OF_ROW(e) v[e] = 0;
                           ROW_STORE(TERN_T, dxs + to + head, q, v);)
             }
-            ROW_LEFT(ENTROPY_IN, const ACC v = ENTROPY_DX_ - (j == place ? push : 0);
-                     ST(dxs, to + j, counts != 0 ? v : 0);)
+            ROW_LEFT(ENTROPY_IN, ACC v = ENTROPY_DX_ - (j == place ? push : 0);
+                     v = unevenly ? v - scale * share * LD(ws, j) : v;
+                     ST(dxs, to + j, place >= 0 ? v : 0);)
         }
 #else
         TEAM_LANES(j, made)
         {
+            const ACC even_w = scale * share * ENTROPY_WEIGHT_(j);
             ACC v = pull * exp_below(LD(xs, at + j) - lse);
-            v = j == (idx)target ? v - push - scale * share : v - scale * share;
-            ST(dxs, to + j, counts != 0 ? v : 0);
+            v = j == place ? v - push - even_w : v - even_w;
+            ST(dxs, to + j, place >= 0 ? v : 0);
         }
 #endif
     }
@@ -323,19 +344,20 @@ KERNEL18(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 }
 
 #if !TERN_ROW_LANES /* programs for short rows have those alone */
-/* How many targets are classes and not ignored; one group. */
-KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, rows), (ARG, i64, n),
-        (ARG, i64, ignored))
+/* The sum of w[t] of targets t that are classes and not ignored; one group. */
+KERNEL7(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (IN, STO, ws), (ARG, i64, rows),
+        (ARG, i64, n), (ARG, i64, ignored), (ARG, i32, has_weight))
 {
     BASE(totals);
     BASE(targets);
+    BASE(ws);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
     GROUPS(g, 1)
     {
         ACC total = 0;
         LANES(r, rows)
         {
-            total += targets[r] >= 0 && targets[r] < n && targets[r] != ignored ? 1 : 0;
+            total += ENTROPY_COUNTS_(targets[r]) ? ENTROPY_WEIGHT_(targets[r]) : 0;
         }
         total = GROUP_SUM(total, scratch);
         if (LID == 0)

@@ -3,6 +3,7 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 
+#if TERN_CHUNKS /* devices with work-groups have cross_entropy_unit of fused.cl */
 /* For each row x of n classes with target t, weights w (1 without has_weight), smoothing s:
  *   loss = (1 - s) w[t] (lse - x[t]) + s / n sum_c w[c] (lse - x[c]),   lse = log sum e^x
  * lses keeps lse, pulls the factor of softmax in the gradient: (1 - s) w[t] + s / n sum_c w[c];
@@ -21,7 +22,6 @@ KERNEL15(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
     BASE(targets);
     BASE(ws);
     BASE(fault);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
     GROUPS(r, rows)
     {
         idx at = r * (idx)row;
@@ -33,12 +33,11 @@ KERNEL15(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
             ACC x = LD(xs, at + j);
             m = m > x ? m : x;
         }
-        m = GROUP_MAX(m, scratch);
         SIMD_SUM(z) LANES(j, n)
         {
             z += exp_below(LD(xs, at + j) - m);
         }
-        z = log(GROUP_SUM(z, scratch));
+        z = log(z);
         if (smoothing != 0 && has_weight != 0) {
             all = 0;
             SIMD_SUM2(all, even) LANES(j, n)
@@ -53,24 +52,18 @@ KERNEL15(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
                 even += z - (LD(xs, at + j) - m);
             }
         }
-        even = GROUP_SUM(even, scratch);
-        if (has_weight == 0)
-            all = LID == 0 ? (ACC)n : 0;
-        all = GROUP_SUM(all, scratch);
-        if (LID == 0) {
-            ACC w = 1, share = smoothing / (ACC)n, loss = 0;
-            if (!known && target != ignored)
-                FAULT(fault, code, target, n);
-            if (counts != 0) {
-                w = has_weight != 0 ? LD(ws, (idx)target) : w;
-                loss = (1 - smoothing) * w * (z - (LD(xs, at + (idx)target) - m));
-                loss = smoothing != 0 ? loss + share * even : loss;
-            }
-            losses[r] = loss;
-            lses[r] = m + z;
-            pulls[r] = counts != 0 ? (1 - smoothing) * w + share * all : 0;
-            weights[r] = counts != 0 ? w : 0;
+        ACC w = 1, share = smoothing / (ACC)n, loss = 0;
+        if (!known && target != ignored)
+            FAULT(fault, code, target, n);
+        if (counts != 0) {
+            w = has_weight != 0 ? LD(ws, (idx)target) : w;
+            loss = (1 - smoothing) * w * (z - (LD(xs, at + (idx)target) - m));
+            loss = smoothing != 0 ? loss + share * even : loss;
         }
+        losses[r] = loss;
+        lses[r] = m + z;
+        pulls[r] = counts != 0 ? (1 - smoothing) * w + share * all : 0;
+        weights[r] = counts != 0 ? w : 0;
     }
 }
 
@@ -128,6 +121,7 @@ KERNEL17(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO,
         }
     }
 }
+#endif
 
 /* One group: y = sum losses, divided by sum weights where mean != 0, which total keeps. */
 KERNEL6(K(loss_total), (OUT, STO, ys), (OUT, ACC, totals), (IN, ACC, losses), (IN, ACC, weights),

@@ -33,6 +33,7 @@ typedef long long idx;
 #define TERN_MORE_BLOCKS_2 4
 #define TERN_MORE_BLOCKS_3 6
 #define TERN_MORE_BLOCKS_4 6
+#define TERN_MORE_BLOCKS_5 5
 #else
 #define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
 #endif

@@ -141,7 +141,7 @@ static void run(void (*kernel)(void))
 #define SUM(T) sum_rows_##T(out.T + to, x.T + at, one, rows, n, 1, n, 1)
 #define ENTROPY(T)                                                                                 \
     cross_entropy_unit_##T(losses, losses, lses, pulls, weights, out.T + to, totals, totals,       \
-                           x.T + at, targets, fault, rows, n, n, -100, smoothing, what, 0)
+                           x.T + at, targets, w.T, fault, rows, n, n, -100, smoothing, what, 0)
 BY_TYPE(run_softmax, SOFTMAX(f32), SOFTMAX(bf16))
 BY_TYPE(run_softmax_gradient, SOFTMAX_GRADIENT(f32), SOFTMAX_GRADIENT(bf16))
 BY_TYPE(run_norm, LAYER_NORM(f32), LAYER_NORM(bf16))

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ENTROPY = 6, WITH_PARAMETERS = 8, KINDS = 10, MOST = 4 };
+enum { ENTROPY = 6, WEIGHTED = 8, EACH = 9, WITH_PARAMETERS = 10, KINDS = 12, MOST = 4 };
 
 /* What is done with x (rows, n); w and b are (n), target (rows). */
 static tern_tensor *apply(int kind, tern_tensor *x, tern_tensor *w, tern_tensor *b,
@@ -29,6 +29,15 @@ static tern_tensor *apply(int kind, tern_tensor *x, tern_tensor *w, tern_tensor 
         return tern_mean_dim(x, TERN_DIMS(1), true);
     case 7:
         return tern_var_dim(x, TERN_DIMS(1), 0, false);
+    case WEIGHTED:
+    case EACH:
+        return tern_cross_entropy(
+            x, target,
+            &(tern_cross_entropy_options){.weight = tern_add_scalar(tern_abs(w), TERN_SCALAR(0.5)),
+                                          .label_smoothing = tern_size(w, 0) % 2 ? 0.1 : 0,
+                                          .reduction = kind == EACH ? TERN_REDUCTION_NONE
+                                                                    : TERN_REDUCTION_MEAN,
+                                          .ignore_index = {true, 1}});
     default:
         return tern_cross_entropy(
             x, target,
@@ -72,7 +81,7 @@ static int run(int kind, tern_dtype dtype, tern_tensor *const in[3], tern_tensor
 static double size_of(int kind, int i, int64_t rows, int64_t n)
 {
     const bool is_share = kind == 0 || (kind >= 5 && kind < WITH_PARAMETERS && i == 1);
-    return is_share ? 1.0 / (double)(kind == ENTROPY ? rows * n : n) : 1;
+    return is_share ? 1.0 / (double)(kind == ENTROPY || kind == WEIGHTED ? rows * n : n) : 1;
 }
 
 static void compare(const char *device, tern_dtype dtype, int64_t rows, int64_t n, int64_t shift,

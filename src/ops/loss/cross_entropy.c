@@ -40,9 +40,9 @@ static tern_status entropy_infer(tern_call *call)
     const tern_tensor *x = call->in[0];
     tern_dtype kept = kept_in(x->dtype), dtype = at->wide ? kept : x->dtype;
     tern_shape rows = {1, {x->shape[0]}}, scalar = {0};
-    bool with_dx = tern_entropy_is_unit(at, x, call->in[2]) && dtype == kept &&
-                   x->dtype != TERN_F16 && !tern_entropy_is_large(x) &&
-                   tern_must_record(call->op, call->in, call->n_in);
+    bool with_dx = tern_entropy_is_unit(x) && x->numel > 0 && dtype == kept &&
+                   at->reduction != TERN_REDUCTION_NONE && x->dtype != TERN_F16 &&
+                   !tern_entropy_is_large(x) && tern_must_record(call->op, call->in, call->n_in);
     call->n_out = with_dx ? 4 : 3;
     call->result[ENTROPY_LOSS] = (tern_result){.dtype = dtype, .shape = scalar};
     if (at->reduction == TERN_REDUCTION_NONE)
@@ -118,10 +118,9 @@ static tern_status entropy_forward(tern_call *call)
     tern_tensor *losses = each && kept == out->dtype
                               ? tern_keep(out)
                               : tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
-    const bool grouped = with_dx || (tern_entropy_is_unit(at, call->in[0], call->in[2]) &&
-                                     tern_entropy_is_large(call->in[0]));
+    const bool unit = tern_entropy_is_unit(call->in[0]);
     tern_status status = !weights || !losses ? tern_last_status()
-                         : grouped           ? tern_entropy_launch_unit(call, losses, weights)
+                         : unit              ? tern_entropy_launch_unit(call, losses, weights)
                                              : launch_rows(call, losses, weights);
     if (status == TERN_OK && each && losses != out)
         status = tern_copy_elements(out, losses);
@@ -153,13 +152,14 @@ static tern_status dx_forward(tern_call *call)
         tern_bump_version(dx);
     const tern_entropy_unit u = {.x = x,
                                  .target = call->in[2],
+                                 .weight = weight,
                                  .kept = call->in[4],
                                  .total = call->in[5],
                                  .dx = dx,
                                  .dout = call->in[0],
                                  .what = ENTROPY_COUNTED | ENTROPY_LATE |
                                          (call->padded ? ENTROPY_PADDED : 0)};
-    if (tern_entropy_is_unit(at, x, weight) && tern_entropy_is_large(x))
+    if (tern_entropy_is_unit(x))
         return tern_entropy_run_unit(&u, at);
     if (call->padded)
         TERN_TRY(tern_entropy_clear_rows(dx));

@@ -26,6 +26,8 @@ enum {
     ENTROPY_PADDED = 8,
     ENTROPY_WITHOUT_DX = 16,
     ENTROPY_LATE = 32,
+    ENTROPY_WEIGHTED = 64,
+    ENTROPY_EACH = 128,
     ENTROPY_MOST_ROUNDS = 8,
     ENTROPY_MOST_ALONE = 32768,
     ENTROPY_MOST_COUNTED = 4096,
@@ -34,15 +36,13 @@ enum {
 
 /* What the kernel is given; NULL: it has no use for that. */
 typedef struct tern_entropy_unit {
-    const tern_tensor *x, *target, *kept, *total, *loss, *losses, *weights, *dout;
+    const tern_tensor *x, *target, *weight, *kept, *total, *loss, *losses, *weights, *dout;
     tern_tensor *dx;
     int what;
 } tern_entropy_unit;
 
-/* Whether `cross_entropy_unit` is the kernel: on a device with work-groups, for one number without
- * weights. */
-bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *x,
-                          const tern_tensor *weight);
+/* Whether `cross_entropy_unit` is the kernel: on devices with work-groups. */
+bool tern_entropy_is_unit(const tern_tensor *x);
 /* Logits of so many bytes are read once more in backward, which may write dx over them. Tests set
  * it. */
 extern int64_t tern_entropy_large_from;

@@ -4,11 +4,9 @@
 #include "ops/matmul/padded.h"
 #include "tensor/tensor.h"
 
-bool tern_entropy_is_unit(const tern_entropy_attributes *at, const tern_tensor *x,
-                          const tern_tensor *weight)
+bool tern_entropy_is_unit(const tern_tensor *x)
 {
-    return at->reduction != TERN_REDUCTION_NONE && !weight && x->numel > 0 &&
-           tern_place_is_grouped(x->storage->place);
+    return x->shape[0] > 0 && tern_place_is_grouped(x->storage->place);
 }
 
 int64_t tern_entropy_large_from = 1 << 26;
@@ -22,11 +20,12 @@ static tern_status count_classes(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"fused", "count_classes"};
     const tern_entropy_attributes *at = call->attributes;
-    const tern_tensor *x = call->in[0];
+    const tern_tensor *x = call->in[0], *weight = call->in[2];
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(1, x->shape[0]),
                        tern_arg_out(call->out[ENTROPY_TOTAL]), tern_arg_in(call->in[1]),
-                       tern_arg_i64(x->shape[0]), tern_arg_i64(x->shape[1]),
-                       tern_arg_i64(at->ignored));
+                       tern_arg_optional(weight, x), tern_arg_i64(x->shape[0]),
+                       tern_arg_i64(x->shape[1]), tern_arg_i64(at->ignored),
+                       tern_arg_i32(weight != NULL));
 }
 
 tern_status tern_entropy_clear_rows(tern_tensor *dx)
@@ -50,6 +49,10 @@ tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy
     const tern_tensor *x = u->x;
     tern_place *place = x->storage->place;
     const int64_t rows = x->shape[0], n = x->shape[1];
+    const int what = u->what | (u->weight ? ENTROPY_WEIGHTED : 0) |
+                     (at->reduction == TERN_REDUCTION_MEAN   ? ENTROPY_MEAN
+                      : at->reduction == TERN_REDUCTION_NONE ? ENTROPY_EACH
+                                                             : 0);
     tern_arg fault, kept = tern_arg_out(u->kept);
     TERN_TRY(tern_fault_arg(place, &fault));
     TERN_TRY(TERN_LAUNCH(
@@ -58,10 +61,9 @@ tern_status tern_entropy_run_unit(const tern_entropy_unit *u, const tern_entropy
         out_of(u, u->loss), out_of(u, u->losses), kept, tern_entropy_pulls(kept, rows),
         out_of(u, u->weights), u->dx ? tern_arg_out(u->dx) : tern_arg_unused(x),
         tern_arg_out(u->total), tern_arg_optional(u->dout, u->total), tern_arg_in(x),
-        tern_arg_in(u->target), fault, tern_arg_i64(rows), tern_arg_i64(n),
-        tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
-        tern_arg_real(x->dtype, at->smoothing),
-        tern_arg_i32(u->what | (at->reduction == TERN_REDUCTION_MEAN ? ENTROPY_MEAN : 0)),
+        tern_arg_in(u->target), tern_arg_optional(u->weight, x), fault, tern_arg_i64(rows),
+        tern_arg_i64(n), tern_arg_i64(x->stride[0]), tern_arg_i64(at->ignored),
+        tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(what),
         tern_arg_fault(TERN_FAULT_TARGET)));
     TERN_TRY(u->what & ENTROPY_PADDED ? tern_entropy_clear_rows(u->dx) : TERN_OK);
     return tern_fault_check(place);
@@ -79,6 +81,7 @@ tern_status tern_entropy_launch_unit(const tern_call *call, const tern_tensor *l
     const tern_entropy_unit u = {
         .x = call->in[0],
         .target = call->in[1],
+        .weight = call->in[2],
         .kept = call->out[ENTROPY_KEPT],
         .total = call->out[ENTROPY_TOTAL],
         .loss = losses ? NULL : call->out[ENTROPY_LOSS],

@@ -287,17 +287,16 @@ static tern_status gradient_forward(tern_call *call)
                                     : tern_groups(groups, 4 * len * r.n);
     int what = (weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0) | (before ? ADDS : 0) | also;
     if (dy->dtype != x->dtype)
-        return TERN_LAUNCH(
-            call->place, &mixed, dy->dtype, grid,
-            tern_arg_out(call->out[0]), also ? tern_arg_out(call->out[3]) : tern_arg_unused(dy),
-            tern_arg_out(call->out[1]), tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
-            tern_arg_optional(weight, x), tern_arg_optional(before, x), tern_arg_in(call->in[3]),
-            tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n), tern_arg_i64(len),
-            tern_arg_i32(what));
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, grid,
-                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
-                       tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
-                       tern_arg_optional(weight, x), tern_arg_optional(before, x),
+        return TERN_LAUNCH(call->place, &mixed, dy->dtype, grid, tern_arg_out(call->out[0]),
+                           also ? tern_arg_out(call->out[3]) : tern_arg_unused(dy),
+                           tern_arg_out(call->out[1]), tern_arg_out(call->out[2]), tern_arg_in(dy),
+                           tern_arg_in(x), tern_arg_optional(weight, x),
+                           tern_arg_optional(before, x), tern_arg_in(call->in[3]),
+                           tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n),
+                           tern_arg_i64(len), tern_arg_i32(what));
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, grid, tern_arg_out(call->out[0]),
+                       tern_arg_out(call->out[1]), tern_arg_out(call->out[2]), tern_arg_in(dy),
+                       tern_arg_in(x), tern_arg_optional(weight, x), tern_arg_optional(before, x),
                        tern_arg_in(call->in[3]), tern_arg_in(call->in[4]), tern_arg_i64(r.count),
                        tern_arg_i64(r.n), tern_arg_i64(len), tern_arg_i32(what));
 }
