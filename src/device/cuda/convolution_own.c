@@ -6,7 +6,9 @@
 #include "types_host.h"
 #include "shapes.h"
 
-enum { PARTS_GROUP = 256 };
+/* A thread of a small tile has so many loads, where they are one by one, that more of the depth than
+ * ONE_BY_ONE_DEPTH would spill registers. */
+enum { PARTS_GROUP = 256, LARGE = 128, ONE_BY_ONE = 3, ONE_BY_ONE_DEPTH = 16 };
 
 static tern_matrix_variant kernel_of(const tern_conv_variant *v)
 {
@@ -71,6 +73,8 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
         return TERN_OK;
     const tern_cuda_tile tile = tern_cuda_matrix_tile(place, way, t->m, t->n, t->groups);
     p->of = tern_conv_variant_of(c, way, tile.size, tile.size, tile.depth);
+    if (p->of.odd == ONE_BY_ONE && tile.size < LARGE)
+        p->of = tern_conv_variant_of(c, way, tile.size, tile.size, ONE_BY_ONE_DEPTH);
     p->scratch = tern_conv_matrix_plan(t, c, &p->of, tern_place_info(place)->compute_units);
     const tern_matrix_variant of[] = {kernel_of(&p->of), parts_of(&p->of)};
     const tern_matrix_call call = {of, p->scratch ? 2 : 1, try, p};
