@@ -329,6 +329,33 @@ static void a_recorded_product_is_tried_beside_it(void **state)
     }
 }
 
+/* Large products of rows that begin anywhere are worth copies, without cuBLASLt too: single halves
+ * would be loaded otherwise. */
+static void large_products_want_rows_at_multiples(void **state)
+{
+    (void)state;
+    static const struct {
+        tern_dtype dtype;
+        int64_t size;
+        const char *way;
+        bool wanted;
+    } all[] = {{TERN_BF16, 1024, "auto", true},
+               {TERN_F16, 1024, "auto", true},
+               {TERN_F32, 1024, "auto", false},
+               {TERN_BF16, 64, "auto", false},
+               {TERN_BF16, 1024, "off", false}};
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; place_of(device) && i < sizeof all / sizeof *all; i++) {
+        const tern_gemm g = {
+            .dtype = all[i].dtype, .m = all[i].size, .n = all[i].size, .k = all[i].size};
+        set_variable("TERN_MATRIX", all[i].way);
+        const bool wants = tern_place_wants_multiples(place_of(device), &g);
+        set_variable("TERN_MATRIX", NULL);
+        if (wants != all[i].wanted)
+            fail_msg("row %zu: %d", i, wants);
+    }
+}
+
 static void note_products(const tern_compile_progress *progress, void *user)
 {
     int *n = user;
@@ -465,6 +492,7 @@ int main(void)
         TEST(what_is_set_chooses),
         TEST(numbers_are_rounded_to_11_bits),
         TEST(a_recorded_product_is_tried_beside_it),
+        TEST(large_products_want_rows_at_multiples),
         TEST(only_what_runs_is_compiled_ahead),
         TEST(layers_are_as_on_the_cpu),
         TEST(a_device_that_promises_what_it_has_not_is_found_out),

@@ -198,7 +198,7 @@ typedef struct tern_vendor {
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements
      * if it is to be fast. */
-    bool (*wants_multiples)(const tern_gemm *g);
+    bool (*wants_multiples)(const tern_place *place, const tern_gemm *g);
     /* What tern_device_get_info says of the device beyond what was found when it was opened. */
     void (*describe)(tern_place *place, tern_device_info *info);
     bool adds_convolutions;

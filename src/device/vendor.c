@@ -21,7 +21,7 @@ bool tern_place_leaves_bias(const tern_place *place)
 bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g)
 {
     const tern_vendor *vendor = place->backend->vendor;
-    return vendor && vendor->wants_multiples && vendor->wants_multiples(g);
+    return vendor && vendor->wants_multiples && vendor->wants_multiples(place, g);
 }
 
 /* A capture must know the answer: without a plan it is learnt by running, on what is there. */

@@ -452,16 +452,18 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 }
 
 /* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt
- * has kernels that load single ones: of a vocabulary of 50257 a product then takes five to seven
- * times as long (H200). A copy of one matrix takes less than what is gained where each of its
- * elements is in a hundred products or more, and the product longer than a launch. */
-bool tern_cuda_wants_multiples(const tern_gemm *g)
+ * has kernels that load single ones, as gemm_matrix.cl does: of a vocabulary of 50257 cuBLASLt's
+ * product then takes five to seven times as long (H200). A copy of one matrix takes less than what
+ * is gained where each of its elements is in a hundred products or more, and the product longer
+ * than a launch. */
+bool tern_cuda_wants_multiples(const tern_place *place, const tern_gemm *g)
 {
     enum { LEAST = 128, WORK = 1 << 30 };
     const bool half = tern_dtype_is_half(g->dtype);
     const bool large = g->m >= LEAST && g->n >= LEAST && g->k >= LEAST &&
                        (double)g->m * (double)g->n * (double)g->k >= WORK;
-    return half && large && tern_cuda.has_lt;
+    return half && large &&
+           (tern_cuda.has_lt || tern_cuda_matrix_way(place, g->dtype) == TERN_MATRIX_MMA);
 }
 
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)

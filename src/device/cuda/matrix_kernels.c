@@ -24,7 +24,7 @@ static void drop(void *made)
     tern_cuda_kernel_free(made);
 }
 
-int tern_cuda_matrix_way(tern_place *place, tern_dtype dtype)
+int tern_cuda_matrix_way(const tern_place *place, tern_dtype dtype)
 {
     const int compute = tern_cuda_state_of(place)->compute;
     return tern_matrix_wanted(compute < FIRST_COMPUTE ? TERN_MATRIX_PLAIN : TERN_MATRIX_MMA, dtype);
