@@ -6,8 +6,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* A thread of a small tile has so many loads, where they are one by one, that more of the depth than
- * ONE_BY_ONE_DEPTH would spill registers. */
+/* A thread of a small tile has so many loads, where they are one by one, that more of the depth
+ * than ONE_BY_ONE_DEPTH would spill registers. */
 enum { PARTS_GROUP = 256, LARGE = 128, ONE_BY_ONE = 3, ONE_BY_ONE_DEPTH = 16 };
 
 static tern_matrix_variant kernel_of(const tern_conv_variant *v)
