@@ -15,6 +15,7 @@
 #define NORM_PIECES           64
 #define NORM_RELU             128
 #define NORM_GIVEN            256 /* running statistics, instead of those of x */
+#define NORM_UNREAD           512 /* what relu is of is not stored */
 
 /* v where it is stored, as far as its sign goes: a half below the least rounds to 0. Relu of that,
  * and whether relu's gradient is 0. */

@@ -417,7 +417,7 @@ KERNEL15(K(batch_norm_columns_relu_gradient), (IN, ACC, bs), (OUT, STO, dxs), (O
 
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
-/* ys as batch_norm has them, and zs = relu(ys). */
+/* ys as batch_norm has them, if anybody reads them, and zs = relu(ys). */
 KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
          (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts),
          (OUT, ACC, pieces), (IN, STO, xs),
@@ -436,9 +436,13 @@ KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), 
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(K(columns_again), ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at);
-        ST(zs, at, v < 0 ? 0 : v);
-                , NORM_STORE_(ys, v4) EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]); NORM_STORE_(zs, v4))
+    BATCH_NORM_(K(columns_again), ALIGNED4(ys) && ALIGNED4(zs), if ((what & NORM_UNREAD) == 0) {
+        ST(ys, at, v);
+        v = LD(ys, at);
+    } else v = NORM_RELU_OF_(v);
+                ST(zs, at, v < 0 ? 0 : v);
+                , if ((what & NORM_UNREAD) == 0) { NORM_STORE_(ys, v4) }
+                EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]); NORM_STORE_(zs, v4))
 }
 
 /* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0
