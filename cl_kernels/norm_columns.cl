@@ -439,8 +439,8 @@ KERNEL18(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), 
     BATCH_NORM_(K(columns_again), ALIGNED4(ys) && ALIGNED4(zs), if ((what & NORM_UNREAD) == 0) {
         ST(ys, at, v);
         v = LD(ys, at);
-    } else v = NORM_RELU_OF_(v);
-                ST(zs, at, v < 0 ? 0 : v);
+    }
+                ST(zs, at, NORM_RELU_OF_(v));
                 , if ((what & NORM_UNREAD) == 0) { NORM_STORE_(ys, v4) }
                 EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]); NORM_STORE_(zs, v4))
 }

@@ -242,6 +242,41 @@ static void rows_behind_a_batch_norm_are_in_its_store(void **state)
             }
 }
 
+/* An operand in whose place no load of four fits would change the order of the norm's sums. */
+static void rows_whose_operands_lie_elsewhere_stay_behind_a_batch_norm(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            const tern_shape all = TERN_SHAPE(2, 3, 8, 8), each = TERN_SHAPE(3);
+            const int64_t n = 2 * 3 * 8 * 8;
+            tern_tensor *x = test_uniform(device, TERN_F32, all, -4, 9, 1),
+                        *room = test_uniform(device, TERN_F32, TERN_SHAPE(n + 1), -2, 2, 2),
+                        *stats[] = {test_uniform(device, TERN_F32, each, -1, 1, 3),
+                                    test_uniform(device, TERN_F32, each, 1, 2, 4),
+                                    test_uniform(device, TERN_F32, each, -2, 2, 5),
+                                    test_uniform(device, TERN_F32, each, -1, 1, 6)},
+                        *out[2][NORM_RESULTS];
+            for (int at = 0; at < 2; at++) {
+                tern_tensor *other = tern_view(tern_narrow(room, 0, at, n), all);
+                for (int apart = 0; apart < 2; apart++) {
+                    tern_graph *graph =
+                        tern_graph_new_with(device, &(tern_graph_options){.no_fusion = apart});
+                    TERN_CAPTURE (graph)
+                        TERN_SCOPE
+                            norm_and_rows(x, other, stats, 0, out[apart]);
+                    assert_int_equal(tells(graph, "fused: batch_norm+"),
+                                     strcmp(device, "cpu") != 0 && !apart && !at);
+                    assert_ok(tern_graph_replay(graph));
+                    tern_graph_free(graph);
+                }
+                for (int k = 0; k < NORM_RESULTS; k++)
+                    assert_same(out[0][k], out[1][k]);
+            }
+        }
+}
+
 /* dx, dweight and dbias of a batch norm, and what is in front of its gradient: relu's, which the sum's other operand has
  * too, or products that nobody else reads. */
 static void gradients_of_norm(tern_tensor *const *in, tern_tensor *dy, int how, tern_tensor **out)
@@ -306,6 +341,7 @@ static const struct CMUnitTest tests[] = {
     TEST(every_half_has_its_bits_in_a_chain),
     TEST(a_recording_tells_what_was_fused),
     TEST(rows_behind_a_batch_norm_are_in_its_store),
+    TEST(rows_whose_operands_lie_elsewhere_stay_behind_a_batch_norm),
     TEST(rows_before_a_batch_norm_s_gradient_are_in_its_load),
 };
 TEST_MAIN(tests)

@@ -109,6 +109,16 @@ static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
     return c->tensors++;
 }
 
+/* A kernel with a slot adds its elements by fours or one by one, as its own tensors lie, and by
+ * fours only if all of the chain's lie so, too: those then do not decide the order of its sums. */
+static bool keeps_order(const tern_finding *f)
+{
+    for (int t = 0; f->slot && t < f->chain.tensors; t++)
+        if (f->chain.step[t] && f->tensors[t].at % 4 != 0)
+            return false;
+    return true;
+}
+
 /* Whether two tensors of which one is written may share memory otherwise than element by element.
  * Where a block was given back and does not move, others may be. */
 static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
@@ -208,6 +218,8 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     c->n = w->inner;
     f->dtype = kernel->dtype;
     f->work += work->what.launch.grid->work;
+    if (!keeps_order(f))
+        return "sums would have another order";
     return is_apart(f) ? NULL : "memory may be shared";
 }
 
@@ -238,6 +250,8 @@ static const char *end_with_slot(tern_finding *f, const tern_work *work)
         for (int k = 0; k < c->row[i].n; k++)
             if (c->row[i].in[k] < TERN_CHAIN_TENSORS && f->made_by[c->row[i].in[k]] >= 0)
                 return "it is written over what it reads";
+    if (!keeps_order(f))
+        return "sums would have another order";
     return is_apart(f) ? NULL : "memory may be shared";
 }
 

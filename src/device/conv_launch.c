@@ -41,13 +41,19 @@ static const tern_arg *result_of(const tern_convolution *c)
     return c->pass == TERN_CONV_Y ? &c->y : c->pass == TERN_CONV_X ? &c->x : &c->weight;
 }
 
+bool tern_conv_lies_in_eights(const tern_arg *arg)
+{
+    return arg->at % 8 == 0 && arg->buffer->address % 16 == 0;
+}
+
 void tern_conv_product_of(tern_conv_tiles *t, const tern_convolution *c, tern_conv_layout layout,
                           const int64_t phase[3])
 {
     tern_conv_product(t, c->shape, (int)c->pass, layout, phase);
     t->has_bias = c->bias.buffer != NULL;
     t->adds = c->adds;
-    if ((result_of(c)->at | (t->has_bias ? c->bias.at : 0)) % 8)
+    if (!tern_conv_lies_in_eights(result_of(c)) ||
+        (t->has_bias && !tern_conv_lies_in_eights(&c->bias)))
         t->width = 1;
 }
 

@@ -9,6 +9,9 @@
  * columns: it does not where there is one tap, with stride 1 and no padding. */
 bool tern_conv_is_narrow(const tern_convolution *c);
 bool tern_conv_needs_columns(const tern_convolution *c);
+/* Whether eight halves are loaded at once from the beginning; an application's memory begins
+ * anywhere. */
+bool tern_conv_lies_in_eights(const tern_arg *arg);
 /* The product of a phase, with bias and adds. */
 void tern_conv_product_of(struct tern_conv_tiles *t, const tern_convolution *c,
                           tern_conv_layout layout, const int64_t phase[3]);

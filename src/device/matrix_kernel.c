@@ -47,7 +47,7 @@ tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
     k->of = *of;
     describe(of, &source);
     tern_status status = kernels->backend->build(place, of, &source, &k->made);
-    if (status == TERN_ERR_MEMORY) { /* another time */
+    if (status == TERN_ERR_MEMORY || status == TERN_ERR_STATE) { /* another time */
         tern_free(k);
         return status;
     }
@@ -86,7 +86,8 @@ static tern_status build_and_try(tern_place *place, tern_matrix_kernels *kernels
     if (status == TERN_ERR_MEMORY)
         return status; /* another time */
     for (int i = 0; i < call->n; i++)
-        found[i]->state = status == TERN_OK && right ? TERN_MATRIX_RIGHT : TERN_MATRIX_WRONG;
+        if (found[i]->state == TERN_MATRIX_NOT_TRIED)
+            found[i]->state = status == TERN_OK && right ? TERN_MATRIX_RIGHT : TERN_MATRIX_WRONG;
     return status != TERN_OK || right ? status
                                       : tern_fail(TERN_ERR_DEVICE, "what was tried came out wrong");
 }
@@ -104,12 +105,16 @@ tern_status tern_matrix_prepare(tern_place *place, tern_matrix_kernels *kernels,
         return TERN_OK;
     TERN_TRY(tern_error_hold_begin(&hold));
     tern_thread.recording_stream = NULL;
-    build_and_try(place, kernels, call, found);
+    const tern_status made = build_and_try(place, kernels, call, found);
     tern_thread.recording_stream = recording;
     tern_status status = tern_error_hold_end(&hold, why, sizeof why);
+    if (status == TERN_OK)
+        status = made; /* a device without memory says so without a record */
     if (status == TERN_ERR_MEMORY)
         return tern_fail(status, "%s: no memory for the kernels of %s",
                          tern_place_info(place)->device, of->family->file);
+    if (status == TERN_ERR_STATE)
+        return tern_fail(status, "%s", why);
     *usable = status == TERN_OK;
     if (status != TERN_OK)
         tern_warn("slow", of->family->function,

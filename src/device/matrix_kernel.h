@@ -59,7 +59,8 @@ typedef struct tern_matrix_call {
 tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
                              const tern_matrix_variant *of, tern_matrix_kernel **found);
 /* Those of a call, in found, where it returns usable: all are built and, but for those of PLAIN,
- * gave what they were to give. What does not build or is wrong is warned of once, and stays so.
+ * gave what they were to give. What does not build or is wrong is warned of once, and stays so;
+ * without memory, or while nothing may be compiled, it is an error, and tried another time.
  * Trials are not part of a graph that the thread records. */
 tern_status tern_matrix_prepare(tern_place *place, tern_matrix_kernels *kernels,
                                 const tern_matrix_call *call, tern_matrix_kernel **found,
