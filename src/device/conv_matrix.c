@@ -29,8 +29,10 @@ static int odd_of(const tern_convolution *c)
     const int64_t each = s->c / s->groups, of_group = s->o / s->groups;
     const bool back = c->pass == TERN_CONV_X, weight = c->pass == TERN_CONV_WEIGHT;
     const tern_arg *image = back ? &c->y : &c->x, *other = weight ? &c->y : &c->weight;
-    const bool image_odd = (back ? of_group : each) % EIGHT != 0 || !tern_conv_lies_in_eights(image);
-    const bool other_odd = (weight ? of_group : each) % EIGHT != 0 || !tern_conv_lies_in_eights(other);
+    const bool image_odd =
+        (back ? of_group : each) % EIGHT != 0 || !tern_conv_lies_in_eights(image);
+    const bool other_odd =
+        (weight ? of_group : each) % EIGHT != 0 || !tern_conv_lies_in_eights(other);
     return c->channels_last ? image_odd + 2 * other_odd : 3;
 }
 
