@@ -25,11 +25,6 @@ if(WIN32)
     target_compile_options(tern_common INTERFACE -Wa,-muse-unaligned-vector-move)
   endif()
 endif()
-# With sanitizers tests are linked with shared libraries that show everything, instead of archives: 20 MB less each.
-set(TERN_VISIBILITY hidden)
-if(TERN_SANITIZE)
-  set(TERN_VISIBILITY default)
-endif()
 add_library(tern_flags INTERFACE)
 target_compile_options(tern_flags INTERFACE
   -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes -Wstrict-prototypes>)
@@ -78,7 +73,7 @@ function(tern_host_object name isa source)
   target_compile_options(${name} PRIVATE
     $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}> ${TERN_HOST_MACHINE}
     -fno-asynchronous-unwind-tables -fno-unwind-tables)
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET ${TERN_VISIBILITY})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
   target_link_libraries(${name} PRIVATE tern_common)
   set(TERN_HOST_OBJECTS ${TERN_HOST_OBJECTS} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
 endfunction()
@@ -218,7 +213,7 @@ foreach(option IN ITEMS TERN_ONEDNN TERN_ZLIB TERN_ZIP)
   endif()
 endforeach()
 set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
-                      C_VISIBILITY_PRESET ${TERN_VISIBILITY})
+                      C_VISIBILITY_PRESET hidden)
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson)
 
 set_source_files_properties(src/device/opencl/doctor.c src/device/opencl/tuning.c PROPERTIES COMPILE_DEFINITIONS TERN_VERSION_TEXT="${PROJECT_VERSION}")
@@ -229,7 +224,7 @@ list(REMOVE_ITEM TERN_OS_SOURCES src/base/os_fiber.c) # the cpu device's alone
 add_library(tern_os_objects OBJECT ${TERN_OS_SOURCES})
 target_include_directories(tern_os_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(tern_os_objects PRIVATE TERN_PLAIN_NAMES)
-set_target_properties(tern_os_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET ${TERN_VISIBILITY})
+set_target_properties(tern_os_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 target_link_libraries(tern_os_objects PRIVATE tern_flags)
 
 # Companions, written against the public headers alone: operations by name, reports, and pretrained models.
@@ -239,7 +234,7 @@ function(tern_companion_objects name)
     ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
   target_compile_definitions(${name}_objects PRIVATE TERN_PLAIN_NAMES $<$<BOOL:${WIN32}>:TERN_EXPORTS>)
   set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
-                        C_VISIBILITY_PRESET ${TERN_VISIBILITY})
+                        C_VISIBILITY_PRESET hidden)
   target_link_libraries(${name}_objects PRIVATE tern_flags)
 endfunction()
 tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
@@ -301,19 +296,13 @@ if(APPLE AND NOT CMAKE_SHARED_LIBRARY_RUNTIME_C_FLAG)
 endif()
 
 # tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
-# lib<name>.a (with sanitizers lib<name>_whole.so, which shows all); tern::<export> and tern::<export>_static to users.
+# lib<name>.a; tern::<export> and tern::<export>_static to users.
 function(tern_library name export)
   foreach(kind IN ITEMS SHARED STATIC)
     string(TOLOWER ${kind} suffix)
     set(target ${name}_${suffix})
-    if(TERN_SANITIZE AND kind STREQUAL STATIC)
-      add_library(${target} SHARED ${ARGN})
-      set(file ${name}_whole)
-    else()
-      add_library(${target} ${kind} ${ARGN})
-      set(file ${name})
-    endif()
-    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file} EXPORT_NAME ${export}
+    add_library(${target} ${kind} ${ARGN})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} EXPORT_NAME ${export}
       VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH $ORIGIN)
     set(export ${export}_static)
     target_include_directories(${target} PUBLIC
