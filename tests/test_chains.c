@@ -281,8 +281,11 @@ static void rows_whose_operands_lie_elsewhere_stay_behind_a_batch_norm(void **st
                         assert_ok(tern_graph_replay(graph));
                         tern_graph_free(graph);
                     }
-                    for (int k = 0; k < NORM_RESULTS; k++)
+                    for (int k = 0; k < NORM_RESULTS; k++) {
                         assert_same(out[0][k], out[1][k]);
+                        tern_release(out[0][k]);
+                        tern_release(out[1][k]);
+                    }
                 }
             }
 }
