@@ -16,7 +16,7 @@ enum { TERN_CHAIN_SLOT_ARGS = 20 };
  * it would store goes through the rows behind it, or what it would load through those before. Its
  * arguments follow the chain's, and that of the slot is unused. */
 typedef struct tern_chain_slot {
-    const char *file, *name;
+    const struct tern_kernel_ref *kernel;
     uint8_t stores;   /* 1: its rows follow */
     uint8_t arg;      /* the tensor */
     uint8_t sizes[3]; /* arguments whose product is its number of elements, the last side by side */

@@ -13,8 +13,8 @@ const char tern_chain_is_full[] = "a command has no room for more";
 /* ---- slots ----------------------------------------------------------------------------- */
 
 static const tern_chain_slot slots[] = {
-    {"norm", "batch_norm", .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
-    {"norm", "batch_norm_gradient", .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
+    {&tern_kernel_batch_norm, .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
+    {&tern_kernel_batch_norm_gradient, .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
 };
 
 /* Elements of the slot's tensor. */
@@ -56,8 +56,7 @@ static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *
     const tern_kernel_ref *ref = work->what.launch.kernel->ref;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         const tern_chain_slot *s = &slots[i];
-        if ((s->stores != 0) == stores && strcmp(ref->name, s->name) == 0 &&
-            strcmp(ref->file, s->file) == 0 &&
+        if ((s->stores != 0) == stores && ref == s->kernel &&
             work->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(work, s))
             return stores || reads_first(work, s) ? s : NULL;
     }
@@ -162,8 +161,8 @@ static bool begin_with_slot(tern_finding *f, const tern_work *work)
         return false;
     c->slot = slot;
     c->n = slot_elements(slot, work->what.launch.args);
-    c->row[0] =
-        (tern_chain_row){.file = slot->file, .name = slot->name, .made = work->what.launch.made};
+    c->row[0] = (tern_chain_row){
+        .file = slot->kernel->file, .name = slot->kernel->name, .made = work->what.launch.made};
     c->row[0].out = (int8_t)tensor_of(f, &work->what.launch.args[slot->arg], 1);
     c->rows = 1;
     f->made_by[0] = 0;
@@ -237,8 +236,8 @@ static const char *end_with_slot(tern_finding *f, const tern_work *work)
     const int known = c->tensors, t = tensor_of(f, &work->what.launch.args[slot->arg], 1);
     if (t < 0 || t >= known || f->made_by[t] < 0)
         return "what follows does not read it";
-    c->row[c->rows++] = (tern_chain_row){.file = slot->file,
-                                         .name = slot->name,
+    c->row[c->rows++] = (tern_chain_row){.file = slot->kernel->file,
+                                         .name = slot->kernel->name,
                                          .made = work->what.launch.made,
                                          .n = 1,
                                          .in = {(uint8_t)(TERN_CHAIN_TENSORS + f->made_by[t])},

@@ -2,6 +2,7 @@
  * numbers: the same rows are one program. Where the chain is part of another kernel, that is the
  * kernel's text behind macros and functions of the chain's (cl_kernels/chain_slots.h). */
 #include "device/sources.h"
+#include "device/device.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -286,7 +287,7 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
     tern_text_add(text,
                   "#define %s_%s chain_%s\n#undef CHAIN_PARAMETERS\n"
                   "#define CHAIN_PARAMETERS ",
-                  chain->slot->name, suffix, suffix);
+                  chain->slot->kernel->name, suffix, suffix);
     add_parameters(text, chain);
     tern_text_add(text, "\n#define CHAIN_BASE(p) ");
     add_bases(text, chain);
@@ -302,7 +303,7 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
         add_put(text, chain);
     else
         add_get(text, chain);
-    snprintf(file, sizeof file, "%s.cl", chain->slot->file);
+    snprintf(file, sizeof file, "%s.cl", chain->slot->kernel->file);
     tern_source_add(text, seen, file);
 }
 

@@ -452,8 +452,9 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
 {
     tern_cl_state *s = tern_cl_state_of(place);
     const tern_chain_slot *slot = chain->slot;
-    unit u = unit_of(place, slot ? slot->file : "chain", slot ? slot->name : "chain", dtype,
-                     !s->cpu_form && chain->n < tern_index32_limit, 0);
+    unit u =
+        unit_of(place, slot ? slot->kernel->file : "chain", slot ? slot->kernel->name : "chain",
+                dtype, !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
     size_t limit = 0;
     tern_text text = {0};

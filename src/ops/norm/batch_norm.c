@@ -151,10 +151,8 @@ static tern_status launch_running_statistics(tern_call *call, batch b, int what)
  * place, hence the version bumps. */
 static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
-    static const tern_kernel_ref kernel = {"norm", "batch_norm"},
-                                 flat = {"norm", "batch_norm_flat"},
-                                 columns = {"norm_columns", "batch_norm_columns"},
-                                 with_relu = {"norm_columns", "batch_norm_relu"};
+    static const tern_kernel_ref flat = {"norm", "batch_norm_flat"},
+                                 columns = {"norm_columns", "batch_norm_columns"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
@@ -180,9 +178,9 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
                              tern_arg_i32(what | (rectified ? RELU : 0))};
     return tern_launch(call->place,
                        b.columns   ? &columns
-                       : rectified ? &with_relu
+                       : rectified ? &tern_kernel_batch_norm_relu
                        : b.flat    ? &flat
-                                   : &kernel,
+                                   : &tern_kernel_batch_norm,
                        x->dtype, tern_groups(b.groups, 3 * x->numel / b.groups), args + first,
                        (int)(sizeof args / sizeof *args) - first);
 }
@@ -235,8 +233,7 @@ static tern_status gradient_infer(tern_call *call)
  * By running statistics, which do not depend on x, dx = w rstd dy. */
 static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
-    static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
-                                 flat = {"norm", "batch_norm_flat_gradient"},
+    static const tern_kernel_ref flat = {"norm", "batch_norm_flat_gradient"},
                                  columns = {"norm_columns", "batch_norm_columns_gradient"},
                                  masked = {"norm_columns", "batch_norm_masked_gradient"},
                                  finds[] = {{"norm_columns", "batch_norm_relu_gradient"},
@@ -267,7 +264,7 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
                        : b.columns    ? &columns
                        : mask         ? &masked
                        : b.flat       ? &flat
-                                      : &kernel,
+                                      : &tern_kernel_batch_norm_gradient,
                        x->dtype, tern_groups(b.groups, 4 * x->numel / b.groups), args + first,
                        (int)(sizeof args / sizeof *args) - first);
 }
