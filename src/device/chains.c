@@ -9,6 +9,7 @@
 #include <string.h>
 
 static const char enough[] = "16 texts were compiled already";
+static const char turned_off[] = "fusion is turned off";
 static const char under_way[] = "another thread compiles its text";
 
 /* ---- commands -------------------------------------------------------------------------- */
@@ -193,7 +194,7 @@ static tern_status chain_up(tern_graph *graph, tern_finding *f, int rows, tern_g
 
 static bool fuses(const tern_graph *graph)
 {
-    return !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
+    return !graph->apart_as && !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
 }
 
 static bool is_waited_for(const tern_graph *graph, const tern_chain_kernel *kernel)
@@ -237,7 +238,7 @@ tern_status tern_chains_make(tern_graph *graph)
     const char *why;
     tern_finding f;
     for (int64_t i = 0; i < n && !fuses(graph); i++)
-        note_apart(graph, &nodes[i]->work, "fusion is turned off");
+        note_apart(graph, &nodes[i]->work, graph->apart_as ? graph->apart_as : turned_off);
     if (!fuses(graph))
         return TERN_OK;
     for (int64_t i = 0; i < n; i++)
@@ -268,6 +269,9 @@ void tern_chains_undo(tern_graph *graph)
     graph->n_nodes = graph->capacity = graph->n_before;
     graph->before = NULL;
     graph->n_before = 0;
+    graph->moves_all = false; /* but where a plan has given up what was recorded */
+    for (const tern_block *block = graph->pool; block; block = block->of_pool)
+        graph->moves_all |= block->is_planned;
     tern_chains_end(graph);
     tern_values_note(graph);
 }

@@ -160,6 +160,8 @@ static void empty(tern_graph *graph)
     graph->n_constants = graph->n_waits = 0;
     graph->recorded = graph->failed = graph->faults = graph->elsewhere = graph->stays = false;
     graph->moves_all = false;
+    graph->apart_as = NULL;
+    graph->reserved = 0;
     graph->taken = graph->drawn = graph->n_unread = 0;
 }
 
@@ -276,10 +278,12 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
     return TERN_OK;
 }
 
-/* What was recorded, as replays do it. */
+/* What was recorded, as replays do it; anew where the kernels of its chains have come. */
 static tern_status optimize(tern_graph *graph)
 {
     const tern_vendor *vendor = graph->place->backend->vendor;
+    drop_pieces(graph);
+    tern_plan_end(graph);
     if (!graph->n_waits)
         TERN_TRY(tern_chains_make(graph));
     if (!graph->options.no_plan)
@@ -287,34 +291,22 @@ static tern_status optimize(tern_graph *graph)
     return vendor && vendor->graph_make && graph->n_nodes ? make_pieces(graph, vendor) : TERN_OK;
 }
 
-/* The kernels of its chains are there. */
-static tern_status optimize_again(tern_graph *graph)
-{
-    const size_t before = graph->plan ? graph->plan->before : 0;
-    drop_pieces(graph);
-    tern_plan_end(graph);
-    TERN_TRY(optimize(graph));
-    if (graph->plan)
-        graph->plan->before = before;
-    return TERN_OK;
-}
-
 /* Where a chain needs more memory than its rows, and there is none, the rows stay. */
-static tern_status finish(tern_graph *graph)
+static tern_status finish(tern_graph *graph, bool wants)
 {
     tern_error_hold hold;
     TERN_TRY(tern_error_hold_begin(&hold));
-    optimize_again(graph);
+    if (!wants || tern_chains_want(graph) == TERN_OK)
+        optimize(graph);
     tern_status status = tern_error_hold_end(&hold, NULL, 0);
     if (status == TERN_OK)
         return TERN_OK;
-    graph->options.no_fusion = true;
+    graph->apart_as =
+        status == TERN_ERR_MEMORY ? "there is no memory for it" : "the device failed with it";
+    graph->n_waits = 0;
     if (graph->before)
         tern_chains_undo(graph);
-    status = optimize_again(graph);
-    if (status != TERN_OK)
-        empty(graph);
-    return status;
+    return optimize(graph);
 }
 
 /* Whether the kernels that other threads make are there. A child of the process has no such
@@ -337,7 +329,10 @@ tern_status tern_graph_finish(const tern_graph *graph)
     for (int i = 0; i < graph->n_waits; i++)
         tern_chain_kernel_make(graph->waits[i]);
     own->n_waits = 0;
-    return finish(own);
+    const tern_status status = finish(own, false);
+    if (status != TERN_OK)
+        empty(own);
+    return status;
 }
 
 tern_status tern_graph_capture_end(tern_graph *graph)
@@ -355,9 +350,7 @@ tern_status tern_graph_capture_end(tern_graph *graph)
     tern_thread.graph = NULL;
     if (status == TERN_OK && !graph->lists) {
         tern_values_find(graph);
-        status = tern_chains_want(graph);
-        if (status == TERN_OK)
-            status = optimize(graph);
+        status = finish(graph, true);
     }
     if (status != TERN_OK)
         empty(graph);

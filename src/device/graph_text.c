@@ -53,7 +53,7 @@ char *tern_graph_text(const tern_graph *graph)
                       graph->apart[i].n, graph->apart[i].n == 1 ? "" : "s", graph->apart[i].why);
     if (graph->plan && graph->plan->is_planned)
         tern_text_add(&text, "  memory: %zu bytes with the plan, %zu without\n", graph->plan->after,
-                      graph->plan->before);
+                      graph->reserved);
     if (!text.failed)
         return text.data;
     tern_text_free(&text);

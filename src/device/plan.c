@@ -362,17 +362,18 @@ static void swap(tern_plan *plan)
     plan->is_planned = !plan->is_planned;
 }
 
-/* What the recording has reserved, and what it will have with the plan. */
+/* What the recording has reserved, where no plan moved it yet, and what it will have with this. */
 static void compare(tern_graph *graph, tern_plan *plan)
 {
-    plan->before = tern_segments_recorded(graph->place, graph);
+    size_t before = tern_segments_recorded(graph->place, graph);
     plan->after = plan->bytes;
     for (const tern_block *block = graph->pool; block; block = block->of_pool) {
         const size_t bytes =
             block->is_lent || (block->is_part && !block->extent) ? 0 : block->buffer.bytes;
-        plan->before += block->is_part ? 0 : bytes;
+        before += block->is_part ? 0 : bytes;
         plan->after += tern_block_is_inner(graph, block) ? 0 : bytes;
     }
+    graph->reserved = graph->reserved ? graph->reserved : before;
 }
 
 /* What values were in goes back before the arenas are asked for, where an earlier plan did not give
@@ -415,7 +416,7 @@ tern_status tern_plan_make(tern_graph *graph)
     tern_place_enter(place);
     tern_mutex_lock(&place->memory_lock);
     compare(graph, plan);
-    const bool is_less = !graph->stays && plan->after < plan->before - plan->before / WORTH;
+    const bool is_less = !graph->stays && plan->after < graph->reserved - graph->reserved / WORTH;
     status = is_less || plan->keeps || graph->moves_all ? move(graph, plan) : TERN_OK;
     tern_mutex_unlock(&place->memory_lock);
     tern_place_leave(place);

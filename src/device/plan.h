@@ -19,9 +19,9 @@ struct tern_plan {
     int64_t n, n_parts;
     tern_block *arenas;
     int n_arenas, n_taken;
-    size_t bytes;         /* of all arenas: the peak */
-    size_t before, after; /* what the recording has reserved, without the plan and with it */
-    bool keeps;           /* values have both places */
+    size_t bytes; /* of all arenas: the peak */
+    size_t after; /* what the recording has reserved with it */
+    bool keeps;   /* values have both places */
     bool is_planned;
 };
 

@@ -69,11 +69,13 @@ struct tern_graph {
     tern_graph_piece *pieces;       /* NULL: nodes are run one by one */
     int n_pieces;
     tern_graph_options options;
+    size_t reserved;        /* by blocks of the pool, as they were recorded */
     struct tern_plan *plan; /* NULL: values are where they were when they were recorded */
     bool stays; /* blocks that kernels find by their addresses share memory with others */
     tern_graph_node **before; /* chains: the commands as they were recorded; NULL: nodes */
     int64_t n_before;
     tern_made_chain *chains;
+    const char *apart_as; /* why there are no chains; NULL: there may be */
     tern_apart apart[TERN_MOST_REASONS];
     struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
     int n_waits;      /* until all are there, chains are the commands that were recorded */
