@@ -348,6 +348,50 @@ static void rows_before_a_batch_norm_s_gradient_are_in_its_load(void **state)
         }
 }
 
+/* Rows behind an optimizer that finds gradients by their addresses, which are given back then: nothing that was recorded moves,
+ * and a row's result may lie where an operand of the row before did. */
+static void rows_are_a_chain_where_nothing_moves(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        const tern_shape shape = TERN_SHAPE(3, 512, 512); /* large blocks, which share segments */
+        tern_tensor *x = test_uniform(device, TERN_F32, shape, -2, 2, 1), *y[2] = {NULL, NULL};
+        for (int apart = 0; apart < 2; apart++) {
+            tern_tensor *w =
+                tern_requires_grad_(test_uniform(device, TERN_F32, shape, -1, 1, 2), true);
+            tern_optimizer *sgd = tern_optim_sgd_of(&w, 1, 0.5, NULL);
+            tern_graph *graph =
+                tern_graph_new_with(device, &(tern_graph_options){.no_fusion = apart});
+            TERN_CAPTURE (graph) {
+                TERN_SCOPE
+                    assert_ok(tern_backward(tern_sum(tern_mul(w, x))));
+                assert_ok(tern_optim_step(sgd));
+                tern_optim_zero_grad(sgd);
+                TERN_NO_GRAD {
+                    tern_tensor *z = tern_keep(tern_mul(x, x)), *next;
+                    for (int i = 0; i < 5; i++)
+                        TERN_SCOPE {
+                            next = tern_keep(i % 2 ? tern_neg(z) : tern_add(z, x));
+                            tern_release(z);
+                            z = next;
+                        }
+                    y[apart] = z;
+                }
+            }
+            assert_no_error();
+            assert_int_equal(tells(graph, "fused: mul+add+neg+add+neg+add (float32), 6 commands"),
+                             !apart);
+            assert_ok(tern_graph_replay(graph));
+            tern_graph_free(graph);
+            tern_optim_free(sgd);
+        }
+        assert_same(y[0], y[1]);
+        tern_release(y[0]);
+        tern_release(y[1]);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(rows_that_follow_each_other_are_one_command),
     TEST(halves_are_rounded_between_the_rows_of_a_chain),
@@ -356,5 +400,6 @@ static const struct CMUnitTest tests[] = {
     TEST(rows_behind_a_batch_norm_are_in_its_store),
     TEST(rows_whose_operands_lie_elsewhere_stay_behind_a_batch_norm),
     TEST(rows_before_a_batch_norm_s_gradient_are_in_its_load),
+    TEST(rows_are_a_chain_where_nothing_moves),
 };
 TEST_MAIN(tests)

@@ -119,12 +119,23 @@ static bool keeps_order(const tern_finding *f)
 }
 
 /* Whether two tensors of which one is written may share memory otherwise than element by element.
- * Where a block was given back and does not move, others may be. */
+ * Where a block was given back and does not move, others may be there. */
 static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
 {
     const tern_block *p = tern_block_of(a->buffer), *q = tern_block_of(b->buffer);
     return p == q || p->external || q->external ||
-           (!tern_graph_moves(graph) && (p->is_idle || q->is_idle));
+           (!tern_graph_moves(graph) && (p->is_idle || q->is_idle) &&
+            tern_buffers_meet(a->buffer, b->buffer));
+}
+
+/* Whether two tensors lie in one place, element by element: one was given back before the other was
+ * taken, so that no row reads what another has written over. */
+static bool coincide(const tern_finding *f, int a, int b)
+{
+    const tern_arg *x = &f->tensors[a], *y = &f->tensors[b];
+    return (!f->slot || f->chain.slot->stores) && x->buffer != y->buffer && x->buffer->address &&
+           x->buffer->address == y->buffer->address && x->at == y->at && f->chain.step[a] &&
+           f->chain.step[b];
 }
 
 /* Likewise what the kernel with the slot has beside the chain's tensors, of which other elements
@@ -147,7 +158,8 @@ static bool is_apart(const tern_finding *f)
 {
     for (int a = 0; a < f->chain.tensors; a++)
         for (int b = 0; b < f->chain.tensors; b++)
-            if (a != b && f->made_by[a] >= 0 && collide(f->graph, &f->tensors[a], &f->tensors[b]))
+            if (a != b && f->made_by[a] >= 0 && !coincide(f, a, b) &&
+                collide(f->graph, &f->tensors[a], &f->tensors[b]))
                 return false;
     return is_apart_from_slot(f);
 }

@@ -48,16 +48,6 @@ static int64_t elements_of(const tern_arg *arg)
     return w->rows == 1 && w->form == TERN_ND_UNIT ? w->inner : -1;
 }
 
-/* Whether two arguments may share elements: a recording gives memory to later blocks, and the plan
- * may leave them there. */
-static bool may_meet(const tern_arg *x, const tern_arg *y)
-{
-    const tern_buffer *a = x->buffer, *b = y->buffer;
-    if (a->address && b->address)
-        return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
-    return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
-}
-
 /* Whether a row of the norm may be done before the next row's sums are made. Results may lie where
  * an operand of the sums did, which was given back in between, if each of their elements is where
  * one of that was; of weight and bias no sums are read. The program's own memory may be there under
@@ -69,7 +59,7 @@ static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
     for (int i = 0; i < of; i++)
         for (int k = 1; k < 3; k++)
             if ((b[i].buffer == a[k].buffer || tern_block_of(a[k].buffer)->is_idle) &&
-                may_meet(&b[i], &a[k]) &&
+                tern_buffers_meet(b[i].buffer, a[k].buffer) &&
                 (i >= of - 2 || b[i].buffer->handle != a[k].buffer->handle || b[i].at != a[k].at ||
                  b[i].bytes != a[k].bytes))
                 return false;

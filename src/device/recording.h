@@ -112,6 +112,14 @@ static inline bool tern_block_is_inner(const tern_graph *graph, const tern_block
 {
     return block->pool == graph && block->is_idle && !block->is_addressed && !block->holds;
 }
+/* Whether two blocks may share memory where they were recorded: a recording gives memory to later
+ * blocks. Of parts without an address nothing is known. */
+static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
+{
+    if (a->address && b->address)
+        return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
+    return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
+}
 /* Have a kernel leave out results that no later command has (peephole.c). */
 void tern_leave_unread(const tern_graph *graph, tern_work *work);
 /* Leave out what nobody reads, and note the first and the last command that have each block. */
