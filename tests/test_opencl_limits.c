@@ -74,7 +74,57 @@ static int chain(void)
     return 0;
 }
 
-static const scenario scenarios[] = {{"parts", parts}, {"chain", chain}};
+/* Prints the text's lines of chains. */
+static void print_chains(const tern_graph *graph)
+{
+    char *text = tern_graph_text(graph);
+    for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"))
+        if (strstr(line, "  fused: "))
+            printf("%.*s; ", (int)strcspn(line, ",") - 2, line + 2);
+        else if (strstr(line, "fused: "))
+            printf("%s; ", line + strspn(line, " "));
+    tern_free_text(text);
+}
+
+/* Elementwise operations behind a batch norm, and before its gradient: what became of them, and how
+ * far the results are from those without fusion. */
+static int slot(void)
+{
+    float values[2][3 * 4 * 25 * 2];
+    tern_on_warning(note_warning, NULL);
+    for (int apart = 0; apart < 2; apart++) {
+        tern_graph *graph =
+            tern_graph_new_with("opencl:0", &(tern_graph_options){.no_fusion = apart});
+        TERN_SCOPE {
+            const tern_shape shape = TERN_SHAPE(3, 4, 5, 5);
+            tern_tensor *x = test_uniform("opencl:0", TERN_F32, shape, -2, 2, 1),
+                        *other = test_uniform("opencl:0", TERN_F32, shape, -2, 2, 2), *z = NULL,
+                        *dx = NULL;
+            tern_requires_grad_(x, true);
+            TERN_CAPTURE (graph) {
+                TERN_SCOPE {
+                    tern_tensor *y = tern_batch_norm(x, NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+                    z = tern_tanh(tern_mul(y, other));
+                    tern_escape(tern_sum(z)); /* forward is another chain */
+                    const tern_autograd_grad_options options = {.gradients = &other};
+                    tern_autograd_grad(&z, 1, &x, 1, &dx, &options);
+                    z = tern_escape(z);
+                    dx = tern_escape(dx);
+                }
+            }
+            if (!apart)
+                print_chains(graph);
+            tern_graph_replay(graph);
+            tern_copy_to_host(z, values[apart], sizeof values[0] / 2);
+            tern_copy_to_host(dx, values[apart] + 3 * 4 * 25, sizeof values[0] / 2);
+        }
+        tern_graph_free(graph);
+    }
+    printf("same %d %s", memcmp(values[0], values[1], sizeof values[0]) == 0, tern_last_error());
+    return 0;
+}
+
+static const scenario scenarios[] = {{"parts", parts}, {"chain", chain}, {"slot", slot}};
 
 static bool no_device(void)
 {
@@ -84,6 +134,12 @@ static bool no_device(void)
 static const char *with_limits(const char *name, const char *limits)
 {
     return RUN(name, "TERN_OPENCL_FORM=cpu", "OCL_ICD_VENDORS=" TEST_SHIM_VENDORS, limits, NULL);
+}
+
+static const char *with_threads(const char *name, const char *limits, const char *threads)
+{
+    return RUN(name, "TERN_OPENCL_FORM=cpu", "OCL_ICD_VENDORS=" TEST_SHIM_VENDORS, limits, threads,
+               "TERN_CACHE_DIR=/dev/null/none", NULL);
 }
 
 static void memory_begins_where_the_device_wants_it(void **state)
@@ -110,6 +166,20 @@ static void commands_stay_apart_where_their_chain_does_not_compile(void **state)
     assert_non_null(strstr(output, "launches 3 value 36 ;launches 4 value 36 ;"));
 }
 
+/* Then the rows are a chain of their own, whose text compiles. */
+static void rows_are_a_chain_where_the_norm_with_them_does_not_compile(void **state)
+{
+    (void)state;
+    static const char *const threads[] = {"TERN_COMPILE_THREADS=0", "TERN_COMPILE_THREADS=1"};
+    if (no_device())
+        skip();
+    for (int i = 0; i < 2; i++) {
+        const char *output = with_threads("slot", "TERN_SHIM_LIMITS=no_slot", threads[i]);
+        assert_non_null(strstr(output, "]fused: tanh_gradient+mul (float32); fused: mul+tanh "
+                                       "(float32); same 1 "));
+    }
+}
+
 int main(int argc, char **argv)
 {
     int code = rerun_scenario(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios);
@@ -118,6 +188,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(memory_begins_where_the_device_wants_it),
         TEST(commands_stay_apart_where_their_chain_does_not_compile),
+        TEST(rows_are_a_chain_where_the_norm_with_them_does_not_compile),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove_folder();

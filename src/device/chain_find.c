@@ -348,11 +348,11 @@ bool tern_chain_complete(tern_finding *f, int64_t end)
 }
 
 int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i,
-                    int64_t n, const char **why)
+                    int64_t n, bool in_slots, const char **why)
 {
     *why = "nothing follows";
     *f = (tern_finding){.graph = graph, .first = i};
-    for (int64_t k = i + begin_with_slot(f, &nodes[i]->work); k < n; k++) {
+    for (int64_t k = i + (in_slots && begin_with_slot(f, &nodes[i]->work)); k < n; k++) {
         tern_finding longer = *f;
         bool joins = k == i;
         *why = append(&longer, &nodes[k]->work, &joins);
@@ -360,7 +360,7 @@ int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *
             *why = "what follows does not read it";
         if (*why) {
             longer = *f;
-            if (k > i && !end_with_slot(&longer, &nodes[k]->work))
+            if (in_slots && k > i && !end_with_slot(&longer, &nodes[k]->work))
                 *f = longer;
             break;
         }

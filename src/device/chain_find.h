@@ -19,9 +19,10 @@ typedef struct tern_finding {
 /* Why a chain is no command. */
 extern const char tern_chain_is_full[];
 
-/* The longest chain from command i on; how many commands it has, and why no more. */
+/* The longest chain from command i on, in a kernel with a slot only if that may be; how many
+ * commands it has, and why no more. */
 int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i,
-                    int64_t n, const char **why);
+                    int64_t n, bool in_slots, const char **why);
 /* As its kernel has it, before command `end`; false: there are too many results. */
 bool tern_chain_complete(tern_finding *f, int64_t end);
 

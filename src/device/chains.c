@@ -111,24 +111,31 @@ static tern_status refuse_chains(tern_place *place, const tern_chain *chain, ter
     return TERN_OK;
 }
 
-/* The chain's kernel, if it was wanted and is there; else why it is not. */
+/* A chain's kernel, if it is there; else why it is not. */
+static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_chain_kernel *kernel,
+                             void **made, const char **why)
+{
+    const char *error;
+    *made = NULL;
+    if (!tern_chain_kernel_is_done(kernel)) {
+        *why = tern_chain_kernel_is_under_way(kernel) ? under_way : enough;
+        return TERN_OK;
+    }
+    *why = "the device has no such command";
+    const tern_status status = tern_chain_kernel_get(kernel, made, &error);
+    return status == TERN_OK ? TERN_OK : refuse_chains(place, chain, status, error);
+}
+
+/* Likewise of what was found. */
 static tern_status resolve_chain(const tern_finding *f, void **made, const char **why)
 {
     tern_place *place = f->graph->place;
-    const char *error;
     *made = NULL;
     *why = "the device has no such command";
     if (atomic_load(&place->refuses_chains))
         return TERN_OK;
     tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
-    if (!kernel)
-        return TERN_ERR_MEMORY;
-    if (!tern_chain_kernel_is_done(kernel)) {
-        *why = tern_chain_kernel_is_under_way(kernel) ? under_way : enough;
-        return TERN_OK;
-    }
-    const tern_status status = tern_chain_kernel_get(kernel, made, &error);
-    return status == TERN_OK ? TERN_OK : refuse_chains(place, &f->chain, status, error);
+    return kernel ? kernel_of(place, &f->chain, kernel, made, why) : TERN_ERR_MEMORY;
 }
 
 /* The chain as one command, or *why there is none. */
@@ -175,16 +182,21 @@ static void note_apart(tern_graph *graph, const tern_work *work, const char *why
     graph->apart[i].n++;
 }
 
-/* In place of commands i to *end, or they stay; where they would be in a kernel with a slot, all
- * behind that may be a chain of its own. */
-static tern_status chain_up(tern_graph *graph, tern_finding *f, int rows, tern_graph_node **nodes,
-                            int64_t i, int64_t *end, const char *why)
+/* In place of commands i to *end, or they stay. Where they would be in a kernel with a slot, which
+ * is not there, those beside it may be a chain of their own. */
+static tern_status chain_up(tern_graph *graph, tern_graph_node **nodes, int64_t i, int64_t n,
+                            int64_t *end)
 {
-    bool made = false;
-    if (rows > 1)
-        TERN_TRY(record_chain(f, *end, &made, &why));
-    if (!made && f->slot)
-        *end = i + 1;
+    const char *why;
+    tern_finding f;
+    bool made = false, again = true;
+    for (int in_slots = 1; in_slots >= 0 && again; in_slots--) {
+        const int rows = tern_chain_find(&f, graph, nodes, i, n, in_slots, &why);
+        *end = i + (rows > 1 ? rows : 1);
+        if (rows > 1)
+            TERN_TRY(record_chain(&f, *end, &made, &why));
+        again = !made && rows > 1 && f.slot;
+    }
     for (int64_t k = i; k < *end && !made; k++)
         note_apart(graph, &nodes[k]->work, why);
     for (int64_t k = i; k < *end && !made; k++)
@@ -205,28 +217,50 @@ static bool is_waited_for(const tern_graph *graph, const tern_chain_kernel *kern
     return false;
 }
 
-tern_status tern_chains_want(tern_graph *graph)
+/* Have the kernel of a chain made, by another thread where compilers take their time: since `built`
+ * one was at work. *comes: it is there or will be. */
+static tern_status want(tern_finding *f, int64_t end, unsigned long long built, bool *comes)
 {
+    tern_graph *graph = f->graph;
     tern_place *place = graph->place;
-    const unsigned long long built = atomic_load(&place->built);
     const char *why;
-    tern_finding f;
-    int texts = 0;
-    for (int64_t i = 0, rows; i < graph->n_nodes && fuses(graph); i += rows > 1 ? rows : 1) {
-        rows = tern_chain_find(&f, graph, graph->nodes, i, graph->n_nodes, &why);
-        if (rows < 2 || !tern_chain_complete(&f, i + rows) || atomic_load(&place->refuses_chains))
-            continue;
-        tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f.chain, f.dtype);
-        if (!kernel)
-            return TERN_ERR_MEMORY;
-        if (tern_chain_kernel_is_done(kernel) || is_waited_for(graph, kernel) ||
-            texts++ >= TERN_MOST_TEXTS)
-            continue;
-        if (!graph->options.check && atomic_load(&place->built) > built &&
-            tern_builds_add_chain(place, kernel))
+    void *made = NULL;
+    if (!tern_chain_complete(f, end) || atomic_load(&place->refuses_chains))
+        return TERN_OK;
+    tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
+    if (!kernel)
+        return TERN_ERR_MEMORY;
+    *comes = is_waited_for(graph, kernel);
+    if (!*comes && !tern_chain_kernel_is_done(kernel) && graph->n_texts < TERN_MOST_TEXTS) {
+        graph->n_texts++;
+        *comes = !graph->options.check && atomic_load(&place->built) > built &&
+                 tern_builds_add_chain(place, kernel);
+        if (*comes)
             graph->waits[graph->n_waits++] = kernel;
         else
             tern_chain_kernel_make(kernel);
+    }
+    if (!*comes)
+        TERN_TRY(kernel_of(place, &f->chain, kernel, &made, &why));
+    *comes |= made != NULL;
+    return TERN_OK;
+}
+
+tern_status tern_chains_want(tern_graph *graph)
+{
+    const unsigned long long built = atomic_load(&graph->place->built);
+    const char *why;
+    tern_finding f;
+    for (int64_t i = 0, next; i < graph->n_nodes && fuses(graph); i = next) {
+        bool comes = false, again = true;
+        for (int in_slots = 1; in_slots >= 0 && again; in_slots--) {
+            const int rows =
+                tern_chain_find(&f, graph, graph->nodes, i, graph->n_nodes, in_slots, &why);
+            next = i + (rows > 1 ? rows : 1);
+            if (rows > 1)
+                TERN_TRY(want(&f, next, built, &comes));
+            again = !comes && rows > 1 && f.slot;
+        }
     }
     return TERN_OK;
 }
@@ -235,8 +269,6 @@ tern_status tern_chains_make(tern_graph *graph)
 {
     tern_graph_node **nodes = graph->nodes;
     const int64_t n = graph->n_nodes;
-    const char *why;
-    tern_finding f;
     for (int64_t i = 0; i < n && !fuses(graph); i++)
         note_apart(graph, &nodes[i]->work, graph->apart_as ? graph->apart_as : turned_off);
     if (!fuses(graph))
@@ -247,12 +279,8 @@ tern_status tern_chains_make(tern_graph *graph)
     graph->n_before = n;
     graph->nodes = NULL;
     graph->n_nodes = graph->capacity = 0;
-    for (int64_t i = 0; i < n;) {
-        const int rows = tern_chain_find(&f, graph, nodes, i, n, &why);
-        int64_t end = i + (rows > 1 ? rows : 1);
-        TERN_TRY(chain_up(graph, &f, rows, nodes, i, &end, why));
-        i = end;
-    }
+    for (int64_t i = 0; i < n;)
+        TERN_TRY(chain_up(graph, nodes, i, n, &i));
     tern_values_note(graph);
     return TERN_OK;
 }

@@ -157,7 +157,7 @@ static void empty(tern_graph *graph)
     graph->nodes = NULL;
     graph->held = graph->constants = NULL;
     graph->n_nodes = graph->capacity = graph->n_held = graph->held_capacity = 0;
-    graph->n_constants = graph->n_waits = 0;
+    graph->n_constants = graph->n_waits = graph->n_texts = 0;
     graph->recorded = graph->failed = graph->faults = graph->elsewhere = graph->stays = false;
     graph->moves_all = false;
     graph->apart_as = NULL;
@@ -292,11 +292,11 @@ static tern_status optimize(tern_graph *graph)
 }
 
 /* Where a chain needs more memory than its rows, and there is none, the rows stay. */
-static tern_status finish(tern_graph *graph, bool wants)
+static tern_status finish(tern_graph *graph)
 {
     tern_error_hold hold;
     TERN_TRY(tern_error_hold_begin(&hold));
-    if (!wants || tern_chains_want(graph) == TERN_OK)
+    if (tern_chains_want(graph) == TERN_OK)
         optimize(graph);
     tern_status status = tern_error_hold_end(&hold, NULL, 0);
     if (status == TERN_OK)
@@ -326,13 +326,17 @@ tern_status tern_graph_finish(const tern_graph *graph)
     tern_graph *own = (void *)(uintptr_t)graph;
     if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent() || tern_build_tells())
         return TERN_OK;
-    for (int i = 0; i < graph->n_waits; i++)
-        tern_chain_kernel_make(graph->waits[i]);
-    own->n_waits = 0;
-    const tern_status status = finish(own, false);
-    if (status != TERN_OK)
-        empty(own);
-    return status;
+    while (graph->n_waits) { /* others are wanted where drivers do not take these */
+        for (int i = 0; i < graph->n_waits; i++)
+            tern_chain_kernel_make(graph->waits[i]);
+        own->n_waits = 0;
+        const tern_status status = finish(own);
+        if (status != TERN_OK) {
+            empty(own);
+            return status;
+        }
+    }
+    return TERN_OK;
 }
 
 tern_status tern_graph_capture_end(tern_graph *graph)
@@ -350,7 +354,7 @@ tern_status tern_graph_capture_end(tern_graph *graph)
     tern_thread.graph = NULL;
     if (status == TERN_OK && !graph->lists) {
         tern_values_find(graph);
-        status = finish(graph, true);
+        status = finish(graph);
     }
     if (status != TERN_OK)
         empty(graph);

@@ -36,7 +36,7 @@ typedef struct tern_made_chain {
     char name[160];
 } tern_made_chain;
 
-/* New kernels of chains in a recording: compilers take tenths of a second for each. */
+/* Most new kernels of chains in a recording: compilers take tenths of a second for each. */
 enum { TERN_MOST_TEXTS = 16 };
 
 /* Why elementwise commands are not in a chain, and how many; others of the last. */
@@ -79,6 +79,7 @@ struct tern_graph {
     tern_apart apart[TERN_MOST_REASONS];
     struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
     int n_waits;      /* until all are there, chains are the commands that were recorded */
+    int n_texts;      /* new kernels that were wanted */
     bool moves_all;   /* chains are right only where the plan moves what was given back */
     int64_t n_unread; /* commands that were left out, as nobody reads what they make */
 };

@@ -11,7 +11,8 @@
  * "no_int64_atomics", "no_subgroups", "base_align=8192" (bytes at whose multiples sub-buffers may begin); or the name of a family of GPUs (profiles). It reports these, and refuses what is
  * beyond: programs that say double or use 64-bit atomics do not compile.
  *
- * Where these say "no_chain", programs of TERN_KERNEL(chain_...) do not compile: kernels that tern writes at run time.
+ * Where these say "no_chain", programs of TERN_KERNEL(chain_...) do not compile: kernels that tern writes at run time. Where they
+ * say "no_slot", those do not that have such a chain in another kernel.
  *
  * And for a driver whose optimizer is wrong: of TERN_SHIM_FAULTS, "crash:softmax hang:sort wrong:relu!", each word is what
  * happens to kernels whose names begin so, unless they were built with -cl-opt-disable; with ! then too. */
@@ -244,8 +245,9 @@ static cl_program CL_API_CALL limited_clCreateProgramWithSource(cl_context x, cl
     static const char both[] = "#define double this_device_has_no_double\n"
                                "#define atom_cmpxchg this_device_has_no_64_bit_atomics\n";
     bool f64 = limit("no_fp64", 1), i64 = limit("no_int64_atomics", 1);
-    for (cl_uint i = 0; i < n && !limit("no_chain", 1); i++)
-        if (strstr(text[i], "TERN_KERNEL(chain_")) {
+    for (cl_uint i = 0; i < n; i++)
+        if ((!limit("no_chain", 1) && strstr(text[i], "TERN_KERNEL(chain_")) ||
+            (!limit("no_slot", 1) && strstr(text[i], "#undef CHAIN_PARAMETERS"))) {
             const char *refused = "#error this device has no chains\n";
             return shim_clCreateProgramWithSource(x, 1, &refused, NULL, code);
         }
