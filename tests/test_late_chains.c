@@ -129,27 +129,66 @@ static void kernels_outlive_a_recording(void **state)
         }
 }
 
-/* What was not compiled as compilers were stopped is, once they are not. */
-static void kernels_are_made_after_a_stop(void **state)
+/* Without compilers commands stay apart, but those whose kernel is there; what was not compiled then is compiled later. */
+static void a_capture_needs_no_compiler(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE
         TERN_NO_GRAD {
             tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
-            tern_tensor *expected = programs(x, 3 * CHAINS), *y;
-            tern_graph *graph = tern_graph_new(device);
+            tern_tensor *expected = programs(x, 3 * CHAINS), *y, *z;
+            tern_graph *graph = record(x, 2 * CHAINS, &z); /* has its kernels */
+            assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            tern_graph_free(graph);
+            tern_release(z);
+            graph = tern_graph_new(device);
             assert_ok(tern_graph_capture_begin(graph));
-            TERN_SCOPE
+            TERN_SCOPE {
                 y = tern_keep(programs(x, 3 * CHAINS));
+                z = tern_keep(programs(x, 2 * CHAINS));
+            }
             tern_compile_stop(true);
             const tern_status status = tern_graph_capture_end(graph);
             tern_compile_stop(false);
             assert_ok(status);
+            const bool is_apart = strcmp(device, "cpu") != 0 && !is_second(device);
+            assert_int_equal(tells(graph, "compilers are stopped"), is_apart);
+            assert_int_equal(tern_graph_size(graph) == 4 * CHAINS, !is_apart);
+            assert_true(tells(graph, "  fused: ")); /* those of z */
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
             tern_release(y);
+            tern_release(z);
             tern_graph_free(graph);
             graph = record(x, 3 * CHAINS, &y);
             assert_int_equal(tern_graph_size(graph), 2 * CHAINS);
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            tern_graph_free(graph);
+            tern_release(y);
+        }
+}
+
+/* As replays go on, and as the kernels are asked for. */
+static void a_stop_leaves_apart_what_is_not_compiled_yet(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+            tern_tensor *expected = programs(x, 10 * CHAINS), *y;
+            tern_graph *graph = record(x, 10 * CHAINS, &y);
+            tern_compile_stop(true);
+            const bool late = graph->n_waits > 1; /* a thread may have one of them */
+            assert_ok(tern_graph_replay(graph));
+            assert_same(y, expected);
+            const bool stopped = tells(graph, "compilers are stopped");
+            const int64_t size = tern_graph_size(graph);
+            tern_compile_stop(false);
+            assert_no_error();
+            assert_true(size == 2 * CHAINS || (late && stopped));
             assert_ok(tern_graph_replay(graph));
             assert_same(y, expected);
             tern_graph_free(graph);
@@ -339,7 +378,8 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(replays_begin_before_kernels_are_there),
                                        TEST(a_text_waits_for_the_kernels),
                                        TEST(kernels_outlive_a_recording),
-                                       TEST(kernels_are_made_after_a_stop),
+                                       TEST(a_capture_needs_no_compiler),
+                                       TEST(a_stop_leaves_apart_what_is_not_compiled_yet),
                                        TEST(a_forked_child_does_not_wait),
                                        TEST(two_devices_want_the_same_kernels),
                                        TEST(a_handler_may_ask_for_the_text),

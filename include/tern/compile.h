@@ -33,7 +33,8 @@ TERN_API void tern_on_compile(tern_compile_handler handler, void *user);
 
 /* Stops waiting for compilers; may be called on any thread, and in a handler of tern_on_compile.
  * The compilation that is running is completed, and every call that needs another one fails with
- * TERN_ERR_STATE until this function is called with false. Compiled programs stay in the cache. */
+ * TERN_ERR_STATE until this function is called with false; a recording whose operations could be
+ * fused keeps them apart instead. Compiled programs stay in the cache. */
 TERN_API void tern_compile_stop(bool stop);
 
 /* Begins a section that compiles without running: until tern_compile_end, commands of this thread

@@ -10,6 +10,7 @@
 
 static const char enough[] = "16 texts were compiled already";
 static const char turned_off[] = "fusion is turned off";
+static const char stopped[] = "compilers are stopped";
 static const char under_way[] = "another thread compiles its text";
 
 /* ---- commands -------------------------------------------------------------------------- */
@@ -123,7 +124,11 @@ static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_ch
     }
     *why = "the device has no such command";
     const tern_status status = tern_chain_kernel_get(kernel, made, &error);
-    return status == TERN_OK ? TERN_OK : refuse_chains(place, chain, status, error);
+    if (status == TERN_ERR_STATE) /* tern_build_allowed */
+        *why = stopped;
+    return status == TERN_OK || status == TERN_ERR_STATE
+               ? TERN_OK
+               : refuse_chains(place, chain, status, error);
 }
 
 /* Likewise of what was found. */
