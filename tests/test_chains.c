@@ -1,6 +1,9 @@
 /* test_chains.c -- elementwise operations that are one command in a recording: their bits, and what
  * tern_graph_text says of them. */
+#include "device/chain_kernels.h"
+#include "device/recording.h"
 #include "support.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tern/graph.h>
@@ -392,7 +395,79 @@ static void rows_are_a_chain_where_nothing_moves(void **state)
     }
 }
 
+/* A chain of a kernel with a slot and two rows. */
+static tern_chain chain_of(const tern_chain_slot *slot, void *made)
+{
+    return (tern_chain){
+        .n = 64,
+        .rows = 3,
+        .tensors = 3,
+        .step = {1, 1, 1},
+        .slot = slot,
+        .row = {
+            {.file = "norm_columns", .name = "batch_norm", .made = made},
+            {.file = "elementwise", .name = "mul", .n = 2, .in = {TERN_CHAIN_TENSORS, 0}, .out = 1},
+            {.file = "elementwise",
+             .name = "neg",
+             .n = 1,
+             .in = {TERN_CHAIN_TENSORS + 1},
+             .out = 2,
+             .numbers = 1}}};
+}
+
+/* Also by the kernel that it is part of, which has work-groups of its own size, and not by sizes, numbers, and who else has
+ * asked for a kernel. */
+static void kernels_are_told_apart_by_what_their_text_depends_on(void **state)
+{
+    (void)state;
+    enum { WAYS = 15, OTHERS = 3000 };
+    static const tern_chain_slot slots[2] = {{.stores = 1}, {.stores = 1}};
+    static char made[2], names[OTHERS][8];
+    FOR_EACH_DEVICE(device)
+    {
+        tern_graph *graph = tern_graph_new(device);
+        tern_chain chains[WAYS];
+        const tern_chain_kernel *known[WAYS];
+        for (int i = 0; i < WAYS; i++)
+            chains[i] = chain_of(&slots[0], &made[0]);
+        chains[1].rows = 2;
+        chains[2].tensors = 4;
+        chains[3].step[1] = 0;
+        chains[4].slot = &slots[1];
+        chains[5].slot = NULL;
+        chains[6].row[0].made = &made[1];
+        chains[7].row[1].name = "add";
+        chains[8].row[1].file = "special";
+        chains[9].row[1].n = 1;
+        chains[10].row[1].in[1] = 2;
+        chains[11].row[1].out = -1;
+        chains[12].row[2].numbers = 2;
+        chains[13].n = INT64_C(1) << 40;
+        for (int i = 0; i < WAYS; i++) {
+            known[i] =
+                tern_chain_kernel_of(graph->place, &chains[i], i == 14 ? TERN_F64 : TERN_F32);
+            assert_non_null(known[i]);
+            for (int before = 0; before < i; before++)
+                assert_ptr_not_equal(known[before], known[i]);
+        }
+        for (int i = 0; i < OTHERS; i++) {
+            tern_chain c = chains[0];
+            snprintf(names[i], sizeof names[i], "row%d", i);
+            c.row[1].name = names[i];
+            assert_non_null(tern_chain_kernel_of(graph->place, &c, TERN_F32));
+        }
+        tern_chain same = chains[0];
+        same.n = 65;
+        same.row[1].made = &made[1]; /* another device function of the same row */
+        same.row[2].number[0] = 7;
+        same.row[2].slot = 3;
+        assert_ptr_equal(tern_chain_kernel_of(graph->place, &same, TERN_F32), known[0]);
+        tern_graph_free(graph);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(kernels_are_told_apart_by_what_their_text_depends_on),
     TEST(rows_that_follow_each_other_are_one_command),
     TEST(halves_are_rounded_between_the_rows_of_a_chain),
     TEST(every_half_has_its_bits_in_a_chain),

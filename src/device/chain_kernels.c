@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/forks.h"
 #include "base/os.h"
+#include "base/text.h"
 #include "device/index32.h"
 #include "device/registry.h"
 #include <string.h>
@@ -52,15 +53,28 @@ static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
            memcmp(a->in, b->in, a->n) == 0 && a->out == b->out && a->numbers == b->numbers;
 }
 
-/* Whether two chains differ in sizes and numbers alone. */
+/* Whether two chains differ in sizes and numbers alone. A kernel with a slot has the work-groups
+ * that it has alone, whose size is in the text. */
 static bool is_same(const tern_chain *a, const tern_chain *b)
 {
     bool same = a->rows == b->rows && a->tensors == b->tensors && a->slot == b->slot &&
                 (a->n < tern_index32_limit) == (b->n < tern_index32_limit) &&
                 memcmp(a->step, b->step, (size_t)a->tensors) == 0;
     for (int i = 0; same && i < a->rows; i++)
-        same = is_same_row(&a->row[i], &b->row[i]);
+        same = is_same_row(&a->row[i], &b->row[i]) &&
+               (!tern_chain_is_slot(a, i) || a->row[i].made == b->row[i].made);
     return same;
+}
+
+/* Where a place has those of the same rows. */
+static tern_chain_kernel **list_of(tern_place *place, const tern_chain *chain)
+{
+    uint64_t hash = TERN_HASH_SEED;
+    for (int i = 0; i < chain->rows; i++) {
+        hash = tern_hash(hash, chain->row[i].name, strlen(chain->row[i].name));
+        hash = tern_hash(hash, chain->row[i].in, chain->row[i].n);
+    }
+    return &place->chains[hash % TERN_CHAIN_KEYS];
 }
 
 tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *chain,
@@ -68,13 +82,12 @@ tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *cha
 {
     tern_call_once(&once, watch_forks);
     tern_mutex_lock(&lock);
-    tern_chain_kernel *k = place->chains;
+    tern_chain_kernel **list = list_of(place, chain), *k = *list;
     while (k && (k->dtype != dtype || !is_same(&k->chain, chain)))
         k = k->next;
     if (!k && (k = tern_alloc(sizeof *k))) {
-        *k = (tern_chain_kernel){
-            .next = place->chains, .place = place, .chain = *chain, .dtype = dtype};
-        place->chains = k;
+        *k = (tern_chain_kernel){.next = *list, .place = place, .chain = *chain, .dtype = dtype};
+        *list = k;
     }
     tern_mutex_unlock(&lock);
     return k;
@@ -160,8 +173,9 @@ tern_status tern_chain_kernel_get(tern_chain_kernel *k, void **made, const char 
 
 void tern_chain_kernels_end(tern_place *place)
 {
-    for (tern_chain_kernel *next, *k = place->chains; k; k = next) {
-        next = k->next;
-        tern_free(k);
-    }
+    for (int i = 0; i < TERN_CHAIN_KEYS; i++)
+        for (tern_chain_kernel *next, *k = place->chains[i]; k; k = next) {
+            next = k->next;
+            tern_free(k);
+        }
 }

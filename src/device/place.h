@@ -28,6 +28,7 @@ typedef struct tern_resolved {
 
 typedef struct tern_segment tern_segment;
 
+enum { TERN_CHAIN_KEYS = 256 };
 struct tern_place {
     const tern_backend *backend;
     int index;
@@ -43,7 +44,7 @@ struct tern_place {
     tern_mutex lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;
     atomic_bool refuses_chains; /* the driver did not compile one (chains.c) */
-    struct tern_chain_kernel *chains;
+    struct tern_chain_kernel *chains[TERN_CHAIN_KEYS]; /* kernels, by a hash of their rows */
 
     tern_mutex memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
