@@ -148,7 +148,7 @@
  * last, unused. */
 #define NORM_UNITS_OF_(UNIT, DECLARE, LOAD, USE)                                                   \
     {                                                                                              \
-        enum { EACH = UNIT };                                                                      \
+        enum { EACH = UNIT, UNITS = 4 };                                                           \
         const idx width = (idx)size / EACH, end = to / EACH;                                       \
         const idx jump = LSIZE / width, on = LSIZE - jump * width;                                 \
         const idx hop = jump * ((idx)size + NORM_GAP) + on * EACH;                                 \

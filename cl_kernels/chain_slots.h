@@ -5,7 +5,7 @@
  * CHAIN_PUT(p, at, v) stores v to element `at`, CHAIN_GET(pass, p, at) loads it; a kernel goes
  * through all elements in pass 0, and may again in pass 1. By units (NORM_UNITS_), CHAIN_DECLARE
  * has registers, CHAIN_LOAD_UNIT loads to them what CHAIN_PUT_UNIT needs beside v; CHAIN_GET_LOAD
- * loads what CHAIN_GET_USE makes v of. */
+ * loads what CHAIN_GET_USE makes v of. UNITS of them are under way. */
 #ifndef CHAIN_BASE
 #define CHAIN_BASE(p)     BASE(p)
 #define CHAIN_ALIGNED4(p) ALIGNED4(p)

@@ -22,6 +22,26 @@
 /* Past the elements that were taken. */
 #define SKIP4(p) p += 4 * quads;
 
+/* Units of EACH elements, 4 or 1, whose loads may be under way: UNIT_LOAD(v, p) loads those from
+ * element `at` of p on, UNIT_OF(v, e) is one of them. They stay as they lie in memory until
+ * then, where that saves registers. */
+#if TERN_RAW4
+#define UNIT_WORD          STO
+#define UNIT_OF(v, e)      LD(v, e)
+#define UNIT_LOAD(v, p)                                                                            \
+    TERN_CAT(UNIT_LOAD, IN_SET(FLOAT4, TERN_T))(v, p)                                              \
+        v[0] = (p)[at];
+#define UNIT_LOAD_0(v, p)
+#define UNIT_LOAD_1(v, p)                                                                          \
+    if (EACH == 4) {                                                                               \
+        RAW4(v, (p) + at, 0);                                                                      \
+    } else
+#else
+#define UNIT_WORD       REAL
+#define UNIT_OF(v, e)   v[e]
+#define UNIT_LOAD(v, p) NORM_LOAD_(v, p)
+#endif
+
 /* ---- rows by vectors of 16 bytes ----
  * BY_FOURS: there are loads of four of TERN_T. A vector is ROW_WIDTH elements: 16 bytes of TERN_T.
  * ROW_VECTORS(p, n, fits) cuts a team's row (collectives.h) of n elements at p: `left` of them,

@@ -17,13 +17,11 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 
 #if TERN_CHUNKS
 #define COLUMN_NORM_()                                                                             \
-    BATCH_NORM_(K(columns_again), 1, ST(ys, at, v); if ((what & NORM_RELU) != 0) {                 \
-        v = LD(ys, at);                                                                            \
-        ST(zs, at, v < 0 ? 0 : v);                                                                 \
-    }, )
+    BATCH_NORM_(K(columns_again), 1, CHAIN_PUT(ys, at, v) if ((what & NORM_RELU) != 0)             \
+        ST(zs, at, NORM_RELU_OF_(v));, )
 #define COLUMN_MASKED_GRADIENT_()                                                                  \
-    BATCH_NORM_GRADIENT_(1, , (what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? LD(dys, at) * 0      \
-        : LD(dys, at), , )
+    BATCH_NORM_GRADIENT_(1, , CHAIN_GET(PASS, dys, at) *                                           \
+        ((what & NORM_RELU) != 0 && LD(masks, at) <= 0 ? 0 : 1), , )
 #define COLUMN_RELU_GRADIENT_()                                                                    \
     BATCH_NORM_GRADIENT_(1, const ACC b = (what & NORM_BIAS) != 0 ? bs[c] : 0;                     \
         , NORM_IS_OFF_((LD(xs, at) - mean) * w + b) ? LD(dys, at) * 0 : LD(dys, at), , )
@@ -70,7 +68,7 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
  * `at`, then USE has all of it. */
 #define COLUMN_ROWS_(UNIT, AHEAD, DECLARE, LOAD, USE)                                              \
     {                                                                                              \
-        enum { EACH = UNIT };                                                                      \
+        enum { EACH = UNIT, UNITS = AHEAD };                                                       \
         DECLARE                                                                                    \
         UNROLL for (i32 u = 0; u < AHEAD; u++)                                                     \
         {                                                                                          \
@@ -98,22 +96,14 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
     for (idx jump = AHEAD * rows, k = first + (to - first - 1) / jump * jump;                      \
         k >= first && k < to; k -= jump)
 
-/* What is loaded stays as it lies in memory until it is used, where that saves registers. */
-#if TERN_RAW4
-#define COLUMN_WORD_    STO
-#define COLUMN_OF_(v, e) LD(v, e)
-#define COLUMN_LOAD_(v, p)                                                                         \
-    TERN_CAT(COLUMN_LOAD_4, IN_SET(FLOAT4, TERN_T))(v, p)                                          \
-        v[0] = (p)[at];
-#define COLUMN_LOAD_4_0(v, p)
-#define COLUMN_LOAD_4_1(v, p)                                                                      \
-    if (EACH == 4) {                                                                               \
-        RAW4(v, (p) + at, 0);                                                                      \
-    } else
+#ifdef CHAIN_GETS
+#define COLUMN_DY_WORD_       REAL
+#define COLUMN_DY_OF_(v, e)   v[e]
+#define COLUMN_DY_LOAD_(v, p) CHAIN_GET_LOAD(PASS, v, p)
 #else
-#define COLUMN_WORD_       REAL
-#define COLUMN_OF_(v, e)   v[e]
-#define COLUMN_LOAD_(v, p) NORM_LOAD_(v, p)
+#define COLUMN_DY_WORD_       UNIT_WORD
+#define COLUMN_DY_OF_(v, e)   UNIT_OF(v, e)
+#define COLUMN_DY_LOAD_(v, p) UNIT_LOAD(v, p)
 #endif
 
 /* So many numbers more for each of a lane's channels: see NORM_MEET_. */
@@ -126,7 +116,7 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 /* Squares about the first of the rows, whose own distance from their mean is one of those: what is
  * taken from their sum leaves a ninth of it or more. */
 #define COLUMN_MOMENTS_()                                                                          \
-    COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4];, COLUMN_LOAD_(x4[u], xs), {         \
+    COLUMN_BY_(COLUMN_AHEAD, UNIT_WORD x4[COLUMN_AHEAD][4];, UNIT_LOAD(x4[u], xs), {               \
         ACC some = 0;                                                                              \
         UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) some += COLUMN_HAS_(u) ? 1 : 0;              \
         const ACC both = count + some;                                                             \
@@ -134,12 +124,12 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         const ACC portion = 1 / some;                                                              \
         EACH_OF(e)                                                                                 \
         {                                                                                          \
-            const ACC start = COLUMN_OF_(x4[0], e);                                                \
+            const ACC start = UNIT_OF(x4[0], e);                                                   \
             ACC m = 0;                                                                             \
             ACC s = 0;                                                                             \
             UNROLL for (i32 u = 1; u < COLUMN_AHEAD; u++)                                          \
             {                                                                                      \
-                const ACC d = COLUMN_OF_(x4[u], e) - start;                                        \
+                const ACC d = UNIT_OF(x4[u], e) - start;                                           \
                 m += d;                                                                            \
                 s += d * d;                                                                        \
             }                                                                                      \
@@ -150,7 +140,8 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 #define COLUMN_PIECE_(k, e) (2 * (k) * (idx)channels + left + across + (e))
 #define COLUMN_NORM_()                                                                             \
     LOCAL_ARRAY(ACC, tally, TERN_WG);                                                              \
-    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(ys) && ((what & NORM_RELU) == 0 || ALIGNED4(zs)))       \
+    COLUMN_BEGIN_(ALIGNED4(xs) && CHAIN_ALIGNED4(ys) &&                                            \
+                  ((what & NORM_RELU) == 0 || ALIGNED4(zs)))                                       \
     const i32 given = (what & NORM_GIVEN) != 0;                                                    \
     GROUPS(g, tiles *(idx)parts)                                                                   \
     {                                                                                              \
@@ -238,12 +229,12 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
             COLUMN_BACK_(k, COLUMN_AHEAD)                                                          \
-            COLUMN_BY_(COLUMN_AHEAD, COLUMN_WORD_ x4[COLUMN_AHEAD][4];                             \
-                REAL v4[4];, COLUMN_LOAD_(x4[u], xs),                                              \
-                       UNROLL for (i32 u = 0; u < COLUMN_AHEAD; u++) if (COLUMN_HAS_(u)) {         \
+            COLUMN_BY_(COLUMN_AHEAD, UNIT_WORD x4[UNITS][4]; REAL v4[4]; CHAIN_DECLARE             \
+                       , UNIT_LOAD(x4[u], xs) CHAIN_LOAD_UNIT,                                     \
+                       UNROLL for (i32 u = 0; u < UNITS; u++) if (COLUMN_HAS_(u)) {                \
                            const idx at = (k + u * rows) * (idx)channels + left + across;          \
-                           EACH_OF(e) v4[e] = (COLUMN_OF_(x4[u], e) - mean[e]) * w[e] + b[e];      \
-                           NORM_STORE_(ys, v4)                                                     \
+                           EACH_OF(e) v4[e] = (UNIT_OF(x4[u], e) - mean[e]) * w[e] + b[e];         \
+                           CHAIN_PUT_UNIT(ys, at, v4)                                              \
                            if ((what & NORM_RELU) != 0) {                                          \
                                EACH_OF(e) v4[e] = NORM_RELU_OF_(v4[e]);                            \
                                NORM_STORE_(zs, v4)                                                 \
@@ -255,24 +246,26 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
 /* x, dy and the mask of a lane's rows, and dy of unit u's element e as the mask leaves it. The mask
  * is loaded, or found again with `scale` and `shift` of a lane's channels. */
 #define COLUMN_GRADIENTS_(LOAD_MASK, USE)                                                          \
-    COLUMN_BY_(COLUMN_AHEAD_BACK, COLUMN_WORD_ x4[COLUMN_AHEAD_BACK][4];                           \
-        COLUMN_WORD_ d4[COLUMN_AHEAD_BACK][4];                                                     \
-               COLUMN_WORD_ m4[COLUMN_AHEAD_BACK][4]; REAL v4[4];                                  \
-               , COLUMN_LOAD_(x4[u], xs) COLUMN_LOAD_(d4[u], dys) LOAD_MASK                        \
-               , UNROLL for (i32 u = 0; u < COLUMN_AHEAD_BACK; u++) if (COLUMN_HAS_(u)) { USE })
-#define COLUMN_DY_(IS_OFF) (COLUMN_OF_(d4[u], e) * ((IS_OFF) ? 0 : 1))
+    COLUMN_BY_(COLUMN_AHEAD_BACK, UNIT_WORD x4[UNITS][4]; COLUMN_DY_WORD_ d4[UNITS][4];            \
+               UNIT_WORD m4[UNITS][4]; REAL v4[4]; CHAIN_DECLARE                                   \
+               , UNIT_LOAD(x4[u], xs) COLUMN_DY_LOAD_(d4[u], dys) LOAD_MASK                        \
+               , UNROLL for (i32 u = 0; u < UNITS; u++) if (COLUMN_HAS_(u)) {                      \
+                   const idx at = (k + u * rows) * (idx)channels + left + across;                  \
+                   CHAIN_GET_USE(PASS, d4[u], at) USE                                              \
+               })
+#define COLUMN_DY_(IS_OFF) (COLUMN_DY_OF_(d4[u], e) * ((IS_OFF) ? 0 : 1))
 #define COLUMN_MASKED_GRADIENT_()                                                                  \
     COLUMN_GRADIENT_(((what & NORM_RELU) == 0 || ALIGNED4(masks)), ,                               \
-                     if ((what & NORM_RELU) != 0) { COLUMN_LOAD_(m4[u], masks) },                  \
-                     (what & NORM_RELU) != 0 && COLUMN_OF_(m4[u], e) <= 0)
+                     if ((what & NORM_RELU) != 0) { UNIT_LOAD(m4[u], masks) },                     \
+                     (what & NORM_RELU) != 0 && UNIT_OF(m4[u], e) <= 0)
 #define COLUMN_RELU_GRADIENT_()                                                                    \
     COLUMN_GRADIENT_(1, ACC scale[4]; ACC shift[4]; COLUMN_EACH_(e) {                              \
         const idx c = works ? left + across + e : 0;                                               \
         scale[e] = (what & NORM_WEIGHT) != 0 ? ws[c] * rstds[c] : rstds[c];                        \
         shift[e] = (what & NORM_BIAS) != 0 ? bs[c] : 0;                                            \
-    }, , NORM_IS_OFF_((COLUMN_OF_(x4[u], e) - mean[e]) * scale[e] + shift[e]))
+    }, , NORM_IS_OFF_((UNIT_OF(x4[u], e) - mean[e]) * scale[e] + shift[e]))
 #define COLUMN_GRADIENT_(ALIGNED, BEGIN, LOAD_MASK, IS_OFF)                                        \
-    COLUMN_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (ALIGNED))                     \
+    COLUMN_BEGIN_(ALIGNED4(xs) && CHAIN_ALIGNED4(dys) && ALIGNED4(dxs) && (ALIGNED))               \
     GROUPS(g, tiles *(idx)parts)                                                                   \
     {                                                                                              \
         COLUMN_PART_OF_(g)                                                                         \
@@ -284,10 +277,11 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         }                                                                                          \
         BEGIN                                                                                      \
         if (!joins) {                                                                              \
+            enum { PASS = 0 };                                                                     \
             COLUMN_THERE_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(LOAD_MASK, EACH_OF(e) {          \
                 const ACC dy = COLUMN_DY_(IS_OFF);                                                 \
                 db[e] += dy;                                                                       \
-                dw[e] += dy * (COLUMN_OF_(x4[u], e) - mean[e]);                                    \
+                dw[e] += dy * (UNIT_OF(x4[u], e) - mean[e]);                                       \
             })                                                                                     \
         }                                                                                          \
         for (idx k = joins && works ? down : (idx)parts; k < (idx)parts; k += rows) {              \
@@ -336,10 +330,10 @@ NORM_AGAIN_FUNCTION(K(columns_again), STO, LD)
         }                                                                                          \
         BARRIER();                                                                                 \
         if (ends) {                                                                                \
+            enum { PASS = 1 };                                                                     \
             COLUMN_BACK_(k, COLUMN_AHEAD_BACK) COLUMN_GRADIENTS_(LOAD_MASK,                        \
-                const idx at = (k + u * rows) * (idx)channels + left + across;                     \
                 EACH_OF(e) v4[e] = w[e] * (COLUMN_DY_(IS_OFF) - db[e] -                            \
-                    (COLUMN_OF_(x4[u], e) - mean[e]) * dw[e]);                                     \
+                    (UNIT_OF(x4[u], e) - mean[e]) * dw[e]);                                        \
                 NORM_STORE_(dxs, v4))                                                              \
         }                                                                                          \
     }
@@ -354,7 +348,7 @@ KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means
          (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(zs);
-    BASE(ys);
+    CHAIN_BASE(ys);
     BASE(means);
     BASE(rstds);
     BASE(running_means);
@@ -367,8 +361,9 @@ KERNEL18(K(batch_norm_columns), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means
     COLUMN_NORM_()
 }
 
-/* bfloat16 is widened by more instructions, and spills with three blocks' registers */
-#if IS_MOVER && IS_HALF
+/* bfloat16 is widened by more instructions, and spills with three blocks' registers; so do rows in
+ * front */
+#if (IS_MOVER && IS_HALF) || defined CHAIN_GETS
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #endif
@@ -383,7 +378,7 @@ KERNEL15(K(batch_norm_columns_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT
     BASE(dws);
     BASE(dbs);
     BASE(pieces);
-    BASE(dys);
+    CHAIN_BASE(dys);
     BASE(xs);
     BASE(ws);
     BASE(means);

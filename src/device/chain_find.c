@@ -14,7 +14,10 @@ const char tern_chain_is_full[] = "a command has no room for more";
 
 static const tern_chain_slot slots[] = {
     {&tern_kernel_batch_norm, .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
+    {&tern_kernel_batch_norm_columns, .stores = 1, .arg = 1, .sizes = {11, 13, 12}},
     {&tern_kernel_batch_norm_gradient, .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
+    {&tern_kernel_batch_norm_columns_gradient, .arg = 5, .sizes = {10, 12, 11}, .parts = 13,
+     .pieces = 64},
 };
 
 /* Elements of the slot's tensor. */
@@ -39,13 +42,18 @@ static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
     return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0;
 }
 
+/* Whether the launch finds something of parts of the slot's tensor, and another goes on from it. */
+static bool is_piece(const tern_work *work, const tern_chain_slot *slot)
+{
+    const tern_arg *args = work->what.launch.args;
+    return (args[work->what.launch.n - 1].value.i32 & slot->pieces) != 0;
+}
+
 /* Whether the launch reads the slot's tensor from its beginning, and is not the one that goes on
  * from what another found of it. */
 static bool reads_first(const tern_work *work, const tern_chain_slot *slot)
 {
-    const tern_arg *args = work->what.launch.args;
-    return args[slot->parts].value.i64 == 1 ||
-           (args[work->what.launch.n - 1].value.i32 & slot->pieces) != 0;
+    return work->what.launch.args[slot->parts].value.i64 == 1 || is_piece(work, slot);
 }
 
 /* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
@@ -128,12 +136,18 @@ static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *
             tern_buffers_meet(a->buffer, b->buffer));
 }
 
+/* Whether each element is loaded and stored once, and not again by the kernel with the slot. */
+static bool goes_once(const tern_finding *f)
+{
+    return !f->slot || f->chain.slot->stores || is_piece(f->slot, f->chain.slot);
+}
+
 /* Whether two tensors lie in one place, element by element: one was given back before the other was
  * taken, so that no row reads what another has written over. */
 static bool coincide(const tern_finding *f, int a, int b)
 {
     const tern_arg *x = &f->tensors[a], *y = &f->tensors[b];
-    return (!f->slot || f->chain.slot->stores) && x->buffer != y->buffer && x->buffer->address &&
+    return goes_once(f) && x->buffer != y->buffer && x->buffer->address &&
            x->buffer->address == y->buffer->address && x->at == y->at && f->chain.step[a] &&
            f->chain.step[b];
 }

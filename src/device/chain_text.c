@@ -139,7 +139,10 @@ static void add_rows_of_four(tern_text *text, const tern_chain *chain, bool stor
     tern_text_add(text, "EACH4(e)\n{\n");
     for (int t = 0; t < chain->tensors; t++)
         if (chain->step[t] && is_read(chain, t))
-            tern_text_add(text, "const REAL x%d = a%d[e];\n", t, t);
+            tern_text_add(text,
+                          chain->slot ? "const REAL x%d = UNIT_OF(a%d, e);\n"
+                                      : "const REAL x%d = a%d[e];\n",
+                          t, t);
     for (int i = 0; i < chain->rows; i++)
         add_row(text, chain, i, true, stores);
     tern_text_add(text, "}\n");
@@ -203,14 +206,18 @@ static void add_functions(tern_text *text, const tern_chain *chain, const char *
     add_function_parameters(text, chain);
     for (int t = 0; t < chain->tensors; t++)
         if (is_loaded(chain, t))
-            tern_text_add(text, ", const REAL *a%d", t);
+            tern_text_add(text, ", const UNIT_WORD *a%d", t);
     tern_text_add(text, ", %sREAL *v)\n{\n", puts ? "const " : "");
     add_loads(text, chain, 0, false);
     add_rows_of_four(text, chain, stores);
     tern_text_add(text, "}\n#endif\n");
 }
 
-/* A call of them with what is loaded: %d in `loaded` is a tensor. */
+/* What is given to them of tensor %d: its element, or what CHAIN_LOAD_UNIT loaded. */
+static const char at_once[] = ", LD(t%d, at)", as_four[] = ", c%d[u]",
+                  as_one[] = ", UNIT_OF(c%d[u], 0)";
+
+/* A call of them with what is loaded. */
 static void add_call(tern_text *text, const tern_chain *chain, const char *name, const char *at,
                      const char *loaded, const char *end)
 {
@@ -219,7 +226,7 @@ static void add_call(tern_text *text, const tern_chain *chain, const char *name,
     tern_text_add(text, "%s", at);
     for (int t = 0; t < chain->tensors; t++)
         if (is_loaded(chain, t))
-            tern_text_add(text, strchr(loaded, 'L') ? ", LD(t%d, at)" : ", c%d%s", t, loaded);
+            tern_text_add(text, loaded, t);
     tern_text_add(text, "%s", end);
 }
 
@@ -230,16 +237,16 @@ static void add_unit(tern_text *text, const tern_chain *chain, const char *name,
     char four[16];
     snprintf(four, sizeof four, "%s4", name);
     tern_text_add(text, "TERN_CAT(CHAIN_FOUR, IN_SET(FLOAT4, TERN_T))(");
-    add_call(text, chain, four, "(at) / 4", "[u]", ", v)) ");
+    add_call(text, chain, four, "(at) / 4", as_four, ", v)) ");
     tern_text_add(text, "%s", to);
-    add_call(text, chain, name, "at", "[u][0]", end);
+    add_call(text, chain, name, "at", as_one, end);
 }
 
 static void add_unit_loads(tern_text *text, const tern_chain *chain)
 {
     for (int t = 0; t < chain->tensors; t++)
         if (is_loaded(chain, t))
-            tern_text_add(text, "NORM_LOAD_(c%d[u], t%d) ", t, t);
+            tern_text_add(text, "UNIT_LOAD(c%d[u], t%d) ", t, t);
 }
 
 /* What the kernel's text has in place of a store. */
@@ -249,7 +256,7 @@ static void add_put(tern_text *text, const tern_chain *chain)
     tern_text_add(text, "#define CHAIN_LOAD_UNIT ");
     add_unit_loads(text, chain);
     tern_text_add(text, "\n#define CHAIN_PUT(p, at, v) ");
-    add_call(text, chain, "put", "at", "L", ", v);\n#define CHAIN_PUT_UNIT(p, at, v) ");
+    add_call(text, chain, "put", "at", at_once, ", v);\n#define CHAIN_PUT_UNIT(p, at, v) ");
     add_unit(text, chain, "put", "", ", v[0]);\n");
 }
 
@@ -260,13 +267,14 @@ static void add_get(tern_text *text, const tern_chain *chain)
     const int stored = chain->row[in - TERN_CHAIN_TENSORS].out;
     add_functions(text, chain, "get", true);
     add_functions(text, chain, "again", false);
-    tern_text_add(text, "#define CHAIN_GET(pass, p, at) (pass ? ");
+    tern_text_add(text, "#define CHAIN_GETS\n#define CHAIN_GET(pass, p, at) (pass ? ");
     if (stored >= 0)
         tern_text_add(text, "LD(t%d, at)", stored);
     else
-        add_call(text, chain, "again", "at", "L", ")");
+        add_call(text, chain, "again", "at", at_once, ")");
     tern_text_add(text, " : ");
-    add_call(text, chain, "get", "at", "L", "))\n#define CHAIN_GET_LOAD(pass, v, p) if (pass) { ");
+    add_call(text, chain, "get", "at", at_once,
+             "))\n#define CHAIN_GET_LOAD(pass, v, p) if (pass) { ");
     if (stored >= 0)
         tern_text_add(text, "NORM_LOAD_(v, t%d) ", stored);
     else
@@ -296,7 +304,7 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
     tern_text_add(text, "\n#define CHAIN_DECLARE ");
     for (int t = 0; t < chain->tensors; t++)
         if (is_loaded(chain, t))
-            tern_text_add(text, "REAL c%d[4][4]; ", t);
+            tern_text_add(text, "UNIT_WORD c%d[UNITS][4]; ", t);
     tern_text_add(text, "\n#define CHAIN_FOUR_0(text)\n"
                         "#define CHAIN_FOUR_1(text) if (EACH == 4) text; else\n");
     if (chain->slot->stores)

@@ -119,7 +119,8 @@ typedef struct tern_kernel_ref {
 /* Kernels that a recording makes one of (peephole.c); who launches them launches these. */
 extern const tern_kernel_ref tern_kernel_add, tern_kernel_add_mixed, tern_kernel_layer_norm,
     tern_kernel_layer_norm_mixed, tern_kernel_batch_norm, tern_kernel_batch_norm_relu,
-    tern_kernel_batch_norm_gradient;
+    tern_kernel_batch_norm_gradient, tern_kernel_batch_norm_columns,
+    tern_kernel_batch_norm_columns_gradient;
 
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n);

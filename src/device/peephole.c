@@ -11,7 +11,10 @@ const tern_kernel_ref tern_kernel_add = {"elementwise", "add"},
                       tern_kernel_layer_norm_mixed = {"fused", "layer_norm_mixed"},
                       tern_kernel_batch_norm = {"norm", "batch_norm"},
                       tern_kernel_batch_norm_relu = {"norm_columns", "batch_norm_relu"},
-                      tern_kernel_batch_norm_gradient = {"norm", "batch_norm_gradient"};
+                      tern_kernel_batch_norm_gradient = {"norm", "batch_norm_gradient"},
+                      tern_kernel_batch_norm_columns = {"norm_columns", "batch_norm_columns"},
+                      tern_kernel_batch_norm_columns_gradient = {"norm_columns",
+                                                                 "batch_norm_columns_gradient"};
 static const tern_kernel_ref add_layer_norm = {"fused", "add_layer_norm"},
                              add_layer_norm_mixed = {"fused", "add_layer_norm_mixed"};
 

@@ -124,8 +124,14 @@ static int compute_of(int n, const char *const *options)
 /* Kernels that chains become part of, by their text: alone, and with relu, they are to have the same bits. */
 static bool has_slot(const char *name)
 {
-    static const char *const kernels[] = {"batch_norm", "batch_norm_relu", "batch_norm_gradient",
-                                          "batch_norm_masked_gradient", "batch_norm_relu_gradient"};
+    static const char *const kernels[] = {"batch_norm",
+                                          "batch_norm_relu",
+                                          "batch_norm_gradient",
+                                          "batch_norm_masked_gradient",
+                                          "batch_norm_relu_gradient",
+                                          "batch_norm_columns",
+                                          "batch_norm_columns_gradient",
+                                          "batch_norm_columns_relu_gradient"};
     const char *dtype = strrchr(name, '_');
     const size_t n = dtype ? (size_t)(dtype - name) : 0;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)

@@ -151,8 +151,7 @@ static tern_status launch_running_statistics(tern_call *call, batch b, int what)
  * place, hence the version bumps. */
 static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
-    static const tern_kernel_ref flat = {"norm", "batch_norm_flat"},
-                                 columns = {"norm_columns", "batch_norm_columns"};
+    static const tern_kernel_ref flat = {"norm", "batch_norm_flat"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
     const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
@@ -177,7 +176,7 @@ static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor 
                              tern_arg_i64(b.parts),
                              tern_arg_i32(what | (rectified ? RELU : 0))};
     return tern_launch(call->place,
-                       b.columns   ? &columns
+                       b.columns   ? &tern_kernel_batch_norm_columns
                        : rectified ? &tern_kernel_batch_norm_relu
                        : b.flat    ? &flat
                                    : &tern_kernel_batch_norm,
@@ -234,7 +233,6 @@ static tern_status gradient_infer(tern_call *call)
 static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
     static const tern_kernel_ref flat = {"norm", "batch_norm_flat_gradient"},
-                                 columns = {"norm_columns", "batch_norm_columns_gradient"},
                                  masked = {"norm_columns", "batch_norm_masked_gradient"},
                                  finds[] = {{"norm_columns", "batch_norm_relu_gradient"},
                                             {"norm_columns", "batch_norm_columns_relu_gradient"}};
@@ -261,7 +259,7 @@ static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tens
                              tern_arg_i32(what | (mask ? RELU : 0))};
     return tern_launch(call->place,
                        at->finds_mask ? &finds[b.columns]
-                       : b.columns    ? &columns
+                       : b.columns    ? &tern_kernel_batch_norm_columns_gradient
                        : mask         ? &masked
                        : b.flat       ? &flat
                                       : &tern_kernel_batch_norm_gradient,
