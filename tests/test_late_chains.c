@@ -196,6 +196,55 @@ static void a_stop_leaves_apart_what_is_not_compiled_yet(void **state)
         }
 }
 
+/* Tensors that the program gives back after the capture: results of rows inside of chains, and what chains read. The chains are
+ * those whose kernels are made. */
+static void tensors_may_end_while_kernels_are_made(void **state)
+{
+    (void)state;
+    enum { FEW = 2 };
+    FOR_EACH_DEVICE(device)
+    for (int no_plan = 0; no_plan < 2; no_plan++)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                tern_tensor *x =
+                    test_uniform(device, TERN_F32, TERN_SHAPE(ROWS, ROWS), -0.1, 0.1, 1);
+                tern_tensor *kept[2 * FEW], *y = NULL, *expected = NULL;
+                tern_graph *graph =
+                    tern_graph_new_with(device, &(tern_graph_options){.no_plan = no_plan});
+                for (int recorded = 0; recorded < 2; recorded++) {
+                    if (recorded)
+                        assert_ok(tern_graph_capture_begin(graph));
+                    TERN_SCOPE {
+                        y = x;
+                        for (int i = 0; i < FEW; i++) {
+                            tern_tensor *first = tern_matmul(y, x), *row = tern_neg(first);
+                            y = i & 1 ? tern_sigmoid(row) : tern_exp(row);
+                            y = no_plan ? tern_sub(row, y) : tern_mul(row, y);
+                            kept[2 * i] = recorded ? tern_keep(first) : first;
+                            kept[2 * i + 1] = recorded ? tern_keep(row) : row;
+                        }
+                        *(recorded ? &y : &expected) = tern_keep(y);
+                    }
+                }
+                assert_ok(tern_graph_capture_end(graph));
+                const bool late = graph->n_waits > 0;
+                assert_true(late == (strcmp(device, "cpu") != 0) || is_second(device));
+                for (int i = 0; i < 2 * FEW; i++)
+                    tern_release(kept[i]);
+                char *text = tern_graph_text(graph);
+                if (tern_graph_size(graph) != 2 * FEW)
+                    fail_msg("%s", text);
+                tern_free_text(text);
+                if (late)
+                    assert_int_equal(graph->n_texts, FEW); /* and no others */
+                assert_ok(tern_graph_replay(graph));
+                assert_same(y, expected);
+                tern_graph_free(graph);
+                tern_release(y);
+                tern_release(expected);
+            }
+}
+
 /* Nobody makes kernels in a child, which is not to wait for them. */
 static void a_forked_child_does_not_wait(void **state)
 {
@@ -380,6 +429,7 @@ int main(void)
                                        TEST(kernels_outlive_a_recording),
                                        TEST(a_capture_needs_no_compiler),
                                        TEST(a_stop_leaves_apart_what_is_not_compiled_yet),
+                                       TEST(tensors_may_end_while_kernels_are_made),
                                        TEST(a_forked_child_does_not_wait),
                                        TEST(two_devices_want_the_same_kernels),
                                        TEST(a_handler_may_ask_for_the_text),

@@ -126,13 +126,20 @@ static bool keeps_order(const tern_finding *f)
     return true;
 }
 
+/* Whether later blocks may have a block's memory. Chains stay what they were as the capture ended,
+ * as their kernels were wanted then: what a tensor had is stored. */
+static bool was_given_back(const tern_block *block)
+{
+    return block->is_idle && !block->is_kept;
+}
+
 /* Whether two tensors of which one is written may share memory otherwise than element by element.
  * Where a block was given back and does not move, others may be there. */
 static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
 {
     const tern_block *p = tern_block_of(a->buffer), *q = tern_block_of(b->buffer);
     return p == q || p->external || q->external ||
-           (!tern_graph_moves(graph) && (p->is_idle || q->is_idle) &&
+           (!tern_graph_moves(graph) && (was_given_back(p) || was_given_back(q)) &&
             tern_buffers_meet(a->buffer, b->buffer));
 }
 
@@ -300,7 +307,8 @@ static void leave_out(tern_finding *f, int64_t end)
         if (t < 0)
             continue;
         const tern_block *block = tern_block_of(f->tensors[t].buffer);
-        if (f->made_by[t] != i || (tern_block_is_inner(f->graph, block) && block->last < end))
+        if (f->made_by[t] != i ||
+            (!block->is_kept && tern_block_is_inner(f->graph, block) && block->last < end))
             c->row[i].out = -1;
     }
 }

@@ -47,9 +47,10 @@ typedef struct tern_block {
     int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
     /* Of a pool: a kernel finds it by its address; a later block of the recording's has its memory;
-     * its memory is in an arena (plan.c); and the first and the last command of the recording that
-     * have it, -1 for none (values.c). */
-    bool is_addressed, is_lent, is_planned;
+     * its memory is in an arena (plan.c); something had it beside the commands as the capture
+     * ended; and the first and the last command of the recording that have it, -1 for none
+     * (values.c). */
+    bool is_addressed, is_lent, is_planned, is_kept;
     int64_t first, last;
     struct tern_slot *slot;
     tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */

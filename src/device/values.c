@@ -161,5 +161,7 @@ void tern_values_find(tern_graph *graph)
     graph->n_nodes -= kept;
     for (int64_t i = 0; i < graph->n_nodes; i++)
         graph->nodes[i] = graph->nodes[i + kept];
+    for (tern_block *block = graph->pool; block; block = block->of_pool)
+        block->is_kept = !tern_block_is_inner(graph, block);
     tern_values_note(graph);
 }
