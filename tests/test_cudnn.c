@@ -251,6 +251,41 @@ static void any_call_may_fail_or_refuse(void **state)
         }
 }
 
+/* The switch and the mode are asked for when a convolution is recorded, not when the capture ends, chains are done or a replay
+ * runs. */
+static void a_recorded_convolution_is_what_was_chosen_as_it_was_recorded(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 12; i++)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                const tern_dtype dtype = i % 2 ? TERN_F16 : TERN_F32;
+                const bool enabled = i / 2 % 3 != 0, measures = i / 2 % 3 == 2;
+                tern_tensor *in = test_uniform("cuda:0", dtype, TERN_SHAPE(2, 8, 8, 8), -1, 1, 1),
+                            *w = test_uniform("cuda:0", dtype, TERN_SHAPE(8, 8, 3, 3), -1, 1, 2),
+                            *y = NULL;
+                tern_backends_cudnn_set_enabled(enabled);
+                tern_backends_cudnn_set_benchmark(measures);
+                tern_tensor *expected = tern_conv2d(in, w, NULL, NULL);
+                tern_graph *graph = tern_graph_new_with(
+                    "cuda:0", &(tern_graph_options){.check = i >= 6}); /* runs all once more */
+                assert_ok(tern_graph_capture_begin(graph));
+                TERN_SCOPE
+                    y = tern_keep(tern_conv2d(in, w, NULL, NULL));
+                tern_backends_cudnn_set_enabled(!enabled);
+                tern_backends_cudnn_set_benchmark(!measures);
+                const long before = all_runs();
+                assert_ok(tern_graph_capture_end(graph));
+                assert_ok(tern_graph_replay(graph));
+                assert_same(y, expected);
+                assert_int_equal(all_runs() > before, enabled);
+                tern_backends_cudnn_set_enabled(true);
+                tern_backends_cudnn_set_benchmark(false);
+                tern_graph_free(graph);
+                tern_release(y);
+            }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest scenarios[] = {TEST(too_old), TEST(no_start), TEST(steps)};
@@ -261,6 +296,7 @@ int main(int argc, char **argv)
         TEST(what_it_can_not_is_computed_without_it),
         TEST(a_recorded_step_has_its_own_scratch_memory),
         TEST(a_recorded_convolution_is_of_every_replay),
+        TEST(a_recorded_convolution_is_what_was_chosen_as_it_was_recorded),
         TEST(an_old_one_is_told_and_left_alone),
         TEST(one_that_does_not_start_can_be_switched_off),
         TEST(any_call_may_fail_or_refuse),

@@ -116,6 +116,8 @@ typedef struct tern_convolution {
     bool deterministic; /* the same numbers on every run */
     bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */
     const tern_buffer *scratch; /* likewise; NULL: none was wanted */
+    bool library, measures; /* set by the backend's plan: for a library of the vendor's, which tries
+                             * its algorithms */
 } tern_convolution;
 
 /* out = softmax(scale q k' + mask) v for every stack, q (queries, width), k (keys, width), v (keys,
@@ -185,7 +187,7 @@ typedef struct tern_vendor {
     tern_status (*convolution)(tern_place *place, const tern_convolution *c, bool *taken);
     /* Asked before it, where it is there: whether the convolution is for the vendor, and the bytes
      * of scratch memory that it is to be given, 0 for none. */
-    tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
+    tern_status (*convolution_plan)(tern_place *place, tern_convolution *c, size_t *scratch,
                                     bool *taken);
     /* Attention; asked before it, as of convolutions. Both or none. */
     tern_status (*attention_plan)(tern_place *place, tern_attention *a, size_t *scratch,

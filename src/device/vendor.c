@@ -25,8 +25,7 @@ bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g)
 }
 
 /* A capture must know the answer: without a plan it is learnt by running, on what is there. */
-static tern_status is_taken(tern_place *place, const tern_convolution *c, size_t *scratch,
-                            bool *taken)
+static tern_status is_taken(tern_place *place, tern_convolution *c, size_t *scratch, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
     *taken = true;

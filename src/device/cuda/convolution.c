@@ -199,7 +199,7 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     k.tf32 = c->tf32;
     k.deterministic = c->deterministic;
     k.channels_last = c->channels_last;
-    k.benchmark = tern_backends_cudnn_benchmarks();
+    k.benchmark = c->measures;
     k.graph = wants_graph(place, c);
     k.bias = c->bias.buffer != NULL;
     plan *p = place_of(state, &k);
@@ -248,11 +248,6 @@ tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle)
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-static bool is_for_dnn(const tern_convolution *c)
-{
-    return tern_cuda.has_dnn && tern_backends_cudnn_is_enabled() && fits(c);
-}
-
 static tern_status plan_dnn(tern_place *place, const tern_convolution *c, size_t *scratch,
                             bool *taken)
 {
@@ -278,15 +273,18 @@ static tern_status plan_dnn(tern_place *place, const tern_convolution *c, size_t
     return status;
 }
 
-/* What cuDNN takes without its bias is asked for again without it. */
-tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
-                                       size_t *scratch, bool *taken)
+/* What cuDNN takes without its bias is asked for again without it. A recorded convolution is run as
+ * it was planned, whatever the program switches meanwhile. */
+tern_status tern_cuda_convolution_plan(tern_place *place, tern_convolution *c, size_t *scratch,
+                                       bool *taken)
 {
-    const bool dnn = is_for_dnn(c), bias = c->bias.buffer != NULL;
+    const bool bias = c->bias.buffer != NULL;
+    c->library = tern_cuda.has_dnn && tern_backends_cudnn_is_enabled() && fits(c);
+    c->measures = tern_backends_cudnn_benchmarks();
     *taken = false;
-    if (dnn && (!bias || wants_graph(place, c)))
+    if (c->library && (!bias || wants_graph(place, c)))
         TERN_TRY(plan_dnn(place, c, scratch, taken));
-    if (!*taken && !(dnn && bias))
+    if (!*taken && !(c->library && bias))
         TERN_TRY(tern_cuda_convolution_own_plan(place, c, scratch, taken));
     if (!*taken && !tern_cuda.has_dnn)
         tern_warn("slow", "tern_conv2d", "convolutions on %s are products of unfolded images: %s",
@@ -332,11 +330,10 @@ static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *t
 
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
-    const bool dnn = is_for_dnn(c);
     *taken = false;
-    if (dnn)
+    if (c->library)
         TERN_TRY(run_dnn(place, c, taken));
-    if (!*taken && !(dnn && c->bias.buffer))
+    if (!*taken && !(c->library && c->bias.buffer))
         TERN_TRY(tern_cuda_convolution_own(place, c, taken));
     return TERN_OK;
 }

@@ -170,8 +170,8 @@ tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *d
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *gemm);
 /* Whether it does this product with its end, or in float32. */
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
-tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
-                                       size_t *scratch, bool *taken);
+tern_status tern_cuda_convolution_plan(tern_place *place, tern_convolution *c, size_t *scratch,
+                                       bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 /* convolution_own.c: the same by convolution_matrix.cl, where cuDNN's is not taken. */
 tern_status tern_cuda_convolution_own_plan(tern_place *place, const tern_convolution *c,

@@ -209,8 +209,7 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
     return tern_cl_state_of(place)->cpu_form ? plan_vectors(place, c, p) : TERN_OK;
 }
 
-static tern_status find_plan(tern_place *place, const tern_convolution *c, size_t *scratch,
-                             bool *taken)
+static tern_status find_plan(tern_place *place, tern_convolution *c, size_t *scratch, bool *taken)
 {
     plan p;
     TERN_TRY(make_plan(place, c, &p));
