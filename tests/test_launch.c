@@ -1,5 +1,9 @@
 /* test_launch.c -- a launch whose arguments are not what the kernel's text says is refused, on
  * every device, in words that name the parameter; and nothing runs. */
+#include "device/program_groups.h"
+#include "device/recording.h"
+#include "device/registry.h"
+#include "device/signature.h"
 #include "support.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -276,9 +280,66 @@ static void who_launched_is_told_after_the_name_is_gone(void **state)
     }
 }
 
+/* ---- program groups ---------------------------------------------------------------------- */
+
+/* What is built ahead of its first launch is there to be launched. */
+static void kernels_of_program_groups_exist(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = tern_place_find(device, "test");
+        int n = 0;
+        assert_ok(tern_registry_open(place));
+        for (const tern_program_group_row *row = tern_program_groups; row->group; row++) {
+            void *made = NULL;
+            const bool known = tern_host_parameters(row->kernel, TERN_F32) != NULL;
+            if (!known && !row->shares)
+                fail_msg("no device has a %s of %s.cl", row->kernel, row->file);
+            if (!tern_program_group_has(row, place->grouped) || (!known && !place->lazy))
+                continue;
+            if (place->backend->resolve(place, row->file, row->kernel, TERN_F32, &made) != TERN_OK)
+                fail_msg("%s: %s of %s.cl: %s", device, row->kernel, row->file, tern_last_error());
+            n += made != NULL;
+        }
+        assert_true(n > 20);
+    }
+}
+
+/* A loss is a sign of training, whichever kernel it has on a device. */
+static void cross_entropy_opens_its_program_group(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(3, 5), -1, 1, 1),
+                    *target = TENSOR(device, TERN_I64, TERN_SHAPE(3), 1, 0, 4);
+        tern_graph *graph = tern_graph_new(device);
+        int opens = 0;
+        tern_requires_grad_(x, true);
+        TERN_CAPTURE (graph)
+            TERN_SCOPE
+                tern_backward(tern_cross_entropy(x, target, NULL));
+        assert_no_error();
+        for (int64_t i = 0; i < graph->n_nodes; i++) {
+            const tern_work *work = &graph->nodes[i]->work;
+            if (work->kind != TERN_WORK_KERNEL)
+                continue;
+            const tern_kernel_ref *ref = work->what.launch.kernel->ref;
+            const tern_program_group_row *row = tern_program_group_of(ref->file, ref->name);
+            opens += strncmp(ref->name, "cross_entropy", 13) == 0 && row && row->opens &&
+                     tern_program_group_has(row, graph->place->grouped);
+        }
+        assert_true(opens > 0);
+        tern_graph_free(graph);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(kernels_of_program_groups_exist),
+        TEST(cross_entropy_opens_its_program_group),
         TEST(a_first_launch_that_does_not_fit_is_refused),
         TEST(launches_that_fit_run),
         TEST(a_later_launch_that_does_not_fit_is_refused),

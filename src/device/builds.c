@@ -237,6 +237,7 @@ void tern_builds_expect(tern_place *place, const char *file, const char *name, t
     tern_mutex_lock(&builds.lock);
     for (const tern_program_group_row *other = tern_program_groups; other->group; other++)
         if (strcmp(other->group, row->group) == 0 && strcmp(other->kernel, name) != 0 &&
+            tern_program_group_has(other, place->grouped) &&
             tern_host_parameters(other->kernel, dtype))
             add((job){place, other->file, other->kernel, dtype, 0, NULL});
     tern_mutex_unlock(&builds.lock);

@@ -3,7 +3,8 @@
 #include <string.h>
 
 const tern_program_group_row tern_program_groups[] = {
-#define X(GROUP, FILE, KERNEL, OPENS, SHARES) {#GROUP, #FILE, #KERNEL, OPENS, SHARES},
+#define X(GROUP, FILE, KERNEL, OPENS, SHARES, DEVICES)                                             \
+    {#GROUP, #FILE, #KERNEL, OPENS, SHARES, TERN_ON_##DEVICES},
 #include "device/program_groups.def"
 #undef X
     {0}};
