@@ -11,11 +11,10 @@
 #define NORM_RUNNING_VARIANCE 8
 #define NORM_FIXED            16 /* mean and variance do not depend on x */
 #define NORM_COUNTED          32 /* one batch more */
-/* of several parts of a channel: what each adds up to, and no more */
-#define NORM_PIECES           64
+#define NORM_PIECES           TERN_NORM_PIECES
 #define NORM_RELU             128
 #define NORM_GIVEN            256 /* running statistics, instead of those of x */
-#define NORM_UNREAD           512 /* what relu is of is not stored */
+#define NORM_UNREAD           TERN_NORM_UNREAD
 
 /* v where it is stored, as far as its sign goes: a half below the least rounds to 0. Relu of that,
  * and whether relu's gradient is 0. */

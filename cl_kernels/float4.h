@@ -161,38 +161,55 @@
 /* s += the sum of TERM. */
 #define ROW_SUM(first, IN, s, TERM)                                                                \
     ROW_EACH(first, IN, ACC part = 0;, part += (TERM);, s += part;, s += part;)
-/* m becomes the row's largest x and z the sum of e^(x - m) in one reading. KEEP may keep v = e^(x -
- * kept_base), where the row is not read again. Of a row that is all -inf z is 0. For a long row
- * each lane begins with its own largest, which a short one's lanes agree upon first. */
-#define ROW_BASE_(m) const ACC base = m > MINUS_INF ? m : 0;
+/* Powers of a row, in float32 e^(x - base) with base = m. In halves 2^(unit x - base), one
+ * multiply-add and one instruction: base = unit m is rounded, but the same for every term, and
+ * ROW_MISSED(m), log2 of e^m / 2^base, says by how much. Beyond 1e38, where log2(e) m might be
+ * infinite, two numbers are equal or 1e30 apart, and any unit gives 1 or 0. ROW_SHRINK(before) is
+ * what a sum by the base of `before` is multiplied by. */
+#if IS_HALF && defined(TERN_EXP2_ROUGH)
+#define ROW_UNIT_(m)      ((m) > -1e38f && (m) < 1e38f ? 1.44269504f : 0.25f)
+#define ROW_BASE(m)       const f32 unit = ROW_UNIT_(m), base = (m)*unit;
+#define ROW_POWER(x)      TERN_EXP2_ROUGH(TERN_FMA(x, unit, -base))
+#define ROW_MISSED(m)     TERN_FMA(m, unit, -base)
+#define ROW_AMENDED(v, m) ((v)*TERN_EXP2_ROUGH(-ROW_MISSED(m)))
+#define ROW_SHRINK(before)                                                                         \
+    (ROW_UNIT_(before) == unit ? TERN_EXP2_ROUGH((before)*unit - base) : 0)
+#else
+#define ROW_BASE(m)        const ACC base = m;
+#define ROW_POWER(x)       exp_below((x)-base)
+#define ROW_MISSED(m)      0
+#define ROW_AMENDED(v, m)  (v)
+#define ROW_SHRINK(before) exp_below((before)-base)
+#endif
+/* m becomes the row's largest x and z the sum of its ROW_POWER(x) by the ROW_BASE of m, which stays
+ * declared, in one reading; of a row that is all -inf that of 0, and z is 0. KEEP may keep v, such
+ * a power by that of kept_base, where the row is not read again. For a long row each lane begins
+ * with its own largest, which a short one's lanes agree upon first. */
+#define ROW_BASE_(m) ROW_BASE((m) > MINUS_INF ? (m) : 0)
 #if TERN_SHORT_ROWS
 #define ROW_POWERS(IN, m, z, KEEP)                                                                 \
     ROW_EACH(1, IN, , m = ROW_LARGER(m, x);, , )                                                   \
     m = TEAM_MAX(m, scratch);                                                                      \
     const ACC kept_base = m;                                                                       \
-    {                                                                                              \
-        ROW_BASE_(m)                                                                               \
-        ROW_CHUNKS(0, IN, ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x, base);           \
-                                    part += v; KEEP, z += part;))                                  \
-        ROW_LEFT(IN, z += ROW_POWER(x, base);)                                                     \
-    }                                                                                              \
+    ROW_BASE_(m)                                                                                   \
+    ROW_CHUNKS(0, IN, ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x); part += v;          \
+                                KEEP, z += part;))                                                 \
+    ROW_LEFT(IN, z += ROW_POWER(x);)                                                               \
     z = TEAM_SUM(z, scratch);
 #else
 #define ROW_POWERS(IN, m, z, KEEP)                                                                 \
     ROW_CHUNKS(1, IN, const ACC before = m; ROW_UNITS(IN, , m = ROW_LARGER(m, x);, ) ROW_BASE_(m)  \
-               z *= ROW_POWER(before, base);                                                       \
-               ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x, base); part += v;           \
-                   KEEP, z += part;))                                                              \
+               z *= ROW_SHRINK(before);                                                            \
+               ROW_UNITS(IN, ACC part = 0;, const ACC v = ROW_POWER(x); part += v; KEEP,           \
+                         z += part;))                                                              \
     const ACC kept_base = m;                                                                       \
     ROW_LEFT(IN, const ACC before = m; m = ROW_LARGER(m, x); ROW_BASE_(m)                          \
-             z = z * ROW_POWER(before, base) + ROW_POWER(x, base);)                                \
-    {                                                                                              \
-        const ACC own = m;                                                                         \
-        m = TEAM_MAX(m, scratch);                                                                  \
-        ROW_BASE_(m)                                                                               \
-        z = TEAM_SUM(z * ROW_POWER(own, base), scratch);                                           \
-    }
+             z = z * ROW_SHRINK(before) + ROW_POWER(x);)                                           \
+    const ACC own_most = m;                                                                        \
+    m = TEAM_MAX(m, scratch);                                                                      \
+    ROW_BASE_(m)                                                                                   \
+    z = TEAM_SUM(z * ROW_SHRINK(own_most), scratch);
 #endif
-/* e^(x - base). */
-#define ROW_POWER(x, base) exp_below((x) - (base))
+/* log of the sum of e^(x - m), from z. */
+#define ROW_LOG(z, m) (log(z) - ROW_MISSED(m) * C(0.6931471805599453))
 #endif

@@ -69,14 +69,14 @@ KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, 
 #define IN_F32(p, i)     (p)[i]
 #define TO_F32(p, i, v)  (p)[i] = (v)
 NORM_AGAIN_FUNCTION(K(norm_again_f32), f32, IN_F32)
-/* Layer norm of float32, whose result is noted in half precision too; what 32: in that alone. */
+/* Layer norm of float32, whose result is noted in half precision too, or alone. */
 #define MIXED_PUT_                                                                                 \
     ST(halves, at + j, v);                                                                         \
-    if ((what & 32) == 0)                                                                          \
+    if ((what & TERN_NORM_HALVES_ALONE) == 0)                                                      \
         ys[at + j] = v;
 #define MIXED_PUT_V_                                                                               \
     ROW_STORE(TERN_T, halves + at + head, q, y_v);                                                 \
-    if ((what & 32) == 0)                                                                          \
+    if ((what & TERN_NORM_HALVES_ALONE) == 0)                                                      \
         ROW_STORE(f32, ys + at + head, q, y_v);
 KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means),
          (OUT, ACC, rstds), (IN, f32, xs), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows),
@@ -244,12 +244,12 @@ KERNEL19(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
 #if BY_FOURS
 #undef ENTROPY_IN
 #define ENTROPY_IN(X) X(x, TERN_T, xs + at)
-#define ENTROPY_DX_   pull * exp_below(x - lse) - evenly
+#define ENTROPY_DX_   pull * ROW_POWER(x) - evenly
         /* A row's loss, where it is a result, does not depend on where the row begins. */
         ROW_VECTORS(xs + at, seen, (what & 128) == 0)
         ENTROPY_IN(ROW_KEEP_)
         ROW_POWERS(ENTROPY_IN, m, z, )
-        z = log(z);
+        z = ROW_LOG(z, m);
         if (smoothing != 0 && has_weight) {
             ROW_SUM(0, ENTROPY_IN, even, LD(ws, j) * (z - (x - m)))
         } else if (smoothing != 0) {
@@ -304,6 +304,8 @@ KERNEL19(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
         const ACC evenly = unevenly ? 0 : scale * share;
         { /* by the vectors that dx's row has */
             ROW_VECTORS(dxs + to, made, 1)
+            ROW_BASE(lse)
+            pull = ROW_AMENDED(pull, lse);
             const i32 alike = ROW_PAST(xs + at + head) == 0;
             back = again; /* what was read last is still in a cache */
             ROW_PASSES_(c)

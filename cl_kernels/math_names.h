@@ -56,7 +56,7 @@
 #define pow(x, y)  FN(tern_pow)(x, y)
 #define sigmoid(x) FN(tern_sigmoid)(x)
 #define exp2(x) FN(tern_exp2)(x)
-#ifdef TERN_EXP_ROUGH /* to as many bits as half precision asks for */
+#ifdef TERN_EXP2_ROUGH /* to as many bits as half precision asks for */
 #define exp_below(x)        TERN_CAT(TERN_EXP_BELOW, IS_HALF)(x)
 #define normal_cdf(x)       TERN_CAT(TERN_NORMAL_CDF, IS_HALF)(x)
 #define TERN_EXP_BELOW_0(x)  FN(tern_exp_below)(x)

@@ -105,8 +105,10 @@ INLINE f32 tern_normal_cdf_f32(f32 x)
     return x > 0.0f ? 1.0f - q : q;
 }
 
-#ifdef TERN_EXP_ROUGH
-/* The same to 16 bits, for what is rounded to half precision. */
+#ifdef TERN_EXP2_ROUGH
+/* e^x to 21 bits where x is near 0, and to 15 at -88. */
+#define TERN_EXP_ROUGH(x) TERN_EXP2_ROUGH((x)*1.44269504f)
+/* The normal distribution's to 16 bits, for what is rounded to half precision. */
 INLINE f32 tern_normal_cdf_rough(f32 x)
 {
     f32 a = tern_fabs_f32(x), q = 2.3177083e-7f;

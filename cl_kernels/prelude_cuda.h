@@ -288,14 +288,15 @@ TERN_TWO_(bf16)
     } while (0)
 #define STORE8_f16(p, i, v)  STORE8_16_(tern_two_f16, p, i, v)
 #define STORE8_bf16(p, i, v) STORE8_16_(tern_two_bf16, p, i, v)
-/* e^x to 21 bits where x is near 0, and to 15 at -88; 0 below. */
-INLINE f32 tern_exp_rough(f32 x)
+/* 2^x in one instruction, to 22 bits; 0 below 2^-126. */
+INLINE f32 tern_exp2_rough(f32 x)
 {
     f32 y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-#define TERN_EXP_ROUGH(x) tern_exp_rough(x)
+#define TERN_EXP2_ROUGH(x) tern_exp2_rough(x)
+#define TERN_FMA(a, b, c)  __fmaf_rn(a, b, c)
 #define ROW_LARGER(a, b) fmaxf(a, b) /* NaN is none */
 /* As they lie in memory. */
 #define TERN_RAW4 1

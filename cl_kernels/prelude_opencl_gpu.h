@@ -122,4 +122,8 @@ static inline u32 tern_two_f16(f32 a, f32 b)
     vstore_half2_rte((float2)(a, b), 0, (__private half *)&two);
     return as_uint(two);
 }
+#if TERN_FAST_FMA /* of a device that says so */
+#define TERN_EXP2_ROUGH(x) native_exp2(x)
+#define TERN_FMA(a, b, c)  fma(a, b, c)
+#endif
 #define ROW_LARGER(a, b) ((b) > (a) ? (b) : (a)) /* NaN is none */

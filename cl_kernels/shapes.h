@@ -10,6 +10,11 @@
  * of which each lane has up to eight elements. */
 enum { TERN_SHORT_ROW = 256 };
 
+/* Flags of norms, in the last argument of their kernels, that a recording reads or sets: layer norm
+ * is stored in half precision alone; batch norm's sums are those of a part of a channel, and no
+ * more; what relu is of is not stored. */
+enum { TERN_NORM_HALVES_ALONE = 32, TERN_NORM_PIECES = 64, TERN_NORM_UNREAD = 512 };
+
 /* An index over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r
  * is a position in dim[0..ndim), the row's first element in tensor k is at the sum of position
  * times stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise,

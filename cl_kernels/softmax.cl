@@ -92,17 +92,17 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
         const i32 is_kept = log_ == 0 && !again;
 #endif
         ROW_POWERS(SOFTMAX_IN, m, z, SOFTMAX_KEEP)
-        const ACC share = 1 / z, own = exp_below(kept_base - m) * share;
-        z = m + log(z);
+        const ACC share = 1 / z, own = ROW_SHRINK(kept_base) * share;
+        z = m + ROW_LOG(z, m);
         ROW_CHUNKS(0, SOFTMAX_IN,
                    if (log_ != 0) { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];, y_v[e] = x - z;,
                        ROW_STORE(TERN_T, ys + at + head, q, y_v);) }
                    else if (is_kept) { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];,
                        y_v[e] = SOFTMAX_KEPT_ * own;, ROW_STORE(TERN_T, ys + at + head, q, y_v);) }
                    else { ROW_UNITS(SOFTMAX_IN, f32 y_v[ROW_WIDTH];,
-                       y_v[e] = exp_below(x - m) * share;,
+                       y_v[e] = ROW_POWER(x) * share;,
                        ROW_STORE(TERN_T, ys + at + head, q, y_v);) })
-        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : exp_below(x - m) * share);)
+        ROW_LEFT(SOFTMAX_IN, ST(ys, at + j, log_ != 0 ? x - z : ROW_POWER(x) * share);)
 #else
 #if TERN_HOST && !IS_WIDE
         if (log_ == 0 && n > 0 && n <= SOFTMAX_KEPT) {

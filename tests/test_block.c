@@ -19,7 +19,7 @@
 /* float16 needs the assembler of a GPU: nothing here is of it. */
 #undef LD_F16
 #undef ST_F16
-#undef TERN_EXP_ROUGH
+#undef TERN_EXP2_ROUGH
 #define LD_F16(R, p, i)    ((f32)(p)[i])
 #define ST_F16(S, p, i, v) ((p)[i] = (u16)(v))
 #include "params_device.h"

@@ -16,13 +16,13 @@
 /* What needs the assembler of a GPU. */
 #undef LD_F16
 #undef ST_F16
-#undef TERN_EXP_ROUGH
-#define TERN_EXP_ROUGH(x) exp2f((x)*1.44269504f)
+#undef TERN_EXP2_ROUGH
+#define TERN_EXP2_ROUGH(x) exp2f(x)
 #undef LOADED
 #define LD_F16(R, p, i)    ((f32)(p)[i])
 #define ST_F16(S, p, i, v) ((p)[i] = (u16)(v))
 #define LOADED(yes)
-#define __fmaf_rn(a, b, c) ((a) * (b) + (c))
+#define __fmaf_rn(a, b, c) fmaf(a, b, c)
 #include "params_device.h"
 #include "dialect.h"
 #include "shapes.h"

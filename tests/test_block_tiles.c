@@ -15,7 +15,7 @@
 #define ROLLED
 #undef LD_F16
 #undef ST_F16
-#undef TERN_EXP_ROUGH
+#undef TERN_EXP2_ROUGH
 #define LD_F16(R, p, i)    ((f32)(p)[i])
 #define ST_F16(S, p, i, v) ((p)[i] = (u16)(v))
 #define __fmaf_rn(a, b, c) ((a) * (b) + (c))

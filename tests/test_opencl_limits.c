@@ -176,8 +176,24 @@ static void rows_are_a_chain_where_the_norm_with_them_does_not_compile(void **st
     for (int i = 0; i < 2; i++) {
         const char *output = with_threads("slot", "TERN_SHIM_LIMITS=no_slot", threads[i]);
         assert_non_null(strstr(output, "]fused: tanh_gradient+mul (float32); fused: mul+tanh "
-                                       "(float32); same 1 "));
+                                       "(float32); not fused: 2 elementwise commands: "));
+        assert_non_null(strstr(output, "; same 1 "));
     }
+}
+
+static void a_kernel_of_smaller_groups_is_told(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    const char *output = RUN("slot", "TERN_OPENCL_FORM=gpu", "OCL_ICD_VENDORS=" TEST_SHIM_VENDORS,
+                             "TERN_SHIM_LIMITS=chain_items=16", "TERN_COMPILE_THREADS=0",
+                             "TERN_CACHE_DIR=/dev/null/none", NULL);
+    assert_non_null(strstr(
+        output,
+        "fused: tanh_gradient+mul (float32); fused: mul+tanh (float32); not fused: 2 elementwise "
+        "commands: opencl:0: batch_norm with them has work-groups of 16, and alone "));
+    assert_non_null(strstr(output, "; same 1 "));
 }
 
 int main(int argc, char **argv)
@@ -189,6 +205,7 @@ int main(int argc, char **argv)
         TEST(memory_begins_where_the_device_wants_it),
         TEST(commands_stay_apart_where_their_chain_does_not_compile),
         TEST(rows_are_a_chain_where_the_norm_with_them_does_not_compile),
+        TEST(a_kernel_of_smaller_groups_is_told),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove_folder();

@@ -1,5 +1,6 @@
 /* test_softmax.c -- softmax, log_softmax and layer norm: PyTorch's numbers, corners, gradients. */
 #include "support.h"
+#include <stdlib.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -79,6 +80,60 @@ static void softmax_at_the_corners(void **state)
         assert_shape(tern_softmax(tern_zeros(TERN_SHAPE(2, 0), TERN_F32, device), 1), 2, 0);
         assert_values(tern_softmax(tern_ones(TERN_SHAPE_SCALAR, TERN_F32, device), 0), 1);
     }
+}
+
+/* Log2(e) times such a number is infinite in float32. A row's largest stands at `most`, where another is as large, before and
+ * after what is kept of it. */
+static void halves_near_the_end_of_their_range(void **state)
+{
+    (void)state;
+    static const struct {
+        double most, rest, at_most;
+        tern_dtype dtype;
+    } rows[] = {
+        {3.3e38, 3.2e38, 0.5, TERN_BF16}, {3.3e38, -3.3e38, 0.5, TERN_BF16},
+        {-2e38, -3e38, 0.5, TERN_BF16},   {1.01e38, 0.98e38, 0.5, TERN_BF16},
+        {1, -3e38, 0.5, TERN_BF16},       {3e38, -INFINITY, 0.5, TERN_BF16},
+        {INFINITY, 3e38, NAN, TERN_BF16}, {-3e38, NAN, NAN, TERN_BF16},
+        {65504, 65000, 0.5, TERN_F16},    {-60000, -65504, 0.5, TERN_F16},
+        {1000, -INFINITY, 0.5, TERN_F16},
+    };
+    static const int64_t lengths[] = {3, 255, 1500, 20000};
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+            TERN_SCOPE {
+                int64_t n = lengths[l];
+                tern_tensor *x = tern_full(TERN_SHAPE(1, n), rows[i].rest, rows[i].dtype, device);
+                tern_fill_(tern_narrow(x, 1, n / 2, 1), rows[i].most);
+                tern_fill_(tern_narrow(x, 1, n - 1, 1), rows[i].most);
+                tern_tensor *y = tern_to_dtype(tern_softmax(x, 1), TERN_F32);
+                assert_values_close(tern_narrow(y, 1, n - 1, 1), 1e-3, rows[i].at_most);
+                assert_values_close(tern_narrow(y, 1, 0, 1), 1e-3, 0 * rows[i].at_most);
+            }
+}
+
+/* Far from 0 a power's base is rounded by as much as a loss may be wrong. */
+static void losses_of_large_halves(void **state)
+{
+    (void)state;
+    static const int64_t classes[] = {200, 3000};
+    static const double most[] = {1001, -999, 30000};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 6; i++)
+        TERN_SCOPE {
+            if (getenv("TERN_STANDIN_TEXT") && !test_thorough(device))
+                continue; /* short_rows has these programs compiled */
+            const int64_t n = classes[i / 3];
+            tern_tensor *x = tern_full(TERN_SHAPE(1, n), most[i % 3], TERN_F16, device);
+            tern_requires_grad_(x, true);
+            tern_tensor *loss =
+                tern_cross_entropy(x, tern_zeros(TERN_SHAPE(1), TERN_I64, device), NULL);
+            assert_values_close(tern_to_dtype(loss, TERN_F32), 4e-3, log((double)n));
+            assert_ok(tern_backward(loss));
+            tern_tensor *dx = tern_to_dtype(tern_grad(x), TERN_F32);
+            assert_values_close(tern_mul(tern_narrow(dx, 1, n - 1, 1), (double)n), 4e-3, 1);
+        }
 }
 
 static void long_rows_sum_to_one(void **state)
@@ -204,6 +259,8 @@ static const struct CMUnitTest tests[] = {
     TEST(softmax_is_pytorch_s_over_any_dim),
     TEST(layer_norm_is_pytorch_s),
     TEST(softmax_at_the_corners),
+    TEST(halves_near_the_end_of_their_range),
+    TEST(losses_of_large_halves),
     TEST(long_rows_sum_to_one),
     TEST(rows_of_every_length),
     TEST(layer_norm_of_many_rows),

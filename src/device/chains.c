@@ -98,17 +98,19 @@ static int arguments_of(const tern_finding *f, tern_arg *args)
 /* Why a device has no command for a chain. A driver that refuses the text of one of rows alone is
  * asked for no other, and the commands of its chains stay apart, as without fusion. */
 static tern_status refuse_chains(tern_place *place, const tern_chain *chain, tern_status status,
-                                 const char *why)
+                                 const char *error, const char **why)
 {
     if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
-        return tern_fail(status, "%s", why);
-    if (chain->slot)
+        return tern_fail(status, "%s", error);
+    if (chain->slot) {
+        *why = error;
         return TERN_OK;
+    }
     atomic_store(&place->refuses_chains, true);
     tern_warn("slow", "tern_graph_capture_end",
               "elementwise operations of recordings on %s are launches of their own, because the "
               "driver does not compile the kernel that joins them: %.*s",
-              tern_place_info(place)->device, (int)strcspn(why, "\n"), why);
+              tern_place_info(place)->device, (int)strcspn(error, "\n"), error);
     return TERN_OK;
 }
 
@@ -128,7 +130,7 @@ static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_ch
         *why = stopped;
     return status == TERN_OK || status == TERN_ERR_STATE
                ? TERN_OK
-               : refuse_chains(place, chain, status, error);
+               : refuse_chains(place, chain, status, error, why);
 }
 
 /* Likewise of what was found. */
@@ -175,16 +177,20 @@ static tern_status record_chain(tern_finding *f, int64_t end, bool *made, const 
     f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
     return TERN_OK;
 }
-/* A row that is a command of its own, for tern_graph_text. */
-static void note_apart(tern_graph *graph, const tern_work *work, const char *why)
+/* Rows that are commands of their own, or apart from a kernel with a slot, for tern_graph_text. */
+static void note_rows(tern_graph *graph, int n, const char *why)
 {
     int i = 0;
     while (i < TERN_MOST_REASONS - 1 && graph->apart[i].why && graph->apart[i].why != why)
         i++;
-    if (!tern_works_by_rows(work))
-        return;
     graph->apart[i].why = why;
-    graph->apart[i].n++;
+    graph->apart[i].n += n;
+}
+
+static void note_apart(tern_graph *graph, const tern_work *work, const char *why)
+{
+    if (tern_works_by_rows(work))
+        note_rows(graph, 1, why);
 }
 
 /* In place of commands i to *end, or they stay. Where they would be in a kernel with a slot, which
@@ -201,6 +207,8 @@ static tern_status chain_up(tern_graph *graph, tern_graph_node **nodes, int64_t 
         if (rows > 1)
             TERN_TRY(record_chain(&f, *end, &made, &why));
         again = !made && rows > 1 && f.slot;
+        if (again && why != under_way && why != enough && why != stopped) /* the device has none */
+            note_rows(graph, rows - 1, why);
     }
     for (int64_t k = i; k < *end && !made; k++)
         note_apart(graph, &nodes[k]->work, why);

@@ -49,8 +49,9 @@ char *tern_graph_text(const tern_graph *graph)
                   graph->place->text, graph->n_nodes, rest + graph->n_unread, graph->n_unread);
     add_chains(&text, graph);
     for (int i = 0; i < TERN_MOST_REASONS && graph->apart[i].why; i++)
-        tern_text_add(&text, "  not fused: %" PRId64 " elementwise command%s: %s\n",
-                      graph->apart[i].n, graph->apart[i].n == 1 ? "" : "s", graph->apart[i].why);
+        tern_text_add(&text, "  not fused: %" PRId64 " elementwise command%s: %.*s\n",
+                      graph->apart[i].n, graph->apart[i].n == 1 ? "" : "s",
+                      (int)strcspn(graph->apart[i].why, "\n"), graph->apart[i].why);
     if (graph->plan && graph->plan->is_planned)
         tern_text_add(&text, "  memory: %zu bytes with the plan, %zu without\n", graph->plan->after,
                       graph->reserved);

@@ -105,9 +105,9 @@ static const struct {
     const tern_kernel_ref *kernel;
     int out, flag;
 } unread[] = {
-    {&tern_kernel_batch_norm_relu, 1, 512},
-    {&tern_kernel_layer_norm_mixed, 0, 32},
-    {&add_layer_norm_mixed, 3, 32},
+    {&tern_kernel_batch_norm_relu, 1, TERN_NORM_UNREAD},
+    {&tern_kernel_layer_norm_mixed, 0, TERN_NORM_HALVES_ALONE},
+    {&add_layer_norm_mixed, 3, TERN_NORM_HALVES_ALONE},
 };
 
 void tern_leave_unread(const tern_graph *graph, tern_work *work)

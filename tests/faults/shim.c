@@ -12,7 +12,7 @@
  * beyond: programs that say double or use 64-bit atomics do not compile.
  *
  * Where these say "no_chain", programs of TERN_KERNEL(chain_...) do not compile: kernels that tern writes at run time. Where they
- * say "no_slot", those do not that have such a chain in another kernel.
+ * say "no_slot", those do not that have such a chain in another kernel. "chain_items=16": these run in work-groups of so many at most.
  *
  * And for a driver whose optimizer is wrong: of TERN_SHIM_FAULTS, "crash:softmax hang:sort wrong:relu!", each word is what
  * happens to kernels whose names begin so, unless they were built with -cl-opt-disable; with ! then too. */
@@ -217,8 +217,13 @@ static cl_int CL_API_CALL limited_clGetKernelWorkGroupInfo(cl_kernel x, cl_devic
                                                            cl_kernel_work_group_info what, INFO)
 {
     cl_int code = shim_clGetKernelWorkGroupInfo(x, d, what, n, to, needed);
-    if (code == CL_SUCCESS && to && what == CL_KERNEL_WORK_GROUP_SIZE)
+    char name[64] = "";
+    if (code == CL_SUCCESS && to && what == CL_KERNEL_WORK_GROUP_SIZE) {
         lower(to, "group");
+        real.clGetKernelInfo(x, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+        if (strncmp(name, "chain_", 6) == 0)
+            lower(to, "chain_items");
+    }
     return code;
 }
 

@@ -338,7 +338,9 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
      * takes longer than the rest of a kernel, if their guard does not say that they were read. */
     bool reads_all = s->is_lazy && s->platform_version && strstr(s->platform_version, "PoCL 3.");
     snprintf(s->own_options, sizeof s->own_options, "%s%s", s->options,
-             reads_all ? " -D_OPENCL_H_ -DTERN_DECLARES" : "");
+             reads_all                              ? " -D_OPENCL_H_ -DTERN_DECLARES"
+             : !s->cpu_form && (floats & CL_FP_FMA) ? " -DTERN_FAST_FMA"
+                                                    : "");
     s->local_memory = needed_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8, answers);
     s->group_limit =
         (size_t)needed_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), answers);

@@ -462,11 +462,9 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     tern_cl_kernel *k = NULL;
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
-    u.chain = chain;
-    u.kernel = "chain";
-    if (slot) /* groups as the kernel has them alone */
-        u.work_group =
-            ((tern_cl_kernel *)chain->row[slot->stores ? 0 : chain->rows - 1].made)->group;
+    u.chain = chain, u.kernel = "chain";
+    const tern_cl_kernel *alone = chain->row[!slot || slot->stores ? 0 : chain->rows - 1].made;
+    u.work_group = slot ? alone->group : u.work_group; /* as the kernel has them alone */
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -479,8 +477,10 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     list(s, k);
     CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                               NULL));
-    if (!slot || !limit || limit >= u.work_group) /* or it adds up in another order */
-        *made = k;
+    if (slot && limit && limit < u.work_group) /* it would add up in another order */
+        return tern_fail(TERN_ERR_DEVICE, "%s: %s with them has work-groups of %zu, and alone %zu",
+                         tern_place_info(place)->device, slot->kernel->name, limit, u.work_group);
+    *made = k;
     return TERN_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
+#include "types_host.h"
+#include "shapes.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -17,7 +19,7 @@ enum {
     RUNNING_VAR = 8,
     FIXED = 16,
     COUNTED = 32,
-    PIECES = 64,
+    PIECES = TERN_NORM_PIECES,
     RELU = 128,
     GIVEN = 256,
     TILE = 64,
