@@ -30,16 +30,18 @@ typedef struct tern_chain_row {
     uint8_t n;                     /* inputs */
     uint8_t in[TERN_CHAIN_INPUTS]; /* tensors, or TERN_CHAIN_TENSORS + an earlier row */
     int8_t out;                    /* the tensor that is written; -1: none */
+    uint8_t wide;                  /* its result is float32, in a chain of half precision */
     uint8_t slot;                  /* below TERN_CHAIN_LIVE: that of no other result read later */
     uint8_t numbers;
     uint64_t number[2]; /* their bits, as a launch has them */
 } tern_chain_row;
 
-/* All tensors have n elements next to each other, or one that is read n times (step 0). */
+/* All tensors have n elements next to each other, or one that is read n times (step 0). In a chain
+ * of half precision some may be float32 (wide), where casts are among its rows ("copy"). */
 typedef struct tern_chain {
     int64_t n;
     int rows, tensors;
-    uint8_t step[TERN_CHAIN_TENSORS];
+    uint8_t step[TERN_CHAIN_TENSORS], wide[TERN_CHAIN_TENSORS];
     const tern_chain_slot *slot; /* of the first row (stores) or the last; NULL: there is none */
     tern_chain_row row[TERN_CHAIN_ROWS];
 } tern_chain;

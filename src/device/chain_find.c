@@ -73,10 +73,37 @@ static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *
 
 /* ---- rows ------------------------------------------------------------------------------ */
 
-/* A row of numbers that are computed in the type in which they lie, or rounded to it. */
-static const tern_nd_index *index_of(const tern_work *work)
+static bool is_half(int type)
+{
+    return type == TERN_F16 || type == TERN_BF16;
+}
+
+/* A cast between float32 and half precision, on devices whose rows have both as float32. */
+static bool is_cast(const tern_graph *graph, const tern_work *work)
 {
     const tern_arg *args = work->what.launch.args;
+    return work->kind == TERN_WORK_KERNEL && !graph->place->synchronous &&
+           strcmp(work->what.launch.kernel->ref->file, "copy") == 0 && work->what.launch.n == 3 &&
+           args[2].type == TERN_TYPE_tern_nd_index &&
+           (args[0].type == TERN_F32 ? is_half(args[1].type)
+                                     : is_half(args[0].type) && args[1].type == TERN_F32);
+}
+
+/* Whether a row of float32 has the same text and the same bits among those of half precision. */
+static bool is_exact(const tern_kernel_ref *kernel)
+{
+    static const char names[] = " add sub mul ";
+    const char *at = strstr(names, kernel->name);
+    return strcmp(kernel->file, "elementwise") == 0 && at && at > names && at[-1] == ' ' &&
+           at[strlen(kernel->name)] == ' ';
+}
+
+/* A row of numbers that are computed in the type in which they lie, or rounded to it. */
+static const tern_nd_index *index_of(const tern_graph *graph, const tern_work *work)
+{
+    const tern_arg *args = work->what.launch.args;
+    if (is_cast(graph, work))
+        return args[2].value.data;
     if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref) ||
         args[0].type != (uint8_t)work->what.launch.kernel->dtype)
         return NULL;
@@ -106,7 +133,7 @@ static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
     tern_chain *c = &f->chain;
     for (int i = 0; i < c->tensors; i++)
         if (f->tensors[i].buffer == arg->buffer && f->tensors[i].at == arg->at &&
-            c->step[i] == step)
+            f->tensors[i].type == arg->type && c->step[i] == step)
             return i;
     if (c->tensors == TERN_CHAIN_TENSORS)
         return -1;
@@ -155,8 +182,8 @@ static bool coincide(const tern_finding *f, int a, int b)
 {
     const tern_arg *x = &f->tensors[a], *y = &f->tensors[b];
     return goes_once(f) && x->buffer != y->buffer && x->buffer->address &&
-           x->buffer->address == y->buffer->address && x->at == y->at && f->chain.step[a] &&
-           f->chain.step[b];
+           x->buffer->address == y->buffer->address && x->at == y->at && x->type == y->type &&
+           f->chain.step[a] && f->chain.step[b];
 }
 
 /* Likewise what the kernel with the slot has beside the chain's tensors, of which other elements
@@ -205,12 +232,39 @@ static bool begin_with_slot(tern_finding *f, const tern_work *work)
     return true;
 }
 
+/* Whether the chain may have a row of that type, too, and its type with it. Where there are casts
+ * that is the half's, and the rows of float32 are those that are exact. */
+static bool takes(tern_finding *f, const tern_work *work)
+{
+    const tern_kernel_ref *kernel = work->what.launch.kernel->ref;
+    const tern_arg *args = work->what.launch.args;
+    const tern_dtype type = (tern_dtype)(args[0].type == TERN_F32 ? args[1].type : args[0].type);
+    const bool is_first = f->chain.rows == 0, casts = is_cast(f->graph, work);
+    if (is_first) {
+        f->dtype = type;
+        f->casts = casts;
+        f->is_exact = casts || is_exact(kernel);
+        return true;
+    }
+    if (!casts && type == f->dtype) {
+        f->is_exact &= is_exact(kernel);
+        return true;
+    }
+    if (f->slot || (!casts && !(f->casts && type == TERN_F32 && is_exact(kernel))))
+        return false;
+    if (casts && type != f->dtype && (f->casts || f->dtype != TERN_F32 || !f->is_exact))
+        return false;
+    f->dtype = casts ? type : f->dtype;
+    f->casts |= casts;
+    return true;
+}
+
 /* Append a row; *joins: it reads what an earlier one reads or makes. Else why it is left out, and
  * the finding may be of no use. */
 static const char *append(tern_finding *f, const tern_work *work, bool *joins)
 {
     tern_chain *c = &f->chain;
-    const tern_nd_index *w = index_of(work);
+    const tern_nd_index *w = index_of(f->graph, work);
     const tern_arg *args = work->what.launch.args;
     const tern_resolved *kernel = work->what.launch.kernel;
     uint8_t step[1 + TERN_CHAIN_INPUTS];
@@ -221,7 +275,7 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
         return tern_works_by_rows(work) ? "types are mixed" : "what follows is not elementwise";
     if (n < 2 || !steps_of(w, n, step))
         return "elements do not lie next to each other";
-    if (c->rows > 0 && (w->inner != c->n || kernel->dtype != f->dtype))
+    if ((c->rows > 0 && w->inner != c->n) || !takes(f, work))
         return "what follows has another size or type";
     if (c->rows == TERN_CHAIN_ROWS)
         return tern_chain_is_full;
@@ -230,7 +284,8 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     *row = (tern_chain_row){.file = kernel->ref->file,
                             .name = kernel->ref->name,
                             .made = work->what.launch.made,
-                            .n = (uint8_t)(n - 1)};
+                            .n = (uint8_t)(n - 1),
+                            .wide = args[0].type == TERN_F32};
     for (int k = 1; k < n; k++) {
         const int t = tensor_of(f, &args[k], step[k]);
         if (t < 0)
@@ -238,6 +293,9 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
         *joins |= t < known;
         row->in[k - 1] = (uint8_t)(f->made_by[t] >= 0 ? TERN_CHAIN_TENSORS + f->made_by[t] : t);
     }
+    if (f->casts && f->dtype == TERN_F16 && row->wide && row->in[0] >= TERN_CHAIN_TENSORS &&
+        args[1].type == TERN_F16)
+        return "NaN would have other bits"; /* drivers' stores of float16 do not agree on them */
     if (work->what.launch.n > n + 1 + 2)
         return "more than two numbers";
     for (int k = n + 1; k < work->what.launch.n; k++)
@@ -248,7 +306,6 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     row->out = (int8_t)out;
     f->made_by[out] = c->rows++;
     c->n = w->inner;
-    f->dtype = kernel->dtype;
     f->work += work->what.launch.grid->work;
     if (!keeps_order(f))
         return "sums would have another order";
@@ -261,7 +318,7 @@ static const char *end_with_slot(tern_finding *f, const tern_work *work)
 {
     tern_chain *c = &f->chain;
     const tern_chain_slot *slot = slot_of(f->graph, work, false);
-    if (!slot || c->slot || c->rows == TERN_CHAIN_ROWS)
+    if (!slot || c->slot || f->casts || c->rows == TERN_CHAIN_ROWS)
         return "what follows is not elementwise";
     if (slot_elements(slot, work->what.launch.args) != c->n ||
         work->what.launch.kernel->dtype != f->dtype)
@@ -332,10 +389,12 @@ static void renumber(tern_finding *f)
             continue;
         f->tensors[n] = f->tensors[t];
         f->tensors[n].role = f->stored[t] ? TERN_ROLE_OUT : TERN_ROLE_IN;
+        c->wide[n] = f->casts && f->tensors[n].type == TERN_F32;
         c->step[n++] = c->step[t];
     }
     c->tensors = n;
     for (int i = 0; i < c->rows; i++) {
+        c->row[i].wide &= f->casts;
         for (int k = 0; k < c->row[i].n; k++)
             if (c->row[i].in[k] < TERN_CHAIN_TENSORS)
                 c->row[i].in[k] = (uint8_t)number[c->row[i].in[k]];
@@ -369,6 +428,22 @@ bool tern_chain_complete(tern_finding *f, int64_t end)
     return give_slots(&f->chain);
 }
 
+/* Whether the row behind the chain's last one, which reads nothing of it, reads both. */
+static bool is_joined(const tern_finding *f, const tern_work *next)
+{
+    tern_finding longer = *f;
+    const int last = f->chain.rows - 1;
+    bool joins = false, has_last = false, has_other = false;
+    if (append(&longer, next, &joins))
+        return false;
+    const tern_chain_row *row = &longer.chain.row[last + 1];
+    for (int k = 0; k < row->n; k++) {
+        has_last |= row->in[k] == TERN_CHAIN_TENSORS + last;
+        has_other |= row->in[k] >= TERN_CHAIN_TENSORS && row->in[k] < TERN_CHAIN_TENSORS + last;
+    }
+    return has_last && has_other;
+}
+
 int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *nodes, int64_t i,
                     int64_t n, bool in_slots, const char **why)
 {
@@ -378,7 +453,7 @@ int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *
         tern_finding longer = *f;
         bool joins = k == i;
         *why = append(&longer, &nodes[k]->work, &joins);
-        if (!*why && !joins)
+        if (!*why && !joins && !(k + 1 < n && is_joined(&longer, &nodes[k + 1]->work)))
             *why = "what follows does not read it";
         if (*why) {
             longer = *f;

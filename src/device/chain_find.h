@@ -13,6 +13,7 @@ typedef struct tern_finding {
     const tern_work *slot; /* the kernel with the chain's slot; NULL: none */
     int64_t work, first;   /* the number of its first command */
     tern_dtype dtype;
+    bool casts, is_exact; /* it has casts; its rows of float32 are exact in half precision's text */
     char name[160];
 } tern_finding;
 

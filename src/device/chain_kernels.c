@@ -50,7 +50,8 @@ static bool is_made(const tern_chain_kernel *k)
 static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
 {
     return strcmp(a->name, b->name) == 0 && strcmp(a->file, b->file) == 0 && a->n == b->n &&
-           memcmp(a->in, b->in, a->n) == 0 && a->out == b->out && a->numbers == b->numbers;
+           memcmp(a->in, b->in, a->n) == 0 && a->out == b->out && a->numbers == b->numbers &&
+           a->wide == b->wide;
 }
 
 /* Whether two chains differ in sizes and numbers alone. A kernel with a slot has the work-groups
@@ -59,7 +60,8 @@ static bool is_same(const tern_chain *a, const tern_chain *b)
 {
     bool same = a->rows == b->rows && a->tensors == b->tensors && a->slot == b->slot &&
                 (a->n < tern_index32_limit) == (b->n < tern_index32_limit) &&
-                memcmp(a->step, b->step, (size_t)a->tensors) == 0;
+                memcmp(a->step, b->step, (size_t)a->tensors) == 0 &&
+                memcmp(a->wide, b->wide, (size_t)a->tensors) == 0;
     for (int i = 0; same && i < a->rows; i++)
         same = is_same_row(&a->row[i], &b->row[i]) &&
                (!tern_chain_is_slot(a, i) || a->row[i].made == b->row[i].made);

@@ -15,12 +15,18 @@ static bool is_written(const tern_chain *chain, int t)
     return false;
 }
 
+static const char *type_of(const tern_chain *chain, int t)
+{
+    return chain->wide[t] ? "f32" : "TERN_T";
+}
+
 /* Of a kernel of its own, which has n, or of another before what that has. */
 static void add_parameters(tern_text *text, const tern_chain *chain)
 {
     const char *before = chain->slot ? "" : ", ", *behind = chain->slot ? ", " : "";
     for (int t = 0; t < chain->tensors; t++)
-        tern_text_add(text, "PARAM_%s(STO, t%d), ", is_written(chain, t) ? "OUT" : "IN", t);
+        tern_text_add(text, "PARAM_%s(STO_OF(%s), t%d), ", is_written(chain, t) ? "OUT" : "IN",
+                      type_of(chain, t), t);
     if (!chain->slot)
         tern_text_add(text, "PARAM_ARG(i64, n)");
     for (int i = 0; i < chain->rows; i++)
@@ -71,9 +77,11 @@ static void add_loads(tern_text *text, const tern_chain *chain, int step, bool f
         if (chain->step[t] != step || !is_read(chain, t))
             continue;
         if (fours)
-            tern_text_add(text, "REAL a%d[4];\nLOAD4(a%d, t%d, j);\n", t, t, t);
+            tern_text_add(text, "REAL a%d[4];\nTERN_CAT(LOAD4, %s)(a%d, t%d, j);\n", t,
+                          type_of(chain, t), t, t);
         else
-            tern_text_add(text, "const REAL x%d = LD(t%d, %s);\n", t, t, step ? "j" : "0");
+            tern_text_add(text, "const REAL x%d = LD_OF(%s, t%d, %s);\n", t, type_of(chain, t), t,
+                          step ? "j" : "0");
     }
 }
 
@@ -103,7 +111,10 @@ static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours,
     if (tern_chain_is_slot(chain, i)) {
         add_slot(text, chain, i, fours);
     } else {
-        tern_text_add(text, "const REAL v%d = AS_STORED%s(row_%s(", i, fours ? "4" : "", row->name);
+        const bool casts = strcmp(row->file, "copy") == 0;
+        tern_text_add(text, "const REAL v%d = %s%s(", i, row->wide ? "" : "AS_STORED",
+                      fours && !row->wide ? "4" : "");
+        tern_text_add(text, casts ? "(" : "row_%s(", row->name);
         for (int k = 0; k < row->n; k++) {
             tern_text_add(text, k ? ", " : "");
             add_operand(text, row->in[k]);
@@ -112,8 +123,12 @@ static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours,
             tern_text_add(text, ", n%d_%d", i, k);
         tern_text_add(text, "));\n");
     }
-    if (row->out >= 0 && stores)
-        tern_text_add(text, fours ? "b%d[e] = v%d;\n" : "ST(t%d, j, v%d);\n", row->out, i);
+    if (row->out < 0 || !stores)
+        return;
+    if (fours)
+        tern_text_add(text, "b%d[e] = v%d;\n", row->out, i);
+    else
+        tern_text_add(text, "ST_OF(%s, t%d, j, v%d);\n", type_of(chain, row->out), row->out, i);
 }
 
 static void add_rows(tern_text *text, const tern_chain *chain, bool stores)
@@ -148,7 +163,7 @@ static void add_rows_of_four(tern_text *text, const tern_chain *chain, bool stor
     tern_text_add(text, "}\n");
     for (int t = 0; t < chain->tensors; t++)
         if (is_written(chain, t) && stores)
-            tern_text_add(text, "STORE4(t%d, j, b%d);\n", t, t);
+            tern_text_add(text, "TERN_CAT(STORE4, %s)(t%d, j, b%d);\n", type_of(chain, t), t, t);
 }
 
 /* As rows have it where lanes are many (row_kernels.h): four elements a load, where all tensors lie
@@ -328,7 +343,7 @@ void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain 
     tern_source_add(text, seen, "float4.h");
     tern_source_add(text, seen, "row_functions.h");
     for (int i = 0; i < chain->rows; i++) {
-        if (tern_chain_is_slot(chain, i))
+        if (tern_chain_is_slot(chain, i) || strcmp(chain->row[i].file, "copy") == 0)
             continue;
         snprintf(file, sizeof file, "%s.def", chain->row[i].file);
         tern_source_add(text, seen, file);

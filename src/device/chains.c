@@ -34,10 +34,20 @@ static void name_chain(tern_finding *f)
 /* What the rows alone would have read and written more. */
 static size_t saved_by(const tern_finding *f)
 {
-    int64_t moved = -(int64_t)f->chain.tensors;
-    for (int i = 0; i < f->chain.rows; i++)
-        moved += (i == 0 || !tern_chain_is_slot(&f->chain, i)) + f->chain.row[i].n;
-    return moved > 0 ? (size_t)(moved * f->chain.n) * tern_dtype_size(f->dtype) : 0;
+    const tern_chain *c = &f->chain;
+    const int64_t size = (int64_t)tern_dtype_size(f->dtype);
+    int64_t moved = 0; /* of each element */
+    for (int t = 0; t < c->tensors; t++)
+        moved -= c->wide[t] ? 4 : size;
+    for (int i = 0; i < c->rows; i++) {
+        if (i == 0 || !tern_chain_is_slot(c, i))
+            moved += c->row[i].wide ? 4 : size;
+        for (int k = 0; k < c->row[i].n; k++) {
+            const int in = c->row[i].in[k], row = in - TERN_CHAIN_TENSORS;
+            moved += (row < 0 ? c->wide[in] : c->row[row].wide) ? 4 : size;
+        }
+    }
+    return moved > 0 ? (size_t)(moved * c->n) : 0;
 }
 
 static tern_made_chain *keep(tern_finding *f)
