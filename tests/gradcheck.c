@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_INPUTS = 8 };
+/* The formula of a gradient is the same everywhere, so that on devices, where each difference is launches of its own, so many
+ * elements of an input are tried. */
+enum { MAX_INPUTS = 8, ELEMENTS = 3 };
 
 typedef struct check {
     test_function function;
@@ -110,7 +112,9 @@ static void compare(const check *c, int i, const tern_tensor *grad, bool second)
     double *values = test_read(x), *found = grad ? test_read(grad) : NULL;
     if (grad && !tern_same_shape(grad, x))
         stop(c, "a gradient has another shape than its input");
-    for (int64_t k = 0; k < tern_numel(x); k++) {
+    const int64_t n = tern_numel(x), most = test_thorough(tern_device(x)) ? n : ELEMENTS;
+    for (int64_t j = 0; j < n && j < most; j++) {
+        const int64_t k = n <= most ? j : (2 * j + 1) * n / (2 * most);
         double expected = difference(c, i, values, k, second);
         double got = found ? found[k] : 0;
         if (isfinite(expected) && fabs(got - expected) <= c->options.abs * (1 + fabs(expected)))

@@ -24,7 +24,7 @@ static void count(const tern_compile_progress *p, void *user)
 static double sum_of(const char *device)
 {
     tern_tensor *x = tern_ones(TERN_SHAPE(64, 64), TERN_F32, device);
-    return tern_item(tern_sum(tern_matmul(tern_gelu(x), tern_add(x, x))));
+    return tern_item(tern_sum(tern_mul(tern_gelu(x), tern_add(x, x))));
 }
 
 static const char source[] = "__kernel void twice(__global float *x, int n)\n"

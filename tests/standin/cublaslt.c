@@ -325,6 +325,15 @@ static double finished(const product *p, double sum, int64_t u, int64_t i, int64
     return sum;
 }
 
+/* A column's part of `a` times numbers of `b`, one for each column of sums. */
+static void add_products(int rows, int columns, const double *a, const double *b, int64_t step,
+                         double *sums, int most)
+{
+    for (int c = 0; c < columns; c++)
+        for (int r = 0; r < rows; r++)
+            sums[c * most + r] += a[r] * b[c * step];
+}
+
 static void multiply(void *data)
 {
     const product *p = data;
@@ -334,26 +343,27 @@ static void multiply(void *data)
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
         sum_columns(p, n, k);
     int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
-    double *sums = malloc(sizeof *sums * (size_t)(m + 1));
+    enum { AT_ONCE = 4, ROWS = 256 }; /* columns and rows of d that are summed up beside each other */
     for (int64_t u = 0; u < p->d.count; u++) {
         double *a = widened(p, p->from_a, u * p->a.stride, p->a.type, (int64_t[]){k, m},
                             (int64_t[]){ak, ai});
         double *b = widened(p, p->from_b, u * p->b.stride, p->b.type, (int64_t[]){n, k},
                             (int64_t[]){bj, bk});
-        for (int64_t j = 0; j < n; j++) {
-            for (int64_t i = 0; i < m; i++)
-                sums[i] = 0;
-            for (int64_t q = 0; q < k; q++)
-                for (int64_t i = 0; i < m; i++)
-                    sums[i] += a[q * m + i] * b[j * k + q];
-            for (int64_t i = 0; i < m; i++)
-                standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type,
-                             finished(p, sums[i], u, i, j));
-        }
+        for (int64_t i = 0; i < m; i += ROWS)
+            for (int64_t j = 0; j < n; j += AT_ONCE) {
+                const int rows = (int)(m - i < ROWS ? m - i : ROWS);
+                const int columns = (int)(n - j < AT_ONCE ? n - j : AT_ONCE);
+                double sums[AT_ONCE][ROWS] = {{0}};
+                for (int64_t q = 0; q < k; q++)
+                    add_products(rows, columns, a + q * m + i, b + j * k + q, k, sums[0], ROWS);
+                for (int c = 0; c < columns; c++)
+                    for (int r = 0; r < rows; r++)
+                        standin_save(p->to, u * p->d.stride + i + r + (j + c) * p->d.ld, p->d.type,
+                                     finished(p, sums[c][r], u, i + r, j + c));
+            }
         free(a);
         free(b);
     }
-    free(sums);
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
         sum_rows(p, m, n);
 }

@@ -71,10 +71,12 @@ static double multiplied(const step *s, const program *p, double *const *of, con
     int64_t left[DIMS], right[DIMS];
     memcpy(left, at, sizeof left);
     memcpy(right, at, sizeof right);
-    for (int64_t k = 0; k < a->dims[COLUMN]; k++) {
-        left[COLUMN] = right[ROW] = k;
-        sum += of[s->operands[0]][place_of(a, left)] * of[s->operands[1]][place_of(b, right)];
-    }
+    left[COLUMN] = right[ROW] = 0;
+    const double *x = of[s->operands[0]] + place_of(a, left);
+    const double *y = of[s->operands[1]] + place_of(b, right);
+    const int64_t n = a->dims[COLUMN], x_step = a->strides[COLUMN], y_step = b->strides[ROW];
+    for (int64_t k = 0; k < n; k++)
+        sum += x[k * x_step] * y[k * y_step];
     return sum;
 }
 
