@@ -343,7 +343,10 @@ static void multiply(void *data)
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
         sum_columns(p, n, k);
     int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
-    enum { AT_ONCE = 4, ROWS = 256 }; /* columns and rows of d that are summed up beside each other */
+    enum {
+        AT_ONCE = 4,
+        ROWS = 256
+    }; /* columns and rows of d that are summed up beside each other */
     for (int64_t u = 0; u < p->d.count; u++) {
         double *a = widened(p, p->from_a, u * p->a.stride, p->a.type, (int64_t[]){k, m},
                             (int64_t[]){ak, ai});
