@@ -79,7 +79,7 @@
 #define C_STORE8 K(matrix_store8)
 #endif
 
-/* What is done to C last: relu, or gelu by tanh, x s with s = 1 / (1 + e^-2u) of
+/* What is done to C last: relu, or gelu by tanh, x s with s = 1 / (1 + 2^(-2u log2 e)) of
  * u = sqrt(2 / pi) (x + 0.044715 x^3), which notes x, or gelu's gradient by what it noted. */
 #if MATRIX_ENDS
 #define MATRIX_RELU          1
@@ -92,7 +92,7 @@ INLINE f32 K(matrix_last)(f32 v, f32 noted, i32 end)
     if (end == MATRIX_RELU)
         return v < 0 ? 0 : v;
     const f32 x = end == MATRIX_GELU ? v : noted, square = x * x;
-    const f32 s = 1 / (1 + TERN_EXP_ROUGH(-1.5957691f * x * (1 + 0.044715f * square)));
+    const f32 s = 1 / (1 + TERN_EXP2_ROUGH(-2.3022082f * x * (1 + 0.044715f * square)));
     const f32 slope = s + x * s * (1 - s) * 1.5957691f * (1 + 0.134145f * square);
     return end == MATRIX_GELU ? v * s : v * slope;
 }
