@@ -285,6 +285,7 @@ static void who_launched_is_told_after_the_name_is_gone(void **state)
 /* What is built ahead of its first launch is there to be launched. */
 static void kernels_of_program_groups_exist(void **state)
 {
+    static void *kernels[256]; /* they stay until the process ends, as those of launches */
     (void)state;
     FOR_EACH_DEVICE(device)
     {
@@ -292,15 +293,16 @@ static void kernels_of_program_groups_exist(void **state)
         int n = 0;
         assert_ok(tern_registry_open(place));
         for (const tern_program_group_row *row = tern_program_groups; row->group; row++) {
-            void *made = NULL;
             const bool known = tern_host_parameters(row->kernel, TERN_F32) != NULL;
             if (!known && !row->shares)
                 fail_msg("no device has a %s of %s.cl", row->kernel, row->file);
             if (!tern_program_group_has(row, place->grouped) || (!known && !place->lazy))
                 continue;
-            if (place->backend->resolve(place, row->file, row->kernel, TERN_F32, &made) != TERN_OK)
+            assert_true(n < (int)(sizeof kernels / sizeof *kernels));
+            if (place->backend->resolve(place, row->file, row->kernel, TERN_F32, &kernels[n]) !=
+                TERN_OK)
                 fail_msg("%s: %s of %s.cl: %s", device, row->kernel, row->file, tern_last_error());
-            n += made != NULL;
+            n += kernels[n] != NULL;
         }
         assert_true(n > 20);
     }
