@@ -303,7 +303,7 @@ static void replays_are_as_running_it(void **state)
     (void)state;
     static const int64_t sizes[][2] = {{3, 4}, {2, 3}, {40, 5}, {17, 16}, {1, 9}, {6, 300}, {5, 1}};
     FOR_EACH_DEVICE(device)
-    for (uint64_t k = 1; k <= (compiles_long(device) ? 16 : 48); k++)
+    for (uint64_t k = 1; k <= (compiles_long(device) ? 16 : test_thorough(device) ? 48 : 24); k++)
         TERN_SCOPE {
             const int64_t *size = sizes[k % 7];
             const program p = {.seed = k * UINT64_C(0x9E3779B97F4A7C15),
