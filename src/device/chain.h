@@ -7,6 +7,7 @@
 #ifndef TERN_DEVICE_CHAIN_H
 #define TERN_DEVICE_CHAIN_H
 #include <stdint.h>
+#include <string.h>
 
 enum { TERN_CHAIN_ROWS = 12, TERN_CHAIN_TENSORS = 10, TERN_CHAIN_INPUTS = 3, TERN_CHAIN_LIVE = 6 };
 /* of a kernel with a slot */
@@ -50,6 +51,11 @@ typedef struct tern_chain {
 static inline int tern_chain_is_slot(const tern_chain *chain, int i)
 {
     return chain->slot && i == (chain->slot->stores ? 0 : chain->rows - 1);
+}
+/* Whether a row is a cast: it has no function, its result is its operand as it is stored. */
+static inline int tern_chain_is_cast(const tern_chain_row *row)
+{
+    return strcmp(row->file, "copy") == 0;
 }
 
 #endif

@@ -4,9 +4,8 @@
 #include "device/chain_find.h"
 #include "device/plan.h"
 #include "types_host.h"
-#include <string.h>
-
 #include "shapes.h"
+#include <string.h>
 
 const char tern_chain_is_full[] = "a command has no room for more";
 
@@ -15,9 +14,10 @@ const char tern_chain_is_full[] = "a command has no room for more";
 static const tern_chain_slot slots[] = {
     {&tern_kernel_batch_norm, .stores = 1, .arg = 0, .sizes = {10, 11, 12}},
     {&tern_kernel_batch_norm_columns, .stores = 1, .arg = 1, .sizes = {11, 13, 12}},
-    {&tern_kernel_batch_norm_gradient, .arg = 4, .sizes = {9, 10, 11}, .parts = 12, .pieces = 64},
+    {&tern_kernel_batch_norm_gradient, .arg = 4, .sizes = {9, 10, 11}, .parts = 12,
+     .pieces = TERN_NORM_PIECES},
     {&tern_kernel_batch_norm_columns_gradient, .arg = 5, .sizes = {10, 12, 11}, .parts = 13,
-     .pieces = 64},
+     .pieces = TERN_NORM_PIECES},
 };
 
 /* Elements of the slot's tensor. */
@@ -92,10 +92,11 @@ static bool is_cast(const tern_graph *graph, const tern_work *work)
 /* Whether a row of float32 has the same text and the same bits among those of half precision. */
 static bool is_exact(const tern_kernel_ref *kernel)
 {
-    static const char names[] = " add sub mul ";
-    const char *at = strstr(names, kernel->name);
-    return strcmp(kernel->file, "elementwise") == 0 && at && at > names && at[-1] == ' ' &&
-           at[strlen(kernel->name)] == ' ';
+    static const char *const names[] = {"add", "sub", "mul"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        found |= strcmp(kernel->name, names[i]) == 0;
+    return found && strcmp(kernel->file, "elementwise") == 0;
 }
 
 /* A row of numbers that are computed in the type in which they lie, or rounded to it. */

@@ -111,7 +111,7 @@ static void add_row(tern_text *text, const tern_chain *chain, int i, bool fours,
     if (tern_chain_is_slot(chain, i)) {
         add_slot(text, chain, i, fours);
     } else {
-        const bool casts = strcmp(row->file, "copy") == 0;
+        const bool casts = tern_chain_is_cast(row) != 0;
         tern_text_add(text, "const REAL v%d = %s%s(", i, row->wide ? "" : "AS_STORED",
                       fours && !row->wide ? "4" : "");
         tern_text_add(text, casts ? "(" : "row_%s(", row->name);
@@ -343,7 +343,7 @@ void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain 
     tern_source_add(text, seen, "float4.h");
     tern_source_add(text, seen, "row_functions.h");
     for (int i = 0; i < chain->rows; i++) {
-        if (tern_chain_is_slot(chain, i) || strcmp(chain->row[i].file, "copy") == 0)
+        if (tern_chain_is_slot(chain, i) || tern_chain_is_cast(&chain->row[i]))
             continue;
         snprintf(file, sizeof file, "%s.def", chain->row[i].file);
         tern_source_add(text, seen, file);
