@@ -354,7 +354,7 @@ def read_amd(text, target):
     for k in kernels:
         k.spill = meta.get(k.name, {}).get("vgpr_spill_count", 0)
         # Room that the compiler reserved while it allocated registers, and that no instruction reads or writes, is none.
-        if not any(re.match("(buffer|scratch)_(load|store)", i[2]) for i in k.items):
+        if not any(re.match("(buffer|scratch|flat)_(load|store)", i[2]) for i in k.items):
             k.scratch = 0
     return [k.close() for k in kernels if k.name in meta or not meta]
 
