@@ -32,6 +32,11 @@ bool test_thorough(const char *device)
     return strcmp(device, "cpu") == 0 || getenv("TERN_TEST_ALL");
 }
 
+bool test_compiles_cpp(const char *device)
+{
+    return getenv("TERN_STANDIN_TEXT") && !test_thorough(device);
+}
+
 bool test_gpu_form(const char *device)
 {
     tern_device_info info = {0};

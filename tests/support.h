@@ -29,6 +29,8 @@ const char *test_device(int i);
 /* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set.
  * Elsewhere each kernel costs its compilation. */
 bool test_thorough(const char *device);
+/* Whether each program costs the machine's C++ compiler there (the stand-in, by the texts for CUDA), so that few are tried. */
+bool test_compiles_cpp(const char *device);
 /* Whether the device is to compute so many products of numbers for one row of a table. PoCL in the form for GPUs, whose
  * kernels are not optimized in tests, takes a second for 100 million: there only small rows are computed, unless everything
  * is to be tried. */

@@ -282,7 +282,7 @@ static tern_chain chain_of(const tern_chain_slot *slot, void *made)
 static void kernels_are_told_apart_by_what_their_text_depends_on(void **state)
 {
     (void)state;
-    enum { WAYS = 15, OTHERS = 3000 };
+    enum { WAYS = 17, OTHERS = 3000 };
     static const tern_chain_slot slots[2] = {{.stores = 1}, {.stores = 1}};
     static char made[2], names[OTHERS][8];
     FOR_EACH_DEVICE(device)
@@ -305,6 +305,8 @@ static void kernels_are_told_apart_by_what_their_text_depends_on(void **state)
         chains[11].row[1].out = -1;
         chains[12].row[2].numbers = 2;
         chains[13].n = INT64_C(1) << 40;
+        chains[15].wide[1] = 1;
+        chains[16].row[1].wide = 1;
         for (int i = 0; i < WAYS; i++) {
             known[i] =
                 tern_chain_kernel_of(graph->place, &chains[i], i == 14 ? TERN_F64 : TERN_F32);

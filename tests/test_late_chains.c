@@ -1,7 +1,7 @@
 /* test_late_chains.c -- recordings whose chains are compiled by another thread, as no cache has them: replays do what was
  * recorded until the kernels are there, and have the same bits and no more memory afterwards. */
 #include "device/plan.h"
-#include "support.h"
+#include "fused.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <tern/compile.h>
@@ -44,14 +44,6 @@ static uint64_t reserved(const char *device)
     tern_memory_stats stats;
     assert_ok(tern_memory_get_stats(device, &stats));
     return stats.reserved;
-}
-
-static bool tells(const tern_graph *graph, const char *what)
-{
-    char *text = tern_graph_text(graph);
-    const bool there = text && strstr(text, what);
-    tern_free_text(text);
-    return there;
 }
 
 /* The first text shows that compilers take their time here; the others are left to the thread. */
