@@ -14,31 +14,32 @@
 #define TRUNCATED(v) TERN_TO_INT_(v, i64, (-9223372036854775807 - 1), 9223372036854775808.0f)
 #endif
 
-#undef HAS_FLOAT4
-#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)
-#define HAS_FLOAT4 1
-#else
-#define HAS_FLOAT4 0
-#endif
-#define COPY_FLOAT4(S)   TERN_CAT(TERN_CAT(COPY_FLOAT4, HAS_FLOAT4), IN_SET(FLOAT4, S))(S)
-#define COPY_FLOAT4_0_0(S)
-#define COPY_FLOAT4_0_1(S)
-#define COPY_FLOAT4_1_0(S)
-#define COPY_FLOAT4_1_1(S)                                                                         \
-    if (w.form == TERN_ND_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) &&             \
-        ND_ALIGNED4(w, 1)) {                                                                       \
-        idx quads = inner / 4;                                                                     \
-        FLAT(r, w.rows, quads)                                                                     \
+#define COPY_VECTORS(S)  TERN_CAT(TERN_CAT(COPY_VECTORS, BY_FOURS), IN_SET(FLOAT4, S))(S)
+#define COPY_VECTORS_0_0(S)
+#define COPY_VECTORS_0_1(S)
+#define COPY_VECTORS_1_0(S)
+#define COPY_VECTORS_1_1(S)                                                                        \
+    if (w.form == TERN_ND_UNIT && FLAT_FITS(ys) && FLAT_FITS(xs) && FLAT_ND_FITS(w, 0) &&          \
+        FLAT_ND_FITS(w, 1)) {                                                                      \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                \
-            INNER(r, j)                                                                            \
+            FLAT_TWO(S, x)                                                                         \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
-                f32 v4[4];                                                                         \
-                TERN_CAT(LOAD4, S)(v4, xs + xo, j);                                                \
-                STORE4(ys + yo, j, v4);                                                            \
+                ND_INDEX2(w, r, yo, xo)                                                            \
+                FLAT_GET(S, x, xs + xo, j);                                                        \
+                at[u] = yo + ROW_WIDTH * j;                                                        \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                FLAT_VALUES(S, v, x)                                                               \
+                ROW_STORE(TERN_T, ys + at[0], 0, v);                                               \
+                at[0] = at[1];                                                                     \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
+        FLAT_SKIP(ys) FLAT_SKIP(xs) inner -= ROW_WIDTH * vectors;                                  \
     }
 /* The host's higher instruction sets leave float64 and whole numbers to half precision, which
  * hardly anybody copies, to the lowest. */
@@ -59,7 +60,7 @@
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        COPY_FLOAT4(S)                                                                             \
+        COPY_VECTORS(S)                                                                            \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             ND_INDEX2(w, r, yo, xo)                                                                \
@@ -98,7 +99,7 @@ EACH_DTYPE(COPY_FROM)
  * where extents and steps are multiples of that: WORD_ELEMENTS of them are a load. A row of the
  * tile is a word longer, so that columns meet other banks. */
 #undef BY_WORDS
-#if TERN_FLOAT4 && !TERN_CHUNKS && IN_SET(FLOAT4, TERN_T)
+#if BY_FOURS
 #define BY_WORDS 1
 enum { K(WORD_ELEMENTS) = 16 / sizeof(STO), K(WORD_LD) = TERN_WORD_TILE / (4 / sizeof(STO)) + 1 };
 #define WORD_ELEMENTS K(WORD_ELEMENTS)
@@ -255,11 +256,11 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys),
 }
 #endif
 #undef COPY_FROM
-#undef COPY_FLOAT4_0_0
-#undef COPY_FLOAT4_0_1
-#undef COPY_FLOAT4_1_0
-#undef COPY_FLOAT4_1_1
-#undef COPY_FLOAT4
+#undef COPY_VECTORS_0_0
+#undef COPY_VECTORS_0_1
+#undef COPY_VECTORS_1_0
+#undef COPY_VECTORS_1_1
+#undef COPY_VECTORS
 #undef TRANSPOSE_TILE
 #undef TRANSPOSE_CELLS
 #undef EACH_CHUNK

@@ -26,6 +26,20 @@
 #define LOADED(yes)
 #endif
 
+/* Loop forms of GPUs. */
+#ifdef TERN_THREAD
+#define ITEMS(i, n)                                                                                \
+    for (idx i = TERN_THREAD, i##_n = (idx)(n), i##_s = TERN_THREADS; i < i##_n; i += i##_s)
+#define FLAT(r, rows, inner)                                                                       \
+    for (idx tern_k = TERN_THREAD, tern_in = (idx)(inner), tern_n = (idx)(rows)*tern_in,           \
+             tern_s = TERN_THREADS, r;                                                             \
+         tern_k < tern_n && (r = tern_k < tern_in ? 0 : tern_k / tern_in, 1); tern_k += tern_s)
+#define INNER(r, j) for (idx j = tern_k - r * tern_in, tern_once = 1; tern_once; tern_once = 0)
+#define GROUPS(g, n)                                                                               \
+    for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
+#define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
+#endif
+
 #include "dtypes.def"
 #define TERN_CAT_(a, b) a##_##b
 #define TERN_CAT(a, b)  TERN_CAT_(a, b)

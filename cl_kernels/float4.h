@@ -6,21 +6,8 @@
 #define LOAD4(v, p, i)  TERN_CAT(LOAD4, TERN_T)(v, p, i)
 #define STORE4(p, i, v) TERN_CAT(STORE4, TERN_T)(p, i, v)
 #define EACH4(e)        UNROLL for (i32 e = 0; e < 4; e++)
-/* The same element four times where it stays. */
-#define LOAD4_OR_1(stays, v, p, i)                                                                 \
-    if (stays) {                                                                                   \
-        v[0] = LD(p, 0);                                                                           \
-        v[1] = v[2] = v[3] = v[0];                                                                 \
-    } else {                                                                                       \
-        LOAD4(v, p, i);                                                                            \
-    }
-
-/* Whether p is where a load of four may be; whether rows of tensor k of an index of unit steps
- * begin at multiples of four elements from there. */
-#define ALIGNED4(p)       (((u64)(p) & (4 * sizeof *(p) - 1)) == 0)
-#define ND_ALIGNED4(w, k) ((w).fours >> (k) & 1)
-/* Past the elements that were taken. */
-#define SKIP4(p) p += 4 * quads;
+/* Whether p is where a load of four may be. */
+#define ALIGNED4(p) (((u64)(p) & (4 * sizeof *(p) - 1)) == 0)
 
 /* Units of EACH elements, 4 or 1, whose loads may be under way: UNIT_LOAD(v, p) loads those from
  * element `at` of p on, UNIT_OF(v, e) is one of them. They stay as they lie in memory until
@@ -82,24 +69,33 @@
 #define ROW_PAST(p) ((i32)((u64)(p) / sizeof *(p)) & (ROW_WIDTH - 1))
 #define ROW_OF_(NAME, T) TERN_CAT(TERN_CAT(NAME, IS_HALF), T)
 #define ROW_VECTOR_0_f32    FOUR_f32
+#define ROW_VECTOR_0_f16    FOUR_f16
+#define ROW_VECTOR_0_bf16   FOUR_bf16
 #define ROW_VECTOR_1_f32    EIGHT_f32
 #define ROW_VECTOR_1_f16    EIGHT_f16
 #define ROW_VECTOR_1_bf16   EIGHT_bf16
 #define ROW_GET_0_f32       GET4_f32
+#define ROW_GET_0_f16       GET4_f16
+#define ROW_GET_0_bf16      GET4_bf16
 #define ROW_GET_1_f32       GET8_f32
 #define ROW_GET_1_f16       GET8_f16
 #define ROW_GET_1_bf16      GET8_bf16
 #define ROW_GATHER_0_f32    GATHER4_f32
+#define ROW_GATHER_1_f32    GATHER8_f32
 #define ROW_GATHER_1_f16    GATHER8_f16
 #define ROW_GATHER_1_bf16   GATHER8_f16
 #define ROW_SPREAD8_0_f32   SPREAD4_f32
+#define ROW_SPREAD8_0_f16   SPREAD4_f16
+#define ROW_SPREAD8_0_bf16  SPREAD4_bf16
 #define ROW_SPREAD8_1_f32   SPREAD8_f32
 #define ROW_SPREAD8_1_f16   SPREAD8_f16
 #define ROW_SPREAD8_1_bf16  SPREAD8_bf16
 #define ROW_STORE8_0_f32    STORE4_f32
+#define ROW_STORE8_0_bool   STORE4_bool
 #define ROW_STORE8_1_f32    STORE8_f32
 #define ROW_STORE8_1_f16    STORE8_f16
 #define ROW_STORE8_1_bf16   STORE8_bf16
+#define ROW_STORE8_1_bool   STORE8_bool
 /* Vector q of p as T, from v[0..ROW_WIDTH). */
 #define ROW_STORE(T, p, q, v) ROW_OF_(ROW_STORE8, T)(p, q, v)
 #define EACH_OF_ROW(e)        UNROLL for (i32 e = 0; e < ROW_WIDTH; e++)
@@ -212,4 +208,36 @@
 #endif
 /* log of the sum of e^(x - m), from z. */
 #define ROW_LOG(z, m) (log(z) - ROW_MISSED(m) * C(0.6931471805599453))
+/* ---- flat loops by vectors of 16 bytes ----
+ * Of `vectors` vectors in each of `rows` rows a lane loads two before it uses the first:
+ *
+ *   FLAT_VECTORS(rows, vectors)
+ *   {
+ *       FLAT_TWO(T, x)                                of each tensor that is read
+ *       FLAT_LOADED(r, j) { FLAT_GET(T, x, p, j); }   vector j of row r, which begins at p
+ *       FLAT_USED(q) { FLAT_VALUES(T, v, x) ... }     v[0..ROW_WIDTH) of vector q, of a single row
+ *   }
+ *
+ * FLAT_FITS(p): such a load may be at p; FLAT_ND_FITS(w, k): so do rows of tensor k of an index of
+ * unit steps lie from there on. FLAT_SKIP goes past the vectors of a tensor. */
+#define FLAT_FITS(p)       (ROW_PAST(p) == 0)
+#define FLAT_ND_FITS(w, k) ((w).fours >> ((k) + (ROW_WIDTH & 8) / 2) & 1)
+#define FLAT_SKIP(p)       p += ROW_WIDTH * vectors;
+#define FLAT_VECTORS(rows, vectors)                                                                \
+    for (idx tern_k = TERN_THREAD, tern_in = (vectors), tern_n = (idx)(rows)*tern_in,              \
+             tern_s = TERN_THREADS;                                                                \
+         tern_k < tern_n; tern_k += 2 * tern_s)
+#define FLAT_LOADED(r, j)                                                                          \
+    UNROLL for (i32 u = 0; u < 2; u++)                                                             \
+        for (idx k_ = tern_k + u * tern_s, r = k_ < tern_in ? 0 : k_ / tern_in,                    \
+                 j = k_ - r * tern_in;                                                             \
+             k_ < tern_n; k_ = tern_n)
+#define FLAT_USED(q)                                                                               \
+    ROLLED for (idx q = tern_k; q < tern_n && q < tern_k + 2 * tern_s; q += tern_s)
+#define FLAT_TWO(T, x)       ROW_OF_(ROW_VECTOR, T) x##_k[2];
+#define FLAT_GET(T, x, p, j) ROW_OF_(ROW_GET, T)(x##_k[u], p, j)
+#define FLAT_VALUES(T, v, x)                                                                       \
+    REAL v[ROW_WIDTH];                                                                             \
+    ROW_OF_(ROW_SPREAD8, T)(v, x##_k[0]);                                                          \
+    x##_k[0] = x##_k[1];
 #endif

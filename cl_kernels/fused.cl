@@ -311,7 +311,8 @@ KERNEL19(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             ROW_PASSES_(c)
             {
                 if (!alike) {
-                    ROW_UNITS_(ROW_OF_(ROW_GATHER, TERN_T)(x_k[u], xs + at + head, q);)
+                    ROW_UNITS_(ROW_OF_(ROW_GATHER,
+                               TERN_T)(x_k[u], xs + at + head + ROW_WIDTH * q, 1);)
                 } else if (again || late) {
                     ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
                 }
@@ -375,22 +376,32 @@ KERNEL4(K(add_mixed), (OUT, f32, zs), (IN, f32, xs), (IN, STO, ys), (ARG, i64, n
     BASE(zs);
     BASE(xs);
     BASE(ys);
-    idx quads = 0;
-#if TERN_FLOAT4 && !TERN_CHUNKS
-    if (ALIGNED4(zs) && ALIGNED4(xs) && ALIGNED4(ys))
-        quads = (idx)n / 4;
-    ITEMS(i, quads)
+    idx vectors = 0;
+#if BY_FOURS
+    if (FLAT_FITS(zs) && FLAT_FITS(xs) && FLAT_FITS(ys))
+        vectors = (idx)n / ROW_WIDTH;
+    FLAT_VECTORS(1, vectors)
     {
-        f32 x4[4], y4[4];
-        LOAD4_f32(x4, xs, i);
-        LOAD4(y4, ys, i);
-        EACH4(e) x4[e] += y4[e];
-        STORE4_f32(zs, i, x4);
+        FLAT_TWO(f32, x)
+        FLAT_TWO(TERN_T, y)
+        FLAT_LOADED(r, j)
+        {
+            FLAT_GET(f32, x, xs, j);
+            FLAT_GET(TERN_T, y, ys, j);
+        }
+        FLAT_USED(q)
+        {
+            FLAT_VALUES(f32, xv, x)
+            FLAT_VALUES(TERN_T, yv, y)
+            EACH_OF_ROW(e) xv[e] += yv[e];
+            ROW_STORE(f32, zs, q, xv);
+        }
     }
 #endif
-    ITEMS(i, n - 4 * quads)
+    ITEMS(i, n - ROW_WIDTH * vectors)
     {
-        zs[4 * quads + i] = xs[4 * quads + i] + LD(ys, 4 * quads + i);
+        const idx j = ROW_WIDTH * vectors + i;
+        zs[j] = xs[j] + LD(ys, j);
     }
 }
 #endif
@@ -405,32 +416,43 @@ KERNEL4(K(add_mixed), (OUT, f32, zs), (IN, f32, xs), (IN, STO, ys), (ARG, i64, n
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(dys);                                                                                 \
-        idx quads = 0;                                                                             \
-        TERN_CAT(PAIR_FOURS, BY_FOURS)(Y, DX)                                                      \
-        ITEMS(i, n - 4 * quads)                                                                    \
+        idx vectors = 0;                                                                           \
+        TERN_CAT(PAIR_VECTORS, BY_FOURS)(Y, DX)                                                    \
+        ITEMS(i, n - ROW_WIDTH * vectors)                                                          \
         {                                                                                          \
-            const REAL x = LD(xs, 4 * quads + i), dy = LD(dys, 4 * quads + i);                     \
-            ST(ys, 4 * quads + i, (Y));                                                            \
-            ST(dxs, 4 * quads + i, (DX));                                                          \
+            const idx j = ROW_WIDTH * vectors + i;                                                 \
+            const REAL x = LD(xs, j), dy = LD(dys, j);                                             \
+            ST(ys, j, (Y));                                                                        \
+            ST(dxs, j, (DX));                                                                      \
         }                                                                                          \
     }
-#define PAIR_FOURS_0(Y, DX)
-#define PAIR_FOURS_1(Y, DX)                                                                        \
-    if (ALIGNED4(dxs) && ALIGNED4(ys) && ALIGNED4(xs) && ALIGNED4(dys))                            \
-        quads = (idx)n / 4;                                                                        \
-    ITEMS(i, quads)                                                                                \
+#define PAIR_VECTORS_0(Y, DX)
+#define PAIR_VECTORS_1(Y, DX)                                                                      \
+    if (FLAT_FITS(dxs) && FLAT_FITS(ys) && FLAT_FITS(xs) && FLAT_FITS(dys))                        \
+        vectors = (idx)n / ROW_WIDTH;                                                              \
+    FLAT_VECTORS(1, vectors)                                                                       \
     {                                                                                              \
-        REAL x4[4], y4[4], dy4[4], dx4[4];                                                         \
-        LOAD4(x4, xs, i);                                                                          \
-        LOAD4(dy4, dys, i);                                                                        \
-        EACH4(e)                                                                                   \
+        FLAT_TWO(TERN_T, x)                                                                        \
+        FLAT_TWO(TERN_T, dy)                                                                       \
+        FLAT_LOADED(r, j)                                                                          \
         {                                                                                          \
-            const REAL x = x4[e], dy = dy4[e];                                                     \
-            y4[e] = (Y);                                                                           \
-            dx4[e] = (DX);                                                                         \
+            FLAT_GET(TERN_T, x, xs, j);                                                            \
+            FLAT_GET(TERN_T, dy, dys, j);                                                          \
         }                                                                                          \
-        STORE4(ys, i, y4);                                                                         \
-        STORE4(dxs, i, dx4);                                                                       \
+        FLAT_USED(q)                                                                               \
+        {                                                                                          \
+            REAL yv[ROW_WIDTH], dxv[ROW_WIDTH];                                                    \
+            FLAT_VALUES(TERN_T, xv, x)                                                             \
+            FLAT_VALUES(TERN_T, dyv, dy)                                                           \
+            EACH_OF_ROW(e)                                                                         \
+            {                                                                                      \
+                const REAL x = xv[e], dy = dyv[e];                                                 \
+                yv[e] = (Y);                                                                       \
+                dxv[e] = (DX);                                                                     \
+            }                                                                                      \
+            ROW_STORE(TERN_T, ys, q, yv);                                                          \
+            ROW_STORE(TERN_T, dxs, q, dxv);                                                        \
+        }                                                                                          \
     }
 /* As in elementwise.def. */
 PAIR_(gelu, x * normal_cdf(x), dy * (normal_cdf(x) + C(0.3989422804014327) * x
@@ -440,7 +462,7 @@ PAIR_(gelu_tanh, x * SIGMOID_, dy * SIGMOID_ * (1 + x * (1 - SIGMOID_) * C(1.595
     * (1 + C(0.134145) * x * x)))
 #undef SIGMOID_
 #undef PAIR_
-#undef PAIR_FOURS_0
-#undef PAIR_FOURS_1
+#undef PAIR_VECTORS_0
+#undef PAIR_VECTORS_1
 #endif
 #endif

@@ -69,16 +69,6 @@ typedef long long idx;
 #define SIMD_MIN(v)
 #define TERN_THREAD  ((idx)blockIdx.x * TERN_WG + (idx)threadIdx.x)
 #define TERN_THREADS ((idx)gridDim.x * TERN_WG)
-#define ITEMS(i, n) for (idx i = TERN_THREAD, i##_n = (idx)(n), i##_s = TERN_THREADS; i < i##_n;   \
-    i += i##_s)
-#define FLAT(r, rows, inner)                                                                       \
-    for (idx tern_k = TERN_THREAD, tern_in = (idx)(inner), tern_n = (idx)(rows)*tern_in,           \
-             tern_s = TERN_THREADS, r;                                                             \
-         tern_k < tern_n && (r = tern_k < tern_in ? 0 : tern_k / tern_in, 1); tern_k += tern_s)
-#define INNER(r, j) for (idx j = tern_k - r * tern_in, tern_once = 1; tern_once; tern_once = 0)
-#define GROUPS(g, n)                                                                               \
-    for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
-#define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
 
 #define f32_from_bits(u) __uint_as_float((u32)(u))
 #define f32_bits(f)      __float_as_uint((f32)(f))
@@ -181,7 +171,7 @@ typedef struct __align__(16) tern_words4 {
 #define GET4_f32(to, p, i) to = ((const tern_four_f32 *)(p))[i]
 #define GET4_f16(to, p, i) to = ((const tern_four_u16 *)(p))[i]
 #define GET4_bf16          GET4_f16
-#define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
+#define GATHER4_f32(to, p, step) EACH4(e_) to.v[e_] = (p)[(step)*e_]
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_(LOW, HIGH, to, four)                                                              \
     do {                                                                                           \
@@ -205,8 +195,14 @@ typedef struct tern_eight_f32 {
     } while (0)
 #define GET8_f16(to, p, i)    to = ((const tern_words4 *)(p))[i]
 #define GET8_bf16             GET8_f16
-#define GATHER8_f16(to, p, i) EACH4(e_) to.v[e_] = (p)[8 * (i) + 2 * e_] |                         \
-    (u32)(p)[8 * (i) + 2 * e_ + 1] << 16
+#define GATHER8_f32(to, p, step)                                                                   \
+    EACH4(e_)                                                                                      \
+    {                                                                                              \
+        to.v[0].v[e_] = (p)[(step)*e_];                                                            \
+        to.v[1].v[e_] = (p)[(step) * (4 + e_)];                                                    \
+    }
+#define GATHER8_f16(to, p, step)                                                                   \
+    EACH4(e_) to.v[e_] = (p)[(step)*2 * e_] | (u32)(p)[(step) * (2 * e_ + 1)] << 16
 #define SPREAD8_f32(to, eight)                                                                     \
     EACH4(e_)                                                                                      \
     {                                                                                              \
@@ -281,6 +277,11 @@ TERN_TWO_(bf16)
 #define STORE4_f16(p, i, v)  STORE4_16_(tern_two_f16, p, i, v)
 #define STORE4_bf16(p, i, v) STORE4_16_(tern_two_bf16, p, i, v)
 #define STORE4_bool(p, i, v) STORE4_(tern_four_u8, TERN_TO_BOOL, p, i, v)
+#define STORE8_bool(p, i, v)                                                                       \
+    do {                                                                                           \
+        STORE4_bool(p, 2 * (i), v);                                                                \
+        STORE4_bool(p, 2 * (i) + 1, (v + 4));                                                      \
+    } while (0)
 #define STORE8_f32(p, i, v)                                                                        \
     do {                                                                                           \
         STORE4_f32(p, 2 * (i), v);                                                                 \

@@ -13,17 +13,8 @@
 #define SIMD_SUM2(v, w)
 #define SIMD_MAX(v)
 #define SIMD_MIN(v)
-#define ITEMS(i, n)                                                                                \
-    for (idx i = (idx)get_global_id(0), i##_n = (idx)(n), i##_s = (idx)get_global_size(0);         \
-         i < i##_n; i += i##_s)
-#define FLAT(r, rows, inner)                                                                       \
-    for (idx tern_k = (idx)get_global_id(0), tern_in = (idx)(inner),                               \
-             tern_n = (idx)(rows)*tern_in, tern_s = (idx)get_global_size(0), r;                    \
-         tern_k < tern_n && (r = tern_k < tern_in ? 0 : tern_k / tern_in, 1); tern_k += tern_s)
-#define INNER(r, j) for (idx j = tern_k - r * tern_in, tern_once = 1; tern_once; tern_once = 0)
-#define GROUPS(g, n)                                                                               \
-    for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
-#define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
+#define TERN_THREAD  ((idx)get_global_id(0))
+#define TERN_THREADS ((idx)get_global_size(0))
 
 /* Four elements in one load or store: see float4.h. */
 #define TERN_FLOAT4 1
@@ -54,6 +45,11 @@
             (size_t)(i), p)
 #define STORE4_bool(p, i, v)                                                                       \
     vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)
+#define STORE8_bool(p, i, v)                                                                       \
+    do {                                                                                           \
+        STORE4_bool(p, 2 * (i), v);                                                                \
+        STORE4_bool(p, 2 * (i) + 1, (v + 4));                                                      \
+    } while (0)
 /* 16 bytes of anything at a multiple of them. */
 #define LOAD_WORDS(v, p)  TERN_SPREAD4_(v, uint4, *(const __global uint4 *)(p))
 #define STORE_WORDS(p, v) (*(__global uint4 *)(p) = (uint4)(v[0], v[1], v[2], v[3]))
@@ -68,7 +64,7 @@ typedef struct {
 #define GET4_f32(to, p, i)  LOAD4_f32(to.v, p, i)
 #define GET4_f16(to, p, i)  to = vload4((size_t)(i), p)
 #define GET4_bf16(to, p, i) to = vload4((size_t)(i), p)
-#define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
+#define GATHER4_f32(to, p, step) EACH4(e_) to.v[e_] = (p)[(step)*e_]
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_f16(to, four)  TERN_SPREAD4_(to, float4, tern_halves4(four))
 #define SPREAD4_bf16(to, four) TERN_SPREAD4_(to, float4, as_float4(convert_uint4(four) << 16))
@@ -90,9 +86,11 @@ typedef struct {
     } while (0)
 #define GET8_f16(to, p, i) to = as_ushort8(((const __global uint4 *)(p))[i])
 #define GET8_bf16          GET8_f16
-#define GATHER8_f16(to, p, i)                                                                      \
-    to = (ushort8)((p)[8 * (i)], (p)[8 * (i) + 1], (p)[8 * (i) + 2], (p)[8 * (i) + 3],             \
-                   (p)[8 * (i) + 4], (p)[8 * (i) + 5], (p)[8 * (i) + 6], (p)[8 * (i) + 7])
+#define GATHER8_f32(to, p, step)                                                                   \
+    UNROLL for (i32 e_ = 0; e_ < 8; e_++) to.v[e_] = (p)[(step)*e_]
+#define GATHER8_f16(to, p, step)                                                                   \
+    to = (ushort8)((p)[0], (p)[step], (p)[(step)*2], (p)[(step)*3], (p)[(step)*4], (p)[(step)*5],  \
+                   (p)[(step)*6], (p)[(step)*7])
 #define SPREAD8_f32(to, eight) UNROLL for (i32 e_ = 0; e_ < 8; e_++) to[e_] = eight.v[e_]
 #define SPREAD8_f16(to, eight)                                                                     \
     do {                                                                                           \

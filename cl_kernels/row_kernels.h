@@ -4,18 +4,18 @@
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host
  * makes dense copies of others first (ops/elementwise/nd_index.c). TERNARY takes any strides.
  *
- * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU
- * takes four elements at a time; what is left over, `inner` elements, goes one by one. Families
- * whose rows compute for longer than they load are ROWS_ARE_LONG and do without. */
+ * Where rows start at multiples of 16 bytes, which only the kernel can see, a GPU takes vectors of
+ * 16 bytes, two at a time; what is left over, `inner` elements, goes one by one. Families whose
+ * rows compute for longer than they load are ROWS_ARE_LONG and do without. */
 
 #include "math_rows.cl"
 #include "float4.h"
 
-#undef HAS_FLOAT4
-#if IN_SET(FLOAT4, TERN_T) && TERN_FLOAT4 && !ROWS_ARE_LONG
-#define HAS_FLOAT4 1
+#undef HAS_VECTORS
+#if ROWS_ARE_LONG
+#define HAS_VECTORS 0
 #else
-#define HAS_FLOAT4 0
+#define HAS_VECTORS BY_FOURS
 #endif
 
 #define UNARY_0(NAME, Y)
@@ -30,7 +30,7 @@
 /* ys = f(xs), of type T. */
 #define UNARY_LOOP_(T, Y)                                                                          \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(UNARY_FLOAT4, HAS_FLOAT4)(T, Y)                                                       \
+    TERN_CAT(UNARY_VECTORS, HAS_VECTORS)(T, Y)                                                     \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         ND_INDEX2(w, r, yo, xo)                                                                    \
@@ -40,26 +40,34 @@
             ST_OF(T, ys, yo + j, (Y));                                                             \
         }                                                                                          \
     }
-#define UNARY_FLOAT4_0(T, Y)
-#define UNARY_FLOAT4_1(T, Y)                                                                       \
-    if (ALIGNED4(ys) && ALIGNED4(xs) && ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1)) {                  \
-        idx quads = inner / 4;                                                                     \
-        FLAT(r, w.rows, quads)                                                                     \
+#define UNARY_VECTORS_0(T, Y)
+#define UNARY_VECTORS_1(T, Y)                                                                      \
+    if (FLAT_FITS(ys) && FLAT_FITS(xs) && FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1)) {              \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
         {                                                                                          \
-            ND_INDEX2(w, r, yo, xo)                                                                \
-            INNER(r, j)                                                                            \
+            FLAT_TWO(TERN_T, x)                                                                    \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
-                REAL x4[4], y4[4];                                                                 \
-                LOAD4(x4, xs + xo, j);                                                             \
-                EACH4(e)                                                                           \
+                ND_INDEX2(w, r, yo, xo)                                                            \
+                FLAT_GET(TERN_T, x, xs + xo, j);                                                   \
+                at[u] = yo + ROW_WIDTH * j;                                                        \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                REAL yv[ROW_WIDTH];                                                                \
+                FLAT_VALUES(TERN_T, xv, x)                                                         \
+                EACH_OF_ROW(e)                                                                     \
                 {                                                                                  \
-                    REAL x = x4[e];                                                                \
-                    y4[e] = (Y);                                                                   \
+                    REAL x = xv[e];                                                                \
+                    yv[e] = (Y);                                                                   \
                 }                                                                                  \
-                TERN_CAT(STORE4, T)(ys + yo, j, y4);                                               \
+                ROW_STORE(T, ys + at[0], 0, yv);                                                   \
+                at[0] = at[1];                                                                     \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
+        FLAT_SKIP(ys) FLAT_SKIP(xs) inner -= ROW_WIDTH * vectors;                                  \
     }
 
 #define GRADIENT_0(NAME, DX)
@@ -72,7 +80,7 @@
         BASE(ys);                                                                                  \
         BASE(dys);                                                                                 \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(GRADIENT_FLOAT4, HAS_FLOAT4)(DX)                                                  \
+        TERN_CAT(GRADIENT_VECTORS, HAS_VECTORS)(DX)                                                \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                      \
@@ -83,35 +91,47 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define GRADIENT_FLOAT4_0(DX)
-#define GRADIENT_FLOAT4_1(DX)                                                                      \
-    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && ND_ALIGNED4(w, 0) &&     \
-        ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {                             \
-        idx quads = inner / 4;                                                                     \
-        FLAT(r, w.rows, quads)                                                                     \
+#define GRADIENT_VECTORS_0(DX)
+#define GRADIENT_VECTORS_1(DX)                                                                     \
+    if (FLAT_FITS(dxs) && FLAT_FITS(xs) && FLAT_FITS(ys) && FLAT_FITS(dys) &&                      \
+        FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1) && FLAT_ND_FITS(w, 2) && FLAT_ND_FITS(w, 3)) {    \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
         {                                                                                          \
-            ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                      \
-            INNER(r, j)                                                                            \
+            FLAT_TWO(TERN_T, x)                                                                    \
+            FLAT_TWO(TERN_T, y)                                                                    \
+            FLAT_TWO(TERN_T, dy)                                                                   \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
-                REAL x4[4], y4[4], dy4[4], dx4[4];                                                 \
-                LOAD4(x4, xs + xo, j);                                                             \
-                LOAD4(y4, ys + yo, j);                                                             \
-                LOAD4(dy4, dys + dyo, j);                                                          \
-                EACH4(e)                                                                           \
+                ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                  \
+                FLAT_GET(TERN_T, x, xs + xo, j);                                                   \
+                FLAT_GET(TERN_T, y, ys + yo, j);                                                   \
+                FLAT_GET(TERN_T, dy, dys + dyo, j);                                                \
+                at[u] = dxo + ROW_WIDTH * j;                                                       \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                REAL dxv[ROW_WIDTH];                                                               \
+                FLAT_VALUES(TERN_T, xv, x)                                                         \
+                FLAT_VALUES(TERN_T, yv, y)                                                         \
+                FLAT_VALUES(TERN_T, dyv, dy)                                                       \
+                EACH_OF_ROW(e)                                                                     \
                 {                                                                                  \
-                    REAL x = x4[e], y = y4[e], dy = dy4[e];                                        \
-                    dx4[e] = (DX);                                                                 \
+                    REAL x = xv[e], y = yv[e], dy = dyv[e];                                        \
+                    dxv[e] = (DX);                                                                 \
                 }                                                                                  \
-                STORE4(dxs + dxo, j, dx4);                                                         \
+                ROW_STORE(TERN_T, dxs + at[0], 0, dxv);                                            \
+                at[0] = at[1];                                                                     \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(dxs) SKIP4(xs) SKIP4(ys) SKIP4(dys) inner -= 4 * quads;                              \
+        FLAT_SKIP(dxs) FLAT_SKIP(xs) FLAT_SKIP(ys) FLAT_SKIP(dys) inner -= ROW_WIDTH * vectors;    \
     }
 
 /* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
 #define BINARY_LOOPS_(T, Z)                                                                        \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(BINARY_FLOAT4, HAS_FLOAT4)(T, Z)                                                      \
+    TERN_CAT(BINARY_VECTORS, HAS_VECTORS)(T, Z)                                                    \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         ND_INDEX3(w, r, zo, xo, yo)                                                                \
@@ -137,31 +157,49 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define BINARY_FLOAT4_0(T, Z)
-#define BINARY_FLOAT4_1(T, Z)                                                                      \
-    i32 x_stays = w.form == TERN_ND_FLAT_A, y_stays = w.form == TERN_ND_FLAT_B;                    \
-    if (ALIGNED4(zs) && ND_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && ND_ALIGNED4(w, 1))) &&   \
-        (y_stays || (ALIGNED4(ys) && ND_ALIGNED4(w, 2)))) {                                        \
-        idx quads = inner / 4;                                                                     \
-        FLAT(r, w.rows, quads)                                                                     \
+#define BINARY_VECTORS_0(T, Z)
+#define BINARY_VECTORS_1(T, Z)                                                                     \
+    const i32 x_stays = w.form == TERN_ND_FLAT_A, y_stays = w.form == TERN_ND_FLAT_B;              \
+    if (FLAT_FITS(zs) && FLAT_ND_FITS(w, 0) &&                                                     \
+        (x_stays || (FLAT_FITS(xs) && FLAT_ND_FITS(w, 1))) &&                                      \
+        (y_stays || (FLAT_FITS(ys) && FLAT_ND_FITS(w, 2)))) {                                      \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
         {                                                                                          \
-            ND_INDEX3(w, r, zo, xo, yo)                                                            \
-            INNER(r, j)                                                                            \
+            FLAT_TWO(TERN_T, x)                                                                    \
+            FLAT_TWO(TERN_T, y)                                                                    \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
-                REAL x4[4], y4[4], z4[4];                                                          \
-                LOAD4_OR_1(x_stays, x4, xs + xo, j)                                                \
-                LOAD4_OR_1(y_stays, y4, ys + yo, j)                                                \
-                EACH4(e)                                                                           \
+                ND_INDEX3(w, r, zo, xo, yo)                                                        \
+                FLAT_GET_OR_1(x_stays, x, xs + xo, j)                                              \
+                FLAT_GET_OR_1(y_stays, y, ys + yo, j)                                              \
+                at[u] = zo + ROW_WIDTH * j;                                                        \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                REAL zv[ROW_WIDTH];                                                                \
+                FLAT_VALUES(TERN_T, xv, x)                                                         \
+                FLAT_VALUES(TERN_T, yv, y)                                                         \
+                EACH_OF_ROW(e)                                                                     \
                 {                                                                                  \
-                    REAL x = x4[e], y = y4[e];                                                     \
-                    z4[e] = (Z);                                                                   \
+                    REAL x = xv[e], y = yv[e];                                                     \
+                    zv[e] = (Z);                                                                   \
                 }                                                                                  \
-                TERN_CAT(STORE4, T)(zs + zo, j, z4);                                               \
+                ROW_STORE(T, zs + at[0], 0, zv);                                                   \
+                at[0] = at[1];                                                                     \
             }                                                                                      \
         }                                                                                          \
-        xs += x_stays ? 0 : 4 * quads;                                                             \
-        ys += y_stays ? 0 : 4 * quads;                                                             \
-        SKIP4(zs) inner -= 4 * quads;                                                              \
+        xs += x_stays ? 0 : ROW_WIDTH * vectors;                                                   \
+        ys += y_stays ? 0 : ROW_WIDTH * vectors;                                                   \
+        FLAT_SKIP(zs) inner -= ROW_WIDTH * vectors;                                                \
+    }
+/* A vector of the same element where that stays. */
+#define FLAT_GET_OR_1(stays, x, p, j)                                                              \
+    if (stays) {                                                                                   \
+        ROW_OF_(ROW_GATHER, TERN_T)(x##_k[u], p, 0);                                               \
+    } else {                                                                                       \
+        FLAT_GET(TERN_T, x, p, j);                                                                 \
     }
 #define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
     KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))   \
@@ -202,7 +240,7 @@
         BASE(ys);                                                                                  \
         BASE(zs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(TERNARY_FLOAT4, HAS_FLOAT4)(V)                                                    \
+        TERN_CAT(TERNARY_VECTORS, HAS_VECTORS)(V)                                                  \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             ND_INDEX4(w, r, vo, xo, yo, zo)                                                        \
@@ -214,29 +252,42 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define TERNARY_FLOAT4_0(V)
-#define TERNARY_FLOAT4_1(V)                                                                        \
-    if (w.form == TERN_ND_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&  \
-        ND_ALIGNED4(w, 0) && ND_ALIGNED4(w, 1) && ND_ALIGNED4(w, 2) && ND_ALIGNED4(w, 3)) {        \
-        idx quads = inner / 4;                                                                     \
-        FLAT(r, w.rows, quads)                                                                     \
+#define TERNARY_VECTORS_0(V)
+#define TERNARY_VECTORS_1(V)                                                                       \
+    if (w.form == TERN_ND_UNIT && FLAT_FITS(vs) && FLAT_FITS(xs) && FLAT_FITS(ys) &&               \
+        FLAT_FITS(zs) && FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1) && FLAT_ND_FITS(w, 2) &&         \
+        FLAT_ND_FITS(w, 3)) {                                                                      \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
         {                                                                                          \
-            ND_INDEX4(w, r, vo, xo, yo, zo)                                                        \
-            INNER(r, j)                                                                            \
+            FLAT_TWO(TERN_T, x)                                                                    \
+            FLAT_TWO(TERN_T, y)                                                                    \
+            FLAT_TWO(TERN_T, z)                                                                    \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
-                REAL x4[4], y4[4], z4[4], v4[4];                                                   \
-                LOAD4(x4, xs + xo, j);                                                             \
-                LOAD4(y4, ys + yo, j);                                                             \
-                LOAD4(z4, zs + zo, j);                                                             \
-                EACH4(e)                                                                           \
+                ND_INDEX4(w, r, vo, xo, yo, zo)                                                    \
+                FLAT_GET(TERN_T, x, xs + xo, j);                                                   \
+                FLAT_GET(TERN_T, y, ys + yo, j);                                                   \
+                FLAT_GET(TERN_T, z, zs + zo, j);                                                   \
+                at[u] = vo + ROW_WIDTH * j;                                                        \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                REAL vv[ROW_WIDTH];                                                                \
+                FLAT_VALUES(TERN_T, xv, x)                                                         \
+                FLAT_VALUES(TERN_T, yv, y)                                                         \
+                FLAT_VALUES(TERN_T, zv, z)                                                         \
+                EACH_OF_ROW(e)                                                                     \
                 {                                                                                  \
-                    REAL x = x4[e], y = y4[e], z = z4[e];                                          \
-                    v4[e] = (V);                                                                   \
+                    REAL x = xv[e], y = yv[e], z = zv[e];                                          \
+                    vv[e] = (V);                                                                   \
                 }                                                                                  \
-                STORE4(vs + vo, j, v4);                                                            \
+                ROW_STORE(TERN_T, vs + at[0], 0, vv);                                              \
+                at[0] = at[1];                                                                     \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(vs) SKIP4(xs) SKIP4(ys) SKIP4(zs) inner -= 4 * quads;                                \
+        FLAT_SKIP(vs) FLAT_SKIP(xs) FLAT_SKIP(ys) FLAT_SKIP(zs) inner -= ROW_WIDTH * vectors;      \
     }
 
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \

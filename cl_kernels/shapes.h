@@ -19,9 +19,9 @@ enum { TERN_NORM_HALVES_ALONE = 32, TERN_NORM_PIECES = 64, TERN_NORM_UNREAD = 51
  * is a position in dim[0..ndim), the row's first element in tensor k is at the sum of position
  * times stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise,
  * but the step of tensor 1 (2) is 0. Bit k of fours: rows of tensor k begin at multiples of four
- * elements from its first. Of the first TERN_ND_LOW dims but 0: q / dim[d] = (2 q factor[d] >> 32)
- * >> shift[d] for q below 2^31. */
-enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11, TERN_ND_LOW = 4, TERN_ND_ALL_FOURS = 15 };
+ * elements from its first, bit 4 + k: of eight. Of the first TERN_ND_LOW dims but 0: q / dim[d] =
+ * (2 q factor[d] >> 32) >> shift[d] for q below 2^31. */
+enum { TERN_ND_TENSORS = 4, TERN_ND_DIMS = 11, TERN_ND_LOW = 4, TERN_ND_ALL_FOURS = 255 };
 enum { TERN_ND_STRIDED = 0, TERN_ND_UNIT = 1, TERN_ND_FLAT_A = 2, TERN_ND_FLAT_B = 3 };
 typedef struct tern_nd_index {
     i64 rows, inner;

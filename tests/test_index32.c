@@ -85,16 +85,42 @@ static void rows_that_begin_at_fours_are_known(void **state)
         tern_nd_index w;
         int fours;
     } rows[] = {
-        {{.rows = 1, .inner = 7}, 3},
-        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {12}}, .ndim = 1}, 3},
-        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {9}}, .ndim = 1}, 1},
-        {{.rows = 6, .inner = 8, .dim = {2, 3}, .stride = {{24, 10}, {0, 8}}, .ndim = 2}, 2},
+        {{.rows = 1, .inner = 7}, 0x33},
+        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {12}}, .ndim = 1}, 0x13},
+        {{.rows = 2, .inner = 8, .dim = {2}, .stride = {{8}, {9}}, .ndim = 1}, 0x11},
+        {{.rows = 6, .inner = 8, .dim = {2, 3}, .stride = {{24, 10}, {0, 8}}, .ndim = 2}, 0x22},
         {{.rows = 2, .inner = 7, .dim = {2}, .stride = {{8}, {8}}, .ndim = 1}, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tern_nd_index w = rows[i].w;
         tern_nd_index_derive(&w, 2);
         assert_int_equal(w.fours, rows[i].fours);
+    }
+}
+
+/* As many groups as fill a GPU, and beyond that two vectors of 16 bytes a lane of the widest tensor. */
+static void lanes_have_two_vectors_of_the_widest_tensor(void **state)
+{
+    (void)state;
+    static tern_buffer buffer;
+    const struct {
+        tern_dtype dtypes[2];
+        int64_t count, groups;
+    } rows[] = {
+        {{TERN_BF16, TERN_BF16}, 0, 0},
+        {{TERN_BF16, TERN_BF16}, 257, 2},
+        {{TERN_BF16, TERN_BF16}, 1000 * 256 * 16, 1000},
+        {{TERN_BF16, TERN_BF16}, 1001 * 256 * 16 + 1, 1002},
+        {{TERN_F32, TERN_BF16}, 1000 * 256 * 16, 2000},
+        {{TERN_BOOL, TERN_F64}, 1000 * 256 * 16, 4000},
+        {{TERN_BOOL, TERN_U8}, 1000 * 256 * 16, 1000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, rows[i].dtypes[0], &buffer, 0),
+                                 tern_arg_buffer(TERN_ROLE_IN, rows[i].dtypes[1], &buffer, 0),
+                                 tern_arg_i64(7)};
+        const tern_grid grid = tern_items(rows[i].count);
+        assert_int_equal(tern_flat_groups(&grid, args, 3, 256, 1000), rows[i].groups);
     }
 }
 
@@ -200,6 +226,7 @@ static const struct CMUnitTest tests[] = {
     TEST(launches_are_narrow_up_to_the_dims_that_such_kernels_know),
     TEST(quotients_by_products_are_exact),
     TEST(rows_that_begin_at_fours_are_known),
+    TEST(lanes_have_two_vectors_of_the_widest_tensor),
     TEST(any_number_of_dims_gives_the_same),
     TEST(a_second_program_only_beyond_the_limit),
     TEST(places_of_many_windows_are_right)};

@@ -53,11 +53,13 @@ static tern_tensor *in_format(tern_tensor *x, bool last)
     return last ? tern_to_memory_format(x, TERN_CHANNELS_LAST) : x;
 }
 
-/* Sizes of which the last has rows that no load of four fits; channels of one part and of several. */
+/* Sizes of which the last but one has rows that no load of four fits, and the last, whose bfloat16 rounds NaN otherwise in
+ * the norm, an end that no vector fits; channels of one part and of several. */
 static void check_rows_behind(bool last)
 {
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16, TERN_F64};
-    static const int64_t shapes[][4] = {{2, 3, 4, 5}, {3, 700, 2, 2}, {2, 2, 48, 64}, {3, 5, 3, 7}};
+    static const int64_t shapes[][4] = {
+        {2, 3, 4, 5}, {3, 700, 2, 2}, {2, 2, 48, 64}, {3, 5, 3, 7}, {1, 3, 2, 2}};
     enum { SHAPES = sizeof shapes / sizeof *shapes, HOWS = 5 };
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 4 * SHAPES * HOWS; i++)
@@ -91,7 +93,8 @@ static void check_rows_behind(bool last)
                     assert_no_error();
                     const int64_t side_by_side = last ? shape[1] : shape[2] * shape[3];
                     const bool takes =
-                        strcmp(device, "cpu") != 0 && (dtype != TERN_BF16 || side_by_side % 4 == 0);
+                        strcmp(device, "cpu") != 0 &&
+                        (dtype != TERN_BF16 || (side_by_side % 4 == 0 && tern_numel(x) % 8 == 0));
                     assert_int_equal(
                         tells(graph, last ? "fused: batch_norm_columns+" : "fused: batch_norm+"),
                         takes && !apart);

@@ -56,6 +56,12 @@ typedef struct tern_grid {
     bool has_short; /* of TEAMS: the kernel has builds for rows of up to TERN_SHORT_ROW elements */
 } tern_grid;
 
+/* For backends of GPUs: how many groups of `size` lanes go through the items of a grid: `fill` of
+ * them, which fill the GPU, where there are so many items, and more where a lane would have more
+ * than two vectors of 16 bytes (cl_kernels/float4.h) of the widest tensor. */
+int64_t tern_flat_groups(const tern_grid *grid, const tern_arg *args, int n, int64_t size,
+                         int64_t fill);
+
 /* A batch of matrices: element (i, k) of matrix (b0, b1) is at
  * buffer[at + b0 * batch[0] + b1 * batch[1] + i * row + k * col], all in elements. */
 typedef struct tern_matrix {

@@ -30,16 +30,17 @@ static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
 }
 
 /* Whether the kernel and rows round a number in one way wherever it lies: halves of bfloat16 have
- * two, of fours and of others, which give NaN other bits. */
+ * two, of fours or eights and of others, which give NaN other bits. */
 static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
 {
     const tern_arg *args = work->what.launch.args;
     if (work->what.launch.kernel->dtype != TERN_BF16)
         return true;
     for (int i = 0; i < work->what.launch.n; i++)
-        if (args[i].buffer && args[i].role != TERN_ROLE_UNUSED && args[i].at % 4 != 0)
+        if (args[i].buffer && args[i].role != TERN_ROLE_UNUSED && args[i].at % 8 != 0)
             return false;
-    return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0;
+    return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0 &&
+           slot_elements(slot, args) % 8 == 0;
 }
 
 /* Whether the launch finds something of parts of the slot's tensor, and another goes on from it. */
@@ -145,11 +146,12 @@ static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
 }
 
 /* A kernel with a slot adds its elements by fours or one by one, as its own tensors lie, and by
- * fours only if all of the chain's lie so, too: those then do not decide the order of its sums. */
+ * fours only if all of the chain's lie so, too: those then do not decide the order of its sums. By
+ * eights, as rows of halves go: bfloat16 rounds in two ways (rounds_alike). */
 static bool keeps_order(const tern_finding *f)
 {
     for (int t = 0; f->slot && t < f->chain.tensors; t++)
-        if (f->chain.step[t] && f->tensors[t].at % 4 != 0)
+        if (f->chain.step[t] && f->tensors[t].at % 8 != 0)
             return false;
     return true;
 }

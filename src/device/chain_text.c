@@ -70,19 +70,19 @@ static bool is_read(const tern_chain *chain, int t)
     return false;
 }
 
-/* What the rows read, by fours or one by one, of the tensors with a step or of those without. */
-static void add_loads(tern_text *text, const tern_chain *chain, int step, bool fours)
+/* Whether a kernel loads tensor t for each element. */
+static bool is_loaded(const tern_chain *chain, int t)
 {
-    for (int t = 0; t < chain->tensors; t++) {
-        if (chain->step[t] != step || !is_read(chain, t))
-            continue;
-        if (fours)
-            tern_text_add(text, "REAL a%d[4];\nTERN_CAT(LOAD4, %s)(a%d, t%d, j);\n", t,
-                          type_of(chain, t), t, t);
-        else
+    return chain->step[t] && is_read(chain, t);
+}
+
+/* Element j of what the rows read of the tensors with a step, or of those without. */
+static void add_loads(tern_text *text, const tern_chain *chain, int step)
+{
+    for (int t = 0; t < chain->tensors; t++)
+        if (chain->step[t] == step && is_read(chain, t))
             tern_text_add(text, "const REAL x%d = LD_OF(%s, t%d, %s);\n", t, type_of(chain, t), t,
                           step ? "j" : "0");
-    }
 }
 
 /* A row's operand: "x3", or "v2" of an earlier row. */
@@ -137,23 +137,23 @@ static void add_rows(tern_text *text, const tern_chain *chain, bool stores)
         add_row(text, chain, i, false, stores);
 }
 
-static void add_aligned(tern_text *text, const tern_chain *chain)
+static void add_aligned(tern_text *text, const tern_chain *chain, const char *aligned)
 {
     tern_text_add(text, "1");
     for (int t = 0; t < chain->tensors; t++)
         if (chain->step[t])
-            tern_text_add(text, " && ALIGNED4(t%d)", t);
+            tern_text_add(text, " && %s(t%d)", aligned, t);
 }
 
-/* Of elements 4 j to 4 j + 3. */
-static void add_rows_of_four(tern_text *text, const tern_chain *chain, bool stores)
+/* Of the elements of unit j, four, or of vector j, where the chain is no part of another kernel. */
+static void add_rows_of_unit(tern_text *text, const tern_chain *chain, bool stores)
 {
     for (int t = 0; t < chain->tensors; t++)
         if (is_written(chain, t) && stores)
-            tern_text_add(text, "REAL b%d[4];\n", t);
-    tern_text_add(text, "EACH4(e)\n{\n");
+            tern_text_add(text, "REAL b%d[%s];\n", t, chain->slot ? "4" : "ROW_WIDTH");
+    tern_text_add(text, chain->slot ? "EACH4(e)\n{\n" : "EACH_OF_ROW(e)\n{\n");
     for (int t = 0; t < chain->tensors; t++)
-        if (chain->step[t] && is_read(chain, t))
+        if (is_loaded(chain, t))
             tern_text_add(text,
                           chain->slot ? "const REAL x%d = UNIT_OF(a%d, e);\n"
                                       : "const REAL x%d = a%d[e];\n",
@@ -163,19 +163,33 @@ static void add_rows_of_four(tern_text *text, const tern_chain *chain, bool stor
     tern_text_add(text, "}\n");
     for (int t = 0; t < chain->tensors; t++)
         if (is_written(chain, t) && stores)
-            tern_text_add(text, "TERN_CAT(STORE4, %s)(t%d, j, b%d);\n", type_of(chain, t), t, t);
+            tern_text_add(text, "%s, %s)(t%d, j, b%d);\n",
+                          chain->slot ? "TERN_CAT(STORE4" : "ROW_OF_(ROW_STORE8", type_of(chain, t),
+                          t, t);
 }
 
-/* As rows have it where lanes are many (row_kernels.h): four elements a load, where all tensors lie
- * so; those that are left over follow one by one, from `first` on. */
-static void add_fours(tern_text *text, const tern_chain *chain)
+/* A line of text, of its type and its number, for each tensor that is loaded. */
+static void add_each_read(tern_text *text, const tern_chain *chain, const char *format)
 {
-    tern_text_add(text, "#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nif (");
-    add_aligned(text, chain);
-    tern_text_add(text, ")\n{\nfirst = ((idx)n & ~(idx)3);\n"
-                        "FLAT(r, 1, first / 4)\n{\nINNER(r, j)\n{\n");
-    add_loads(text, chain, 1, true);
-    add_rows_of_four(text, chain, true);
+    for (int t = 0; t < chain->tensors; t++)
+        if (is_loaded(chain, t))
+            tern_text_add(text, format, type_of(chain, t), t, t);
+}
+
+/* As rows have it where lanes are many (row_kernels.h): by vectors, where all tensors lie so; what
+ * is left over follows one by one, from `first` on. */
+static void add_vectors(tern_text *text, const tern_chain *chain)
+{
+    tern_text_add(text, "#if BY_FOURS\nif (");
+    add_aligned(text, chain, "FLAT_FITS");
+    tern_text_add(text, ")\n{\nfirst = (idx)n / ROW_WIDTH * ROW_WIDTH;\n"
+                        "FLAT_VECTORS(1, first / ROW_WIDTH)\n{\n");
+    add_each_read(text, chain, "FLAT_TWO(%s, t%d)\n");
+    tern_text_add(text, "FLAT_LOADED(r, j)\n{\n");
+    add_each_read(text, chain, "FLAT_GET(%s, t%d, t%d, j);\n");
+    tern_text_add(text, "}\nFLAT_USED(j)\n{\n");
+    add_each_read(text, chain, "FLAT_VALUES(%s, a%d, t%d)\n");
+    add_rows_of_unit(text, chain, true);
     tern_text_add(text, "}\n}\n}\n#endif\n");
 }
 
@@ -185,23 +199,17 @@ static void add_rows_alone(tern_text *text, const tern_chain *chain, const char 
     add_parameters(text, chain);
     tern_text_add(text, ")\n{\n");
     add_bases(text, chain);
-    add_loads(text, chain, 0, false);
+    add_loads(text, chain, 0);
     tern_text_add(text, "idx first = 0;\n");
-    add_fours(text, chain);
+    add_vectors(text, chain);
     tern_text_add(text,
                   "FLAT(r, 1, n - first)\n{\nSIMD INNER(r, i)\n{\nconst idx j = first + i;\n");
-    add_loads(text, chain, 1, false);
+    add_loads(text, chain, 1);
     add_rows(text, chain, true);
     tern_text_add(text, "}\n}\n}\n");
 }
 
 /* ---- in another kernel ------------------------------------------------------------------ */
-
-/* Whether a kernel loads tensor t for each element. */
-static bool is_loaded(const tern_chain *chain, int t)
-{
-    return chain->step[t] && is_read(chain, t);
-}
 
 /* Function chain_<name> of element j and chain_<name>4 of four, which are given what the chain
  * reads: x0 or a0. */
@@ -214,7 +222,7 @@ static void add_functions(tern_text *text, const tern_chain *chain, const char *
         if (is_loaded(chain, t))
             tern_text_add(text, ", const REAL x%d", t);
     tern_text_add(text, "%s)\n{\n", puts ? ", const REAL v" : "");
-    add_loads(text, chain, 0, false);
+    add_loads(text, chain, 0);
     add_rows(text, chain, stores);
     tern_text_add(text, "}\n#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)\nINLINE void chain_%s4(",
                   name);
@@ -223,8 +231,8 @@ static void add_functions(tern_text *text, const tern_chain *chain, const char *
         if (is_loaded(chain, t))
             tern_text_add(text, ", const UNIT_WORD *a%d", t);
     tern_text_add(text, ", %sREAL *v)\n{\n", puts ? "const " : "");
-    add_loads(text, chain, 0, false);
-    add_rows_of_four(text, chain, stores);
+    add_loads(text, chain, 0);
+    add_rows_of_unit(text, chain, stores);
     tern_text_add(text, "}\n#endif\n");
 }
 
@@ -315,7 +323,7 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
     tern_text_add(text, "\n#define CHAIN_BASE(p) ");
     add_bases(text, chain);
     tern_text_add(text, "\n#define CHAIN_ALIGNED4(p) ");
-    add_aligned(text, chain);
+    add_aligned(text, chain, "ALIGNED4");
     tern_text_add(text, "\n#define CHAIN_DECLARE ");
     for (int t = 0; t < chain->tensors; t++)
         if (is_loaded(chain, t))

@@ -63,13 +63,13 @@ bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
     return small;
 }
 
-/* Whether rows of tensor k begin at multiples of four elements. */
-static bool begins_at_fours(const tern_nd_index *w, int k)
+/* Whether rows of tensor k begin at multiples of n elements, a power of two. */
+static bool begins_at(const tern_nd_index *w, int k, i64 n)
 {
     i64 all = w->inner;
     for (int d = 0; d < w->ndim; d++)
         all |= w->stride[k][d];
-    return w->rows == 1 || (all & 3) == 0;
+    return w->rows == 1 || (all & (n - 1)) == 0;
 }
 
 /* The least shift with n <= 2^shift, and factor = 2^(31 + shift) / n rounded up, which is below
@@ -91,7 +91,7 @@ void tern_nd_index_derive(tern_nd_index *w, int n)
 {
     w->fours = 0;
     for (int k = 0; k < n; k++)
-        w->fours |= (i16)(begins_at_fours(w, k) << k);
+        w->fours |= (i16)(begins_at(w, k, 4) << k | begins_at(w, k, 8) << (4 + k));
     for (int d = 1; d < w->ndim && d < TERN_ND_LOW; d++)
         set_quotient(w, d);
 }

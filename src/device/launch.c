@@ -10,6 +10,20 @@
 
 #include "shapes.h"
 
+int64_t tern_flat_groups(const tern_grid *grid, const tern_arg *args, int n, int64_t size,
+                         int64_t fill)
+{
+    enum { TWO_VECTORS = 32 };
+    int64_t widest = 1;
+    for (int i = 0; i < n; i++)
+        if (args[i].buffer && args[i].bytes > (size_t)widest)
+            widest = (int64_t)args[i].bytes;
+    const int64_t all = (grid->count + size - 1) / size;
+    const int64_t once = (all * widest + TWO_VECTORS - 1) / TWO_VECTORS;
+    const int64_t most = fill > once ? fill : once;
+    return all < most ? all : most;
+}
+
 static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
 {
     uint64_t key = (uint64_t)(uintptr_t)ref / 8 * 16 + (uint64_t)dtype;

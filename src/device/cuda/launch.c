@@ -3,7 +3,7 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* Blocks in flight that fill a multiprocessor, for kernels that walk the grid. */
+/* Blocks in flight that fill a multiprocessor, where items go one by one. */
 enum { BLOCKS_PER_UNIT = 16, MOST_BLOCKS = 1 << 20 };
 
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters)
@@ -23,18 +23,19 @@ void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void
     }
 }
 
-static int64_t blocks_for(tern_place *place, const tern_cuda_kernel *kernel, const tern_grid *grid)
+static int64_t blocks_for(tern_place *place, const tern_cuda_kernel *kernel, const tern_grid *grid,
+                          const tern_arg *args, int n)
 {
-    int64_t most = (int64_t)tern_place_info(place)->compute_units * BLOCKS_PER_UNIT, blocks;
+    int64_t blocks;
     if (grid->groups) {
         int64_t teams =
             grid->groups > 1 ? kernel->block / TERN_TEAM(grid->groups, kernel->block) : 1;
         blocks = (grid->count + teams - 1) / teams;
-        most = MOST_BLOCKS;
     } else {
-        blocks = (grid->count + kernel->block - 1) / kernel->block;
+        blocks = tern_flat_groups(grid, args, n, kernel->block,
+                                  (int64_t)tern_place_info(place)->compute_units * BLOCKS_PER_UNIT);
     }
-    return blocks < most ? blocks : most;
+    return blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
 }
 
 tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,
@@ -45,8 +46,8 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
     void *parameters[n + 1];
     TERN_TRY(tern_cuda_enter(place));
     tern_cuda_parameters(args, n, addresses, parameters);
-    CUresult code = tern_cuda.cuLaunchKernel(k->function, (unsigned)blocks_for(place, k, grid), 1,
-                                             1, (unsigned)k->block, 1, 1, 0,
-                                             tern_cuda_stream(place), parameters, NULL);
+    CUresult code = tern_cuda.cuLaunchKernel(
+        k->function, (unsigned)blocks_for(place, k, grid, args, n), 1, 1, (unsigned)k->block, 1, 1,
+        0, tern_cuda_stream(place), parameters, NULL);
     return code == 0 ? TERN_OK : tern_cuda_check_driver(place, code, k->name);
 }

@@ -92,7 +92,8 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* How many work-groups, at least one. */
-static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const tern_grid *grid)
+static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const tern_grid *grid,
+                          const tern_arg *args, int n)
 {
     int units = tern_place_info(place)->compute_units;
     int64_t groups, size = (int64_t)kernel->group;
@@ -101,11 +102,11 @@ static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const
         groups = smaller(groups, grid->count);
     } else if (grid->groups) {
         int64_t teams = grid->groups > 1 ? size / TERN_TEAM(grid->groups, size) : 1;
-        groups = smaller((grid->count + teams - 1) / teams, MOST_GROUPS);
+        groups = (grid->count + teams - 1) / teams;
     } else {
-        groups = smaller((grid->count + size - 1) / size, (int64_t)units * GROUPS_PER_UNIT);
+        groups = tern_flat_groups(grid, args, n, size, (int64_t)units * GROUPS_PER_UNIT);
     }
-    return groups > 1 ? groups : 1;
+    return groups < 1 ? 1 : smaller(groups, MOST_GROUPS);
 }
 
 tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,
@@ -113,6 +114,6 @@ tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *gri
 {
     tern_cl_kernel *k = kernel;
     size_t local = k->group;
-    size_t global = (size_t)groups_for(place, k, grid) * local;
+    size_t global = (size_t)groups_for(place, k, grid, args, n) * local;
     return tern_cl_enqueue(place, k, 1, &global, &local, args, n, true);
 }
