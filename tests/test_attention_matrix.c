@@ -81,7 +81,7 @@ static tern_matrix_kernels *kernels_of(tern_place *place, const char *device)
     if (is_cuda(device))
         return &tern_cuda_state_of(place)->own;
     tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
-    return s ? &s->attention : NULL;
+    return s ? &s->matrix : NULL;
 }
 
 static int count_kernels(tern_place *place, const char *device)

@@ -132,37 +132,29 @@ static void compute(const conv_case *c, const char *device, tern_tensor *result[
         result[1 + i] = i < 2 || c->bias ? tern_grad(in[i]) : NULL;
 }
 
+static tern_matrix_kernels *all_kernels(tern_place *place, const char *device)
+{
+    if (is_cuda(device))
+        return &tern_cuda_state_of(place)->own;
+    tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+    return s ? &s->matrix : NULL;
+}
+
 static int kernels_of(tern_place *place, const char *device, int pass, bool last)
 {
     int n = 0;
-    if (is_cuda(device)) { /* CONV_LAST, CONV_PASS */
-        const tern_matrix_kernel *k = tern_cuda_state_of(place)->own.first;
-        for (; k; k = k->next)
-            n += k->state == TERN_MATRIX_RIGHT &&
-                 strcmp(k->of.family->kernel, "conv_matrix") == 0 && k->of.numbers[7] == pass &&
-                 k->of.numbers[4] == last;
-        return n;
-    }
-    const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
-    for (const tern_cl_matrix_kernel *k = s ? s->matrix : NULL; k; k = k->next)
-        n += k->kernel && k->file == tern_cl_conv_file && k->pass == pass && k->layout == last;
+    const tern_matrix_kernels *all = all_kernels(place, device);
+    for (const tern_matrix_kernel *k = all ? all->first : NULL; k; k = k->next)
+        n += k->state == TERN_MATRIX_RIGHT && strcmp(k->of.family->kernel, "conv_matrix") == 0 &&
+             k->of.numbers[7] == pass && k->of.numbers[4] == last; /* CONV_PASS, CONV_LAST */
     return n;
 }
 
 static void forget_kernels(tern_place *place, const char *device)
 {
-    if (is_cuda(device)) {
-        tern_matrix_kernels_free(&tern_cuda_state_of(place)->own);
-        return;
-    }
-    tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
-    for (tern_cl_matrix_kernel *next, *k = s ? s->matrix : NULL; k; k = next) {
-        next = k->next;
-        tern_cl_kernel_free(k->kernel);
-        tern_free(k);
-    }
-    if (s)
-        s->matrix = NULL;
+    tern_matrix_kernels *all = all_kernels(place, device);
+    if (all)
+        tern_matrix_kernels_free(all);
 }
 
 /* Whether the case is computed. The stand-in compiles each kernel as C++ and does its instructions
@@ -278,71 +270,64 @@ static void what_is_small_goes_another_way(void **state)
 static void trials_find_what_is_wrong(void **state)
 {
     (void)state;
-    static const tern_cl_matrix_kernel kernels[] = {
-        {.file = tern_cl_gemm_file, .tile = {.m = 64, .n = 64, .k = 32}},
-        {.file = tern_cl_gemm_file, .tile = {.m = 128, .n = 64, .k = 64}, .layout = 1, .odd = 1},
-        {.file = tern_cl_gemm_file, .tile = {.m = 64, .n = 64, .k = 16}, .layout = 2, .odd = 2},
-        {.file = tern_cl_gemm_file, .tile = {.m = 64, .n = 128, .k = 32}, .layout = 3},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .layout = 1, .unit = 16},
-        {.file = tern_cl_conv_file, .tile = {.m = 64, .n = 64, .k = 32}, .odd = 3, .unit = 4},
-        {.file = tern_cl_conv_file,
-         .tile = {.m = 64, .n = 64, .k = 32},
-         .layout = 1,
-         .odd = 1,
-         .pass = TERN_CONV_X,
-         .unit = 8},
-        {.file = tern_cl_conv_file,
-         .tile = {.m = 64, .n = 64, .k = 32},
-         .odd = 3,
-         .pass = TERN_CONV_X,
-         .unit = 32},
-        {.file = tern_cl_conv_file,
-         .tile = {.m = 64, .n = 64, .k = 32},
-         .layout = 1,
-         .odd = 1,
-         .pass = TERN_CONV_WEIGHT,
-         .unit = 1},
-        {.file = tern_cl_conv_file,
-         .tile = {.m = 64, .n = 64, .k = 32},
-         .odd = 3,
-         .pass = TERN_CONV_WEIGHT,
-         .unit = 1},
+    static const tern_gemm_variant products[] = {
+        {.rows = 64, .columns = 64, .depth = 32},
+        {.rows = 128, .columns = 64, .depth = 64, .layout = 1, .odd = 1},
+        {.rows = 64, .columns = 64, .depth = 16, .layout = 2, .odd = 2},
+        {.rows = 64, .columns = 128, .depth = 32, .layout = 3},
     };
+    static const tern_conv_variant convolutions[] = {
+        {.channels_last = true, .unit = 16},
+        {.odd = 3, .unit = 4},
+        {.channels_last = true, .odd = 1, .pass = TERN_CONV_X, .unit = 8},
+        {.odd = 3, .pass = TERN_CONV_X, .unit = 32},
+        {.channels_last = true, .odd = 1, .pass = TERN_CONV_WEIGHT, .unit = 1},
+        {.odd = 3, .pass = TERN_CONV_WEIGHT, .unit = 1},
+    };
+    enum { PRODUCTS = sizeof products / sizeof *products };
+    enum { KERNELS = PRODUCTS + sizeof convolutions / sizeof *convolutions };
     /* A driver whose instruction leaves sums as they are. */
     static const char lie[] = "-cl-std=CL1.2 -w -cl-opt-disable "
                               "-Dintel_sub_group_bf16_bf16_matrix_mad_k16(a,b,c)=(c) "
                               "-Dintel_sub_group_block_read8(p)=((uint8)(0))";
     FOR_EACH_DEVICE(device)
-    for (size_t i = 0; opencl_of(device) && i < sizeof kernels / sizeof *kernels; i++)
+    for (size_t i = 0; opencl_of(device) && i < KERNELS; i++)
         for (int lies = 0; lies < 2; lies++)
             TERN_SCOPE {
                 tern_place *place = tern_place_find(device, "test");
                 tern_cl_gemm_state *s = tern_cl_gemm_state_of(place);
                 tern_cl_state *own = tern_cl_state_of(place);
                 const char *options = own->options;
-                tern_cl_matrix_kernel k = kernels[i], *were = s->matrix;
-                bool right = false;
-                k.dtype = i % 2 && !lies ? TERN_F16 : TERN_BF16;
-                k.way = lies ? TERN_MATRIX_XE8 : TERN_MATRIX_PLAIN;
-                k.narrow = true;
+                tern_matrix_kernel *were = s->matrix.first;
+                tern_gemm_variant product = products[i % PRODUCTS];
+                tern_conv_variant v = convolutions[i < PRODUCTS ? 0 : i - PRODUCTS];
+                void *found[2];
+                bool right = false, usable;
+                product.dtype = v.dtype = i % 2 && !lies ? TERN_F16 : TERN_BF16;
+                product.way = v.way = lies ? TERN_MATRIX_XE8 : TERN_MATRIX_PLAIN;
+                product.narrow = true;
+                v.rows = v.columns = 64, v.depth = 32;
                 own->options = lies ? lie : options;
-                s->matrix = NULL;
+                s->matrix.first = NULL;
                 heard h = {0};
                 tern_on_warning(hear, &h);
-                assert_ok(tern_cl_matrix_find(place, s, &k, &k.kernel));
-                own->options = options;
-                if (k.kernel && !lies)
-                    assert_ok(tern_cl_matrix_try(place, &k, &right));
+                if (i < PRODUCTS)
+                    assert_ok(tern_gemm_find(place, &tern_cl_gemm_backend, &product, found));
                 else
-                    right = k.kernel != NULL;
+                    assert_ok(tern_conv_matrix_find(place, tern_cl_matrix_prepare, &v, 0, found,
+                                                    &usable));
+                own->options = options;
+                right = found[0] != NULL;
+                if (right && !lies)
+                    assert_ok(i < PRODUCTS ? tern_gemm_try(place, &tern_cl_gemm_backend, found[0],
+                                                           &product, &right)
+                                           : tern_conv_matrix_try(place, found[0], &v, &right));
                 tern_on_warning(NULL, NULL);
-                if (right == lies || h.count != lies ||
-                    (lies && !strstr(h.text, "its result was wrong")))
+                if (right == lies || h.count != lies || (lies && !strstr(h.text, "came out wrong")))
                     fail_msg("kernel %zu is %s, and was found %s: %s", i, lies ? "wrong" : "right",
                              right ? "right" : "wrong", h.text);
-                tern_cl_kernel_free(s->matrix->kernel);
-                tern_free(s->matrix);
-                s->matrix = were;
+                tern_matrix_kernels_free(&s->matrix);
+                s->matrix.first = were;
             }
 }
 

@@ -98,20 +98,16 @@ static int kernels_of(tern_place *place)
 {
     const tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
     int n = 0;
-    for (const tern_cl_matrix_kernel *k = s ? s->matrix : NULL; k; k = k->next)
-        n += k->kernel != NULL;
+    for (const tern_matrix_kernel *k = s ? s->matrix.first : NULL; k; k = k->next)
+        n += k->state == TERN_MATRIX_RIGHT;
     return n;
 }
 
 static void forget_kernels(tern_place *place)
 {
     tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
-    while (s && s->matrix) {
-        tern_cl_matrix_kernel *k = s->matrix;
-        s->matrix = k->next;
-        tern_cl_kernel_free(k->kernel);
-        tern_free(k);
-    }
+    if (s)
+        tern_matrix_kernels_free(&s->matrix);
 }
 
 /* TERN_MATRIX=plain takes the kernels wherever a matrix unit would; off and auto take none here. */
@@ -151,7 +147,7 @@ static void a_device_that_promises_what_it_has_not_is_found_out(void **state)
     (void)state;
     static const char *const options[] = {
         "-cl-std=CL1.2 -w", LIE, LIE " -Dreqd_work_group_size(a,b,c)=reqd_work_group_size(a,2,1)"};
-    static const char *const why[] = {"does not build", "its result was wrong",
+    static const char *const why[] = {"does not build", "came out wrong",
                                       "clEnqueueNDRangeKernel gave"};
     FOR_EACH_DEVICE(device)
     for (int lies = 0; lies < 3; lies++)
@@ -219,7 +215,7 @@ static void a_trial_without_memory_is_none(void **state)
         assert_int_equal(heard_of, 0);
         assert_int_equal(later, TERN_MATRIX_NONE);
         assert_int_equal(h.count, 1);
-        assert_non_null(strstr(h.text, "its result was wrong"));
+        assert_non_null(strstr(h.text, "came out wrong"));
         assert_int_equal(tern_last_status(), TERN_OK);
     }
 }

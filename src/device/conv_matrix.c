@@ -123,20 +123,20 @@ static void convolve(const tern_conv_shape *s, int pass, bool last, const int *g
     }
 }
 
-typedef struct trial {
+typedef struct launching {
     tern_place *place;
     void *kernel;
     const tern_conv_variant *of;
-} trial;
+} launching;
 
 static tern_status launch(void *user, const tern_conv_tiles *t, const tern_arg operands[5])
 {
-    const trial *of = user;
+    const launching *of = user;
     return tern_conv_matrix_launch(of->place, of->kernel, of->of, t, operands);
 }
 
-static tern_status try(tern_place *place, void *kernel, const tern_conv_variant *k,
-                       tern_matrix_trial *t, bool *right)
+static tern_status compute(tern_place *place, void *kernel, const tern_conv_variant *k,
+                           tern_matrix_trial *t, bool *right)
 {
     const int pass = k->pass, a = pass == TERN_CONV_WEIGHT ? 2 : 1, b = pass == TERN_CONV_X ? 2 : 0;
     /* Bits of odd: whose eights these channels are. */
@@ -167,7 +167,7 @@ static tern_status try(tern_place *place, void *kernel, const tern_conv_variant 
     *operands[a] = tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[0], 0);
     *operands[b] = tern_arg_buffer(TERN_ROLE_IN, k->dtype, &t->buffer[1], 0);
     *operands[3 - a - b] = tern_arg_buffer(TERN_ROLE_OUT, k->dtype, &t->buffer[2], 0);
-    trial of = {place, kernel, k};
+    launching of = {place, kernel, k};
     const tern_conv_launches launches = {tern_conv_layout_of(k), 1, k->depth, NULL, launch, &of};
     TERN_TRY(tern_conv_launch(place, &c, &launches));
     return tern_matrix_trial_compare(place, t, right);
@@ -178,7 +178,52 @@ tern_status tern_conv_matrix_try(tern_place *place, void *kernel, const tern_con
 {
     tern_matrix_trial t = {.dtype = v->dtype};
     *right = false;
-    tern_status status = try(place, kernel, v, &t, right);
+    tern_status status = compute(place, kernel, v, &t, right);
     tern_matrix_trial_end(place, &t);
     return status;
+}
+
+typedef struct trial {
+    tern_place *place;
+    const tern_conv_variant *of;
+    tern_matrix_kernel *found[2];
+} trial;
+
+static tern_status try(void *user, bool *right)
+{
+    const trial *t = user;
+    return tern_conv_matrix_try(t->place, t->found[0]->made, t->of, right);
+}
+
+tern_status tern_conv_matrix_find(tern_place *place, tern_matrix_prepare_own *prepare,
+                                  const tern_conv_variant *v, int parts_group, void *kernels[2],
+                                  bool *usable)
+{
+    static const tern_matrix_family families[] = {
+        {"convolution_matrix.cl",
+         "conv_matrix",
+         "tern_conv2d",
+         "convolutions",
+         {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH", "MATRIX_ODD", "CONV_LAST", "CONV_IMAGE_ODD",
+          "CONV_OTHER_ODD", "CONV_PASS", "CONV_UNIT"}},
+        {"convolution_parts.h", "conv_parts", "tern_conv2d", "convolutions", {NULL}}};
+    const tern_matrix_variant of[] = {
+        {.family = &families[0],
+         .dtype = (int32_t)v->dtype,
+         .way = v->way,
+         .group = v->rows * v->columns / 64,
+         .narrow = true,
+         .numbers = {v->rows, v->columns, v->depth, 0, v->channels_last, v->odd & 1, v->odd >> 1,
+                     v->pass, v->unit}},
+        {.family = &families[1],
+         .dtype = (int32_t)v->dtype,
+         .way = TERN_MATRIX_PLAIN,
+         .group = parts_group,
+         .narrow = true}};
+    trial t = {.place = place, .of = v};
+    const tern_matrix_call call = {of, parts_group ? 2 : 1, try, &t};
+    TERN_TRY(prepare(place, &call, t.found, usable));
+    for (int i = 0; i < 2; i++)
+        kernels[i] = *usable && i < call.n ? t.found[i]->made : NULL;
+    return TERN_OK;
 }

@@ -3,6 +3,7 @@
 #ifndef TERN_DEVICE_CONV_MATRIX_H
 #define TERN_DEVICE_CONV_MATRIX_H
 #include "device/conv_launch.h"
+#include "device/matrix_kernel.h"
 
 typedef struct tern_conv_variant {
     tern_dtype dtype;
@@ -30,6 +31,11 @@ static inline tern_conv_layout tern_conv_layout_of(const tern_conv_variant *v)
 /* A launch of tern_conv_launches: of the kernel that is built for v. */
 tern_status tern_conv_matrix_launch(tern_place *place, void *kernel, const tern_conv_variant *v,
                                     const struct tern_conv_tiles *t, const tern_arg operands[5]);
+/* The kernel that is built for v, and the one that adds up sums of parts in groups of so many; with
+ * 0 there is none. Not usable: one of them is not to be had. */
+tern_status tern_conv_matrix_find(tern_place *place, tern_matrix_prepare_own *prepare,
+                                  const tern_conv_variant *v, int parts_group, void *kernels[2],
+                                  bool *usable);
 /* Whether the kernel gives the sums of a problem whose numbers are exact. */
 tern_status tern_conv_matrix_try(tern_place *place, void *kernel, const tern_conv_variant *v,
                                  bool *right);

@@ -65,6 +65,9 @@ tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
 tern_status tern_matrix_prepare(tern_place *place, tern_matrix_kernels *kernels,
                                 const tern_matrix_call *call, tern_matrix_kernel **found,
                                 bool *usable);
+/* The same of a device's own kernels. */
+typedef tern_status tern_matrix_prepare_own(tern_place *place, const tern_matrix_call *call,
+                                            tern_matrix_kernel **found, bool *usable);
 void tern_matrix_kernels_free(tern_matrix_kernels *kernels);
 
 #endif

@@ -111,8 +111,8 @@ static tern_matrix matrix(int64_t rows, int64_t columns, bool across, int64_t ap
     return (tern_matrix){.row = across ? 1 : line, .col = across ? line : 1};
 }
 
-static tern_status try(tern_place *place, const tern_gemm_variant *of, tern_matrix_trial *t,
-                       tern_status (*run)(void *user, const tern_gemm *g), void *user, bool *right)
+static tern_status multiply(tern_place *place, const tern_gemm_backend *backend, void *kernel,
+                            const tern_gemm_variant *of, tern_matrix_trial *t, bool *right)
 {
     const int64_t more = of->odd ? 5 : 8, apart = of->odd == 2 ? 3 : 8;
     tern_gemm g = {.dtype = of->dtype,
@@ -136,17 +136,55 @@ static tern_status try(tern_place *place, const tern_gemm_variant *of, tern_matr
                     t->given[0][i * g.a.row + l * g.a.col] * t->given[1][l * g.b.row + j * g.b.col];
             t->expected[i * g.n + j] = sum;
         }
-    TERN_TRY(run(user, &g));
+    TERN_TRY(backend->launch(place, kernel, of, &g));
     return tern_matrix_trial_compare(place, t, right);
 }
 
-tern_status tern_gemm_try(tern_place *place, const tern_gemm_variant *of,
-                          tern_status (*run)(void *user, const tern_gemm *g), void *user,
-                          bool *right)
+tern_status tern_gemm_try(tern_place *place, const tern_gemm_backend *backend, void *kernel,
+                          const tern_gemm_variant *of, bool *right)
 {
     tern_matrix_trial t = {.dtype = of->dtype, .wide = of->wide};
     *right = false;
-    tern_status status = try(place, of, &t, run, user, right);
+    tern_status status = multiply(place, backend, kernel, of, &t, right);
     tern_matrix_trial_end(place, &t);
     return status;
+}
+
+typedef struct trial {
+    tern_place *place;
+    const tern_gemm_backend *backend;
+    const tern_gemm_variant *of;
+    tern_matrix_kernel *kernel;
+} trial;
+
+static tern_status try(void *user, bool *right)
+{
+    const trial *t = user;
+    return tern_gemm_try(t->place, t->backend, t->kernel->made, t->of, right);
+}
+
+tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
+                           const tern_gemm_variant *v, void **kernel)
+{
+    static const tern_matrix_family family = {"gemm_matrix.cl",
+                                              "gemm_matrix",
+                                              "tern_matmul",
+                                              "products",
+                                              {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH",
+                                               "MATRIX_TA", "MATRIX_TB", "MATRIX_ODD",
+                                               "MATRIX_WIDE", "MATRIX_ENDS"}};
+    const tern_matrix_variant of = {.family = &family,
+                                    .dtype = (int32_t)v->dtype,
+                                    .way = v->way,
+                                    .group = v->rows * v->columns / 64,
+                                    .narrow = v->narrow,
+                                    .numbers = {v->rows, v->columns, v->depth, v->layout & 1,
+                                                v->layout >> 1, v->odd, v->wide,
+                                                backend->has_ends}};
+    trial t = {place, backend, v, NULL};
+    const tern_matrix_call call = {&of, 1, try, &t};
+    bool usable;
+    TERN_TRY(backend->prepare(place, &call, &t.kernel, &usable));
+    *kernel = usable ? t.kernel->made : NULL;
+    return TERN_OK;
 }

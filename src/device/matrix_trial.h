@@ -3,7 +3,7 @@
  * have edges, and more than one step of the depth. */
 #ifndef TERN_DEVICE_MATRIX_TRIAL_H
 #define TERN_DEVICE_MATRIX_TRIAL_H
-#include "device/device.h"
+#include "device/matrix_kernel.h"
 
 /* Three arrays, in memory of the device's own: two are given, one comes out and is compared. */
 typedef struct tern_matrix_trial {
@@ -32,9 +32,18 @@ typedef struct tern_gemm_variant {
 
 /* MATRIX_ODD of a product in this layout. */
 int tern_gemm_odd(const tern_gemm *g, int layout);
-/* A product that is a little larger than a tile, which run(user) does. */
-tern_status tern_gemm_try(tern_place *place, const tern_gemm_variant *of,
-                          tern_status (*run)(void *user, const tern_gemm *g), void *user,
-                          bool *right);
+/* How a backend does products by kernels of gemm_matrix.cl. */
+typedef struct tern_gemm_backend {
+    tern_matrix_prepare_own *prepare;
+    tern_status (*launch)(tern_place *place, void *kernel, const tern_gemm_variant *of,
+                          const tern_gemm *g);
+    bool has_ends; /* MATRIX_ENDS */
+} tern_gemm_backend;
+/* The kernel that is built for that; NULL where it is not to be had. */
+tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
+                           const tern_gemm_variant *of, void **kernel);
+/* Whether it gives the sums of a product that is a little larger than a tile. */
+tern_status tern_gemm_try(tern_place *place, const tern_gemm_backend *backend, void *kernel,
+                          const tern_gemm_variant *of, bool *right);
 
 #endif

@@ -10,53 +10,18 @@
  * than ONE_BY_ONE_DEPTH would spill registers. */
 enum { PARTS_GROUP = 256, LARGE = 128, ONE_BY_ONE = 3, ONE_BY_ONE_DEPTH = 16 };
 
-static tern_matrix_variant kernel_of(const tern_conv_variant *v)
-{
-    static const tern_matrix_family family = {"convolution_matrix.cl",
-                                              "conv_matrix",
-                                              "tern_conv2d",
-                                              "convolutions",
-                                              {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH",
-                                               "MATRIX_ODD", "CONV_LAST", "CONV_IMAGE_ODD",
-                                               "CONV_OTHER_ODD", "CONV_PASS", "CONV_UNIT"}};
-    return (tern_matrix_variant){.family = &family,
-                                 .dtype = (int32_t)v->dtype,
-                                 .way = v->way,
-                                 .group = v->rows * v->columns / 64,
-                                 .narrow = true,
-                                 .numbers = {v->rows, v->columns, v->depth, 0, v->channels_last,
-                                             v->odd & 1, v->odd >> 1, v->pass, v->unit}};
-}
-
-static tern_matrix_variant parts_of(const tern_conv_variant *v)
-{
-    static const tern_matrix_family family = {
-        "convolution_parts.h", "conv_parts", "tern_conv2d", "convolutions", {NULL}};
-    return (tern_matrix_variant){.family = &family,
-                                 .dtype = (int32_t)v->dtype,
-                                 .way = TERN_MATRIX_PLAIN,
-                                 .group = PARTS_GROUP,
-                                 .narrow = true};
-}
-
 typedef struct plan {
     tern_place *place;
     tern_conv_variant of;
     tern_conv_tiles first;
     size_t scratch;
-    tern_matrix_kernel *kernels[2]; /* that multiplies, and that adds up parts */
+    void *kernels[2]; /* that multiplies, and that adds up parts */
 } plan;
-
-static tern_status try(void *user, bool *right)
-{
-    const plan *p = user;
-    return tern_conv_matrix_try(p->place, p->kernels[0]->made, &p->of, right);
-}
 
 static tern_status launch(void *user, const tern_conv_tiles *t, const tern_arg operands[5])
 {
     const plan *p = user;
-    return tern_conv_matrix_launch(p->place, p->kernels[0]->made, &p->of, t, operands);
+    return tern_conv_matrix_launch(p->place, p->kernels[0], &p->of, t, operands);
 }
 
 static tern_status make_plan(tern_place *place, const tern_convolution *c, plan *p, bool *usable)
@@ -76,9 +41,8 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
     if (p->of.odd == ONE_BY_ONE && tile.size < LARGE)
         p->of = tern_conv_variant_of(c, way, tile.size, tile.size, ONE_BY_ONE_DEPTH);
     p->scratch = tern_conv_matrix_plan(t, c, &p->of, tern_place_info(place)->compute_units);
-    const tern_matrix_variant of[] = {kernel_of(&p->of), parts_of(&p->of)};
-    const tern_matrix_call call = {of, p->scratch ? 2 : 1, try, p};
-    return tern_cuda_matrix_prepare(place, &call, p->kernels, usable);
+    return tern_conv_matrix_find(place, tern_cuda_matrix_prepare, &p->of,
+                                 p->scratch ? PARTS_GROUP : 0, p->kernels, usable);
 }
 
 tern_status tern_cuda_convolution_own_plan(tern_place *place, const tern_convolution *c,
@@ -97,11 +61,7 @@ tern_status tern_cuda_convolution_own(tern_place *place, const tern_convolution 
     *taken = *taken && (p.scratch == 0 || (c->scratch && c->scratch->bytes >= p.scratch));
     if (!*taken)
         return TERN_OK;
-    const tern_conv_launches launches = {tern_conv_layout_of(&p.of),
-                                         p.first.parts,
-                                         p.of.depth,
-                                         p.scratch ? p.kernels[1]->made : NULL,
-                                         launch,
-                                         &p};
+    const tern_conv_launches launches = {
+        tern_conv_layout_of(&p.of), p.first.parts, p.of.depth, p.kernels[1], launch, &p};
     return tern_conv_launch(place, c, &launches);
 }

@@ -47,27 +47,9 @@ static tern_gemm_variant variant_of(tern_place *place, const tern_gemm *g, int w
     return v;
 }
 
-static tern_matrix_variant kernel_of(const tern_gemm_variant *v)
-{
-    static const tern_matrix_family family = {"gemm_matrix.cl",
-                                              "gemm_matrix",
-                                              "tern_matmul",
-                                              "products",
-                                              {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH",
-                                               "MATRIX_TA", "MATRIX_TB", "MATRIX_ODD",
-                                               "MATRIX_WIDE", "MATRIX_ENDS"}};
-    return (tern_matrix_variant){.family = &family,
-                                 .dtype = (int32_t)v->dtype,
-                                 .way = v->way,
-                                 .group = v->rows * v->columns / 64,
-                                 .narrow = v->narrow,
-                                 .numbers = {v->rows, v->columns, v->depth, v->layout & 1,
-                                             v->layout >> 1, v->odd, v->wide, 1}};
-}
-
 /* ---- a product ----------------------------------------------------------------------------- */
 
-static tern_status launch(tern_place *place, const tern_gemm_variant *v, void *kernel,
+static tern_status launch(tern_place *place, void *kernel, const tern_gemm_variant *v,
                           const tern_gemm *g)
 {
     const tern_gemm_shape shape = tern_gemm_shape_of(g);
@@ -80,35 +62,12 @@ static tern_status launch(tern_place *place, const tern_gemm_variant *v, void *k
     return tern_cuda_launch(place, kernel, &grid, args, ARGS);
 }
 
-typedef struct trial {
-    tern_place *place;
-    const tern_gemm_variant *of;
-    tern_matrix_kernel *kernel;
-} trial;
-
-static tern_status run_trial(void *user, const tern_gemm *g)
-{
-    const trial *t = user;
-    return launch(t->place, t->of, t->kernel->made, g);
-}
-
-static tern_status try(void *user, bool *right)
-{
-    trial *t = user;
-    return tern_gemm_try(t->place, t->of, run_trial, t, right);
-}
-
 /* *kernel: NULL where it is not to be had. */
 static tern_status find(tern_place *place, const tern_gemm *g, tern_gemm_variant *v, void **kernel)
 {
-    bool usable;
+    static const tern_gemm_backend backend = {tern_cuda_matrix_prepare, launch, true};
     *v = variant_of(place, g, way_of(place, g));
-    const tern_matrix_variant of = kernel_of(v);
-    trial t = {place, v, NULL};
-    const tern_matrix_call call = {&of, 1, try, &t};
-    TERN_TRY(tern_cuda_matrix_prepare(place, &call, &t.kernel, &usable));
-    *kernel = usable ? t.kernel->made : NULL;
-    return TERN_OK;
+    return tern_gemm_find(place, &backend, v, kernel);
 }
 
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *g)
@@ -137,5 +96,5 @@ tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *g, bool *done
         return TERN_OK;
     TERN_TRY(find(place, g, &v, &kernel));
     *done = kernel != NULL;
-    return kernel ? launch(place, &v, kernel, g) : TERN_OK;
+    return kernel ? launch(place, kernel, &v, g) : TERN_OK;
 }

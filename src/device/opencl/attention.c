@@ -3,21 +3,6 @@
 #include "device/attention_matrix.h"
 #include "device/opencl/gemm.h"
 
-static tern_status build(tern_place *place, const tern_matrix_variant *of,
-                         const tern_matrix_source *source, void **made)
-{
-    tern_cl_kernel *kernel = NULL;
-    const size_t group = (size_t)of->group;
-    if (group > tern_cl_state_of(place)->group_limit)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s needs groups of %zu",
-                         tern_place_info(place)->device, source->title, group);
-    tern_status status =
-        tern_cl_matrix_build(place, of->way, group, source->defines, of->family->file, source->name,
-                             source->title, &kernel);
-    *made = kernel;
-    return status;
-}
-
 static tern_status launch(tern_place *place, const tern_matrix_kernel *k, int64_t groups,
                           const tern_arg *args, int n)
 {
@@ -25,16 +10,9 @@ static tern_status launch(tern_place *place, const tern_matrix_kernel *k, int64_
     return tern_cl_enqueue(place, k->made, 1, &global, &group, args, n, true);
 }
 
-static void drop(void *made)
-{
-    tern_cl_kernel_free(made);
-}
-
 static tern_attention_backend backend_of(tern_cl_gemm_state *state)
 {
-    static const tern_matrix_backend backend = {build, drop};
-    state->attention.backend = &backend;
-    return (tern_attention_backend){&state->attention, launch};
+    return (tern_attention_backend){tern_cl_matrix_kernels(state), launch};
 }
 
 static int way_of(tern_place *place, tern_dtype dtype)

@@ -13,8 +13,8 @@
 #include "shapes.h"
 
 /* Fewer channels than that go another way; work-groups that fill a compute unit; bytes of sums that
- * are added up afterwards. */
-enum { SMALL = 8, GROUPS_PER_UNIT = 8, MOST_SCRATCH = 64 << 20 };
+ * are added up afterwards, by groups of so many. */
+enum { SMALL = 8, GROUPS_PER_UNIT = 8, MOST_SCRATCH = 64 << 20, PARTS_GROUP = 64 };
 
 static int64_t volume(const int64_t *dims)
 {
@@ -35,15 +35,15 @@ typedef struct plan {
     tern_conv_layout layout;
     tern_conv_tiles first; /* of the first phase */
     tern_cl_tile tile;
-    int64_t rows, columns;          /* of a tile, of the product */
-    int64_t groups;                 /* that have a part of the scratch each; 0: by tiles */
-    tern_cl_kernel *multiply, *sum; /* sum: of parts alone */
+    int64_t rows, columns; /* of a tile, of the product */
+    int64_t groups;        /* that have a part of the scratch each; 0: by tiles */
+    void *multiply, *sum;  /* kernels; sum: of parts alone */
     size_t scratch;
-    tern_cl_matrix_kernel matrix; /* with a file: on a matrix unit */
+    tern_conv_variant matrix; /* with rows: on a matrix unit */
 } plan;
 
 static tern_status find_kernel(tern_place *place, const tern_convolution *c, const plan *p,
-                               const char *name, tern_cl_kernel **kernel)
+                               const char *name, void **kernel)
 {
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
     const tern_cl_tiled of = {.file = "convolution_tiles.cl",
@@ -55,9 +55,11 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
                               .narrow = true};
     if (!state)
         return TERN_ERR_MEMORY;
+    tern_cl_kernel *found = NULL;
     tern_mutex_lock(&state->lock);
-    tern_status status = tern_cl_tile_kernel(place, state, of, kernel);
+    tern_status status = tern_cl_tile_kernel(place, state, of, &found);
     tern_mutex_unlock(&state->lock);
+    *kernel = found;
     return status;
 }
 
@@ -75,8 +77,7 @@ static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
            (s->groups == 1 || s->o / s->groups * (s->c / s->groups) >= SMALL);
 }
 
-static tern_status find_vector_kernel(tern_place *place, tern_dtype dtype, int which,
-                                      tern_cl_kernel **kernel)
+static tern_status find_vector_kernel(tern_place *place, tern_dtype dtype, int which, void **kernel)
 {
     static const char *const names[] = {"conv_vector", "conv_vector_dw", "conv_parts"};
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
@@ -141,35 +142,28 @@ static size_t lines_of(const tern_cl_tile *t)
 static tern_status plan_matrix(tern_place *place, const tern_convolution *c, int way, plan *p)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    const tern_conv_variant v = tern_conv_variant_of(c, way, p->tile.m, p->tile.n, p->tile.k);
-    const tern_cl_matrix_kernel sum = {
-        .file = tern_cl_parts_file, .dtype = c->dtype, .narrow = true};
     tern_cl_gemm_state *state;
-    p->tile.k = (uint16_t)v.depth;
-    p->layout = tern_conv_layout_of(&v);
-    p->matrix = (tern_cl_matrix_kernel){.file = tern_cl_conv_file,
-                                        .tile = p->tile,
-                                        .dtype = c->dtype,
-                                        .way = way,
-                                        .layout = c->channels_last,
-                                        .odd = v.odd,
-                                        .pass = v.pass,
-                                        .unit = v.unit,
-                                        .narrow = true};
+    void *kernels[2];
+    bool usable;
+    p->matrix = tern_conv_variant_of(c, way, p->tile.m, p->tile.n, p->tile.k);
+    p->tile.k = (uint16_t)p->matrix.depth;
+    p->layout = tern_conv_layout_of(&p->matrix);
     const size_t lines = lines_of(&p->tile);
     if (lines > s->local_memory ||
         tern_cl_matrix_tile_check(&p->tile, s->local_memory - lines, s->group_limit))
         return TERN_OK;
     if (!(state = tern_cl_gemm_state_of(place)))
         return TERN_ERR_MEMORY;
-    p->scratch = tern_conv_matrix_plan(&p->first, c, &v, tern_place_info(place)->compute_units);
+    p->scratch =
+        tern_conv_matrix_plan(&p->first, c, &p->matrix, tern_place_info(place)->compute_units);
     tern_mutex_lock(&state->lock);
-    tern_status status = p->scratch ? tern_cl_matrix_find(place, state, &sum, &p->sum) : TERN_OK;
-    if (status == TERN_OK && (p->sum || !p->scratch))
-        status = tern_cl_matrix_find(place, state, &p->matrix, &p->multiply);
+    tern_status status = tern_conv_matrix_find(place, tern_cl_matrix_prepare, &p->matrix,
+                                               p->scratch ? PARTS_GROUP : 0, kernels, &usable);
     tern_mutex_unlock(&state->lock);
-    p->matrix.kernel = p->multiply;
-    return status;
+    TERN_TRY(status);
+    p->multiply = kernels[0];
+    p->sum = kernels[1];
+    return TERN_OK;
 }
 
 /* No kernel: the convolution goes another way. */
@@ -243,10 +237,8 @@ static tern_status launch(void *user, const tern_conv_tiles *t, const tern_arg o
     const plan *p = r->p;
     if (p->groups)
         return launch_vectors(r->place, p, t, operands);
-    if (p->matrix.file) {
-        const tern_conv_variant v = tern_cl_conv_variant(&p->matrix);
-        return tern_conv_matrix_launch(r->place, p->multiply, &v, t, operands);
-    }
+    if (p->matrix.rows)
+        return tern_conv_matrix_launch(r->place, p->multiply, &p->matrix, t, operands);
     const tern_arg args[] = {operands[0], operands[1], operands[2],
                              operands[3], operands[4], TERN_ARG_STRUCT(tern_conv_tiles, t)};
     int64_t tiles = divide_up(t->m, p->rows) * divide_up(t->n, p->columns) * t->groups * t->parts;

@@ -82,7 +82,7 @@ static tern_status compute(tern_place *place, tern_cl_gemm_state *state, tern_cl
     if (way == TERN_CL_TILES)
         TERN_TRY(tern_cl_tiles_gemm(place, state, g, tile, &done));
     if (way == TERN_CL_MATRIX)
-        TERN_TRY(tern_cl_matrix_gemm(place, state, g, matrix, tile, &done));
+        TERN_TRY(tern_cl_matrix_gemm(place, g, matrix, tile, &done));
     if (done)
         return TERN_OK;
     if (way == TERN_CL_PORTABLE || way == TERN_CL_TILES || way == TERN_CL_MATRIX)

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "device/attention_matrix.h"
 #include "device/conv_matrix.h"
+#include "device/matrix_trial.h"
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
@@ -96,22 +97,10 @@ typedef struct tern_cl_gemm_state {
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
-    struct tern_cl_matrix_kernel *matrix; /* of tern_cl_gemm_file and the two beside it */
-    tern_matrix_kernels attention;        /* of attention_matrix.cl */
+    tern_matrix_kernels matrix;           /* matrix_kernels.c */
     void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
-
-/* A kernel that the driver may not build, or build wrong: another one computes then, and that is
- * warned of, with the type and the reason. It is an error where TERN_OPENCL_GEMM names the way, and
- * where there is no memory. */
-typedef struct tern_cl_attempt {
-    const char *way, *function; /* "tiles:"; the public one */
-    tern_dtype dtype;
-    tern_status (*build)(tern_place *place, void *kernel); /* left without code, where it fails */
-    const char *warning;
-} tern_cl_attempt;
-tern_status tern_cl_build_or_not(tern_place *place, const tern_cl_attempt *attempt, void *kernel);
 
 /* Kernels of tiles (gemm_tiles.c): "gemm_tiles" of matmul_tiles.cl, "conv_tiles" and "conv_parts"
  * of convolution_tiles.cl. With the state's lock held. */
@@ -149,39 +138,19 @@ tern_status tern_cl_matrix_build(tern_place *place, int way, size_t group, const
 const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile);
 const char *tern_cl_matrix_tile_check(const tern_cl_tile *tile, uint64_t local_memory,
                                       size_t group_limit);
-/* Items of a group: each has 64 numbers of the result. */
-size_t tern_cl_matrix_group(const tern_cl_tile *tile);
 /* What a product takes untuned. */
 tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *gemm);
 
-/* A kernel of one of these files, and what it is built for. */
-extern const char tern_cl_gemm_file[], tern_cl_conv_file[], tern_cl_parts_file[];
-typedef struct tern_cl_matrix_kernel {
-    struct tern_cl_matrix_kernel *next;
-    const char *file; /* one of the three */
-    tern_cl_tile tile;
-    tern_dtype dtype;
-    int way;
-    int layout;     /* of products as tern_gemm_layout's; of convolutions 1: channels_last */
-    int odd;        /* of products MATRIX_ODD; of convolutions bits: 1 image, 2 other operand */
-    int pass, unit; /* of convolutions: tern_conv_pass, CONV_UNIT */
-    bool narrow;
-    tern_cl_kernel *kernel; /* NULL: it does not build, or its trial did not come out */
-} tern_cl_matrix_kernel;
-/* With the state's lock held: the kernel for what is written but kernel, built and tried when it is
- * first wanted. NULL where that did not come out, as tern_cl_build_or_not says it, and for good. */
-tern_status tern_cl_matrix_find(tern_place *place, tern_cl_gemm_state *state,
-                                const tern_cl_matrix_kernel *wanted, tern_cl_kernel **kernel);
-/* matrix_trial.c: whether a kernel of products or convolutions gives the sums of a problem, whose
- * numbers are exact. */
-tern_status tern_cl_matrix_try(tern_place *place, const tern_cl_matrix_kernel *kernel, bool *right);
+/* With the state's lock held. */
+tern_matrix_kernels *tern_cl_matrix_kernels(tern_cl_gemm_state *state);
+/* tern_matrix_prepare of them, with that lock held, too. What is not usable is an error where
+ * TERN_OPENCL_GEMM names a tile for matrix units. */
+tern_status tern_cl_matrix_prepare(tern_place *place, const tern_matrix_call *call,
+                                   tern_matrix_kernel **found, bool *usable);
+extern const tern_gemm_backend tern_cl_gemm_backend; /* with that lock held */
 /* A product, with the state's lock held. Not done: there is no kernel for it. */
-tern_status tern_cl_matrix_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
-                                int way, const tern_cl_tile *tile, bool *done);
-tern_status tern_cl_matrix_launch(tern_place *place, tern_cl_kernel *kernel, const tern_gemm *gemm,
-                                  const tern_cl_tile *tile);
-/* What a kernel of tern_cl_conv_file is built for. */
-tern_conv_variant tern_cl_conv_variant(const tern_cl_matrix_kernel *kernel);
+tern_status tern_cl_matrix_gemm(tern_place *place, const tern_gemm *gemm, int way,
+                                const tern_cl_tile *tile, bool *done);
 
 /* matmul_vector.cl, for CPU-type devices. */
 /* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */

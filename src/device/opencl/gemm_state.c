@@ -31,12 +31,7 @@ void tern_cl_gemm_release(tern_place *place)
         tern_cl_kernel_free(t->kernel);
         tern_free(t);
     }
-    for (tern_cl_matrix_kernel *next, *k = state->matrix; k; k = next) {
-        next = k->next;
-        tern_cl_kernel_free(k->kernel);
-        tern_free(k);
-    }
-    tern_matrix_kernels_free(&state->attention);
+    tern_matrix_kernels_free(&state->matrix);
     tern_buffer *buffers[] = {&state->scratch, &state->wide[0], &state->wide[1], &state->wide[2],
                               &state->wide[3]};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)

@@ -76,9 +76,8 @@ static void program_text(tern_text *text, const tern_cl_tiled *u)
         tern_source_add(text, &seen, files[i]);
 }
 
-static tern_status build(tern_place *place, void *kernel)
+static tern_status build(tern_place *place, tern_cl_tiled *u)
 {
-    tern_cl_tiled *u = kernel;
     const tern_cl_state *s = tern_cl_state_of(place);
     const tern_cl_tile *t = &u->tile;
     size_t group = (size_t)t->down * t->across, limit = group;
@@ -119,20 +118,23 @@ static tern_cl_tiled *find(tern_cl_gemm_state *state, const tern_cl_tiled *u)
     return NULL;
 }
 
-tern_status tern_cl_build_or_not(tern_place *place, const tern_cl_attempt *a, void *kernel)
+/* The driver may not build it: another kernel computes then, and that is warned of. It is an error
+ * where TERN_OPENCL_GEMM names the tile, and where there is no memory. */
+static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
 {
     const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
     char message[800];
     tern_error_hold hold;
-    if (forced && strncmp(forced, a->way, strlen(a->way)) == 0)
-        return a->build(place, kernel);
+    if (forced && strncmp(forced, "tiles:", 6) == 0)
+        return build(place, u);
     TERN_TRY(tern_error_hold_begin(&hold));
-    a->build(place, kernel);
+    build(place, u);
     tern_status status = tern_error_hold_end(&hold, message, sizeof message);
     if (status == TERN_ERR_MEMORY) /* another time */
         return tern_fail(status, "%s", message);
     if (status != TERN_OK)
-        tern_warn("slow", a->function, a->warning, tern_dtype_name(a->dtype), message);
+        tern_warn("slow", u->function, "products of %s take a slower kernel: %s",
+                  tern_dtype_name(u->dtype), message);
     return TERN_OK;
 }
 
@@ -141,9 +143,7 @@ tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, te
 {
     tern_cl_tiled *t = find(state, &u);
     if (!t) {
-        const tern_cl_attempt attempt = {"tiles:", u.function, u.dtype, build,
-                                         "products of %s take a slower kernel: %s"};
-        TERN_TRY(tern_cl_build_or_not(place, &attempt, &u));
+        TERN_TRY(build_or_not(place, &u));
         t = tern_alloc(sizeof *t);
         if (!t) {
             tern_cl_kernel_free(u.kernel);

@@ -1,5 +1,4 @@
-/* matrix_tile.c -- tiles of products on matrix units, and the launch of gemm_matrix.cl. */
-#include "device/gemm_kernel.h"
+/* matrix_tile.c -- tiles of products on matrix units. */
 #include "device/opencl/gemm.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +20,11 @@ const char *tern_cl_matrix_tile_read(const char *text, tern_cl_tile *tile)
     return NULL;
 }
 
-size_t tern_cl_matrix_group(const tern_cl_tile *tile)
-{
-    return (size_t)tile->m * tile->n / 64;
-}
-
 const char *tern_cl_matrix_tile_check(const tern_cl_tile *t, uint64_t local_memory,
                                       size_t group_limit)
 {
     uint64_t operands = (uint64_t)(t->m + t->n) * t->k * 2, sums = (uint64_t)t->m * (t->n + 4);
-    if (tern_cl_matrix_group(t) > group_limit)
+    if ((size_t)t->m * t->n / 64 > group_limit)
         return "wants larger work-groups than the device has";
     if (operands > local_memory || sums > local_memory)
         return "wants more local memory than the device has";
@@ -46,17 +40,4 @@ tern_cl_tile tern_cl_matrix_tile(tern_place *place, int way, const tern_gemm *g)
     bool enough = g->m >= 128 && g->n >= 128 && tiles >= tern_place_info(place)->compute_units;
     bool fits = !tern_cl_matrix_tile_check(&large, s->local_memory, s->group_limit);
     return enough && fits && way != TERN_MATRIX_PLAIN ? large : small;
-}
-
-tern_status tern_cl_matrix_launch(tern_place *place, tern_cl_kernel *kernel, const tern_gemm *g,
-                                  const tern_cl_tile *tile)
-{
-    const tern_gemm_shape shape = tern_gemm_shape_of(g);
-    tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
-    args[5] = tern_arg_f32((float)g->alpha);
-    args[6] = tern_arg_f32((float)g->beta);
-    int64_t tiles = (g->m + tile->m - 1) / tile->m * ((g->n + tile->n - 1) / tile->n);
-    tern_grid grid =
-        tern_groups(g->count[0] * g->count[1] * tiles, (int64_t)tile->m * tile->n * g->k);
-    return tern_cl_launch(place, kernel, &grid, args, sizeof args / sizeof *args);
 }

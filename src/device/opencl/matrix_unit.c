@@ -1,6 +1,5 @@
 /* matrix_unit.c -- which way of cl_kernels/matrix.h a device multiplies matrices of halves by. */
 #include "base/lock.h"
-#include "base/warning.h"
 #include "device/opencl/gemm.h"
 
 enum { NOT_TRIED = TERN_CL_NOT_TRIED, RIGHT = TERN_CL_RIGHT, WRONG = TERN_CL_WRONG };
@@ -16,28 +15,22 @@ void tern_cl_describe(tern_place *place, tern_device_info *info)
     info->matrix_bf16 = shown[atomic_load(&s->matrix_tried[1])];
 }
 
-/* A small product, whose kernel is tried as all are; what is wrong with it is reported there, but
- * where TERN_OPENCL_GEMM names another tile. */
-static int try(tern_place *place, tern_cl_gemm_state *state, int way, tern_dtype dtype)
+/* A small product, whose kernel is tried as all are, and warned of; TERN_OPENCL_GEMM may name
+ * another tile. */
+static int try(tern_place *place, int way, tern_dtype dtype)
 {
-    const tern_cl_matrix_kernel small = {.file = tern_cl_gemm_file,
-                                         .tile = {.m = 64, .n = 64, .k = 32},
-                                         .dtype = dtype,
-                                         .way = way,
-                                         .narrow = true};
-    tern_cl_kernel *kernel = NULL;
+    const tern_gemm_variant small = {
+        .dtype = dtype, .way = way, .rows = 64, .columns = 64, .depth = 32, .narrow = true};
+    void *kernel = NULL;
     char why[800] = "";
     tern_error_hold hold;
     if (tern_error_hold_begin(&hold) != TERN_OK)
         return NOT_TRIED;
-    tern_status status = tern_cl_matrix_find(place, state, &small, &kernel);
+    tern_status status = tern_gemm_find(place, &tern_cl_gemm_backend, &small, &kernel);
     tern_error_hold_end(&hold, why, sizeof why);
-    if (status == TERN_ERR_MEMORY)
-        return NOT_TRIED; /* another time */
-    if (status != TERN_OK)
-        tern_warn("slow", "tern_matmul", "products of %s leave the matrix unit alone: %s",
-                  tern_dtype_name(dtype), why);
-    return kernel ? RIGHT : WRONG;
+    return kernel                                                  ? RIGHT
+           : status == TERN_ERR_MEMORY || status == TERN_ERR_STATE ? NOT_TRIED
+                                                                   : WRONG;
 }
 
 int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype)
@@ -57,7 +50,7 @@ int tern_cl_matrix_way(tern_place *place, tern_dtype dtype)
             return TERN_MATRIX_NONE;
         tern_mutex_lock(&state->lock);
         if (atomic_load(tried) == NOT_TRIED)
-            atomic_store(tried, try(place, state, way, dtype));
+            atomic_store(tried, try(place, way, dtype));
         tern_mutex_unlock(&state->lock);
     }
     return atomic_load(tried) == RIGHT ? way : TERN_MATRIX_NONE;
