@@ -8,11 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
+/* Every program is compiled with this: it has no templates of the C++ library, whose members take
+ * the compiler longer than a kernel. */
 namespace standin {
 struct size {
     unsigned x, y, z;
@@ -21,10 +19,11 @@ enum state { READY, AT_BARRIER, AT_WARP, OVER };
 enum { WARP = 32, MOST = 1024 };
 struct item {
     tern_context at;
-    std::unique_ptr<char[]> stack;
+    char *stack;
     state is;
+    ~item() { delete[] stack; }
 };
-static std::vector<item> items;
+static item items[MOST];
 static tern_context group;
 static unsigned current, turns[MOST];
 
@@ -110,18 +109,27 @@ static uint16_t to_bfloat(float f)
 /* ---- PTX ---- */
 /* An operand: one register or several in braces, [an address], or a number. */
 struct operand {
-    std::vector<int> registers;
+    int registers[8];
+    size_t n;
     uint32_t number;
 };
 struct instruction {
+    const char *text;
+    instruction *next;
     char name[96];
-    std::vector<operand> operands;
+    operand operands[8];
+    size_t n;
     bool has(const char *part) const { return strstr(name, part) != nullptr; }
+    operand &add()
+    {
+        if (n == sizeof operands / sizeof *operands)
+            stop("too many operands", name);
+        return operands[n++];
+    }
 };
 
-static instruction read(const char *text)
+static void read(const char *text, instruction &i)
 {
-    instruction i = {};
     while (*text == ' ')
         text++;
     size_t n = strcspn(text, " ;");
@@ -131,7 +139,7 @@ static instruction read(const char *text)
     bool inside = false;
     for (text += n; *text && *text != ';';) {
         if (*text == '{' || *text == '[') {
-            i.operands.push_back({});
+            i.add();
             inside = true;
         } else if (*text == '}' || *text == ']') {
             inside = false;
@@ -139,18 +147,18 @@ static instruction read(const char *text)
             bool is_register = *text == '%';
             char *end;
             unsigned long value = strtoul(text + is_register, &end, 0);
-            if (!inside)
-                i.operands.push_back({});
+            operand &last = inside ? i.operands[i.n - 1] : i.add();
+            if (last.n == sizeof last.registers / sizeof *last.registers)
+                stop("too many registers", i.name);
             if (is_register)
-                i.operands.back().registers.push_back((int)value);
+                last.registers[last.n++] = (int)value;
             else
-                i.operands.back().number = (uint32_t)value;
+                last.number = (uint32_t)value;
             text = end;
             continue;
         }
         text++;
     }
-    return i;
 }
 
 struct registers {
@@ -158,12 +166,14 @@ struct registers {
     const instruction &i;
     template <class T> T &of(size_t operand, size_t n = 0) const
     {
-        return *(T *)at[i.operands.at(operand).registers.at(n)];
+        if (operand >= i.n || n >= i.operands[operand].n)
+            stop("an operand is missing", i.name);
+        return *(T *)at[i.operands[operand].registers[n]];
     }
     uint32_t word(size_t operand) const
     {
-        return i.operands.at(operand).registers.empty() ? i.operands[operand].number
-                                                        : of<uint32_t>(operand);
+        return operand < i.n && !i.operands[operand].n ? i.operands[operand].number
+                                                       : of<uint32_t>(operand);
     }
 };
 
@@ -219,21 +229,40 @@ static void load_matrices(const registers &r)
     for (size_t m = 0; m < 4; m++) {
         uint16_t pair[2];
         for (unsigned k = 0; k < 2; k++) {
-            unsigned row = lane() / 4, column = lane() % 4 * 2 + k;
-            if (r.i.has(".trans"))
-                std::swap(row, column);
-            memcpy(&pair[k], all[8 * m + row].from + 2 * column, 2);
+            unsigned at[2] = {lane() / 4, lane() % 4 * 2 + k};
+            const bool turned = r.i.has(".trans");
+            memcpy(&pair[k], all[8 * m + at[turned]].from + 2 * at[!turned], 2);
         }
         memcpy(&r.of<uint32_t>(0, m), pair, 4);
     }
 }
 
 /* Each statement of a program is read once. */
+static struct statements {
+    instruction *first[256];
+    ~statements()
+    {
+        for (instruction *i : first)
+            for (instruction *next; i; i = next) {
+                next = i->next;
+                delete i;
+            }
+    }
+} statements;
 static const instruction &known(const char *text)
 {
-    static std::unordered_map<const char *, instruction> all;
-    auto found = all.find(text);
-    return (found != all.end() ? found : all.emplace(text, read(text)).first)->second;
+    instruction *&first = statements.first[((uintptr_t)text >> 4) % 256];
+    instruction *i = first;
+    while (i && i->text != text)
+        i = i->next;
+    if (!i) {
+        i = new instruction();
+        read(text, *i);
+        i->text = text;
+        i->next = first;
+        first = i;
+    }
+    return *i;
 }
 
 static void execute(const char *text, void *const *at)

@@ -2,16 +2,30 @@
  * pointers to arguments, over a grid. STANDIN_MEETS: whether its items wait for each other. */
 alignas(16) char tern_shared[48 << 10];
 namespace standin {
+template <size_t... I> struct places {};
+template <size_t N, size_t... I> struct places_below : places_below<N - 1, N - 1, I...> {};
+template <size_t... I> struct places_below<0, I...> {
+    using type = places<I...>;
+};
+template <class A> struct variable {
+    using type = A;
+};
+template <class A> struct variable<const A> {
+    using type = A;
+};
 template <class... A> struct entry_of {
-    static constexpr unsigned sizes[] = {unsigned(sizeof(A))..., 0};
-    template <std::size_t... I>
-    static void call(void (*f)(A...), void **args, std::index_sequence<I...>)
+    static const unsigned *sizes()
     {
-        f(*(std::remove_const_t<A> *)args[I]...);
+        static const unsigned all[] = {unsigned(sizeof(A))..., 0};
+        return all;
+    }
+    template <size_t... I> static void call(void (*f)(A...), void **args, places<I...>)
+    {
+        f(*(typename variable<A>::type *)args[I]...);
     }
     static void go(void (*f)(A...), void **args)
     {
-        call(f, args, std::index_sequence_for<A...>());
+        call(f, args, typename places_below<sizeof...(A)>::type());
     }
 };
 template <class... A> entry_of<A...> entry(void (*)(A...));
@@ -26,15 +40,15 @@ static void enter(void *)
 
 static void begin(unsigned n, void **args)
 {
-    constexpr std::size_t bytes = 256 << 10;
+    constexpr size_t bytes = 256 << 10;
     arguments = args;
-    if (items.size() < n)
-        items.resize(n);
+    if (n > MOST)
+        stop("a block is too large", "1024 items are the most");
     for (unsigned t = 0; t < n; t++) {
         item &one = items[t];
         if (!one.stack)
-            one.stack.reset(new char[bytes]);
-        tern_context_make(&one.at, one.stack.get(), bytes, enter, nullptr);
+            one.stack = new char[bytes];
+        tern_context_make(&one.at, one.stack, bytes, enter, nullptr);
         one.is = READY;
     }
 }
@@ -94,7 +108,7 @@ static void run(const unsigned g[3], const unsigned b[3], void **args)
 
 extern "C" const unsigned *standin_sizes()
 {
-    return standin::made::sizes;
+    return standin::made::sizes();
 }
 
 extern "C" void standin_run(const unsigned g[3], const unsigned b[3], void **args)
