@@ -81,9 +81,11 @@
 #define ROW_GET_1_f16       GET8_f16
 #define ROW_GET_1_bf16      GET8_bf16
 #define ROW_GATHER_0_f32    GATHER4_f32
-#define ROW_GATHER_1_f32    GATHER8_f32
 #define ROW_GATHER_1_f16    GATHER8_f16
 #define ROW_GATHER_1_bf16   GATHER8_f16
+#define ROW_SAME_0_f32      SAME4_f32
+#define ROW_SAME_1_f16      SAME8_f16
+#define ROW_SAME_1_bf16     SAME8_f16
 #define ROW_SPREAD8_0_f32   SPREAD4_f32
 #define ROW_SPREAD8_0_f16   SPREAD4_f16
 #define ROW_SPREAD8_0_bf16  SPREAD4_bf16

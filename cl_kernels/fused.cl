@@ -311,8 +311,7 @@ KERNEL19(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, l
             ROW_PASSES_(c)
             {
                 if (!alike) {
-                    ROW_UNITS_(ROW_OF_(ROW_GATHER,
-                               TERN_T)(x_k[u], xs + at + head + ROW_WIDTH * q, 1);)
+                    ROW_UNITS_(ROW_OF_(ROW_GATHER, TERN_T)(x_k[u], xs + at + head, q);)
                 } else if (again || late) {
                     ROW_UNITS_(ENTROPY_IN(ROW_LOAD_))
                 }

@@ -171,7 +171,9 @@ typedef struct __align__(16) tern_words4 {
 #define GET4_f32(to, p, i) to = ((const tern_four_f32 *)(p))[i]
 #define GET4_f16(to, p, i) to = ((const tern_four_u16 *)(p))[i]
 #define GET4_bf16          GET4_f16
-#define GATHER4_f32(to, p, step) EACH4(e_) to.v[e_] = (p)[(step)*e_]
+#define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
+#define SAME4_f32(to, x)      EACH4(e_) to.v[e_] = x
+#define SAME8_f16(to, x)      EACH4(e_) to.v[e_] = (x) | (u32)(x) << 16
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_(LOW, HIGH, to, four)                                                              \
     do {                                                                                           \
@@ -195,14 +197,8 @@ typedef struct tern_eight_f32 {
     } while (0)
 #define GET8_f16(to, p, i)    to = ((const tern_words4 *)(p))[i]
 #define GET8_bf16             GET8_f16
-#define GATHER8_f32(to, p, step)                                                                   \
-    EACH4(e_)                                                                                      \
-    {                                                                                              \
-        to.v[0].v[e_] = (p)[(step)*e_];                                                            \
-        to.v[1].v[e_] = (p)[(step) * (4 + e_)];                                                    \
-    }
-#define GATHER8_f16(to, p, step)                                                                   \
-    EACH4(e_) to.v[e_] = (p)[(step)*2 * e_] | (u32)(p)[(step) * (2 * e_ + 1)] << 16
+#define GATHER8_f16(to, p, i) EACH4(e_) to.v[e_] = (p)[8 * (i) + 2 * e_] |                         \
+    (u32)(p)[8 * (i) + 2 * e_ + 1] << 16
 #define SPREAD8_f32(to, eight)                                                                     \
     EACH4(e_)                                                                                      \
     {                                                                                              \

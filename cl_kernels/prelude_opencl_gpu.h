@@ -64,7 +64,9 @@ typedef struct {
 #define GET4_f32(to, p, i)  LOAD4_f32(to.v, p, i)
 #define GET4_f16(to, p, i)  to = vload4((size_t)(i), p)
 #define GET4_bf16(to, p, i) to = vload4((size_t)(i), p)
-#define GATHER4_f32(to, p, step) EACH4(e_) to.v[e_] = (p)[(step)*e_]
+#define GATHER4_f32(to, p, i) EACH4(e_) to.v[e_] = (p)[4 * (i) + e_]
+#define SAME4_f32(to, x)      EACH4(e_) to.v[e_] = x
+#define SAME8_f16(to, x)      to = (ushort8)(x)
 #define SPREAD4_f32(to, four) EACH4(e_) to[e_] = four.v[e_]
 #define SPREAD4_f16(to, four)  TERN_SPREAD4_(to, float4, tern_halves4(four))
 #define SPREAD4_bf16(to, four) TERN_SPREAD4_(to, float4, as_float4(convert_uint4(four) << 16))
@@ -86,11 +88,9 @@ typedef struct {
     } while (0)
 #define GET8_f16(to, p, i) to = as_ushort8(((const __global uint4 *)(p))[i])
 #define GET8_bf16          GET8_f16
-#define GATHER8_f32(to, p, step)                                                                   \
-    UNROLL for (i32 e_ = 0; e_ < 8; e_++) to.v[e_] = (p)[(step)*e_]
-#define GATHER8_f16(to, p, step)                                                                   \
-    to = (ushort8)((p)[0], (p)[step], (p)[(step)*2], (p)[(step)*3], (p)[(step)*4], (p)[(step)*5],  \
-                   (p)[(step)*6], (p)[(step)*7])
+#define GATHER8_f16(to, p, i)                                                                      \
+    to = (ushort8)((p)[8 * (i)], (p)[8 * (i) + 1], (p)[8 * (i) + 2], (p)[8 * (i) + 3],             \
+                   (p)[8 * (i) + 4], (p)[8 * (i) + 5], (p)[8 * (i) + 6], (p)[8 * (i) + 7])
 #define SPREAD8_f32(to, eight) UNROLL for (i32 e_ = 0; e_ < 8; e_++) to[e_] = eight.v[e_]
 #define SPREAD8_f16(to, eight)                                                                     \
     do {                                                                                           \

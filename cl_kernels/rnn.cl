@@ -3,6 +3,8 @@
  * Rows of all steps lie one after the other. A step has the rows at, at + 1, ...; row r of it comes
  * after row before + r of the step before it for r < carried, else after the initial state; from
  * row `last` on its state is the final one. n is the width of the hidden state. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 #if IS_FLOAT
 /* Exact to the last bit but a few, and half the work of sigmoid(x). */
 #define SQUASH(x) (1 / (1 + exp(-(x))))

@@ -169,6 +169,7 @@
             FLAT_TWO(TERN_T, x)                                                                    \
             FLAT_TWO(TERN_T, y)                                                                    \
             idx at[2];                                                                             \
+            STO x_1[2], y_1[2];                                                                    \
             FLAT_LOADED(r, j)                                                                      \
             {                                                                                      \
                 ND_INDEX3(w, r, zo, xo, yo)                                                        \
@@ -179,6 +180,8 @@
             FLAT_USED(q)                                                                           \
             {                                                                                      \
                 REAL zv[ROW_WIDTH];                                                                \
+                FLAT_SAME(x_stays, x)                                                              \
+                FLAT_SAME(y_stays, y)                                                              \
                 FLAT_VALUES(TERN_T, xv, x)                                                         \
                 FLAT_VALUES(TERN_T, yv, y)                                                         \
                 EACH_OF_ROW(e)                                                                     \
@@ -194,13 +197,18 @@
         ys += y_stays ? 0 : ROW_WIDTH * vectors;                                                   \
         FLAT_SKIP(zs) inner -= ROW_WIDTH * vectors;                                                \
     }
-/* A vector of the same element where that stays. */
+/* One element, of which a vector is made as late as it is used, where that stays. */
 #define FLAT_GET_OR_1(stays, x, p, j)                                                              \
     if (stays) {                                                                                   \
-        ROW_OF_(ROW_GATHER, TERN_T)(x##_k[u], p, 0);                                               \
+        x##_1[u] = (p)[0];                                                                         \
     } else {                                                                                       \
         FLAT_GET(TERN_T, x, p, j);                                                                 \
     }
+#define FLAT_SAME(stays, x)                                                                        \
+    if (stays) {                                                                                   \
+        ROW_OF_(ROW_SAME, TERN_T)(x##_k[0], x##_1[0]);                                             \
+    }                                                                                              \
+    x##_1[0] = x##_1[1];
 #define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
     KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_nd_index, w))   \
     {                                                                                              \
