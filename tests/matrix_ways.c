@@ -1,6 +1,6 @@
 /* matrix_ways.c -- what a device makes of products on its matrix unit, for who has it for some minutes.
  *
- *   matrix_ways DEVICE [SECONDS]
+ *   matrix_ways DEVICE [SECONDS]      a turn of each; 0: nothing is timed, and products are small
  *
  * The way that the device claims and whether the library's own trial lets it be; then products of several shapes, layouts
  * and ends, by that way and in ordinary arithmetic, each beside the portable kernel: the largest error and the speed. 1 where
@@ -21,6 +21,8 @@ static const struct {
     {129, 77, 51, 1, true, false, false},   {128, 256, 320, 3, true, true, false},
     {512, 512, 512, 4, false, true, false}, {1024, 1024, 1024, 1, false, false, true},
 };
+
+enum { SHAPES = sizeof shapes / sizeof *shapes, SMALL = 3 };
 
 typedef struct product {
     const char *device;
@@ -113,7 +115,8 @@ int main(int argc, char **argv)
                                             : "its trial came out right");
         right = right && !lost;
     }
-    for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes && tern_last_status() == TERN_OK; i++)
+    const size_t n = seconds > 0 ? SHAPES : SMALL;
+    for (size_t i = 0; i < 2 * n && tern_last_status() == TERN_OK; i++)
         right = compare(device, i % 2 ? TERN_BF16 : TERN_F16, i / 2, seconds) && right;
     if (tern_last_status() != TERN_OK)
         fprintf(stderr, "matrix_ways: %s\n", tern_last_error());
