@@ -106,4 +106,7 @@ INLINE u16 tern_f32_to_bf16(f32 f)
         (words)[0] = (code);                                                                       \
     } while (0)
 
+/* BESIDE(name), behind the BASEs of kernel name: launches of it may go side by side (beside.h). */
+#define BESIDE(name)
+
 #include "collectives.h"

@@ -148,6 +148,7 @@ KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts
     BASE(dbs);
     BASE(dw_parts);
     BASE(db_parts);
+    BESIDE(layer_norm_sums)
     LOCAL_ARRAY(ACC, dw, 256);
     LOCAL_ARRAY(ACC, db, 256);
     GROUPS(g, (n + 31) / 32)

@@ -15,6 +15,7 @@ KERNEL10(K(index_select), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT,
     BASE(xs);
     BASE(index);
     BASE(fault);
+    BESIDE(index_select)
     FLAT(r, outer *count, inner)
     {
         idx o = r / (idx)count, from = tern_checked(index[r - o * (idx)count], size, wrap, code,
@@ -74,6 +75,7 @@ KERNEL11(K(scatter_add), (OUT, ACC, dxs), (IN, STO, dys), (IN, i64, index), (ARG
     BASE(dxs);
     BASE(dys);
     BASE(index);
+    BESIDE(scatter_add)
 #if SCATTER_ATOMIC_
     if (ordered == 0) {
         FLAT(r, outer *count, inner)

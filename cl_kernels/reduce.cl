@@ -93,6 +93,7 @@ INLINE idx tern_least(idx a, idx b)
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(shifts);                                                                              \
+        BESIDE(NAME)                                                                               \
         LOCAL_ARRAY(ACC, sums, TERN_TILE);                                                         \
         LOCAL_ARRAY(ACC, moved, TERN_TILE);                                                        \
         idx wide = (idx)(inner * abreast), tiles = (wide + TERN_TILE - 1) / TERN_TILE;             \

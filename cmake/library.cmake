@@ -185,7 +185,7 @@ set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size
   "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_))"
   "|^src/device/cpu/(attention|convolution|cpu|kernels|onednn|product_bf16)\\.c"
-  "|^src/device/(builds|program_groups|cache|capture|faults|interop|external|listing|program_archive|pinned|events|progress|random|registry|select|signature|transfers?)\\.c"
+  "|^src/device/(beside|chain.*|graph_.*|builds|program_groups|cache|capture|faults|interop|external|listing|program_archive|pinned|events|progress|random|registry|select|signature|transfers?)\\.c"
   "|^src/device/(sources|vendor_settings)\\.c|^src/base/(error|text|warning)\\.c"
   "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|dependencies|recompute|set_data|storage_parts|trace|transfer|user_kernel|fuse/batched|fuse/chain|fuse/claim)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")

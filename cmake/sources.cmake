@@ -128,6 +128,7 @@ set(TERN_EMBEDDED_FILES
   attention_matrix.h
   attention_matrix_gradient.cl
   batch_norm.h
+  beside.h
   chain_slots.h
   collectives.h
   convolution_lines.h

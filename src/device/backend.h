@@ -54,6 +54,7 @@ typedef struct tern_grid {
     int64_t work;
     int64_t groups;
     bool has_short; /* of TEAMS: the kernel has builds for rows of up to TERN_SHORT_ROW elements */
+    int sides;      /* launches like that, side by side (beside.h); 0: one */
 } tern_grid;
 
 /* For backends of GPUs: how many groups of `size` lanes go through the items of a grid: `fill` of

@@ -37,11 +37,15 @@ typedef struct tern_chain_row {
     uint64_t number[2]; /* their bits, as a launch has them */
 } tern_chain_row;
 
-/* All tensors have n elements next to each other, or one that is read n times (step 0). In a chain
+/* Or `rows` launches of one kernel side by side (beside.h), each with its own work-groups and
+ * arguments; those of the first follow the others'. n is 0 where indices have 32 bits.
+ *
+ * All tensors have n elements next to each other, or one that is read n times (step 0). In a chain
  * of half precision some may be float32 (wide), where casts are among its rows ("copy"). */
 typedef struct tern_chain {
     int64_t n;
     int rows, tensors;
+    uint8_t is_beside;
     uint8_t step[TERN_CHAIN_TENSORS], wide[TERN_CHAIN_TENSORS];
     const tern_chain_slot *slot; /* of the first row (stores) or the last; NULL: there is none */
     tern_chain_row row[TERN_CHAIN_ROWS];

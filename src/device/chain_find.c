@@ -163,14 +163,13 @@ static bool was_given_back(const tern_block *block)
     return block->is_idle && !block->is_kept;
 }
 
-/* Whether two tensors of which one is written may share memory otherwise than element by element.
- * Where a block was given back and does not move, others may be there. */
-static bool collide(const tern_graph *graph, const tern_arg *a, const tern_arg *b)
+/* Where a block was given back and does not move, others may be there. */
+bool tern_buffers_collide(const tern_graph *graph, const tern_buffer *a, const tern_buffer *b)
 {
-    const tern_block *p = tern_block_of(a->buffer), *q = tern_block_of(b->buffer);
+    const tern_block *p = tern_block_of(a), *q = tern_block_of(b);
     return p == q || p->external || q->external ||
            (!tern_graph_moves(graph) && (was_given_back(p) || was_given_back(q)) &&
-            tern_buffers_meet(a->buffer, b->buffer));
+            tern_buffers_meet(a, b));
 }
 
 /* Whether each element is loaded and stored once, and not again by the kernel with the slot. */
@@ -199,7 +198,7 @@ static bool is_apart_from_slot(const tern_finding *f)
             continue;
         for (int t = 0; t < f->chain.tensors; t++)
             if ((f->made_by[t] >= 0 || arg->role == TERN_ROLE_OUT) &&
-                collide(f->graph, &f->tensors[t], arg))
+                tern_buffers_collide(f->graph, f->tensors[t].buffer, arg->buffer))
                 return false;
     }
     return true;
@@ -210,7 +209,7 @@ static bool is_apart(const tern_finding *f)
     for (int a = 0; a < f->chain.tensors; a++)
         for (int b = 0; b < f->chain.tensors; b++)
             if (a != b && f->made_by[a] >= 0 && !coincide(f, a, b) &&
-                collide(f->graph, &f->tensors[a], &f->tensors[b]))
+                tern_buffers_collide(f->graph, f->tensors[a].buffer, f->tensors[b].buffer))
                 return false;
     return is_apart_from_slot(f);
 }

@@ -59,12 +59,13 @@ static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
 static bool is_same(const tern_chain *a, const tern_chain *b)
 {
     bool same = a->rows == b->rows && a->tensors == b->tensors && a->slot == b->slot &&
+                a->is_beside == b->is_beside &&
                 (a->n < tern_index32_limit) == (b->n < tern_index32_limit) &&
                 memcmp(a->step, b->step, (size_t)a->tensors) == 0 &&
                 memcmp(a->wide, b->wide, (size_t)a->tensors) == 0;
     for (int i = 0; same && i < a->rows; i++)
         same = is_same_row(&a->row[i], &b->row[i]) &&
-               (!tern_chain_is_slot(a, i) || a->row[i].made == b->row[i].made);
+               ((!tern_chain_is_slot(a, i) && !a->is_beside) || a->row[i].made == b->row[i].made);
     return same;
 }
 

@@ -1,8 +1,8 @@
 /* chain_text.c -- the kernel of a chain, in the dialect of cl_kernels. Its text has no sizes and no
  * numbers: the same rows are one program. Where the chain is part of another kernel, that is the
  * kernel's text behind macros and functions of the chain's (cl_kernels/chain_slots.h). */
+#include "device/signature.h"
 #include "device/sources.h"
-#include "device/device.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -338,10 +338,48 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
     tern_source_add(text, seen, file);
 }
 
-void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
-                     const char *suffix)
+/* ---- side by side ------------------------------------------------------------------------ */
+
+/* The parameters of launch number `side`, or how the kernel takes them for those that it has. */
+static void add_side(tern_text *text, const char *parameters, int side, bool takes)
 {
+    char role[8], type[32], name[32];
+    for (int n; sscanf(parameters, "(%7[^,], %31[^,], %31[^)])%n", role, type, name, &n) == 3;
+         parameters += n)
+        tern_text_add(text, takes ? "TAKE_%s(%s, %s_%d) " : "PARAM_%s(%s, %s_%d), ", role,
+                      takes ? name : type, name, side);
+}
+
+static void add_sides(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
+                      tern_dtype dtype)
+{
+    const char *name = chain->row[0].name, *suffix = tern_dtype_rows[dtype].suffix;
+    const char *parameters = tern_host_parameters(name, dtype);
+    tern_text_add(text, "#define TERN_SIDES %d\n", chain->rows);
+    tern_source_add(text, seen, "beside.h");
+    tern_text_add(text, "#define %s_%s chain_%s\n#define CHAIN_PARAMETERS ", name, suffix, suffix);
+    for (int side = 1; side < chain->rows; side++)
+        add_side(text, parameters, side, false);
+    tern_text_add(text, "\n#undef BESIDE_%s\n#define BESIDE_%s SIDES ", name, name);
+    for (int side = 1; side < chain->rows; side++) {
+        tern_text_add(text, "if (tern_side == %d) { ", side);
+        add_side(text, parameters, side, true);
+        tern_text_add(text, "} ");
+    }
+    tern_text_add(text, "\n");
+}
+
+void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
+                     tern_dtype dtype)
+{
+    const char *suffix = tern_dtype_rows[dtype].suffix;
     char file[64];
+    if (chain->is_beside) {
+        add_sides(text, seen, chain, dtype);
+        snprintf(file, sizeof file, "%s.cl", chain->row[0].file);
+        tern_source_add(text, seen, file);
+        return;
+    }
     tern_text names = {0};
     for (int i = 0; i < chain->rows; i++)
         if (!tern_chain_is_slot(chain, i))

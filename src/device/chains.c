@@ -2,10 +2,13 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
+#include "device/beside.h"
 #include "device/builds.h"
 #include "device/chain_find.h"
 #include "device/chain_kernels.h"
 #include "device/plan.h"
+#include "device/signature.h"
+#include <stdio.h>
 #include <string.h>
 
 static const char enough[] = "16 texts were compiled already";
@@ -15,10 +18,14 @@ static const char under_way[] = "another thread compiles its text";
 
 /* ---- commands -------------------------------------------------------------------------- */
 
-/* What a chain's command is called, "add+gelu". */
+/* What a chain's command is called, "add+gelu", and launches side by side, "layer_norm_sums x 9". */
 static void name_chain(tern_finding *f)
 {
     size_t at = 0;
+    if (f->chain.is_beside) {
+        snprintf(f->name, sizeof f->name, "%s x %d", f->chain.row[0].name, f->chain.rows);
+        return;
+    }
     for (int i = 0; i < f->chain.rows; i++) {
         const char *name = f->chain.row[i].name;
         const size_t n = strlen(name);
@@ -37,6 +44,8 @@ static size_t saved_by(const tern_finding *f)
     const tern_chain *c = &f->chain;
     const int64_t size = (int64_t)tern_dtype_size(f->dtype);
     int64_t moved = 0; /* of each element */
+    if (c->is_beside)
+        return 0;
     for (int t = 0; t < c->tensors; t++)
         moved -= c->wide[t] ? 4 : size;
     for (int i = 0; i < c->rows; i++) {
@@ -112,7 +121,7 @@ static tern_status refuse_chains(tern_place *place, const tern_chain *chain, ter
 {
     if (status != TERN_ERR_ARGUMENT && status != TERN_ERR_DEVICE)
         return tern_fail(status, "%s", error);
-    if (chain->slot) {
+    if (chain->slot || chain->is_beside) {
         *why = error;
         return TERN_OK;
     }
@@ -155,6 +164,25 @@ static tern_status resolve_chain(const tern_finding *f, void **made, const char 
     return kernel ? kernel_of(place, &f->chain, kernel, made, why) : TERN_ERR_MEMORY;
 }
 
+/* The last command, with what is found. */
+static tern_status record(tern_finding *f, void *made, const tern_grid *grid, const tern_arg *args,
+                          int n)
+{
+    for (int t = 0; t < n; t++)
+        f->graph->moves_all |= args[t].buffer && args[t].role != TERN_ROLE_UNUSED &&
+                               tern_graph_moves(f->graph) && tern_block_of(args[t].buffer)->is_idle;
+    name_chain(f);
+    tern_made_chain *chain = keep(f);
+    if (!chain)
+        return TERN_ERR_MEMORY;
+    const tern_work work = {
+        .kind = TERN_WORK_KERNEL,
+        .what.launch = {.kernel = chain->kernel, .made = made, .grid = grid, .args = args, .n = n}};
+    TERN_TRY(tern_record_work(f->graph, &work));
+    f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
+    return TERN_OK;
+}
+
 /* The chain as one command, or *why there is none. */
 static tern_status record_chain(tern_finding *f, int64_t end, bool *made, const char **why)
 {
@@ -169,24 +197,12 @@ static tern_status record_chain(tern_finding *f, int64_t end, bool *made, const 
     TERN_TRY(resolve_chain(f, &kernel, why));
     if (!kernel)
         return TERN_OK;
-    for (int t = 0; t < n; t++)
-        f->graph->moves_all |= args[t].buffer && args[t].role != TERN_ROLE_UNUSED &&
-                               tern_graph_moves(f->graph) && tern_block_of(args[t].buffer)->is_idle;
-    name_chain(f);
-    tern_made_chain *chain = keep(f);
-    if (!chain)
-        return TERN_ERR_MEMORY;
     tern_grid grid = f->slot ? *f->slot->what.launch.grid : (tern_grid){.count = f->chain.n};
     grid.work = f->work;
-    const tern_work work = {
-        .kind = TERN_WORK_KERNEL,
-        .what.launch = {
-            .kernel = chain->kernel, .made = kernel, .grid = &grid, .args = args, .n = n}};
     *made = true;
-    TERN_TRY(tern_record_work(f->graph, &work));
-    f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
-    return TERN_OK;
+    return record(f, kernel, &grid, args, n);
 }
+
 /* Rows that are commands of their own, or apart from a kernel with a slot, for tern_graph_text. */
 static void note_rows(tern_graph *graph, int n, const char *why)
 {
@@ -232,6 +248,58 @@ static bool fuses(const tern_graph *graph)
     return !graph->apart_as && !graph->options.no_fusion && tern_env_flag(TERN_ENV_FUSE, true);
 }
 
+/* ---- side by side -------------------------------------------------------------------------- */
+
+/* The launches that go with command i; how many. */
+static int find_sides(tern_finding *f, tern_graph *graph, int64_t i,
+                      int64_t members[TERN_CHAIN_ROWS])
+{
+    const tern_work *work = &graph->nodes[i]->work;
+    const int n = tern_beside_find(graph, i, members);
+    if (n < 2)
+        return n;
+    const tern_resolved *kernel = work->what.launch.kernel;
+    *f = (tern_finding){.graph = graph, .dtype = kernel->dtype};
+    f->chain.is_beside = true;
+    f->chain.rows = n;
+    f->chain.n = work->what.launch.made == kernel->made[TERN_BUILD_WIDE] ? INT64_MAX : 0;
+    for (int k = 0; k < n; k++)
+        f->chain.row[k] = (tern_chain_row){.file = kernel->ref->file,
+                                           .name = kernel->ref->name,
+                                           .made = work->what.launch.made,
+                                           .out = -1};
+    return n;
+}
+
+/* In place of the last of them, where the device has a kernel for that. */
+static tern_status join_sides(tern_finding *f, const int64_t *members)
+{
+    tern_graph *graph = f->graph;
+    const int sides = f->chain.rows;
+    tern_arg args[TERN_MOST_PARAMETERS];
+    tern_grid grid = *graph->nodes[members[0]]->work.what.launch.grid;
+    void *kernel;
+    const char *why;
+    int n = 0;
+    TERN_TRY(resolve_chain(f, &kernel, &why));
+    if (!kernel)
+        return TERN_OK;
+    for (int m = 1; m <= sides; m++) {
+        const tern_work *work = &graph->nodes[members[m % sides]]->work;
+        const tern_grid *own = work->what.launch.grid;
+        memcpy(args + n, work->what.launch.args, sizeof *args * (size_t)work->what.launch.n);
+        n += work->what.launch.n;
+        grid.count = own->count > grid.count ? own->count : grid.count;
+        grid.work = own->work > grid.work ? own->work : grid.work;
+    }
+    grid.sides = sides;
+    TERN_TRY(record(f, kernel, &grid, args, n));
+    for (int m = 0; m < sides; m++)
+        graph->nodes[members[m]]->is_fused = true;
+    graph->nodes[members[sides - 1]] = graph->nodes[--graph->n_nodes];
+    return TERN_OK;
+}
+
 static bool is_waited_for(const tern_graph *graph, const tern_chain_kernel *kernel)
 {
     for (int i = 0; i < graph->n_waits; i++)
@@ -269,6 +337,30 @@ static tern_status want(tern_finding *f, int64_t end, unsigned long long built, 
     return TERN_OK;
 }
 
+/* Likewise of launches side by side, or have them joined, as kernels are there. */
+static tern_status each_of_sides(tern_graph *graph, bool joins, unsigned long long built)
+{
+    tern_finding f;
+    tern_status status = TERN_OK;
+    int64_t members[TERN_CHAIN_ROWS], kept = 0;
+    bool comes;
+    for (int64_t i = 0; i < graph->n_nodes && status == TERN_OK; i++) {
+        const int n = graph->nodes[i]->is_fused ? 0 : find_sides(&f, graph, i, members);
+        if (n > 1)
+            status = joins ? join_sides(&f, members) : want(&f, 0, built, &comes);
+        for (int m = 0; m < n && !joins; m++)
+            graph->nodes[members[m]]->is_fused = true;
+    }
+    for (int64_t i = 0; i < graph->n_nodes; i++) {
+        graph->nodes[i]->is_fused &= joins;
+        if (!graph->nodes[i]->is_fused)
+            graph->nodes[kept++] = graph->nodes[i];
+    }
+    graph->n_nodes = kept;
+    tern_values_note(graph);
+    return status;
+}
+
 tern_status tern_chains_want(tern_graph *graph)
 {
     const unsigned long long built = atomic_load(&graph->place->built);
@@ -285,7 +377,7 @@ tern_status tern_chains_want(tern_graph *graph)
             again = !comes && rows > 1 && f.slot;
         }
     }
-    return TERN_OK;
+    return fuses(graph) ? each_of_sides(graph, false, built) : TERN_OK;
 }
 
 tern_status tern_chains_make(tern_graph *graph)
@@ -304,8 +396,7 @@ tern_status tern_chains_make(tern_graph *graph)
     graph->n_nodes = graph->capacity = 0;
     for (int64_t i = 0; i < n;)
         TERN_TRY(chain_up(graph, nodes, i, n, &i));
-    tern_values_note(graph);
-    return TERN_OK;
+    return each_of_sides(graph, true, 0);
 }
 
 void tern_chains_undo(tern_graph *graph)

@@ -96,6 +96,6 @@ tern_status tern_conv_launch(tern_place *place, const tern_convolution *c,
     tern_conv_product_of(&t, c, l->layout, zeros);
     t.parts = l->parts;
     const tern_arg args[] = {*result, sums, bias, TERN_ARG_STRUCT(tern_conv_tiles, &t)};
-    const tern_grid grid = {t.whole, t.whole, 0, false};
+    const tern_grid grid = {t.whole, t.whole, 0, false, 0};
     return place->backend->launch(place, l->sum, &grid, args, sizeof args / sizeof *args);
 }

@@ -167,24 +167,24 @@ tern_status tern_place_sync(tern_place *place);
 
 static inline tern_grid tern_items(int64_t n)
 {
-    return (tern_grid){n, n, 0, false};
+    return (tern_grid){n, n, 0, false, 0};
 }
 static inline tern_grid tern_items_of(int64_t n, int64_t work_each)
 {
-    return (tern_grid){n, n * work_each, 0, false};
+    return (tern_grid){n, n * work_each, 0, false, 0};
 }
 static inline tern_grid tern_groups(int64_t n, int64_t work_each)
 {
-    return (tern_grid){n, n * work_each, 1, false};
+    return (tern_grid){n, n * work_each, 1, false, 0};
 }
 static inline tern_grid tern_teams(int64_t rows, int64_t row, int64_t work_each)
 {
-    return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, false};
+    return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, false, 0};
 }
 /* Of kernels that go through rows by vectors (float4.h). */
 static inline tern_grid tern_rows(int64_t rows, int64_t row, int64_t work_each)
 {
-    return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, true};
+    return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, true, 0};
 }
 
 /* ---- faults: mistakes that only a kernel can see, listed in faults.def ---- */

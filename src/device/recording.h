@@ -99,6 +99,9 @@ bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
 /* Call use for each buffer that a work has. */
 void tern_work_uses(const tern_work *work,
                     void (*use)(void *user, const tern_buffer *buffer, tern_role role), void *user);
+/* Whether it may have what no argument says: kernels with a table of addresses, those of a program,
+ * calls of the host. */
+bool tern_work_has_addresses(const tern_work *work);
 /* Blocks begin with their buffer. */
 static inline tern_block *tern_block_of(const tern_buffer *buffer)
 {

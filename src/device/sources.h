@@ -34,6 +34,6 @@ void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name)
 /* Append the kernel of a chain, called chain_f32 for the suffix "f32", with what it needs beside
  * the dialect and functions (chain_text.c). */
 void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
-                     const char *suffix);
+                     tern_dtype dtype);
 
 #endif

@@ -92,8 +92,7 @@ static void look(void *user, const tern_buffer *buffer, tern_role role)
     r->wanted += !tern_block_is_inner(r->graph, block) || block->last >= 0;
 }
 
-/* Kernels with a table of addresses write where no argument says. */
-static bool has_addresses(const tern_work *work)
+bool tern_work_has_addresses(const tern_work *work)
 {
     if (work->kind == TERN_WORK_USER || work->kind == TERN_WORK_CALL)
         return true;
@@ -108,7 +107,7 @@ static bool has_addresses(const tern_work *work)
 static bool is_dead(const tern_graph *graph, const tern_work *work)
 {
     results r = {graph, 0, 0};
-    if (has_addresses(work))
+    if (tern_work_has_addresses(work))
         return false;
     tern_work_uses(work, look, &r);
     return r.written > 0 && r.wanted == 0;

@@ -104,7 +104,7 @@ void standin_hold(standin_graph *graph);
 void standin_drop(standin_graph *graph);
 
 /* ---- kernels: the host's, once more, with the sizes of their parameters ------------------- */
-enum { MOST_PARAMETERS = 32 };
+enum { MOST_PARAMETERS = 128 };
 typedef struct standin_grid {
     int32_t part, parts;
 } standin_grid;

@@ -254,7 +254,7 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     const tern_arg args[] = {{.by_reference = true, .value.data = y},
                              {.by_reference = true, .value.data = x},
                              {.by_reference = true, .value.data = &w}};
-    const tern_grid grid = {lines * n, lines * n, 0, false};
+    const tern_grid grid = {lines * n, lines * n, 0, false, 0};
     void *kernel = atomic_load_explicit(&found[from][to], memory_order_acquire);
     if (!kernel) {
         TERN_TRY(tern_cpu_resolve(place, "copy", names[from], to, &kernel));

@@ -35,7 +35,7 @@ static int64_t blocks_for(tern_place *place, const tern_cuda_kernel *kernel, con
         blocks = tern_flat_groups(grid, args, n, kernel->block,
                                   (int64_t)tern_place_info(place)->compute_units * BLOCKS_PER_UNIT);
     }
-    return blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
+    return (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS) * (grid->sides ? grid->sides : 1);
 }
 
 tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,

@@ -49,7 +49,7 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
     snprintf(family, sizeof family, "%s.cl", file);
     if (chain)
-        tern_chain_text(text, &seen, chain, tern_dtype_rows[dtype].suffix);
+        tern_chain_text(text, &seen, chain, dtype);
     else
         tern_source_add(text, &seen, family);
 }

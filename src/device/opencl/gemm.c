@@ -34,7 +34,7 @@ static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const 
                              tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at),
                              TERN_ARG_STRUCT(tern_gemm_shape, &shape),
                              tern_arg_real(g->dtype, g->beta)};
-    tern_grid grid = {items, items, 0, false};
+    tern_grid grid = {items, items, 0, false, 0};
     return launch_gemm_kernel(place, "gemm_bias", state->bias, g, grid, args,
                               sizeof args / sizeof *args);
 }

@@ -60,7 +60,7 @@ static tern_status convert(tern_place *place, void *(*slots)[2], end to, end fro
                              TERN_ARG_STRUCT(tern_nd_index, w)};
     const int n = sizeof args / sizeof *args;
     void **slot = slots[to.dtype == TERN_F32 ? from.dtype : TERN_DTYPE_END + to.dtype], *kernel;
-    tern_grid grid = {w->rows * w->inner, w->rows * w->inner, 0, false};
+    tern_grid grid = {w->rows * w->inner, w->rows * w->inner, 0, false, 0};
     static const char *const names[] = {
         [TERN_F32] = "copy_f32", [TERN_F16] = "copy_f16", [TERN_BF16] = "copy_bf16"};
     TERN_TRY(

@@ -106,7 +106,7 @@ static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const
     } else {
         groups = tern_flat_groups(grid, args, n, size, (int64_t)units * GROUPS_PER_UNIT);
     }
-    return groups < 1 ? 1 : smaller(groups, MOST_GROUPS);
+    return (groups < 1 ? 1 : smaller(groups, MOST_GROUPS)) * (grid->sides ? grid->sides : 1);
 }
 
 tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,

@@ -105,7 +105,7 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
     seen.kernels = kernels.data;
     if (u->chain)
-        tern_chain_text(text, &seen, u->chain, tern_dtype_rows[u->dtype].suffix);
+        tern_chain_text(text, &seen, u->chain, u->dtype);
     else if (!u->program_group)
         add_family(text, &seen, u->file);
     for (const tern_program_group_row *row = tern_program_groups; u->program_group && row->group;
@@ -452,9 +452,10 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
 {
     tern_cl_state *s = tern_cl_state_of(place);
     const tern_chain_slot *slot = chain->slot;
-    unit u =
-        unit_of(place, slot ? slot->kernel->file : "chain", slot ? slot->kernel->name : "chain",
-                dtype, !s->cpu_form && chain->n < tern_index32_limit, 0);
+    const tern_chain_row *row = &chain->row[!slot || slot->stores ? 0 : chain->rows - 1];
+    const bool is_own = !slot && !chain->is_beside; /* no kernel of a file's */
+    unit u = unit_of(place, is_own ? "chain" : row->file, is_own ? "chain" : row->name, dtype,
+                     !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
     size_t limit = 0;
     tern_text text = {0};
@@ -463,8 +464,8 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     u.chain = chain, u.kernel = "chain";
-    const tern_cl_kernel *alone = chain->row[!slot || slot->stores ? 0 : chain->rows - 1].made;
-    u.work_group = slot ? alone->group : u.work_group; /* as the kernel has them alone */
+    const tern_cl_kernel *alone = row->made;
+    u.work_group = is_own ? u.work_group : alone->group; /* as the kernel has them alone */
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -477,9 +478,9 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     list(s, k);
     CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                               NULL));
-    if (slot && limit && limit < u.work_group) /* it would add up in another order */
+    if (!is_own && limit && limit < u.work_group) /* it would add up in another order */
         return tern_fail(TERN_ERR_DEVICE, "%s: %s with them has work-groups of %zu, and alone %zu",
-                         tern_place_info(place)->device, slot->kernel->name, limit, u.work_group);
+                         tern_place_info(place)->device, row->name, limit, u.work_group);
     *made = k;
     return TERN_OK;
 }

@@ -94,7 +94,7 @@ static tern_status forward_dx(tern_call *call)
     static const tern_kernel_ref kernel = {"vision", "grid_sample_dx"};
     const sample *at = call->attributes;
     return launch(call, &kernel,
-                  (tern_grid){at->shape.planes, 32 * output_count(at) * at->shape.c, 1, false});
+                  (tern_grid){at->shape.planes, 32 * output_count(at) * at->shape.c, 1, false, 0});
 }
 
 /* dgrid[n, q] = the sum over channels and taps of dy[n, c, q] x[n, c, t] dw_t / dgrid. */

@@ -1,0 +1,82 @@
+/* beside.c -- finds launches of one kernel in a recording that may run side by side: none reads or
+ * writes what another writes, and those that come first may wait for the last, as no command in
+ * between has what they write, or writes what they read. */
+#include "device/beside.h"
+#include "device/chain_find.h"
+#include <string.h>
+
+/* The kernels whose text allows it (BESIDE in cl_kernels). */
+enum { KERNELS = 7 };
+static const char kernels[KERNELS][20] = {
+    "layer_norm_sums",   "sum_columns",  "sum_columns_part", "sum_columns_merge",
+    "deviation_columns", "index_select", "scatter_add"};
+
+/* A launch of more work takes longer than it takes to launch it, and holds what it reads. OpenCL
+ * has at least so many bytes of arguments, of which a tensor takes two words. */
+enum { MOST_WORK = 1 << 20, MOST_BYTES = 1024, TENSOR_BYTES = 16 };
+
+/* Bytes of arguments; 0: the launch is none of a kernel that may be beside others. */
+static int bytes_of(const tern_graph *graph, const tern_work *work)
+{
+    const tern_resolved *kernel = work->what.launch.kernel;
+    int k = 0, bytes = 0;
+    if (work->kind != TERN_WORK_KERNEL || graph->place->synchronous ||
+        work->what.launch.grid->work > MOST_WORK ||
+        (work->what.launch.made != kernel->made[TERN_BUILD_NARROW] &&
+         work->what.launch.made != kernel->made[TERN_BUILD_WIDE]))
+        return 0;
+    while (k < KERNELS && strcmp(kernels[k], kernel->ref->name) != 0)
+        k++;
+    for (int i = 0; i < work->what.launch.n; i++)
+        bytes += work->what.launch.args[i].buffer ? TENSOR_BYTES : (int)sizeof(int64_t);
+    return k < KERNELS ? bytes : 0;
+}
+
+typedef struct launches {
+    const tern_graph *graph;
+    const int64_t *members;
+    int n;
+    bool meet; /* something that a member has is written, or has to be read before */
+} launches;
+
+/* The words of faults are everybody's. */
+static bool is_faults(const tern_graph *graph, const tern_buffer *buffer)
+{
+    return tern_block_of(buffer) == atomic_load(&graph->place->fault.block);
+}
+
+static void look(void *user, const tern_buffer *buffer, tern_role role)
+{
+    launches *l = user;
+    for (int m = 0; m < l->n && role != TERN_ROLE_UNUSED && !is_faults(l->graph, buffer); m++) {
+        const tern_work *work = &l->graph->nodes[l->members[m]]->work;
+        for (int i = 0; i < work->what.launch.n; i++) {
+            const tern_arg *arg = &work->what.launch.args[i];
+            if (arg->buffer && arg->role != TERN_ROLE_UNUSED &&
+                (arg->role == TERN_ROLE_OUT || role == TERN_ROLE_OUT))
+                l->meet |= tern_buffers_collide(l->graph, buffer, arg->buffer);
+        }
+    }
+}
+
+int tern_beside_find(const tern_graph *graph, int64_t i, int64_t members[TERN_CHAIN_ROWS])
+{
+    const tern_work *first = &graph->nodes[i]->work;
+    const int bytes = bytes_of(graph, first);
+    launches l = {graph, members, 1, false};
+    members[0] = i;
+    while (++i < graph->n_nodes && bytes && l.n < TERN_CHAIN_ROWS &&
+           (l.n + 1) * bytes <= MOST_BYTES) {
+        const tern_work *work = &graph->nodes[i]->work;
+        if (tern_work_has_addresses(work))
+            break;
+        tern_work_uses(work, look, &l);
+        if (l.meet)
+            break;
+        if (!graph->nodes[i]->is_fused && bytes_of(graph, work) == bytes &&
+            work->what.launch.made == first->what.launch.made &&
+            work->what.launch.grid->groups == first->what.launch.grid->groups)
+            members[l.n++] = i;
+    }
+    return bytes ? l.n : 0;
+}
