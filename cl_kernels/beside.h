@@ -1,5 +1,6 @@
-/* beside.h -- TERN_SIDES launches of one kernel as one (src/device/beside.h): of its work-groups each launch has every
- * TERN_SIDES-th. In the kernel BESIDE counts the groups of one of them, and takes that one's arguments for its own. */
+/* beside.h -- TERN_SIDES launches of one kernel as one command (src/device/beside.h): of its
+ * work-groups each launch has every TERN_SIDES-th. BESIDE in the kernel counts the groups of the
+ * launch that a group belongs to, and takes that launch's arguments. */
 #if defined(__OPENCL_VERSION__)
 INLINE idx tern_all_group(void)
 {
@@ -28,13 +29,14 @@ INLINE idx tern_all_groups(void)
 #define TERN_THREADS (tern_groups * TERN_WG)
 #define IS_FIRST_FAULT_(words, code) (atomicCAS((u32 *)(words), 0u, (u32)(code)) == 0u)
 #endif
-/* For the family's other kernels, which are not launched. */
+/* For the family's other kernels, which nothing launches from this program. */
 enum { tern_group = 0, tern_groups = 1 };
 #define SIDES                                                                                      \
     const i32 tern_side = (i32)(tern_all_group() % TERN_SIDES);                                    \
     const idx tern_group = tern_all_group() / TERN_SIDES,                                          \
               tern_groups = tern_all_groups() / TERN_SIDES;
-/* Of the kernels with a BESIDE, src/device/beside.c has the same, all but that of the program. */
+/* For every kernel that has a BESIDE (src/device/beside.c lists them); the program's text defines
+ * that of its own kernel again. */
 #undef BESIDE
 #define BESIDE(name) TERN_CAT(BESIDE, name)
 #define BESIDE_layer_norm_sums
@@ -44,7 +46,7 @@ enum { tern_group = 0, tern_groups = 1 };
 #define BESIDE_deviation_columns
 #define BESIDE_index_select
 #define BESIDE_scatter_add
-/* Arguments b that are taken for a. */
+/* Of the first launch the arguments have their own names; TAKE gives them another's values. */
 #undef CHAIN_PARAMETERS
 #undef PARAM_ARG
 #define PARAM_ARG(T, a) T a

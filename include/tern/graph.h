@@ -79,10 +79,10 @@ TERN_API tern_status tern_graph_reset(tern_graph *graph);
 /* Returns the number of launches, copies and parts of collectives in a replay; 0 for an empty
  * graph. */
 TERN_API int64_t tern_graph_size(const tern_graph *graph);
-/* Returns a text about the recording: the operations that were fused ("add+gelu") and the bytes of
- * memory traffic that this saves in a replay, elementwise operations that were not fused and why,
- * and the memory that the plan saves. The caller frees it with tern_free_text; NULL after an
- * error. */
+/* Returns a text about the recording: the operations that were fused ("add+gelu"), launches that
+ * run side by side as one ("layer_norm_sums x 9"), the bytes of memory traffic that this saves in a
+ * replay, elementwise operations that were not fused and why, and the memory that the plan saves.
+ * The caller frees it with tern_free_text; NULL after an error. */
 TERN_API char *tern_graph_text(const tern_graph *graph);
 
 /* ---- blocks: TERN_CAPTURE(graph) { ... } --------------------------------------------------------

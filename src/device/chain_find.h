@@ -26,7 +26,8 @@ int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *
                     int64_t n, bool in_slots, const char **why);
 /* As its kernel has it, before command `end`; false: there are too many results. */
 bool tern_chain_complete(tern_finding *f, int64_t end);
-/* Whether two tensors of which one is written may share memory otherwise than element by element. */
+/* Whether two tensors of which one is written may share memory otherwise than element by
+ * element. */
 bool tern_buffers_collide(const tern_graph *graph, const tern_buffer *a, const tern_buffer *b);
 
 /* Whether the plan of memory finds places for all blocks that were given back. */

@@ -18,7 +18,7 @@ static const char under_way[] = "another thread compiles its text";
 
 /* ---- commands -------------------------------------------------------------------------- */
 
-/* What a chain's command is called, "add+gelu", and launches side by side, "layer_norm_sums x 9". */
+/* What a chain's command is called, "add+gelu"; launches side by side are "layer_norm_sums x 9". */
 static void name_chain(tern_finding *f)
 {
     size_t at = 0;

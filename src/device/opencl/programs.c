@@ -451,34 +451,32 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
 tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    const tern_chain_slot *slot = chain->slot;
-    const tern_chain_row *row = &chain->row[!slot || slot->stores ? 0 : chain->rows - 1];
-    const bool is_own = !slot && !chain->is_beside; /* no kernel of a file's */
-    unit u = unit_of(place, is_own ? "chain" : row->file, is_own ? "chain" : row->name, dtype,
+    const int at = chain->slot && !chain->slot->stores ? chain->rows - 1 : 0;
+    const tern_chain_row *row = &chain->row[at];
+    const bool has = chain->slot || chain->is_beside; /* a kernel of a file's */
+    unit u = unit_of(place, has ? row->file : "chain", has ? row->name : "chain", dtype,
                      !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
-    size_t limit = 0;
     tern_text text = {0};
     cl_program program;
+    size_t limit = 0;
     tern_cl_kernel *k = NULL;
+    u.chain = chain, u.kernel = "chain";
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
-    u.chain = chain, u.kernel = "chain";
-    const tern_cl_kernel *alone = row->made;
-    u.work_group = is_own ? u.work_group : alone->group; /* as the kernel has them alone */
+    if (has) /* as the kernel has them alone */
+        u.work_group = ((const tern_cl_kernel *)row->made)->group;
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
     snprintf(w.title, sizeof w.title, "chain_%s", tern_dtype_rows[dtype].suffix);
-    if (status == TERN_OK)
-        status = tern_cl_kernel_make(place, program, w.title, &k);
-    if (!k)
-        return status;
+    TERN_TRY(status);
+    TERN_TRY(tern_cl_kernel_make(place, program, w.title, &k));
     k->group = u.work_group;
     list(s, k);
     CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                               NULL));
-    if (!is_own && limit && limit < u.work_group) /* it would add up in another order */
+    if (has && limit && limit < u.work_group) /* it would add up in another order */
         return tern_fail(TERN_ERR_DEVICE, "%s: %s with them has work-groups of %zu, and alone %zu",
                          tern_place_info(place)->device, row->name, limit, u.work_group);
     *made = k;
