@@ -169,6 +169,35 @@ static void ended_by_a_handler(void)
     end();
 }
 
+static void *launch(void *unused)
+{
+    TERN_SCOPE {
+        tern_set_default_device(device);
+        tern_ones(TERN_SHAPE(4), TERN_F32, NULL);
+    }
+    return unused;
+}
+
+/* A handler of a program's compile that exits while another thread waits for what is compiled: that one is not waited for, which
+ * would take a minute. */
+static void end_before_another(const tern_compile_progress *progress, void *user)
+{
+    static atomic_bool again;
+    (void)progress, (void)user;
+    if (atomic_exchange(&again, true))
+        return;
+    start(launch);
+    usleep(200000);
+    end();
+}
+static void ended_before_another(void)
+{
+    alarm(45);
+    tern_on_compile(end_before_another, NULL);
+    train(NULL);
+    end();
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -179,7 +208,8 @@ static const struct {
                 {"made_by_a_thread", made_by_a_thread},
                 {"trained_and_left", trained_and_left},
                 {"freed_by_a_handler", freed_by_a_handler},
-                {"ended_by_a_handler", ended_by_a_handler}};
+                {"ended_by_a_handler", ended_by_a_handler},
+                {"ended_before_another", ended_before_another}};
 static const struct {
     const char *name;
     void (*end)(void);
@@ -266,6 +296,19 @@ static void a_thread_used_a_device_and_main_returns(void **state)
     assert_int_equal(failures, 0);
 }
 
+static void nobody_waits_for_who_waits_for_a_compile(void **state)
+{
+    (void)state;
+    failures = 0;
+    FOR_EACH_DEVICE(on)
+    for (int program = 0; program < PROGRAMS; program++)
+        if (programs[program].run == ended_before_another) {
+            end_one(on, program, 1, -1, "cold");
+            forget("cold");
+        }
+    assert_int_equal(failures, 0);
+}
+
 static uint64_t seed = 1;
 static int random_below(int n)
 {
@@ -306,6 +349,7 @@ int main(int argc, char **argv)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_used_a_device_and_main_returns),
+        cmocka_unit_test(nobody_waits_for_who_waits_for_a_compile),
         cmocka_unit_test(the_process_ends_at_any_moment),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,14 +116,32 @@ static void forget_parent(void)
         atomic_store(&inside, 0);
 }
 
+static bool is_let_in(void)
+{
+    atomic_fetch_add(&inside, 1);
+    const bool stays = atomic_load(&is_ending) && !tern_thread.calls_exit;
+    atomic_fetch_sub(&inside, stays);
+    return !stays;
+}
+
 void tern_foreign_enter(void)
 {
     if (tern_thread.foreign_depth++ > 0)
         return;
     forget_parent();
-    atomic_fetch_add(&inside, 1);
-    if (atomic_load(&is_ending) && !tern_thread.calls_exit) {
-        atomic_fetch_sub(&inside, 1);
+    if (!is_let_in())
+        tern_os_stay();
+}
+
+void tern_foreign_lock(tern_mutex *lock)
+{
+    if (tern_mutex_trylock(lock))
+        return;
+    const int counts = tern_thread.foreign_depth > 0;
+    atomic_fetch_sub_explicit(&inside, counts, memory_order_release);
+    tern_mutex_lock(lock);
+    if (counts && !is_let_in()) {
+        tern_mutex_unlock(lock);
         tern_os_stay();
     }
 }

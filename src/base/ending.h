@@ -4,11 +4,15 @@
 #ifndef TERN_BASE_ENDING_H
 #define TERN_BASE_ENDING_H
 #include "base/error.h"
+#include "base/lock.h"
 
 /* Around what calls such a library; they nest. Where the process ends, the outermost enter does not
  * return: call it before a lock is taken that a handler of the program's could want. */
 void tern_foreign_enter(void);
 void tern_foreign_leave(void);
+/* Takes a lock within enter and leave, with which another thread may be in a library, or end the
+ * process from a handler that the library calls: who waits for it counts as outside meanwhile. */
+void tern_foreign_lock(tern_mutex *lock);
 /* Around a call that may compile or load something: the library may register handlers of its own
  * meanwhile, which exit() would call before those that were registered earlier. Within enter and
  * leave. */

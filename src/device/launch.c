@@ -98,7 +98,7 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     if (tern_registry_open(place) != TERN_OK)
         return NULL;
     tern_place_enter(place);
-    tern_mutex_lock(&place->lock);
+    tern_foreign_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
     if (r)
         r = make(place, r, build) ? r : NULL;

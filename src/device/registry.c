@@ -242,7 +242,7 @@ tern_status tern_registry_open(tern_place *place)
     if (atomic_load_explicit(&place->is_open, memory_order_acquire))
         return TERN_OK;
     tern_place_enter(place);
-    tern_mutex_lock(&place->lock);
+    tern_foreign_lock(&place->lock);
     tern_status status = TERN_OK;
     if (!atomic_load(&place->is_open)) {
         status = place->backend->open(place);
