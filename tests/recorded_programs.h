@@ -87,7 +87,8 @@ static inline tern_tensor *random_operation(uint64_t *s, tern_tensor *x, tern_te
     case 23:
         return tern_sub(x, tern_mean_dim(x, TERN_DIMS(1), true));
     case 24:
-        return tern_mul(x, tern_sum_dim(y, TERN_DIMS(0), true));
+        y = tern_sum_dim(y, TERN_DIMS(0), true); /* a recording may have both side by side */
+        return tern_mul(x, tern_sub(y, tern_sum_dim(z, TERN_DIMS(0), true)));
     case 25:
         return tern_matmul(x, tern_matmul(tern_transpose(y, 0, 1), z));
     case 26:
