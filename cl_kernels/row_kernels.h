@@ -70,6 +70,44 @@
         FLAT_SKIP(ys) FLAT_SKIP(xs) inner -= ROW_WIDTH * vectors;                                  \
     }
 
+/* Of tensors a, b and c, where the index `goes` by vectors: out = VALUE. */
+#define VECTORS_OF_3(goes, out, a, b, c, VALUE)                                                    \
+    if (goes && FLAT_FITS(out##s) && FLAT_FITS(a##s) && FLAT_FITS(b##s) && FLAT_FITS(c##s) &&      \
+        FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1) && FLAT_ND_FITS(w, 2) && FLAT_ND_FITS(w, 3)) {    \
+        const idx vectors = inner / ROW_WIDTH;                                                     \
+        FLAT_VECTORS(w.rows, vectors)                                                              \
+        {                                                                                          \
+            FLAT_TWO(TERN_T, a)                                                                    \
+            FLAT_TWO(TERN_T, b)                                                                    \
+            FLAT_TWO(TERN_T, c)                                                                    \
+            idx at[2];                                                                             \
+            FLAT_LOADED(r, j)                                                                      \
+            {                                                                                      \
+                ND_INDEX4(w, r, out##o, a##o, b##o, c##o)                                          \
+                FLAT_GET(TERN_T, a, a##s + a##o, j);                                               \
+                FLAT_GET(TERN_T, b, b##s + b##o, j);                                               \
+                FLAT_GET(TERN_T, c, c##s + c##o, j);                                               \
+                at[u] = out##o + ROW_WIDTH * j;                                                    \
+            }                                                                                      \
+            FLAT_USED(q)                                                                           \
+            {                                                                                      \
+                REAL out##v[ROW_WIDTH];                                                            \
+                FLAT_VALUES(TERN_T, a##v, a)                                                       \
+                FLAT_VALUES(TERN_T, b##v, b)                                                       \
+                FLAT_VALUES(TERN_T, c##v, c)                                                       \
+                EACH_OF_ROW(e)                                                                     \
+                {                                                                                  \
+                    REAL a = a##v[e], b = b##v[e], c = c##v[e];                                    \
+                    out##v[e] = (VALUE);                                                           \
+                }                                                                                  \
+                ROW_STORE(TERN_T, out##s + at[0], 0, out##v);                                      \
+                at[0] = at[1];                                                                     \
+            }                                                                                      \
+        }                                                                                          \
+        FLAT_SKIP(out##s) FLAT_SKIP(a##s) FLAT_SKIP(b##s) FLAT_SKIP(c##s)                          \
+        inner -= ROW_WIDTH * vectors;                                                              \
+    }
+
 #define GRADIENT_0(NAME, DX)
 #define GRADIENT_1(NAME, DX)                                                                       \
     KERNEL7(K(NAME##_gradient), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, ys), (IN, STO, dys),     \
@@ -92,41 +130,7 @@
         }                                                                                          \
     }
 #define GRADIENT_VECTORS_0(DX)
-#define GRADIENT_VECTORS_1(DX)                                                                     \
-    if (FLAT_FITS(dxs) && FLAT_FITS(xs) && FLAT_FITS(ys) && FLAT_FITS(dys) &&                      \
-        FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1) && FLAT_ND_FITS(w, 2) && FLAT_ND_FITS(w, 3)) {    \
-        const idx vectors = inner / ROW_WIDTH;                                                     \
-        FLAT_VECTORS(w.rows, vectors)                                                              \
-        {                                                                                          \
-            FLAT_TWO(TERN_T, x)                                                                    \
-            FLAT_TWO(TERN_T, y)                                                                    \
-            FLAT_TWO(TERN_T, dy)                                                                   \
-            idx at[2];                                                                             \
-            FLAT_LOADED(r, j)                                                                      \
-            {                                                                                      \
-                ND_INDEX4(w, r, dxo, xo, yo, dyo)                                                  \
-                FLAT_GET(TERN_T, x, xs + xo, j);                                                   \
-                FLAT_GET(TERN_T, y, ys + yo, j);                                                   \
-                FLAT_GET(TERN_T, dy, dys + dyo, j);                                                \
-                at[u] = dxo + ROW_WIDTH * j;                                                       \
-            }                                                                                      \
-            FLAT_USED(q)                                                                           \
-            {                                                                                      \
-                REAL dxv[ROW_WIDTH];                                                               \
-                FLAT_VALUES(TERN_T, xv, x)                                                         \
-                FLAT_VALUES(TERN_T, yv, y)                                                         \
-                FLAT_VALUES(TERN_T, dyv, dy)                                                       \
-                EACH_OF_ROW(e)                                                                     \
-                {                                                                                  \
-                    REAL x = xv[e], y = yv[e], dy = dyv[e];                                        \
-                    dxv[e] = (DX);                                                                 \
-                }                                                                                  \
-                ROW_STORE(TERN_T, dxs + at[0], 0, dxv);                                            \
-                at[0] = at[1];                                                                     \
-            }                                                                                      \
-        }                                                                                          \
-        FLAT_SKIP(dxs) FLAT_SKIP(xs) FLAT_SKIP(ys) FLAT_SKIP(dys) inner -= ROW_WIDTH * vectors;    \
-    }
+#define GRADIENT_VECTORS_1(DX) VECTORS_OF_3(1, dx, x, y, dy, DX)
 
 /* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
 #define BINARY_LOOPS_(T, Z)                                                                        \
@@ -261,42 +265,7 @@
         }                                                                                          \
     }
 #define TERNARY_VECTORS_0(V)
-#define TERNARY_VECTORS_1(V)                                                                       \
-    if (w.form == TERN_ND_UNIT && FLAT_FITS(vs) && FLAT_FITS(xs) && FLAT_FITS(ys) &&               \
-        FLAT_FITS(zs) && FLAT_ND_FITS(w, 0) && FLAT_ND_FITS(w, 1) && FLAT_ND_FITS(w, 2) &&         \
-        FLAT_ND_FITS(w, 3)) {                                                                      \
-        const idx vectors = inner / ROW_WIDTH;                                                     \
-        FLAT_VECTORS(w.rows, vectors)                                                              \
-        {                                                                                          \
-            FLAT_TWO(TERN_T, x)                                                                    \
-            FLAT_TWO(TERN_T, y)                                                                    \
-            FLAT_TWO(TERN_T, z)                                                                    \
-            idx at[2];                                                                             \
-            FLAT_LOADED(r, j)                                                                      \
-            {                                                                                      \
-                ND_INDEX4(w, r, vo, xo, yo, zo)                                                    \
-                FLAT_GET(TERN_T, x, xs + xo, j);                                                   \
-                FLAT_GET(TERN_T, y, ys + yo, j);                                                   \
-                FLAT_GET(TERN_T, z, zs + zo, j);                                                   \
-                at[u] = vo + ROW_WIDTH * j;                                                        \
-            }                                                                                      \
-            FLAT_USED(q)                                                                           \
-            {                                                                                      \
-                REAL vv[ROW_WIDTH];                                                                \
-                FLAT_VALUES(TERN_T, xv, x)                                                         \
-                FLAT_VALUES(TERN_T, yv, y)                                                         \
-                FLAT_VALUES(TERN_T, zv, z)                                                         \
-                EACH_OF_ROW(e)                                                                     \
-                {                                                                                  \
-                    REAL x = xv[e], y = yv[e], z = zv[e];                                          \
-                    vv[e] = (V);                                                                   \
-                }                                                                                  \
-                ROW_STORE(TERN_T, vs + at[0], 0, vv);                                              \
-                at[0] = at[1];                                                                     \
-            }                                                                                      \
-        }                                                                                          \
-        FLAT_SKIP(vs) FLAT_SKIP(xs) FLAT_SKIP(ys) FLAT_SKIP(zs) inner -= ROW_WIDTH * vectors;      \
-    }
+#define TERNARY_VECTORS_1(V) VECTORS_OF_3(w.form == TERN_ND_UNIT, v, x, y, z, V)
 
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     TERN_CAT(UNARY, IN_SET(TYPES, TERN_T))(NAME, Y)                                                \
