@@ -303,6 +303,10 @@ static void nobody_waits_for_who_waits_for_a_compile(void **state)
     FOR_EACH_DEVICE(on)
     for (int program = 0; program < PROGRAMS; program++)
         if (programs[program].run == ended_before_another) {
+            if (strcmp(on, "cpu") == 0) {
+                test_skipped("cpu compiles nothing that another thread would wait for");
+                continue;
+            }
             end_one(on, program, 1, -1, "cold");
             forget("cold");
         }
