@@ -62,6 +62,18 @@ def function_name(symbol):
     return name.removeprefix("_cl_")
 
 
+def link(llvm, module, names, before, after):
+    """Gives the functions in names that are defined with one linkage the other one."""
+    function = llvm.LLVMGetFirstFunction(module)
+    while function:
+        size = ctypes.c_size_t()
+        name = llvm.LLVMGetValueName2(function, ctypes.byref(size))
+        if (not llvm.LLVMIsDeclaration(function) and llvm.LLVMGetLinkage(function) == before
+                and function_name(ctypes.string_at(name, size.value).decode()) in names):
+            llvm.LLVMSetLinkage(function, after)
+        function = llvm.LLVMGetNextFunction(function)
+
+
 def code(llvm, source, target, left_out):
     """Writes the bitcode file source to target without the functions in left_out that no other one calls."""
     buffer, module, message = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_char_p()
@@ -69,25 +81,10 @@ def code(llvm, source, target, left_out):
         raise Unexpected(message.value.decode())
     if llvm.LLVMParseBitcode2(buffer, ctypes.byref(module)):
         raise Unexpected(f"{source} is no bitcode of this LLVM")
-    internal, function = [], llvm.LLVMGetFirstFunction(module)
-    while function:
-        size = ctypes.c_size_t()
-        name = llvm.LLVMGetValueName2(function, ctypes.byref(size))
-        if (not llvm.LLVMIsDeclaration(function) and llvm.LLVMGetLinkage(function) == EXTERNAL
-                and function_name(ctypes.string_at(name, size.value).decode()) in left_out):
-            llvm.LLVMSetLinkage(function, INTERNAL)
-        function = llvm.LLVMGetNextFunction(function)
-    options = llvm.LLVMCreatePassBuilderOptions()
-    if llvm.LLVMRunPasses(module, b"globaldce", None, options):
+    link(llvm, module, left_out, EXTERNAL, INTERNAL)
+    if llvm.LLVMRunPasses(module, b"globaldce", None, llvm.LLVMCreatePassBuilderOptions()):
         raise Unexpected("LLVM removes no functions")
-    function = llvm.LLVMGetFirstFunction(module)
-    while function:  # what is still called: PoCL looks all functions up by their names
-        size = ctypes.c_size_t()
-        name = llvm.LLVMGetValueName2(function, ctypes.byref(size))
-        if (llvm.LLVMGetLinkage(function) == INTERNAL
-                and function_name(ctypes.string_at(name, size.value).decode()) in left_out):
-            llvm.LLVMSetLinkage(function, EXTERNAL)
-        function = llvm.LLVMGetNextFunction(function)
+    link(llvm, module, left_out, INTERNAL, EXTERNAL)  # what is still called, which PoCL looks up by its name
     if llvm.LLVMWriteBitcodeToFile(module, os.fsencode(target)):
         raise Unexpected(f"{target} can't be written")
 
@@ -126,6 +123,7 @@ def smaller(library, folder, sources):
     (files / "include" / header.name).write_text(text)
     before = after = 0
     for entry in share.resolve().iterdir():
+        # One for each kind of processor; those of older ones stay whole, as few have them.
         if entry.suffix == ".bc" and re.search("avx2|avx512", entry.name):
             code(llvm, entry, files / entry.name, left_out)
             before += entry.stat().st_size
