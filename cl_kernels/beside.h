@@ -35,17 +35,9 @@ enum { tern_group = 0, tern_groups = 1 };
     const i32 tern_side = (i32)(tern_all_group() % TERN_SIDES);                                    \
     const idx tern_group = tern_all_group() / TERN_SIDES,                                          \
               tern_groups = tern_all_groups() / TERN_SIDES;
-/* For every kernel that has a BESIDE (src/device/beside.c lists them); the program's text defines
- * that of its own kernel again. */
+/* The program's text has BESIDE_name empty for each kernel that has a BESIDE but its own. */
 #undef BESIDE
 #define BESIDE(name) TERN_CAT(BESIDE, name)
-#define BESIDE_layer_norm_sums
-#define BESIDE_sum_columns
-#define BESIDE_sum_columns_part
-#define BESIDE_sum_columns_merge
-#define BESIDE_deviation_columns
-#define BESIDE_index_select
-#define BESIDE_scatter_add
 /* Of the first launch the arguments have their own names; TAKE gives them another's values. */
 #undef CHAIN_PARAMETERS
 #undef PARAM_ARG

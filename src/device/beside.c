@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* The kernels whose text allows it (BESIDE in cl_kernels). */
-enum { KERNELS = 7 };
-static const char kernels[KERNELS][20] = {
+const char tern_beside_kernels[TERN_BESIDE_KERNELS][20] = {
     "layer_norm_sums",   "sum_columns",  "sum_columns_part", "sum_columns_merge",
     "deviation_columns", "index_select", "scatter_add"};
 
@@ -25,11 +24,11 @@ static int bytes_of(const tern_graph *graph, const tern_work *work)
         (work->what.launch.made != kernel->made[TERN_BUILD_NARROW] &&
          work->what.launch.made != kernel->made[TERN_BUILD_WIDE]))
         return 0;
-    while (k < KERNELS && strcmp(kernels[k], kernel->ref->name) != 0)
+    while (k < TERN_BESIDE_KERNELS && strcmp(tern_beside_kernels[k], kernel->ref->name) != 0)
         k++;
     for (int i = 0; i < work->what.launch.n; i++)
         bytes += work->what.launch.args[i].buffer ? TENSOR_BYTES : (int)sizeof(int64_t);
-    return k < KERNELS ? bytes : 0;
+    return k < TERN_BESIDE_KERNELS ? bytes : 0;
 }
 
 typedef struct launches {

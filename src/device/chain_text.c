@@ -1,6 +1,7 @@
 /* chain_text.c -- the kernel of a chain, in the dialect of cl_kernels. Its text has no sizes and no
  * numbers: the same rows are one program. Where the chain is part of another kernel, that is the
  * kernel's text behind macros and functions of the chain's (cl_kernels/chain_slots.h). */
+#include "device/beside.h"
 #include "device/signature.h"
 #include "device/sources.h"
 #include <stdbool.h>
@@ -360,7 +361,11 @@ static void add_sides(tern_text *text, tern_sources_seen *seen, const tern_chain
     tern_text_add(text, "#define %s_%s chain_%s\n#define CHAIN_PARAMETERS ", name, suffix, suffix);
     for (int side = 1; side < chain->rows; side++)
         add_side(text, parameters, side, false);
-    tern_text_add(text, "\n#undef BESIDE_%s\n#define BESIDE_%s SIDES ", name, name);
+    tern_text_add(text, "\n");
+    for (int k = 0; k < TERN_BESIDE_KERNELS; k++)
+        if (strcmp(tern_beside_kernels[k], name) != 0)
+            tern_text_add(text, "#define BESIDE_%s\n", tern_beside_kernels[k]);
+    tern_text_add(text, "#define BESIDE_%s SIDES ", name);
     for (int side = 1; side < chain->rows; side++) {
         tern_text_add(text, "if (tern_side == %d) { ", side);
         add_side(text, parameters, side, true);
