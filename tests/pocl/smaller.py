@@ -2,7 +2,7 @@
 """smaller.py FOLDER SOURCES... -- PoCL with the built-in functions that SOURCES name, and no others.
 
 For each program PoCL has clang read 14,000 declarations (opencl-c.h), and in each process it reads their code
-(kernel-*.bc): a third of the time of a cold test. FOLDER/share becomes links to PoCL's own files but for these two,
+(kernel-*.bc): more than a quarter of the time of cold tests. FOLDER/share becomes links to PoCL's own files but for these two,
 which are left with the functions that are wanted, and what those call; FOLDER/vendors, the system's drivers with this
 PoCL, is for OCL_ICD_VENDORS. A function that is missing is an error of the program's build. Where PoCL's files are not
 as expected, FOLDER/vendors has the system's drivers, and a line says so.
