@@ -28,14 +28,16 @@ static char shape[48], type[12];
 
 tern_block *__real_tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void __real_tern_block_free(tern_block *block);
-tern_status __real_tern_work_give(tern_place *place, const tern_work *work, bool *taken);
-tern_status __real_tern_record_work(tern_graph *graph, const tern_work *work);
+tern_status __real_tern_command_dispatch(tern_place *place, const tern_command *command,
+                                         bool *taken);
+tern_status __real_tern_record_command(tern_graph *graph, const tern_command *command);
 tern_tensor *__real_tern_tensor_new(const tern_shape *of, tern_dtype dtype, tern_place *place,
                                     const char *function);
 tern_block *__wrap_tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void __wrap_tern_block_free(tern_block *block);
-tern_status __wrap_tern_work_give(tern_place *place, const tern_work *work, bool *taken);
-tern_status __wrap_tern_record_work(tern_graph *graph, const tern_work *work);
+tern_status __wrap_tern_command_dispatch(tern_place *place, const tern_command *command,
+                                         bool *taken);
+tern_status __wrap_tern_record_command(tern_graph *graph, const tern_command *command);
 tern_tensor *__wrap_tern_tensor_new(const tern_shape *of, tern_dtype dtype, tern_place *place,
                                     const char *function);
 
@@ -98,47 +100,48 @@ static void use(const tern_buffer *buffer)
         m->last = now;
 }
 
-static void note(const tern_work *work)
+static void note(const tern_command *command)
 {
     now++;
-    if (work->kind == TERN_WORK_KERNEL || work->kind == TERN_WORK_USER) {
-        for (int i = 0; i < work->what.launch.n; i++)
-            use(work->what.launch.args[i].buffer);
-    } else if (work->kind == TERN_WORK_GEMM) {
-        const tern_gemm *g = work->what.gemm;
-        const tern_buffer *of[] = {g->a.buffer, g->b.buffer, g->c.buffer,
-                                   g->bias,     g->sums,     g->mask};
+    if (command->kind == TERN_COMMAND_KERNEL || command->kind == TERN_COMMAND_USER) {
+        for (int i = 0; i < command->what.launch.n; i++)
+            use(command->what.launch.args[i].buffer);
+    } else if (command->kind == TERN_COMMAND_GEMM) {
+        const tern_gemm *g = command->what.gemm;
+        const tern_buffer *of[] = {g->a.buffer, g->b.buffer,  g->c.buffer,
+                                   g->bias,     g->bias_grad, g->mask};
         for (int i = 0; i < 6; i++)
             use(of[i]);
-    } else if (work->kind == TERN_WORK_CONVOLUTION) {
-        const tern_convolution *c = work->what.convolution;
+    } else if (command->kind == TERN_COMMAND_CONVOLUTION) {
+        const tern_convolution *c = command->what.convolution;
         const tern_buffer *of[] = {c->x.buffer, c->weight.buffer, c->y.buffer, c->bias.buffer,
                                    c->scratch};
         for (int i = 0; i < 5; i++)
             use(of[i]);
-    } else if (work->kind == TERN_WORK_ATTENTION) {
-        const tern_attention *a = work->what.attention;
+    } else if (command->kind == TERN_COMMAND_ATTENTION) {
+        const tern_attention *a = command->what.attention;
         const tern_buffer *of[] = {a->q.buffer,    a->k.buffer,    a->v.buffer, a->out.buffer,
                                    a->sums.buffer, a->mask.buffer, a->scratch,  a->dout.buffer,
                                    a->dq.buffer,   a->dk.buffer,   a->dv.buffer};
         for (int i = 0; i < 11; i++)
             use(of[i]);
-    } else if (work->kind == TERN_WORK_COPY || work->kind == TERN_WORK_ZERO) {
-        use(work->what.copy.from);
-        use(work->what.copy.to);
+    } else if (command->kind == TERN_COMMAND_COPY || command->kind == TERN_COMMAND_ZERO) {
+        use(command->what.copy.from);
+        use(command->what.copy.to);
     }
 }
 
-tern_status __wrap_tern_work_give(tern_place *place, const tern_work *work, bool *taken)
+tern_status __wrap_tern_command_dispatch(tern_place *place, const tern_command *command,
+                                         bool *taken)
 {
-    note(work);
-    return __real_tern_work_give(place, work, taken);
+    note(command);
+    return __real_tern_command_dispatch(place, command, taken);
 }
 
-tern_status __wrap_tern_record_work(tern_graph *graph, const tern_work *work)
+tern_status __wrap_tern_record_command(tern_graph *graph, const tern_command *command)
 {
-    note(work);
-    return __real_tern_record_work(graph, work);
+    note(command);
+    return __real_tern_record_command(graph, command);
 }
 
 /* ---- what was seen ---- */

@@ -1,11 +1,11 @@
-/* traffic.c -- the work of a training step on the cuda device, counted from its recorded launches without a GPU.
+/* traffic.c -- the commands of a training step on the cuda device, counted from its recorded launches without a GPU.
  *
  *   bench_traffic                  the table of all steps
  *   bench_traffic MODEL [bf16 | f16]     one step by kinds of commands, largest first
  *   bench_traffic check            1 where a step has more commands or bytes than traffic_steps.def allows
  *   bench_traffic measure MODEL [bf16 | f16 [DEVICE [BATCH]]]   beside the time that it takes on a device (f32: no half),
  *                                                               cuda:0 where none is named
- *   bench_traffic on DEVICE BATCH MODEL [bf16 | f16]   as recorded on another device, of which nothing runs: a piece of work is
+ *   bench_traffic on DEVICE BATCH MODEL [bf16 | f16]   as recorded on another device, of which nothing runs: a command is
  *                                                a command, of BATCH inputs
  *
  * TERN_CUDA_PATH names the stand-in (tests/standin), which counts what it is given and, idle, runs nothing of it. The
@@ -35,7 +35,7 @@ static unsigned long (*commands)(void);
 static const char *device = "cuda:0";
 static int warm = WARM;
 
-/* The stand-in's count; a real GPU has none, and a piece of work counts as one. */
+/* The stand-in's count; a real GPU has none, and a launch counts as one. */
 static bool find_standin(void)
 {
     char path[4096];
@@ -98,12 +98,12 @@ static tern_graph *record(step *s, count *t)
 static bool count_nodes(const step *s, tern_graph *graph, count *t)
 {
     for (int64_t i = 0; i < tern_graph_size(graph); i++) {
-        const tern_work *work = &graph->nodes[i]->work;
+        const tern_command *command = &graph->nodes[i]->command;
         unsigned long before = commands ? commands() : 0;
         bool taken = true;
-        if (commands && tern_work_run(graph->place, work, &taken) != TERN_OK)
+        if (commands && tern_command_run(graph->place, command, &taken) != TERN_OK)
             return false;
-        cost c = cost_of(work, s);
+        cost c = cost_of(command, s);
         if (warm == 0 && c.rate == RATE_TF32) /* of CUDA alone */
             c.rate = RATE_F32;
         add(t, &c, commands ? commands() - before : 1);

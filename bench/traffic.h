@@ -28,7 +28,7 @@ void step_close(step *s);
 /* One step of training; the loss. */
 tern_tensor *step_run(step *s);
 
-/* ---- what a piece of work costs (traffic_cost.c) ---- */
+/* ---- what a command costs (traffic_cost.c) ---- */
 typedef enum kind { KIND_KERNEL, KIND_PRODUCT, KIND_CONVOLUTION, KIND_COPY, KINDS } kind;
 typedef enum rate { RATE_F32, RATE_TF32, RATE_HALF, RATES } rate;
 typedef struct cost {
@@ -38,8 +38,8 @@ typedef struct cost {
     rate rate;    /* of the flops */
     double least; /* bytes that no fusion would save */
 } cost;
-struct tern_work;
-cost cost_of(const struct tern_work *work, const step *s);
+struct tern_command;
+cost cost_of(const struct tern_command *command, const step *s);
 
 typedef struct hardware {
     const char *name, *source;
@@ -49,7 +49,7 @@ typedef struct hardware {
 } hardware;
 enum { MACHINES = 3 };
 extern const hardware machines[MACHINES];
-/* Seconds for one piece of work, without what its commands cost. */
+/* Seconds for one command, without what its launches cost. */
 double cost_time(const cost *c, const hardware *h);
 
 #endif

@@ -1,8 +1,8 @@
-/* traffic_cost.c -- bytes, flops and time of a piece of recorded work: a model, which takes each tensor to be read and
+/* traffic_cost.c -- bytes, flops and time of a recorded command: a model, which takes each tensor to be read and
  * written once by each command that is given it, and a command to be done when the slower of memory and arithmetic is. */
 #include "traffic.h"
 #include "device/device.h"
-#include "device/work.h"
+#include "device/command.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <string.h>
@@ -38,11 +38,11 @@ static double walked(const tern_nd_index *w, int k)
 }
 
 /* The argument that is this struct, NULL where there is none. */
-static const void *struct_of(const tern_work *work, tern_type type)
+static const void *struct_of(const tern_command *command, tern_type type)
 {
-    for (int i = 0; i < work->what.launch.n; i++)
-        if (work->what.launch.args[i].type == (uint8_t)type)
-            return work->what.launch.args[i].value.data;
+    for (int i = 0; i < command->what.launch.n; i++)
+        if (command->what.launch.args[i].type == (uint8_t)type)
+            return command->what.launch.args[i].value.data;
     return NULL;
 }
 
@@ -55,11 +55,11 @@ static double most_of_tiles(const tern_attention_tiles *s)
 }
 
 /* Elements from an argument to the end of its memory; no more than the launch has operations for. */
-static double elements_of(const tern_work *work, const tern_arg *arg)
+static double elements_of(const tern_command *command, const tern_arg *arg)
 {
     const tern_block *block = (const void *)arg->buffer;
     double n = (double)(block->used / arg->bytes) - (double)arg->at;
-    double most = (double)work->what.launch.grid->work;
+    double most = (double)command->what.launch.grid->work;
     return n < most ? n : most;
 }
 
@@ -74,9 +74,10 @@ static const struct {
     {"narrow", 1, .5, false}, {"widen", .5, 1, false},
 };
 
-static bool takes_rows(const tern_work *work)
+static bool takes_rows(const tern_command *command)
 {
-    return work->what.launch.n && work->what.launch.args[0].type == TERN_TYPE_tern_foreach_row;
+    return command->what.launch.n &&
+           command->what.launch.args[0].type == TERN_TYPE_tern_foreach_row;
 }
 
 static void cost_rows(const step *s, cost *c)
@@ -93,24 +94,24 @@ static void cost_rows(const step *s, cost *c)
     c->written = 4 * s->parameters * written;
 }
 
-static void cost_kernel(const tern_work *work, const step *s, cost *c)
+static void cost_kernel(const tern_command *command, const step *s, cost *c)
 {
-    const tern_nd_index *walk = struct_of(work, TERN_TYPE_tern_nd_index);
-    const tern_attention_tiles *tiles = struct_of(work, TERN_TYPE_tern_attention_tiles);
+    const tern_nd_index *walk = struct_of(command, TERN_TYPE_tern_nd_index);
+    const tern_attention_tiles *tiles = struct_of(command, TERN_TYPE_tern_attention_tiles);
     int k = 0;
-    c->name = work->what.launch.kernel->ref->name;
-    c->flops = (double)work->what.launch.grid->work;
+    c->name = command->what.launch.kernel->ref->name;
+    c->flops = (double)command->what.launch.grid->work;
     if (tiles) /* products on tensor cores, where halves are */
-        c->rate = rate_of(work->what.launch.kernel->dtype, false);
-    if (takes_rows(work)) {
+        c->rate = rate_of(command->what.launch.kernel->dtype, false);
+    if (takes_rows(command)) {
         cost_rows(s, c);
         return;
     }
-    for (int i = 0; i < work->what.launch.n; i++) {
-        const tern_arg *arg = &work->what.launch.args[i];
+    for (int i = 0; i < command->what.launch.n; i++) {
+        const tern_arg *arg = &command->what.launch.args[i];
         if (!arg->buffer || arg->role == TERN_ROLE_UNUSED)
             continue;
-        double n = elements_of(work, arg);
+        double n = elements_of(command, arg);
         if (tiles && most_of_tiles(tiles) < n)
             n = most_of_tiles(tiles);
         if (walk && k < TERN_ND_TENSORS && walked(walk, k) < n)
@@ -148,7 +149,7 @@ static void cost_product(const tern_gemm *g, cost *c)
     if (all == 1)
         c->least = c->read + c->written;
     if (g->mask)
-        *(g->end == TERN_GEMM_GELU_GRADIENT ? &c->read : &c->written) += noted_by(g);
+        *(g->epilogue == TERN_GEMM_GELU_GRADIENT ? &c->read : &c->written) += noted_by(g);
 }
 
 static void cost_convolution(const tern_convolution *v, cost *c)
@@ -192,27 +193,27 @@ static void cost_attention(const tern_attention *a, cost *c)
     }
 }
 
-cost cost_of(const tern_work *work, const step *s)
+cost cost_of(const tern_command *command, const step *s)
 {
     cost c = {.name = "copy", .kind = KIND_KERNEL};
-    switch (work->kind) {
-    case TERN_WORK_KERNEL:
-        cost_kernel(work, s, &c);
+    switch (command->kind) {
+    case TERN_COMMAND_KERNEL:
+        cost_kernel(command, s, &c);
         break;
-    case TERN_WORK_GEMM:
-        cost_product(work->what.gemm, &c);
+    case TERN_COMMAND_GEMM:
+        cost_product(command->what.gemm, &c);
         break;
-    case TERN_WORK_CONVOLUTION:
-        cost_convolution(work->what.convolution, &c);
+    case TERN_COMMAND_CONVOLUTION:
+        cost_convolution(command->what.convolution, &c);
         break;
-    case TERN_WORK_ATTENTION:
-        cost_attention(work->what.attention, &c);
+    case TERN_COMMAND_ATTENTION:
+        cost_attention(command->what.attention, &c);
         break;
     default:
         c.kind = KIND_COPY;
-        c.name = work->kind == TERN_WORK_ZERO ? "zero" : "copy";
-        c.written = (double)work->what.copy.bytes;
-        c.read = work->kind == TERN_WORK_ZERO ? 0 : c.written;
+        c.name = command->kind == TERN_COMMAND_ZERO ? "zero" : "copy";
+        c.written = (double)command->what.copy.bytes;
+        c.read = command->kind == TERN_COMMAND_ZERO ? 0 : c.written;
     }
     return c;
 }

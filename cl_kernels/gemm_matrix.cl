@@ -8,9 +8,9 @@
  *   MATRIX_TA MATRIX_TB       1: the columns of A (the rows of B are then not) lie without gaps
  *   MATRIX_ODD                see matrix_tiles.h
  *   MATRIX_WIDE               1: C is float32, where A and B are halves
- *   MATRIX_ENDS               1: the kernel has two arguments more, `end`, which is tern_gemm_end,
- *                             and what gelu notes and its gradient reads: rows of n up to a
- *                             multiple of 8, of one product */
+ *   MATRIX_EPILOGUES          1: the kernel has two arguments more, `epilogue`, a
+ *                             tern_gemm_epilogue, and the mask that gelu writes and its gradient
+ *                             reads: rows of n up to a multiple of 8, of one product */
 #include "matrix.h"
 #if MATRIX_IS_TF32
 #include "matrix_tiles_f32.h"
@@ -33,8 +33,8 @@
 #undef C_ST
 #undef C_LOAD8
 #undef C_STORE8
-#undef MATRIX_END
-#undef MATRIX_END8
+#undef MATRIX_EPILOGUE
+#undef MATRIX_EPILOGUE8
 
 #if MATRIX_TA
 #define A_HELD  MATRIX_TURNED_HELD(MATRIX_ROWS, MATRIX_DEPTH)
@@ -79,38 +79,39 @@
 #define C_STORE8 K(matrix_store8)
 #endif
 
-/* What is done to C last: relu, or gelu by tanh, x s with s = 1 / (1 + 2^(-2u log2 e)) of
- * u = sqrt(2 / pi) (x + 0.044715 x^3), which notes x, or gelu's gradient by what it noted. */
-#if MATRIX_ENDS
+/* The epilogue, which is applied to C last: relu; gelu by tanh, which writes x to the mask; or
+ * gelu's gradient, which reads x from there. gelu is x s with s = 1 / (1 + 2^(-2u log2 e)) of
+ * u = sqrt(2 / pi) (x + 0.044715 x^3). */
+#if MATRIX_EPILOGUES
 #define MATRIX_RELU          1
 #define MATRIX_GELU          2
 #define MATRIX_GELU_GRADIENT 3
-INLINE f32 K(matrix_last)(f32 v, f32 noted, i32 end)
+INLINE f32 K(matrix_epilogue)(f32 v, f32 noted, i32 epilogue)
 {
-    if (end == 0)
+    if (epilogue == 0)
         return v;
-    if (end == MATRIX_RELU)
+    if (epilogue == MATRIX_RELU)
         return v < 0 ? 0 : v;
-    const f32 x = end == MATRIX_GELU ? v : noted, square = x * x;
+    const f32 x = epilogue == MATRIX_GELU ? v : noted, square = x * x;
     const f32 s = 1 / (1 + TERN_EXP2_ROUGH(-2.3022082f * x * (1 + 0.044715f * square)));
     const f32 slope = s + x * s * (1 - s) * 1.5957691f * (1 + 0.134145f * square);
-    return end == MATRIX_GELU ? v * s : v * slope;
+    return epilogue == MATRIX_GELU ? v * s : v * slope;
 }
-#define MATRIX_END(v, at)                                                                          \
-    if (end == MATRIX_GELU)                                                                        \
+#define MATRIX_EPILOGUE(v, at)                                                                     \
+    if (epilogue == MATRIX_GELU)                                                                   \
         ST(masks, at, v);                                                                          \
-    v = K(matrix_last)(v, end == MATRIX_GELU_GRADIENT ? LD(masks, at) : 0, end);
-#define MATRIX_END8(v, at)                                                                         \
+    v = K(matrix_epilogue)(v, epilogue == MATRIX_GELU_GRADIENT ? LD(masks, at) : 0, epilogue);
+#define MATRIX_EPILOGUE8(v, at)                                                                    \
     f32 noted[8];                                                                                  \
     MATRIX_EACH(e, 8) noted[e] = 0;                                                                \
-    if (end == MATRIX_GELU)                                                                        \
+    if (epilogue == MATRIX_GELU)                                                                   \
         STORE8(masks + (at), v);                                                                   \
-    if (end == MATRIX_GELU_GRADIENT)                                                               \
+    if (epilogue == MATRIX_GELU_GRADIENT)                                                          \
         LOAD8(noted, masks + (at));                                                                \
-    MATRIX_EACH(e, 8) v[e] = K(matrix_last)(v[e], noted[e], end);
+    MATRIX_EACH(e, 8) v[e] = K(matrix_epilogue)(v[e], noted[e], epilogue);
 #else
-#define MATRIX_END(v, at)
-#define MATRIX_END8(v, at)
+#define MATRIX_EPILOGUE(v, at)
+#define MATRIX_EPILOGUE8(v, at)
 #endif
 
 /* alpha v + bias + beta c, of a number of C, and of eight in a row. */
@@ -139,10 +140,10 @@ INLINE void K(matrix_sum8)(f32 *v, const LOCAL f32 *from, const GLOBAL C_STO *c,
     }
 }
 
-#if MATRIX_ENDS
+#if MATRIX_EPILOGUES
 KERNEL9(K(gemm_matrix), (OUT, C_STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
         (ARG, tern_gemm_shape, g), (ARG, f32, alpha), (ARG, f32, beta), (OUT, STO, masks),
-        (ARG, i32, end))
+        (ARG, i32, epilogue))
 #else
 KERNEL7(K(gemm_matrix), (OUT, C_STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
         (ARG, tern_gemm_shape, g), (ARG, f32, alpha), (ARG, f32, beta))
@@ -152,7 +153,7 @@ KERNEL7(K(gemm_matrix), (OUT, C_STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO
     BASE(as);
     BASE(bs);
     BASE(biases);
-#if MATRIX_ENDS
+#if MATRIX_EPILOGUES
     BASE(masks);
     const idx noted_row = ((idx)g.n + 7) / 8 * 8;
     const i32 noted_width = IS_AT_16(masks) ? 8 : 1;
@@ -215,11 +216,11 @@ KERNEL7(K(gemm_matrix), (OUT, C_STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO
                 if (width == 8) {
                     f32 v[8];
                     K(matrix_sum8)(v, sum, to, biases + j, alpha, beta, has_bias);
-                    MATRIX_END8(v, i * noted_row + j)
+                    MATRIX_EPILOGUE8(v, i * noted_row + j)
                     C_STORE8(to, v);
                 } else {
                     f32 v = K(matrix_sum)(sum[0], to, biases + j, alpha, beta, has_bias);
-                    MATRIX_END(v, i * noted_row + j)
+                    MATRIX_EPILOGUE(v, i * noted_row + j)
                     C_ST(to, v);
                 }
             }

@@ -164,10 +164,10 @@ static void any_product_of_layers_may_be_refused(void **state)
 static void what_no_product_has_is_named(void **state)
 {
     static const struct {
-        enum tern_gemm_end end;
+        enum tern_gemm_epilogue epilogue;
         const char *words;
     } cases[] = {
-        {TERN_GEMM_PLAIN, "cuda:0: cuBLASLt has no BGRADB with this product"},
+        {TERN_GEMM_NO_EPILOGUE, "cuda:0: cuBLASLt has no BGRADB with this product"},
         {TERN_GEMM_RELU, "cuda:0: cuBLASLt has no RELU_BIAS with this product"},
         {TERN_GEMM_GELU, "cuda:0: cuBLASLt has no GELU_AUX_BIAS with this product"},
         {TERN_GEMM_GELU_GRADIENT, "cuda:0: cuBLASLt has no DGELU_BGRAD with this product"}};
@@ -180,8 +180,8 @@ static void what_no_product_has_is_named(void **state)
             g.a = (tern_matrix){
                 .buffer = memory, .row = 3, .col = 2}; /* neither is next to another */
             g.b = g.c = (tern_matrix){.buffer = memory, .row = 2, .col = 1};
-            g.sums = g.mask = memory;
-            g.end = cases[i].end;
+            g.bias_grad = g.mask = memory;
+            g.epilogue = cases[i].epilogue;
             assert_int_equal(tern_launch_gemm(tern_tensor_place(x), &g), TERN_ERR_DEVICE);
             assert_error(TERN_ERR_DEVICE, cases[i].words);
         }

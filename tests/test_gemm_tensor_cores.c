@@ -22,7 +22,7 @@ typedef struct row {
     int odd;
     double alpha, beta;
     bool bias, wide, large;
-    enum tern_gemm_end end;
+    enum tern_gemm_epilogue epilogue;
 } row;
 /* clang-format off */
 static const row rows[] = {
@@ -106,11 +106,11 @@ static double gelu(double x, double *slope)
 
 static double last(const row *r, double v, double noted)
 {
-    double slope, y = gelu(r->end == TERN_GEMM_GELU_GRADIENT ? noted : v, &slope);
-    return r->end == TERN_GEMM_RELU            ? fmax(v, 0)
-           : r->end == TERN_GEMM_GELU          ? y
-           : r->end == TERN_GEMM_GELU_GRADIENT ? v * slope
-                                               : v;
+    double slope, y = gelu(r->epilogue == TERN_GEMM_GELU_GRADIENT ? noted : v, &slope);
+    return r->epilogue == TERN_GEMM_RELU            ? fmax(v, 0)
+           : r->epilogue == TERN_GEMM_GELU          ? y
+           : r->epilogue == TERN_GEMM_GELU_GRADIENT ? v * slope
+                                                    : v;
 }
 
 /* Half a unit in the last place, and what exponents of few bits leave of gelu. */
@@ -125,7 +125,7 @@ static void check(const row *r, const tern_gemm *g, const operand o[3], const do
                   const operand *noted)
 {
     double *c = test_read(o[2].memory), *now = noted ? test_read(noted->memory) : NULL;
-    const bool exact = r->end < TERN_GEMM_GELU;
+    const bool exact = r->epilogue < TERN_GEMM_GELU;
     for (int64_t u = 0; u < g->count[0] * g->count[1] * g->m * g->n; u++) {
         const int64_t j = u % g->n, i = u / g->n % g->m, batch = u / g->n / g->m;
         const int64_t b[] = {batch / g->count[1], batch % g->count[1]};
@@ -139,7 +139,7 @@ static void check(const row *r, const tern_gemm *g, const operand o[3], const do
             v += o[0].was[at[0] + i * g->a.row + k * g->a.col] *
                  o[1].was[at[1] + k * g->b.row + j * g->b.col];
         v = g->alpha * v + (bias ? bias[j] : 0) + (g->beta != 0 ? g->beta * o[2].was[to] : 0);
-        if (r->end == TERN_GEMM_GELU && !(fabs(now[note] - v) <= may_be(r, v, true)))
+        if (r->epilogue == TERN_GEMM_GELU && !(fabs(now[note] - v) <= may_be(r, v, true)))
             fail_msg("%s: row %d, column %d: noted %g, not %g", r->what, (int)i, (int)j, now[note],
                      v);
         const double want = last(r, v, noted ? noted->was[note] : 0);
@@ -169,7 +169,7 @@ static void compare(const char *device, const row *r)
                    .count = {r->count[0], r->count[1]},
                    .alpha = r->alpha,
                    .beta = r->beta,
-                   .end = r->end,
+                   .epilogue = r->epilogue,
                    .wide = r->wide};
     operand o[3];
     lay(&o[0], device, r, r->dtype, r->m, r->k, r->a_across, 1);
@@ -182,7 +182,7 @@ static void compare(const char *device, const row *r)
     g.a = o[0].at, g.b = o[1].at, g.c = o[2].at;
     g.bias = r->bias ? &bias->storage->block->buffer : NULL;
     g.bias_at = 8;
-    if (r->end > TERN_GEMM_RELU)
+    if (r->epilogue > TERN_GEMM_RELU)
         g.mask = &noted.memory->storage->block->buffer;
     assert_ok(tern_set_float32_matmul_precision(
         r->dtype == TERN_F32 ? TERN_MATMUL_PRECISION_HIGH : TERN_MATMUL_PRECISION_HIGHEST));

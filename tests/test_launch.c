@@ -324,10 +324,10 @@ static void cross_entropy_opens_its_program_group(void **state)
                 tern_backward(tern_cross_entropy(x, target, NULL));
         assert_no_error();
         for (int64_t i = 0; i < graph->n_nodes; i++) {
-            const tern_work *work = &graph->nodes[i]->work;
-            if (work->kind != TERN_WORK_KERNEL)
+            const tern_command *command = &graph->nodes[i]->command;
+            if (command->kind != TERN_COMMAND_KERNEL)
                 continue;
-            const tern_kernel_ref *ref = work->what.launch.kernel->ref;
+            const tern_kernel_ref *ref = command->what.launch.kernel->ref;
             const tern_program_group_row *row = tern_program_group_of(ref->file, ref->name);
             opens += strncmp(ref->name, "cross_entropy", 13) == 0 && row && row->opens &&
                      tern_program_group_has(row, graph->place->grouped);

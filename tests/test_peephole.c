@@ -29,12 +29,12 @@ static counted count(const tern_graph *graph, const char *name, int out)
 {
     counted c = {0};
     for (int64_t i = 0; i < graph->n_nodes; i++) {
-        const tern_work *work = &graph->nodes[i]->work;
-        if (work->kind != TERN_WORK_KERNEL ||
-            strcmp(work->what.launch.kernel->ref->name, name) != 0)
+        const tern_command *command = &graph->nodes[i]->command;
+        if (command->kind != TERN_COMMAND_KERNEL ||
+            strcmp(command->what.launch.kernel->ref->name, name) != 0)
             continue;
         c.all++;
-        c.written += work->what.launch.args[out].role == TERN_ROLE_OUT;
+        c.written += command->what.launch.args[out].role == TERN_ROLE_OUT;
     }
     return c;
 }

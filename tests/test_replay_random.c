@@ -223,18 +223,18 @@ static void compare_all(const program *p, const results *recorded, const results
 static void check_memory(const program *p, const tern_graph *graph)
 {
     for (int64_t k = 0; k < graph->n_nodes; k++) {
-        const tern_work *work = &graph->nodes[k]->work;
-        if (work->kind != TERN_WORK_KERNEL)
+        const tern_command *command = &graph->nodes[k]->command;
+        if (command->kind != TERN_COMMAND_KERNEL)
             continue;
-        const tern_arg *args = work->what.launch.args;
-        for (int i = 0; i < work->what.launch.n; i++)
-            for (int j = 0; j < work->what.launch.n; j++)
+        const tern_arg *args = command->what.launch.args;
+        for (int i = 0; i < command->what.launch.n; i++)
+            for (int j = 0; j < command->what.launch.n; j++)
                 if (args[i].buffer && args[i].buffer == args[j].buffer &&
                     args[i].role == TERN_ROLE_OUT && args[j].role == TERN_ROLE_IN &&
                     (args[i].at != args[j].at || args[i].bytes != args[j].bytes))
                     fail_msg("%s: program %llu: %s's argument %d is written where %d is read",
                              p->device, (unsigned long long)p->seed,
-                             work->what.launch.kernel->ref->name, i, j);
+                             command->what.launch.kernel->ref->name, i, j);
     }
 }
 

@@ -158,8 +158,8 @@ static void fill(tern_failure *r, tern_status status, const char *format, va_lis
     const tern_running *running = &tern_thread.running;
     r->status = status;
     int n = vsnprintf(r->message, sizeof r->message, format, args);
-    if (tern_thread.work && n > 0 && (size_t)n < sizeof r->message)
-        snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.work,
+    if (tern_thread.command && n > 0 && (size_t)n < sizeof r->message)
+        snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.command,
                  tern_thread.mode.op ? " of " : "", tern_thread.mode.op ? tern_thread.mode.op : "");
     tern_text_unsign_nan(r->message, r->message);
     name_called(r->message);

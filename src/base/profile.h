@@ -13,18 +13,18 @@ typedef enum tern_range_kind {
     TERN_RANGE_LABEL,
     TERN_RANGE_COPY,
     TERN_RANGE_WAIT,
-    TERN_RANGE_WORK /* of a device */
+    TERN_RANGE_COMMAND /* of a device */
 } tern_range_kind;
 
 struct tern_call;
 struct tern_place;
 
 /* A command of a device that a profiler times. */
-typedef struct tern_work_range {
+typedef struct tern_command_range {
     struct tern_place *place;
     void *from; /* an event, NULL on the cpu */
     int64_t range;
-} tern_work_range;
+} tern_command_range;
 
 /* What the layers below profile/ call while a profiler runs. */
 typedef struct tern_profiler_functions {
@@ -38,8 +38,8 @@ typedef struct tern_profiler_functions {
      * `allocated` bytes now. *maker is the block's: the event that took it, 0 for none. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
     /* A command begins on a place, and was given to it, or was not. */
-    void (*work_begin)(tern_work_range *work, struct tern_place *place, const char *name);
-    void (*work_end)(tern_work_range *work, bool done);
+    void (*command_begin)(tern_command_range *command, struct tern_place *place, const char *name);
+    void (*command_end)(tern_command_range *command, bool done);
 } tern_profiler_functions;
 
 /* The functions of profile/, which registers them when the first profiler is made. Read only where

@@ -190,14 +190,14 @@ typedef struct tern_thread_state {
     tern_saved_tensors_hooks saved_hooks; /* pack NULL: none */
     const char *called; /* "tern_zero_": named in errors (error.h); NULL: the function that fails */
     tern_after_backward **after_backward; /* of the backward pass that runs; NULL: none does */
-    struct tern_graph *graph;             /* what is being recorded; NULL: work runs */
+    struct tern_graph *graph;             /* what is being recorded; NULL: commands run */
     tern_kept_blocks *blocks;             /* NULL: none are kept */
     bool strict;                          /* within TERN_STRICT */
     /* The number of the innermost range of time that a profiler measures, and of the profiler's
      * run. */
     int64_t range, profile_run;
-    /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
-    const char *work;
+    /* While debugging: the command of a device; the scope that ends; NULL: nothing, none. */
+    const char *command;
     const tern_scope_place *ending;
 
     struct tern_place *default_place; /* NULL: the process's */

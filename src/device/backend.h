@@ -79,22 +79,24 @@ typedef struct tern_gemm {
     tern_matrix a, b, c;
     const tern_buffer *bias; /* NULL = none */
     int64_t bias_at;
-    const tern_buffer
-        *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
-    int64_t sums_at;
-    /* What is done to C last, where sums_fit says that it can: relu, or gelu by tanh, which notes
-     * in `mask` what C was, numbers of dtype in rows of tern_gemm_gelu_row; or gelu's gradient by
-     * what it noted, and sums are of its columns then, n numbers. */
-    enum tern_gemm_end {
-        TERN_GEMM_PLAIN,
+    /* The bias gradient, which the product writes: the sums of A's rows, m numbers. NULL: none.
+     * Only if epilogue_fits returns true. */
+    const tern_buffer *bias_grad;
+    int64_t bias_grad_at;
+    /* The function that the product applies to C at the end, only if epilogue_fits returns true:
+     * relu; gelu by tanh, which writes its input to `mask`, numbers of dtype in rows of
+     * tern_gemm_gelu_row; or gelu's gradient, which reads that input from `mask`. The bias gradient
+     * is then the sums of C's columns, n numbers. */
+    enum tern_gemm_epilogue {
+        TERN_GEMM_NO_EPILOGUE,
         TERN_GEMM_RELU,
         TERN_GEMM_GELU,
         TERN_GEMM_GELU_GRADIENT
-    } end;
+    } epilogue;
     const tern_buffer *mask;
     int64_t mask_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
-    bool wide; /* f16 bf16: C and sums are float32, where sums_fit says that they can be */
+    bool wide; /* f16 bf16: C and bias_grad are float32, if epilogue_fits returns true */
 } tern_gemm;
 
 /* The numbers of a row of what gelu notes: those of C, padded to 8. */
@@ -119,9 +121,10 @@ typedef struct tern_convolution {
     const struct tern_conv_shape *shape; /* of shapes.h */
     tern_arg x, weight, y, bias;         /* bias without a buffer: none */
     bool channels_last; /* of x, weight and y: by tern_channels_last_dim; else they are in rows */
-    bool adds;          /* to what x is: of TERN_CONV_X, where the vendor adds_convolutions */
-    bool deterministic; /* the same numbers on every run */
-    bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */
+    bool
+        accumulates; /* adds to what x is: of TERN_CONV_X, if the vendor accumulates_convolutions */
+    bool deterministic;         /* the same numbers on every run */
+    bool tf32;                  /* f32: may read TensorFloat-32 numbers; set by the device layer */
     const tern_buffer *scratch; /* likewise; NULL: none was wanted */
     bool library, measures; /* set by the backend's plan: for a library of the vendor's, which tries
                              * its algorithms */
@@ -203,14 +206,15 @@ typedef struct tern_vendor {
     /* Whether it takes attention of this type, and its gradients, that is wider than
      * TERN_ATTENTION_WIDEST, up to TERN_ATTENTION_MATRIX_WIDEST, if nothing fails. NULL: no. */
     bool (*attends_wide)(tern_place *place, tern_dtype dtype);
-    /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
-    tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
+    /* Sets *fits to whether gemm computes this product with its bias gradient and its epilogue.
+     * NULL: gemm has neither. */
+    tern_status (*epilogue_fits)(tern_place *place, const tern_gemm *g, bool *fits);
     /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements
      * if it is to be fast. */
     bool (*wants_multiples)(const tern_place *place, const tern_gemm *g);
     /* What tern_device_get_info says of the device beyond what was found when it was opened. */
     void (*describe)(tern_place *place, tern_device_info *info);
-    bool adds_convolutions;
+    bool accumulates_convolutions;
     bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */
     tern_status (*collectives)(tern_place *const *places, int n, const tern_collective *list, int k,
@@ -377,7 +381,7 @@ struct tern_backend {
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;
     /* Begin what was launched, where the driver waits for a flush: the host turns to something
-     * else. NULL: it never waits. One that does calls tern_work_is_held for what it keeps. */
+     * else. NULL: it never waits. One that does calls tern_commands_are_held for what it keeps. */
     void (*flush)(tern_place *place);
     /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails
      * is left to resolve. From any thread. And name to tern_builds_add the kernels that gemm would
@@ -403,8 +407,8 @@ struct tern_backend {
 /* What the backend may know of its place. */
 void *tern_place_state(const tern_place *place);
 const tern_device_info *tern_place_info(const tern_place *place);
-/* Say that a driver holds back work until flush. */
-void tern_work_is_held(void);
+/* Records that a driver holds back commands until flush. */
+void tern_commands_are_held(void);
 /* Count a program that was built from source, or loaded from the cache on disk. */
 void tern_place_count_program(tern_place *place, bool built);
 

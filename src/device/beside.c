@@ -15,19 +15,19 @@ const char tern_beside_kernels[TERN_BESIDE_KERNELS][20] = {
 enum { MOST_WORK = 1 << 20, MOST_BYTES = 1024, TENSOR_BYTES = 16 };
 
 /* Bytes of arguments; 0: the launch is none of a kernel that may be beside others. */
-static int bytes_of(const tern_graph *graph, const tern_work *work)
+static int bytes_of(const tern_graph *graph, const tern_command *command)
 {
-    const tern_resolved *kernel = work->what.launch.kernel;
+    const tern_resolved *kernel = command->what.launch.kernel;
     int k = 0, bytes = 0;
-    if (work->kind != TERN_WORK_KERNEL || graph->place->synchronous ||
-        work->what.launch.grid->work > MOST_WORK ||
-        (work->what.launch.made != kernel->made[TERN_BUILD_NARROW] &&
-         work->what.launch.made != kernel->made[TERN_BUILD_WIDE]))
+    if (command->kind != TERN_COMMAND_KERNEL || graph->place->synchronous ||
+        command->what.launch.grid->work > MOST_WORK ||
+        (command->what.launch.made != kernel->made[TERN_BUILD_NARROW] &&
+         command->what.launch.made != kernel->made[TERN_BUILD_WIDE]))
         return 0;
     while (k < TERN_BESIDE_KERNELS && strcmp(tern_beside_kernels[k], kernel->ref->name) != 0)
         k++;
-    for (int i = 0; i < work->what.launch.n; i++)
-        bytes += work->what.launch.args[i].buffer ? TENSOR_BYTES : (int)sizeof(int64_t);
+    for (int i = 0; i < command->what.launch.n; i++)
+        bytes += command->what.launch.args[i].buffer ? TENSOR_BYTES : (int)sizeof(int64_t);
     return k < TERN_BESIDE_KERNELS ? bytes : 0;
 }
 
@@ -48,9 +48,9 @@ static void look(void *user, const tern_buffer *buffer, tern_role role)
 {
     launches *l = user;
     for (int m = 0; m < l->n && role != TERN_ROLE_UNUSED && !is_faults(l->graph, buffer); m++) {
-        const tern_work *work = &l->graph->nodes[l->members[m]]->work;
-        for (int i = 0; i < work->what.launch.n; i++) {
-            const tern_arg *arg = &work->what.launch.args[i];
+        const tern_command *command = &l->graph->nodes[l->members[m]]->command;
+        for (int i = 0; i < command->what.launch.n; i++) {
+            const tern_arg *arg = &command->what.launch.args[i];
             if (arg->buffer && arg->role != TERN_ROLE_UNUSED &&
                 (arg->role == TERN_ROLE_OUT || role == TERN_ROLE_OUT))
                 l->meet |= tern_buffers_collide(l->graph, buffer, arg->buffer);
@@ -60,21 +60,21 @@ static void look(void *user, const tern_buffer *buffer, tern_role role)
 
 int tern_beside_find(const tern_graph *graph, int64_t i, int64_t members[TERN_CHAIN_ROWS])
 {
-    const tern_work *first = &graph->nodes[i]->work;
+    const tern_command *first = &graph->nodes[i]->command;
     const int bytes = bytes_of(graph, first);
     launches l = {graph, members, 1, false};
     members[0] = i;
     while (++i < graph->n_nodes && bytes && l.n < TERN_CHAIN_ROWS &&
            (l.n + 1) * bytes <= MOST_BYTES) {
-        const tern_work *work = &graph->nodes[i]->work;
-        if (tern_work_has_addresses(work))
+        const tern_command *command = &graph->nodes[i]->command;
+        if (tern_command_has_addresses(command))
             break;
-        tern_work_uses(work, look, &l);
+        tern_command_uses(command, look, &l);
         if (l.meet)
             break;
-        if (!graph->nodes[i]->is_fused && bytes_of(graph, work) == bytes &&
-            work->what.launch.made == first->what.launch.made &&
-            work->what.launch.grid->groups == first->what.launch.grid->groups)
+        if (!graph->nodes[i]->is_fused && bytes_of(graph, command) == bytes &&
+            command->what.launch.made == first->what.launch.made &&
+            command->what.launch.grid->groups == first->what.launch.grid->groups)
             members[l.n++] = i;
     }
     return bytes ? l.n : 0;

@@ -88,13 +88,13 @@ tern_status tern_record_node(tern_graph *graph, tern_graph_node *node)
     return TERN_OK;
 }
 
-/* A node of this work with room for copies of what it points to. */
-static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t data_bytes)
+/* Adds a node of the command, with memory for copies of what it points to. */
+static tern_graph_node *add(tern_graph *graph, const tern_command *command, size_t data_bytes)
 {
     tern_graph_node *node = tern_alloc(sizeof *node + data_bytes);
     if (!node)
         return NULL;
-    node->work = *work;
+    node->command = *command;
     if (tern_record_node(graph, node) == TERN_OK)
         return node;
     tern_free(node);
@@ -136,38 +136,38 @@ static const tern_arg *copy_args(void *to, const tern_arg *args, int n)
     return copies;
 }
 
-static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_launch(tern_graph *graph, const tern_command *command)
 {
-    const tern_arg *args = work->what.launch.args;
-    int n = work->what.launch.n;
-    bool user = work->kind == TERN_WORK_USER;
+    const tern_arg *args = command->what.launch.args;
+    int n = command->what.launch.n;
+    bool user = command->kind == TERN_COMMAND_USER;
     size_t grid_bytes = user ? sizeof(tern_kernel_grid) : sizeof(tern_grid);
-    tern_graph_node *node = add(graph, work, padded(grid_bytes) + bytes_of(args, n));
+    tern_graph_node *node = add(graph, command, padded(grid_bytes) + bytes_of(args, n));
     if (!node)
         return NULL;
     if (user)
-        node->work.what.launch.user_grid =
-            memcpy(node->data, work->what.launch.user_grid, grid_bytes);
+        node->command.what.launch.user_grid =
+            memcpy(node->data, command->what.launch.user_grid, grid_bytes);
     else
-        node->work.what.launch.grid = memcpy(node->data, work->what.launch.grid, grid_bytes);
-    node->work.what.launch.args = copy_args((char *)node->data + padded(grid_bytes), args, n);
+        node->command.what.launch.grid = memcpy(node->data, command->what.launch.grid, grid_bytes);
+    node->command.what.launch.args = copy_args((char *)node->data + padded(grid_bytes), args, n);
     return node;
 }
 
-static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_gemm(tern_graph *graph, const tern_command *command)
 {
-    const tern_gemm *g = work->what.gemm;
-    tern_graph_node *node = add(graph, work, sizeof *g);
+    const tern_gemm *g = command->what.gemm;
+    tern_graph_node *node = add(graph, command, sizeof *g);
     if (!node)
         return NULL;
-    node->work.what.gemm = memcpy(node->data, g, sizeof *g);
+    node->command.what.gemm = memcpy(node->data, g, sizeof *g);
     return node;
 }
 
-static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_convolution(tern_graph *graph, const tern_command *command)
 {
-    const tern_convolution *c = work->what.convolution;
-    tern_graph_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
+    const tern_convolution *c = command->what.convolution;
+    tern_graph_node *node = add(graph, command, padded(sizeof *c) + sizeof *c->shape);
     if (!node)
         return NULL;
     tern_convolution *copy = (void *)node->data;
@@ -175,14 +175,14 @@ static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work
     *copy = *c;
     *shape = *c->shape;
     copy->shape = shape;
-    node->work.what.convolution = copy;
+    node->command.what.convolution = copy;
     return node;
 }
 
-static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_attention(tern_graph *graph, const tern_command *command)
 {
-    const tern_attention *a = work->what.attention;
-    tern_graph_node *node = add(graph, work, padded(sizeof *a) + sizeof *a->block);
+    const tern_attention *a = command->what.attention;
+    tern_graph_node *node = add(graph, command, padded(sizeof *a) + sizeof *a->block);
     if (!node)
         return NULL;
     tern_attention *copy = (void *)node->data;
@@ -190,27 +190,27 @@ static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
     *copy = *a;
     *block = *a->block;
     copy->block = block;
-    node->work.what.attention = copy;
+    node->command.what.attention = copy;
     return node;
 }
 
-static tern_graph_node *add_plain(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_plain(tern_graph *graph, const tern_command *command)
 {
-    return add(graph, work, 0);
+    return add(graph, command, 0);
 }
 
-tern_status tern_record_work(tern_graph *graph, const tern_work *work)
+tern_status tern_record_command(tern_graph *graph, const tern_command *command)
 {
-    static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
-        [TERN_WORK_KERNEL] = add_launch,       [TERN_WORK_USER] = add_launch,
-        [TERN_WORK_GEMM] = add_gemm,           [TERN_WORK_CONVOLUTION] = add_convolution,
-        [TERN_WORK_ATTENTION] = add_attention, [TERN_WORK_COPY] = add_plain,
-        [TERN_WORK_ZERO] = add_plain,          [TERN_WORK_CALL] = add_plain};
+    static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_command *command) = {
+        [TERN_COMMAND_KERNEL] = add_launch,       [TERN_COMMAND_USER] = add_launch,
+        [TERN_COMMAND_GEMM] = add_gemm,           [TERN_COMMAND_CONVOLUTION] = add_convolution,
+        [TERN_COMMAND_ATTENTION] = add_attention, [TERN_COMMAND_COPY] = add_plain,
+        [TERN_COMMAND_ZERO] = add_plain,          [TERN_COMMAND_CALL] = add_plain};
     if (graph->lists)
-        return tern_list_work(graph, work);
+        return tern_list_command(graph, command);
     holding h = {graph, TERN_OK};
-    tern_work_uses(work, hold_use, &h);
-    if (h.status != TERN_OK || !adders[work->kind](graph, work)) {
+    tern_command_uses(command, hold_use, &h);
+    if (h.status != TERN_OK || !adders[command->kind](graph, command)) {
         graph->failed = true;
         return tern_last_status();
     }
@@ -219,10 +219,10 @@ tern_status tern_record_work(tern_graph *graph, const tern_work *work)
 
 tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void *user), void *user)
 {
-    const tern_work work = {.kind = TERN_WORK_CALL, .what.call = {run, drop, user}};
+    const tern_command command = {.kind = TERN_COMMAND_CALL, .what.call = {run, drop, user}};
     tern_graph *graph = tern_thread.graph;
     tern_status status = graph->lists ? tern_capture_refuse(graph->place, "a call of the host's")
-                                      : tern_record_work(graph, &work);
+                                      : tern_record_command(graph, &command);
     if (status != TERN_OK)
         drop(user);
     return status;

@@ -1,7 +1,7 @@
-/* capture.h -- work recorded instead of run (tern/graph.h), for this folder and for what keeps
+/* capture.h -- commands recorded instead of run (tern/graph.h), for this folder and for what keeps
  * state from step to step.
  *
- * dispatch.c asks tern_capture_of(place) and hands what it would have run to tern_record_work;
+ * dispatch.c asks tern_capture_of(place) and hands what it would have run to tern_record_command;
  * blocks come from the capture's pool meanwhile. State that outlives a step (an optimizer's
  * moments, tables on the device) is made and written with recording suspended. */
 #ifndef TERN_DEVICE_CAPTURE_H
@@ -12,7 +12,7 @@
 
 extern atomic_ullong tern_replays; /* that have begun */
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place);
-/* The recording that this place's work goes to; NULL: run it. */
+/* The recording to which the commands of this place go; NULL: they run. */
 static inline tern_graph *tern_capture_of(const tern_place *place)
 {
     tern_graph *graph = tern_thread.graph;
@@ -56,10 +56,10 @@ tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void 
 
 /* ---- for the files of this folder -------------------------------------------------------- */
 
-struct tern_work;
+struct tern_command;
 /* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are
  * built. */
-tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
+tern_status tern_list_command(tern_graph *graph, const struct tern_command *command);
 /* While the thread estimates: gives a block that no memory stands behind in *block, or NULL where
  * the block is to be an ordinary one, because it is small. */
 tern_status tern_estimate_block(tern_place *place, size_t bytes, tern_block **block);
@@ -67,8 +67,8 @@ bool tern_graph_estimates(const tern_graph *graph);
 /* Whether the kernel is only listed, and need not be there. */
 bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                         int lanes);
-/* The work becomes a node, with copies of all that it points to. */
-tern_status tern_record_work(tern_graph *graph, const struct tern_work *work);
+/* Makes the command a node, with copies of all that it points to. */
+tern_status tern_record_command(tern_graph *graph, const struct tern_command *command);
 /* n groups of random numbers; the first one's number in this graph. */
 int64_t tern_record_random(tern_graph *graph, int64_t n);
 /* The number of the next one, which may be set back. */

@@ -31,12 +31,12 @@ static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
 
 /* Whether the kernel and rows round a number in one way wherever it lies: halves of bfloat16 have
  * two, of fours or eights and of others, which give NaN other bits. */
-static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
+static bool rounds_alike(const tern_command *command, const tern_chain_slot *slot)
 {
-    const tern_arg *args = work->what.launch.args;
-    if (work->what.launch.kernel->dtype != TERN_BF16)
+    const tern_arg *args = command->what.launch.args;
+    if (command->what.launch.kernel->dtype != TERN_BF16)
         return true;
-    for (int i = 0; i < work->what.launch.n; i++)
+    for (int i = 0; i < command->what.launch.n; i++)
         if (args[i].buffer && args[i].role != TERN_ROLE_UNUSED && args[i].at % 8 != 0)
             return false;
     return args[slot->sizes[sizeof slot->sizes - 1]].value.i64 % 4 == 0 &&
@@ -44,30 +44,31 @@ static bool rounds_alike(const tern_work *work, const tern_chain_slot *slot)
 }
 
 /* Whether the launch finds something of parts of the slot's tensor, and another goes on from it. */
-static bool is_piece(const tern_work *work, const tern_chain_slot *slot)
+static bool is_piece(const tern_command *command, const tern_chain_slot *slot)
 {
-    const tern_arg *args = work->what.launch.args;
-    return (args[work->what.launch.n - 1].value.i32 & slot->pieces) != 0;
+    const tern_arg *args = command->what.launch.args;
+    return (args[command->what.launch.n - 1].value.i32 & slot->pieces) != 0;
 }
 
 /* Whether the launch reads the slot's tensor from its beginning, and is not the one that goes on
  * from what another found of it. */
-static bool reads_first(const tern_work *work, const tern_chain_slot *slot)
+static bool reads_first(const tern_command *command, const tern_chain_slot *slot)
 {
-    return work->what.launch.args[slot->parts].value.i64 == 1 || is_piece(work, slot);
+    return command->what.launch.args[slot->parts].value.i64 == 1 || is_piece(command, slot);
 }
 
 /* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
-static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_work *work, bool stores)
+static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_command *command,
+                                      bool stores)
 {
-    if (work->kind != TERN_WORK_KERNEL || graph->place->synchronous)
+    if (command->kind != TERN_COMMAND_KERNEL || graph->place->synchronous)
         return NULL;
-    const tern_kernel_ref *ref = work->what.launch.kernel->ref;
+    const tern_kernel_ref *ref = command->what.launch.kernel->ref;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         const tern_chain_slot *s = &slots[i];
         if ((s->stores != 0) == stores && ref == s->kernel &&
-            work->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(work, s))
-            return stores || reads_first(work, s) ? s : NULL;
+            command->what.launch.args[s->arg].role != TERN_ROLE_UNUSED && rounds_alike(command, s))
+            return stores || reads_first(command, s) ? s : NULL;
     }
     return NULL;
 }
@@ -80,12 +81,12 @@ static bool is_half(int type)
 }
 
 /* A cast between float32 and half precision, on devices whose rows have both as float32. */
-static bool is_cast(const tern_graph *graph, const tern_work *work)
+static bool is_cast(const tern_graph *graph, const tern_command *command)
 {
-    const tern_arg *args = work->what.launch.args;
-    return work->kind == TERN_WORK_KERNEL && !graph->place->synchronous &&
-           strcmp(work->what.launch.kernel->ref->file, "copy") == 0 && work->what.launch.n == 3 &&
-           args[2].type == TERN_TYPE_tern_nd_index &&
+    const tern_arg *args = command->what.launch.args;
+    return command->kind == TERN_COMMAND_KERNEL && !graph->place->synchronous &&
+           strcmp(command->what.launch.kernel->ref->file, "copy") == 0 &&
+           command->what.launch.n == 3 && args[2].type == TERN_TYPE_tern_nd_index &&
            (args[0].type == TERN_F32 ? is_half(args[1].type)
                                      : is_half(args[0].type) && args[1].type == TERN_F32);
 }
@@ -101,15 +102,15 @@ static bool is_exact(const tern_kernel_ref *kernel)
 }
 
 /* A row of numbers that are computed in the type in which they lie, or rounded to it. */
-static const tern_nd_index *index_of(const tern_graph *graph, const tern_work *work)
+static const tern_nd_index *index_of(const tern_graph *graph, const tern_command *command)
 {
-    const tern_arg *args = work->what.launch.args;
-    if (is_cast(graph, work))
+    const tern_arg *args = command->what.launch.args;
+    if (is_cast(graph, command))
         return args[2].value.data;
-    if (work->kind != TERN_WORK_KERNEL || !tern_is_row(work->what.launch.kernel->ref) ||
-        args[0].type != (uint8_t)work->what.launch.kernel->dtype)
+    if (command->kind != TERN_COMMAND_KERNEL || !tern_is_row(command->what.launch.kernel->ref) ||
+        args[0].type != (uint8_t)command->what.launch.kernel->dtype)
         return NULL;
-    for (int i = 1; i < work->what.launch.n; i++) {
+    for (int i = 1; i < command->what.launch.n; i++) {
         if (args[i].type == TERN_TYPE_tern_nd_index)
             return args[i].value.data;
         if (!args[i].buffer || args[i].type != args[0].type)
@@ -215,33 +216,33 @@ static bool is_apart(const tern_finding *f)
 }
 
 /* Begin with a kernel that has a slot in what it stores; false: this is none. */
-static bool begin_with_slot(tern_finding *f, const tern_work *work)
+static bool begin_with_slot(tern_finding *f, const tern_command *command)
 {
     tern_chain *c = &f->chain;
-    const tern_chain_slot *slot = slot_of(f->graph, work, true);
+    const tern_chain_slot *slot = slot_of(f->graph, command, true);
     if (!slot)
         return false;
     c->slot = slot;
-    c->n = slot_elements(slot, work->what.launch.args);
+    c->n = slot_elements(slot, command->what.launch.args);
     c->row[0] = (tern_chain_row){
-        .file = slot->kernel->file, .name = slot->kernel->name, .made = work->what.launch.made};
-    c->row[0].out = (int8_t)tensor_of(f, &work->what.launch.args[slot->arg], 1);
+        .file = slot->kernel->file, .name = slot->kernel->name, .made = command->what.launch.made};
+    c->row[0].out = (int8_t)tensor_of(f, &command->what.launch.args[slot->arg], 1);
     c->rows = 1;
     f->made_by[0] = 0;
-    f->slot = work;
-    f->dtype = work->what.launch.kernel->dtype;
-    f->work = work->what.launch.grid->work;
+    f->slot = command;
+    f->dtype = command->what.launch.kernel->dtype;
+    f->work = command->what.launch.grid->work;
     return true;
 }
 
 /* Whether the chain may have a row of that type, too, and its type with it. Where there are casts
  * that is the half's, and the rows of float32 are those that are exact. */
-static bool takes(tern_finding *f, const tern_work *work)
+static bool takes(tern_finding *f, const tern_command *command)
 {
-    const tern_kernel_ref *kernel = work->what.launch.kernel->ref;
-    const tern_arg *args = work->what.launch.args;
+    const tern_kernel_ref *kernel = command->what.launch.kernel->ref;
+    const tern_arg *args = command->what.launch.args;
     const tern_dtype type = (tern_dtype)(args[0].type == TERN_F32 ? args[1].type : args[0].type);
-    const bool is_first = f->chain.rows == 0, casts = is_cast(f->graph, work);
+    const bool is_first = f->chain.rows == 0, casts = is_cast(f->graph, command);
     if (is_first) {
         f->dtype = type;
         f->casts = casts;
@@ -263,21 +264,21 @@ static bool takes(tern_finding *f, const tern_work *work)
 
 /* Append a row; *joins: it reads what an earlier one reads or makes. Else why it is left out, and
  * the finding may be of no use. */
-static const char *append(tern_finding *f, const tern_work *work, bool *joins)
+static const char *append(tern_finding *f, const tern_command *command, bool *joins)
 {
     tern_chain *c = &f->chain;
-    const tern_nd_index *w = index_of(f->graph, work);
-    const tern_arg *args = work->what.launch.args;
-    const tern_resolved *kernel = work->what.launch.kernel;
+    const tern_nd_index *w = index_of(f->graph, command);
+    const tern_arg *args = command->what.launch.args;
+    const tern_resolved *kernel = command->what.launch.kernel;
     uint8_t step[1 + TERN_CHAIN_INPUTS];
     int n = 0;
     while (w && args[n].buffer)
         n++;
     if (!w)
-        return tern_works_by_rows(work) ? "types are mixed" : "what follows is not elementwise";
+        return tern_is_row_command(command) ? "types are mixed" : "what follows is not elementwise";
     if (n < 2 || !steps_of(w, n, step))
         return "elements do not lie next to each other";
-    if ((c->rows > 0 && w->inner != c->n) || !takes(f, work))
+    if ((c->rows > 0 && w->inner != c->n) || !takes(f, command))
         return "what follows has another size or type";
     if (c->rows == TERN_CHAIN_ROWS)
         return tern_chain_is_full;
@@ -285,7 +286,7 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     tern_chain_row *row = &c->row[c->rows];
     *row = (tern_chain_row){.file = kernel->ref->file,
                             .name = kernel->ref->name,
-                            .made = work->what.launch.made,
+                            .made = command->what.launch.made,
                             .n = (uint8_t)(n - 1),
                             .wide = args[0].type == TERN_F32};
     for (int k = 1; k < n; k++) {
@@ -298,9 +299,9 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     if (f->casts && f->dtype == TERN_F16 && row->wide && row->in[0] >= TERN_CHAIN_TENSORS &&
         args[1].type == TERN_F16)
         return "NaN would have other bits"; /* drivers' stores of float16 do not agree on them */
-    if (work->what.launch.n > n + 1 + 2)
+    if (command->what.launch.n > n + 1 + 2)
         return "more than two numbers";
-    for (int k = n + 1; k < work->what.launch.n; k++)
+    for (int k = n + 1; k < command->what.launch.n; k++)
         row->number[row->numbers++] = args[k].value.u64;
     const int out = tensor_of(f, &args[0], 1);
     if (out < 0)
@@ -308,7 +309,7 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
     row->out = (int8_t)out;
     f->made_by[out] = c->rows++;
     c->n = w->inner;
-    f->work += work->what.launch.grid->work;
+    f->work += command->what.launch.grid->work;
     if (!keeps_order(f))
         return "sums would have another order";
     return is_apart(f) ? NULL : "memory may be shared";
@@ -316,27 +317,27 @@ static const char *append(tern_finding *f, const tern_work *work, bool *joins)
 
 /* End with a kernel that has a slot in what it loads, if the chain makes that; else why not. No
  * tensor may be read and written, as the kernel may do both again. */
-static const char *end_with_slot(tern_finding *f, const tern_work *work)
+static const char *end_with_slot(tern_finding *f, const tern_command *command)
 {
     tern_chain *c = &f->chain;
-    const tern_chain_slot *slot = slot_of(f->graph, work, false);
+    const tern_chain_slot *slot = slot_of(f->graph, command, false);
     if (!slot || c->slot || f->casts || c->rows == TERN_CHAIN_ROWS)
         return "what follows is not elementwise";
-    if (slot_elements(slot, work->what.launch.args) != c->n ||
-        work->what.launch.kernel->dtype != f->dtype)
+    if (slot_elements(slot, command->what.launch.args) != c->n ||
+        command->what.launch.kernel->dtype != f->dtype)
         return "what follows has another size or type";
-    const int known = c->tensors, t = tensor_of(f, &work->what.launch.args[slot->arg], 1);
+    const int known = c->tensors, t = tensor_of(f, &command->what.launch.args[slot->arg], 1);
     if (t < 0 || t >= known || f->made_by[t] < 0)
         return "what follows does not read it";
     c->row[c->rows++] = (tern_chain_row){.file = slot->kernel->file,
                                          .name = slot->kernel->name,
-                                         .made = work->what.launch.made,
+                                         .made = command->what.launch.made,
                                          .n = 1,
                                          .in = {(uint8_t)(TERN_CHAIN_TENSORS + f->made_by[t])},
                                          .out = -1};
     c->slot = slot;
-    f->slot = work;
-    f->work += work->what.launch.grid->work;
+    f->slot = command;
+    f->work += command->what.launch.grid->work;
     for (int i = 0; i < c->rows; i++)
         for (int k = 0; k < c->row[i].n; k++)
             if (c->row[i].in[k] < TERN_CHAIN_TENSORS && f->made_by[c->row[i].in[k]] >= 0)
@@ -431,7 +432,7 @@ bool tern_chain_complete(tern_finding *f, int64_t end)
 }
 
 /* Whether the row behind the chain's last one, which reads nothing of it, reads both. */
-static bool is_joined(const tern_finding *f, const tern_work *next)
+static bool is_joined(const tern_finding *f, const tern_command *next)
 {
     tern_finding longer = *f;
     const int last = f->chain.rows - 1;
@@ -451,15 +452,15 @@ int tern_chain_find(tern_finding *f, tern_graph *graph, tern_graph_node *const *
 {
     *why = "nothing follows";
     *f = (tern_finding){.graph = graph, .first = i};
-    for (int64_t k = i + (in_slots && begin_with_slot(f, &nodes[i]->work)); k < n; k++) {
+    for (int64_t k = i + (in_slots && begin_with_slot(f, &nodes[i]->command)); k < n; k++) {
         tern_finding longer = *f;
         bool joins = k == i;
-        *why = append(&longer, &nodes[k]->work, &joins);
-        if (!*why && !joins && !(k + 1 < n && is_joined(&longer, &nodes[k + 1]->work)))
+        *why = append(&longer, &nodes[k]->command, &joins);
+        if (!*why && !joins && !(k + 1 < n && is_joined(&longer, &nodes[k + 1]->command)))
             *why = "what follows does not read it";
         if (*why) {
             longer = *f;
-            if (in_slots && k > i && !end_with_slot(&longer, &nodes[k]->work))
+            if (in_slots && k > i && !end_with_slot(&longer, &nodes[k]->command))
                 *f = longer;
             break;
         }

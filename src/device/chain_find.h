@@ -10,8 +10,8 @@ typedef struct tern_finding {
     tern_arg tensors[TERN_CHAIN_TENSORS]; /* arguments */
     int made_by[TERN_CHAIN_TENSORS];      /* the last row that writes it, -1: none does */
     bool stored[TERN_CHAIN_TENSORS];
-    const tern_work *slot; /* the kernel with the chain's slot; NULL: none */
-    int64_t work, first;   /* the number of its first command */
+    const tern_command *slot; /* the kernel with the chain's slot; NULL: none */
+    int64_t work, first;      /* the number of its first command */
     tern_dtype dtype;
     bool casts, is_exact; /* it has casts; its rows of float32 are exact in half precision's text */
     char name[160];

@@ -2,7 +2,7 @@
  * rows. */
 #ifndef TERN_DEVICE_CHAIN_KERNELS_H
 #define TERN_DEVICE_CHAIN_KERNELS_H
-#include "device/work.h"
+#include "device/command.h"
 
 /* One of them, which is made when it is first wanted, or ahead of that by another thread
  * (builds.h). It lasts as long as the place. */

@@ -175,10 +175,10 @@ static tern_status record(tern_finding *f, void *made, const tern_grid *grid, co
     tern_made_chain *chain = keep(f);
     if (!chain)
         return TERN_ERR_MEMORY;
-    const tern_work work = {
-        .kind = TERN_WORK_KERNEL,
+    const tern_command command = {
+        .kind = TERN_COMMAND_KERNEL,
         .what.launch = {.kernel = chain->kernel, .made = made, .grid = grid, .args = args, .n = n}};
-    TERN_TRY(tern_record_work(f->graph, &work));
+    TERN_TRY(tern_record_command(f->graph, &command));
     f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
     return TERN_OK;
 }
@@ -213,9 +213,9 @@ static void note_rows(tern_graph *graph, int n, const char *why)
     graph->apart[i].n += n;
 }
 
-static void note_apart(tern_graph *graph, const tern_work *work, const char *why)
+static void note_apart(tern_graph *graph, const tern_command *command, const char *why)
 {
-    if (tern_works_by_rows(work))
+    if (tern_is_row_command(command))
         note_rows(graph, 1, why);
 }
 
@@ -237,7 +237,7 @@ static tern_status chain_up(tern_graph *graph, tern_graph_node **nodes, int64_t 
             note_rows(graph, rows - 1, why);
     }
     for (int64_t k = i; k < *end && !made; k++)
-        note_apart(graph, &nodes[k]->work, why);
+        note_apart(graph, &nodes[k]->command, why);
     for (int64_t k = i; k < *end && !made; k++)
         TERN_TRY(tern_record_node(graph, nodes[k]));
     return TERN_OK;
@@ -254,19 +254,19 @@ static bool fuses(const tern_graph *graph)
 static int find_sides(tern_finding *f, tern_graph *graph, int64_t i,
                       int64_t members[TERN_CHAIN_ROWS])
 {
-    const tern_work *work = &graph->nodes[i]->work;
+    const tern_command *command = &graph->nodes[i]->command;
     const int n = tern_beside_find(graph, i, members);
     if (n < 2)
         return n;
-    const tern_resolved *kernel = work->what.launch.kernel;
+    const tern_resolved *kernel = command->what.launch.kernel;
     *f = (tern_finding){.graph = graph, .dtype = kernel->dtype};
     f->chain.is_beside = true;
     f->chain.rows = n;
-    f->chain.n = work->what.launch.made == kernel->made[TERN_BUILD_WIDE] ? INT64_MAX : 0;
+    f->chain.n = command->what.launch.made == kernel->made[TERN_BUILD_WIDE] ? INT64_MAX : 0;
     for (int k = 0; k < n; k++)
         f->chain.row[k] = (tern_chain_row){.file = kernel->ref->file,
                                            .name = kernel->ref->name,
-                                           .made = work->what.launch.made,
+                                           .made = command->what.launch.made,
                                            .out = -1};
     return n;
 }
@@ -277,7 +277,7 @@ static tern_status join_sides(tern_finding *f, const int64_t *members)
     tern_graph *graph = f->graph;
     const int sides = f->chain.rows;
     tern_arg args[TERN_MOST_PARAMETERS];
-    tern_grid grid = *graph->nodes[members[0]]->work.what.launch.grid;
+    tern_grid grid = *graph->nodes[members[0]]->command.what.launch.grid;
     void *kernel;
     const char *why;
     int n = 0;
@@ -285,10 +285,10 @@ static tern_status join_sides(tern_finding *f, const int64_t *members)
     if (!kernel)
         return TERN_OK;
     for (int m = 1; m <= sides; m++) {
-        const tern_work *work = &graph->nodes[members[m % sides]]->work;
-        const tern_grid *own = work->what.launch.grid;
-        memcpy(args + n, work->what.launch.args, sizeof *args * (size_t)work->what.launch.n);
-        n += work->what.launch.n;
+        const tern_command *command = &graph->nodes[members[m % sides]]->command;
+        const tern_grid *own = command->what.launch.grid;
+        memcpy(args + n, command->what.launch.args, sizeof *args * (size_t)command->what.launch.n);
+        n += command->what.launch.n;
         grid.count = own->count > grid.count ? own->count : grid.count;
         grid.work = own->work > grid.work ? own->work : grid.work;
     }
@@ -385,7 +385,7 @@ tern_status tern_chains_make(tern_graph *graph)
     tern_graph_node **nodes = graph->nodes;
     const int64_t n = graph->n_nodes;
     for (int64_t i = 0; i < n && !fuses(graph); i++)
-        note_apart(graph, &nodes[i]->work, graph->apart_as ? graph->apart_as : turned_off);
+        note_apart(graph, &nodes[i]->command, graph->apart_as ? graph->apart_as : turned_off);
     if (!fuses(graph))
         return TERN_OK;
     for (int64_t i = 0; i < n; i++)

@@ -51,7 +51,7 @@ void tern_conv_product_of(tern_conv_tiles *t, const tern_convolution *c, tern_co
 {
     tern_conv_product(t, c->shape, (int)c->pass, layout, phase);
     t->has_bias = c->bias.buffer != NULL;
-    t->adds = c->adds;
+    t->adds = c->accumulates;
     if (!tern_conv_lies_in_eights(result_of(c)) ||
         (t->has_bias && !tern_conv_lies_in_eights(&c->bias)))
         t->width = 1;

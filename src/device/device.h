@@ -137,8 +137,8 @@ static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *
     tern_launch(place, kernel, dtype, grid, (const tern_arg[]){__VA_ARGS__},                       \
                 (int)(sizeof((const tern_arg[]){__VA_ARGS__}) / sizeof(tern_arg)))
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
-/* Whether the device's products take sums of A's rows along. */
-tern_status tern_gemm_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
+/* Sets *fits to whether the device computes the product with its epilogue and bias gradient. */
+tern_status tern_gemm_epilogue_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 /* Whether tern_set_float32_matmul_precision lets f32 products be less than that. */
 bool tern_allows_tf32(void);
 /* A kernel that the backend compiled from the user's text. */

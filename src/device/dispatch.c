@@ -1,86 +1,91 @@
 /* dispatch.c -- where all that a device is given to do passes. */
-#include "device/work.h"
+#include "device/command.h"
 #include "base/debug.h"
 #include "base/profile.h"
 #include "device/capture.h"
 #include "device/registry.h"
 #include <stdio.h>
 
-static tern_status run(tern_place *place, const tern_work *work, bool *taken)
+static tern_status run(tern_place *place, const tern_command *command, bool *taken)
 {
     const tern_backend *b = place->backend;
-    switch (work->kind) {
-    case TERN_WORK_KERNEL:
-        return b->launch(place, work->what.launch.made, work->what.launch.grid,
-                         work->what.launch.args, work->what.launch.n);
-    case TERN_WORK_USER:
-        return b->user_launch(place, work->what.launch.user_kernel, work->what.launch.user_grid,
-                              work->what.launch.args, work->what.launch.n);
-    case TERN_WORK_GEMM:
-        return b->gemm(place, work->what.gemm);
-    case TERN_WORK_CONVOLUTION:
-        return b->vendor->convolution(place, work->what.convolution, taken);
-    case TERN_WORK_ATTENTION:
-        return b->vendor->attention(place, work->what.attention, taken);
-    case TERN_WORK_COLLECTIVE:
-        return b->vendor->collectives(work->what.collectives.places, work->what.collectives.n,
-                                      work->what.collectives.list, work->what.collectives.k, taken);
-    case TERN_WORK_COPY:
-        return b->copy(place, work->what.copy.from, work->what.copy.from_at, work->what.copy.to,
-                       work->what.copy.to_at, work->what.copy.bytes);
-    case TERN_WORK_CALL:
-        return work->what.call.run(work->what.call.user);
+    switch (command->kind) {
+    case TERN_COMMAND_KERNEL:
+        return b->launch(place, command->what.launch.made, command->what.launch.grid,
+                         command->what.launch.args, command->what.launch.n);
+    case TERN_COMMAND_USER:
+        return b->user_launch(place, command->what.launch.user_kernel,
+                              command->what.launch.user_grid, command->what.launch.args,
+                              command->what.launch.n);
+    case TERN_COMMAND_GEMM:
+        return b->gemm(place, command->what.gemm);
+    case TERN_COMMAND_CONVOLUTION:
+        return b->vendor->convolution(place, command->what.convolution, taken);
+    case TERN_COMMAND_ATTENTION:
+        return b->vendor->attention(place, command->what.attention, taken);
+    case TERN_COMMAND_COLLECTIVE:
+        return b->vendor->collectives(command->what.collectives.places, command->what.collectives.n,
+                                      command->what.collectives.list, command->what.collectives.k,
+                                      taken);
+    case TERN_COMMAND_COPY:
+        return b->copy(place, command->what.copy.from, command->what.copy.from_at,
+                       command->what.copy.to, command->what.copy.to_at, command->what.copy.bytes);
+    case TERN_COMMAND_CALL:
+        return command->what.call.run(command->what.call.user);
     default:
-        return b->zero(place, work->what.copy.to, work->what.copy.to_at, work->what.copy.bytes);
+        return b->zero(place, command->what.copy.to, command->what.copy.to_at,
+                       command->what.copy.bytes);
     }
 }
 
-tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
+tern_status tern_command_run(tern_place *place, const tern_command *command, bool *taken)
 {
     tern_place_enter(place);
-    tern_status status = run(place, work, taken);
+    tern_status status = run(place, command, taken);
     tern_place_leave(place);
     return status;
 }
 
 /* "kernel 'gather'", for what an error says. */
-static const char *name_of(const tern_work *work, char text[64])
+static const char *name_of(const tern_command *command, char text[64])
 {
-    static const char *const names[] = {
-        [TERN_WORK_USER] = "a kernel of the program's", [TERN_WORK_GEMM] = "a matrix product",
-        [TERN_WORK_CONVOLUTION] = "a convolution",      [TERN_WORK_ATTENTION] = "an attention",
-        [TERN_WORK_COLLECTIVE] = "a collective",        [TERN_WORK_COPY] = "a copy",
-        [TERN_WORK_ZERO] = "a fill with zeros"};
-    if (work->kind != TERN_WORK_KERNEL)
-        return names[work->kind];
-    snprintf(text, 64, "kernel '%s'", work->what.launch.kernel->ref->name);
+    static const char *const names[] = {[TERN_COMMAND_USER] = "a kernel of the program's",
+                                        [TERN_COMMAND_GEMM] = "a matrix product",
+                                        [TERN_COMMAND_CONVOLUTION] = "a convolution",
+                                        [TERN_COMMAND_ATTENTION] = "an attention",
+                                        [TERN_COMMAND_COLLECTIVE] = "a collective",
+                                        [TERN_COMMAND_COPY] = "a copy",
+                                        [TERN_COMMAND_ZERO] = "a fill with zeros"};
+    if (command->kind != TERN_COMMAND_KERNEL)
+        return names[command->kind];
+    snprintf(text, 64, "kernel '%s'", command->what.launch.kernel->ref->name);
     return text;
 }
 
-/* While debugging: what goes wrong on the device is an error of this piece of work. */
-static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *taken)
+/* While debugging: what goes wrong on the device is an error of this command. */
+static tern_status run_and_wait(tern_place *place, const tern_command *command, bool *taken)
 {
     char text[64];
-    const char *outer = tern_thread.work;
-    tern_thread.work = name_of(work, text);
-    tern_status status = tern_work_run(place, work, taken);
+    const char *outer = tern_thread.command;
+    tern_thread.command = name_of(command, text);
+    tern_status status = tern_command_run(place, command, taken);
     if (status == TERN_OK)
         status = place->backend->sync(place);
     if (status == TERN_OK)
         status = tern_fault_report(place);
-    tern_thread.work = outer;
+    tern_thread.command = outer;
     return status;
 }
 
-static tern_status run_and_time(tern_place *place, const tern_work *work, bool *taken)
+static tern_status run_and_time(tern_place *place, const tern_command *command, bool *taken)
 {
-    tern_work_range range;
+    tern_command_range range;
     char text[64];
-    bool kernel = work->kind == TERN_WORK_KERNEL;
-    tern_from_profiler->work_begin(
-        &range, place, kernel ? work->what.launch.kernel->ref->name : name_of(work, text));
-    tern_status status = tern_work_run(place, work, taken);
-    tern_from_profiler->work_end(&range, status == TERN_OK && *taken);
+    bool kernel = command->kind == TERN_COMMAND_KERNEL;
+    tern_from_profiler->command_begin(
+        &range, place, kernel ? command->what.launch.kernel->ref->name : name_of(command, text));
+    tern_status status = tern_command_run(place, command, taken);
+    tern_from_profiler->command_end(&range, status == TERN_OK && *taken);
     return status;
 }
 
@@ -89,24 +94,24 @@ static void count_launch(tern_place *place)
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
 }
 
-tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken)
+tern_status tern_command_dispatch(tern_place *place, const tern_command *command, bool *taken)
 {
     bool done = true;
     TERN_TRY(tern_registry_open(place));
     tern_graph *graph = tern_capture_of(place);
     if (graph)
-        return tern_record_work(graph, work);
-    TERN_TRY(tern_debugging   ? run_and_wait(place, work, &done)
-             : tern_profiling ? run_and_time(place, work, &done)
-                              : tern_work_run(place, work, &done));
+        return tern_record_command(graph, command);
+    TERN_TRY(tern_debugging   ? run_and_wait(place, command, &done)
+             : tern_profiling ? run_and_time(place, command, &done)
+                              : tern_command_run(place, command, &done));
     if (tern_thread.graph && done)
         tern_note_elsewhere(tern_thread.graph);
     if (taken)
         *taken = done;
-    if (work->kind == TERN_WORK_COLLECTIVE)
-        for (int i = 0; done && i < work->what.collectives.n; i++)
-            count_launch(work->what.collectives.places[i]);
-    else if (done && work->kind < TERN_WORK_COPY)
+    if (command->kind == TERN_COMMAND_COLLECTIVE)
+        for (int i = 0; done && i < command->what.collectives.n; i++)
+            count_launch(command->what.collectives.places[i]);
+    else if (done && command->kind < TERN_COMMAND_COPY)
         count_launch(place);
     return TERN_OK;
 }

@@ -9,7 +9,7 @@
 #include "device/plan.h"
 #include "device/registry.h"
 #include "device/segments.h"
-#include "device/work.h"
+#include "device/command.h"
 #include <string.h>
 
 static struct {
@@ -117,8 +117,8 @@ static void release_blocks(tern_graph *graph)
 
 static void free_node(tern_graph_node *node)
 {
-    if (node->work.kind == TERN_WORK_CALL)
-        node->work.what.call.drop(node->work.what.call.user);
+    if (node->command.kind == TERN_COMMAND_CALL)
+        node->command.what.call.drop(node->command.what.call.user);
     tern_free(node);
 }
 
@@ -237,7 +237,7 @@ static tern_status advance_random(tern_graph *graph)
 static tern_status run_node(tern_place *place, const tern_graph_node *node)
 {
     bool taken = true;
-    TERN_TRY(tern_work_run(place, &node->work, &taken));
+    TERN_TRY(tern_command_run(place, &node->command, &taken));
     return taken ? TERN_OK
                  : tern_fail(TERN_ERR_DEVICE,
                              "%s: the vendor's library refuses a recorded convolution; run the "
@@ -263,13 +263,13 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
 {
     int n = 1;
     for (int64_t i = 0; i < graph->n_nodes; i++)
-        n += graph->nodes[i]->work.kind == TERN_WORK_CALL;
+        n += graph->nodes[i]->command.kind == TERN_COMMAND_CALL;
     graph->pieces = tern_alloc(sizeof *graph->pieces * (size_t)n);
     if (!graph->pieces)
         return TERN_ERR_MEMORY;
     for (range r = {graph, 0, 0}; graph->n_pieces < n; r.from = ++r.end) {
         tern_graph_piece *p = &graph->pieces[graph->n_pieces++];
-        while (r.end < graph->n_nodes && graph->nodes[r.end]->work.kind != TERN_WORK_CALL)
+        while (r.end < graph->n_nodes && graph->nodes[r.end]->command.kind != TERN_COMMAND_CALL)
             r.end++;
         *p = (tern_graph_piece){r.end, NULL};
         if (r.end > r.from)
@@ -394,11 +394,11 @@ static tern_status run(tern_graph *graph)
 
 static tern_status run_and_time(tern_graph *graph)
 {
-    tern_work_range work;
+    tern_command_range command;
     int64_t replay = tern_range_begin(TERN_RANGE_LABEL, "graph_replay", 0);
-    tern_from_profiler->work_begin(&work, graph->place, "a recorded graph");
+    tern_from_profiler->command_begin(&command, graph->place, "a recorded graph");
     tern_status status = run(graph);
-    tern_from_profiler->work_end(&work, status == TERN_OK);
+    tern_from_profiler->command_end(&command, status == TERN_OK);
     tern_range_end(replay);
     return status;
 }

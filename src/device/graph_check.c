@@ -106,7 +106,7 @@ static tern_status replay_both(tern_graph *graph, sight *s, tern_status (*run)(t
     tern_graph_node *const *nodes = graph->before ? graph->before : graph->nodes;
     const int64_t n = graph->before ? graph->n_before : graph->n_nodes;
     for (int64_t i = 0; i < n && status == TERN_OK; i++)
-        status = tern_work_run(place, &nodes[i]->work, &taken);
+        status = tern_command_run(place, &nodes[i]->command, &taken);
     if (status == TERN_OK)
         status = place->backend->sync(place);
     tern_plan_swap(graph);
@@ -123,7 +123,7 @@ tern_status tern_graph_check(tern_graph *graph, tern_status (*run)(tern_graph *g
 {
     sight s = {0};
     for (int64_t i = 0; i < graph->n_nodes; i++) /* other processes do it but once */
-        if (graph->nodes[i]->work.kind == TERN_WORK_CALL)
+        if (graph->nodes[i]->command.kind == TERN_COMMAND_CALL)
             return run(graph);
     tern_status status = find_seen(graph, &s);
     if (status == TERN_OK)

@@ -4,7 +4,7 @@
 #include "device/index32.h"
 #include "device/recording.h"
 #include "device/registry.h"
-#include "device/work.h"
+#include "device/command.h"
 #include "types_host.h"
 #include <string.h>
 
@@ -125,15 +125,15 @@ tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel
 }
 
 /* It is recorded, with what was before where that can be. */
-static tern_status record(tern_graph *graph, const tern_work *work)
+static tern_status record(tern_graph *graph, const tern_command *command)
 {
     tern_pair pair;
     if (graph->lists || !tern_place_is_grouped(graph->place) ||
-        !tern_record_pair(graph, work, &pair))
-        return tern_record_work(graph, work);
+        !tern_record_pair(graph, command, &pair))
+        return tern_record_command(graph, command);
     tern_status status =
-        tern_launch_grid(graph->place, pair.kernel, work->what.launch.kernel->dtype,
-                         work->what.launch.grid, pair.args, pair.n);
+        tern_launch_grid(graph->place, pair.kernel, command->what.launch.kernel->dtype,
+                         command->what.launch.grid, pair.args, pair.n);
     graph->failed |= status != TERN_OK; /* what was before is gone */
     return status;
 }
@@ -156,37 +156,38 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     }
     if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))
         return tern_signature_refuse(place, kernel->file, kernel->name, dtype, args, n);
-    tern_work work = {
-        .kind = TERN_WORK_KERNEL,
+    tern_command command = {
+        .kind = TERN_COMMAND_KERNEL,
         .what.launch = {.kernel = r, .made = made, .grid = grid, .args = args, .n = n}};
     tern_graph *graph = tern_capture_of(place);
-    return graph ? record(graph, &work) : tern_work_give(place, &work, NULL);
+    return graph ? record(graph, &command) : tern_command_dispatch(place, &command, NULL);
 }
 
-tern_status tern_gemm_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits)
+tern_status tern_gemm_epilogue_fits(tern_place *place, const tern_gemm *gemm, bool *fits)
 {
     const tern_vendor *vendor = place->backend->vendor;
     tern_gemm g = *gemm;
     *fits = false;
-    if (!vendor || !vendor->sums_fit)
+    if (!vendor || !vendor->epilogue_fits)
         return TERN_OK;
     g.tf32 = g.dtype == TERN_F32 && tern_allows_tf32();
     TERN_TRY(tern_registry_open(place));
-    return vendor->sums_fit(place, &g, fits);
+    return vendor->epilogue_fits(place, &g, fits);
 }
 
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
 {
     tern_gemm g = *gemm;
     g.tf32 = g.dtype == TERN_F32 && tern_allows_tf32();
-    return tern_work_give(place, &(tern_work){.kind = TERN_WORK_GEMM, .what.gemm = &g}, NULL);
+    return tern_command_dispatch(place, &(tern_command){.kind = TERN_COMMAND_GEMM, .what.gemm = &g},
+                                 NULL);
 }
 
 tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                              const tern_arg *args, int n)
 {
-    tern_work work = {
-        .kind = TERN_WORK_USER,
+    tern_command command = {
+        .kind = TERN_COMMAND_USER,
         .what.launch = {.user_kernel = kernel, .user_grid = grid, .args = args, .n = n}};
-    return tern_work_give(place, &work, NULL);
+    return tern_command_dispatch(place, &command, NULL);
 }

@@ -127,10 +127,10 @@ bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_d
     return true;
 }
 
-tern_status tern_list_work(tern_graph *graph, const tern_work *work)
+tern_status tern_list_command(tern_graph *graph, const tern_command *command)
 {
     const tern_backend *backend = graph->place->backend;
-    if (work->kind == TERN_WORK_GEMM && backend->prebuild_gemm && !graph->estimates)
-        backend->prebuild_gemm(graph->place, work->what.gemm);
+    if (command->kind == TERN_COMMAND_GEMM && backend->prebuild_gemm && !graph->estimates)
+        backend->prebuild_gemm(graph->place, command->what.gemm);
     return TERN_OK;
 }

@@ -172,7 +172,7 @@ tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
                                               "products",
                                               {"MATRIX_ROWS", "MATRIX_COLS", "MATRIX_DEPTH",
                                                "MATRIX_TA", "MATRIX_TB", "MATRIX_ODD",
-                                               "MATRIX_WIDE", "MATRIX_ENDS"}};
+                                               "MATRIX_WIDE", "MATRIX_EPILOGUES"}};
     const tern_matrix_variant of = {.family = &family,
                                     .dtype = (int32_t)v->dtype,
                                     .way = v->way,
@@ -180,7 +180,7 @@ tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
                                     .narrow = v->narrow,
                                     .numbers = {v->rows, v->columns, v->depth, v->layout & 1,
                                                 v->layout >> 1, v->odd, v->wide,
-                                                backend->has_ends}};
+                                                backend->has_epilogues}};
     trial t = {place, backend, v, NULL};
     const tern_matrix_call call = {&of, 1, try, &t};
     bool usable;

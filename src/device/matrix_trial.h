@@ -37,7 +37,7 @@ typedef struct tern_gemm_backend {
     tern_matrix_prepare_own *prepare;
     tern_status (*launch)(tern_place *place, void *kernel, const tern_gemm_variant *of,
                           const tern_gemm *g);
-    bool has_ends; /* MATRIX_ENDS */
+    bool has_epilogues; /* MATRIX_EPILOGUES */
 } tern_gemm_backend;
 /* The kernel that is built for that; NULL where it is not to be had. */
 tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,

@@ -24,9 +24,9 @@ bool tern_is_row(const tern_kernel_ref *kernel)
            strcmp(kernel->file, "logic") == 0;
 }
 
-static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
+static bool runs(const tern_command *command, const tern_kernel_ref *kernel)
 {
-    return work->kind == TERN_WORK_KERNEL && work->what.launch.kernel->ref == kernel;
+    return command->kind == TERN_COMMAND_KERNEL && command->what.launch.kernel->ref == kernel;
 }
 
 /* ---- a sum and the norm behind it -------------------------------------------------------- */
@@ -72,18 +72,19 @@ static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
     return true;
 }
 
-bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
+bool tern_record_pair(tern_graph *graph, const tern_command *command, tern_pair *pair)
 {
     const tern_graph_node *last = graph->n_nodes ? graph->nodes[graph->n_nodes - 1] : NULL;
-    const tern_arg *b = work->what.launch.args;
-    const int n = work->what.launch.n;
+    const tern_arg *b = command->what.launch.args;
+    const int n = command->what.launch.n;
     int p = 0;
-    while (p < PAIRS && !(last && runs(work, pairs[p].second) && runs(&last->work, pairs[p].first)))
+    while (p < PAIRS &&
+           !(last && runs(command, pairs[p].second) && runs(&last->command, pairs[p].first)))
         p++;
     if (p == PAIRS)
         return false;
-    const tern_arg *a = last->work.what.launch.args, *norm = b + pairs[p].of;
-    if (last->work.what.launch.kernel->dtype != work->what.launch.kernel->dtype ||
+    const tern_arg *a = last->command.what.launch.args, *norm = b + pairs[p].of;
+    if (last->command.what.launch.kernel->dtype != command->what.launch.kernel->dtype ||
         norm->buffer != a[0].buffer || norm->at != a[0].at ||
         elements_of(&a[3]) != norm[3].value.i64 * norm[4].value.i64 ||
         !go_by_rows(a, b, pairs[p].of))
@@ -110,13 +111,13 @@ static const struct {
     {&add_layer_norm_mixed, 3, TERN_NORM_HALVES_ALONE},
 };
 
-void tern_leave_unread(const tern_graph *graph, tern_work *work)
+void tern_leave_unread(const tern_graph *graph, tern_command *command)
 {
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
-        if (!runs(work, unread[i].kernel))
+        if (!runs(command, unread[i].kernel))
             continue;
-        tern_arg *args = (void *)(uintptr_t)work->what.launch.args; /* the node's own copies */
-        tern_arg *what = &args[work->what.launch.n - 1], *out = &args[unread[i].out];
+        tern_arg *args = (void *)(uintptr_t)command->what.launch.args; /* the node's own copies */
+        tern_arg *what = &args[command->what.launch.n - 1], *out = &args[unread[i].out];
         if (out->role != TERN_ROLE_OUT || !tern_block_is_inner(graph, tern_block_of(out->buffer)) ||
             tern_block_of(out->buffer)->last >= 0)
             continue;

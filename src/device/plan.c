@@ -67,11 +67,11 @@ static bool is_whole(const tern_graph *graph, const tern_arg *arg)
            tern_block_of(arg->buffer)->slot;
 }
 
-static const tern_nd_index *index_of(const tern_work *work)
+static const tern_nd_index *index_of(const tern_command *command)
 {
-    for (int i = 0; i < work->what.launch.n; i++)
-        if (work->what.launch.args[i].type == TERN_TYPE_tern_nd_index)
-            return work->what.launch.args[i].value.data;
+    for (int i = 0; i < command->what.launch.n; i++)
+        if (command->what.launch.args[i].type == TERN_TYPE_tern_nd_index)
+            return command->what.launch.args[i].value.data;
     return NULL;
 }
 
@@ -81,7 +81,7 @@ static const tern_chain *chain_of(const tern_graph_node *node)
     union {
         const tern_kernel_ref *ref;
         const tern_made_chain *made;
-    } of = {node->is_chain ? node->work.what.launch.kernel->ref : NULL};
+    } of = {node->is_chain ? node->command.what.launch.kernel->ref : NULL};
     return of.ref ? &of.made->chain : NULL;
 }
 
@@ -104,13 +104,13 @@ static bool is_dense(const tern_chain *chain, int t)
  * other place than that of the result's element which is made of it: x[1:] - x[:-1] has not. */
 static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
 {
-    const tern_work *work = &node->work;
+    const tern_command *command = &node->command;
     const tern_chain *chain = chain_of(node);
-    const tern_arg *args = work->what.launch.args;
-    for (int i = first; i < work->what.launch.n; i++)
+    const tern_arg *args = command->what.launch.args;
+    for (int i = first; i < command->what.launch.n; i++)
         if (args[i].buffer == args[k].buffer && args[i].role != TERN_ROLE_UNUSED &&
             (args[i].at != 0 || args[i].bytes != args[out].bytes ||
-             !(chain ? is_dense(chain, i - first) : is_alike(index_of(work), i))))
+             !(chain ? is_dense(chain, i - first) : is_alike(index_of(command), i))))
             return false;
     return true;
 }
@@ -133,9 +133,9 @@ static void write_over(const tern_graph *graph, int64_t i, int first, int out)
 {
     const tern_graph_node *node = graph->nodes[i];
     const tern_chain *chain = chain_of(node);
-    const tern_arg *args = node->work.what.launch.args;
+    const tern_arg *args = node->command.what.launch.args;
     tern_slot *o = tern_block_of(args[out].buffer)->slot;
-    for (int k = first; k < node->work.what.launch.n && o->first == i; k++) {
+    for (int k = first; k < node->command.what.launch.n && o->first == i; k++) {
         if (args[k].role != TERN_ROLE_IN || !is_whole(graph, &args[k]) ||
             !is_in_place(node, first, k, out) ||
             (chain && !is_over(graph, chain, k - first, out - first)))
@@ -153,12 +153,12 @@ static void write_over(const tern_graph *graph, int64_t i, int first, int out)
  * elements at the same place. */
 static void write_results_over(const tern_graph *graph, int64_t i)
 {
-    const tern_work *work = &graph->nodes[i]->work;
+    const tern_command *command = &graph->nodes[i]->command;
     const tern_chain *chain = chain_of(graph->nodes[i]);
-    const tern_arg *args = work->what.launch.args;
+    const tern_arg *args = command->what.launch.args;
     const int first = chain && graph->place->synchronous; /* before the tensors: the chain */
     if (chain ? chain->slot && !chain->slot->stores
-              : !tern_works_by_rows(work) || !index_of(work)) /* elements are loaded twice */
+              : !tern_is_row_command(command) || !index_of(command)) /* elements are loaded twice */
         return;
     for (int out = first; out < first + (chain ? chain->tensors : 1); out++)
         if (args[out].role == TERN_ROLE_OUT && is_whole(graph, &args[out]))

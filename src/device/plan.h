@@ -27,9 +27,9 @@ struct tern_plan {
 
 /* Whether a kernel is one of an elementwise row. */
 bool tern_is_row(const tern_kernel_ref *kernel);
-static inline bool tern_works_by_rows(const tern_work *work)
+static inline bool tern_is_row_command(const tern_command *command)
 {
-    return work->kind == TERN_WORK_KERNEL && tern_is_row(work->what.launch.kernel->ref);
+    return command->kind == TERN_COMMAND_KERNEL && tern_is_row(command->what.launch.kernel->ref);
 }
 
 #endif

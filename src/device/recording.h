@@ -3,12 +3,12 @@
 #define TERN_DEVICE_RECORDING_H
 #include "device/capture.h"
 #include "device/chain.h"
-#include "device/work.h"
+#include "device/command.h"
 #include <stddef.h>
 
-/* Something to run; what the work points to follows it in memory. */
+/* Something to run; what the command points to follows it in memory. */
 typedef struct tern_graph_node {
-    tern_work work;
+    tern_command command;
     bool is_fused; /* a chain is in its place */
     bool is_chain;
     max_align_t data[];
@@ -92,16 +92,17 @@ typedef struct tern_pair {
 } tern_pair;
 /* Whether there is one for this launch of a kernel's (peephole.c); the last is recorded no more
  * then. */
-bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair);
+bool tern_record_pair(tern_graph *graph, const tern_command *command, tern_pair *pair);
 
 /* ---- values (values.c) ------------------------------------------------------------------- */
 
-/* Call use for each buffer that a work has. */
-void tern_work_uses(const tern_work *work,
-                    void (*use)(void *user, const tern_buffer *buffer, tern_role role), void *user);
+/* Calls use for each buffer that a command has. */
+void tern_command_uses(const tern_command *command,
+                       void (*use)(void *user, const tern_buffer *buffer, tern_role role),
+                       void *user);
 /* Whether it may have what no argument says: kernels with a table of addresses, those of a program,
  * calls of the host. */
-bool tern_work_has_addresses(const tern_work *work);
+bool tern_command_has_addresses(const tern_command *command);
 /* Blocks begin with their buffer. */
 static inline tern_block *tern_block_of(const tern_buffer *buffer)
 {
@@ -125,7 +126,7 @@ static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
     return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
 }
 /* Have a kernel leave out results that no later command has (peephole.c). */
-void tern_leave_unread(const tern_graph *graph, tern_work *work);
+void tern_leave_unread(const tern_graph *graph, tern_command *command);
 /* Leave out what nobody reads, and note the first and the last command that have each block. */
 void tern_values_find(tern_graph *graph);
 /* Note them anew. */

@@ -10,7 +10,7 @@
 
 static atomic_bool held;
 
-void tern_work_is_held(void)
+void tern_commands_are_held(void)
 {
     atomic_store_explicit(&held, true, memory_order_relaxed);
 }

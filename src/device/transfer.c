@@ -24,9 +24,9 @@ tern_status tern_capture_constant(tern_place *place, const void *data, size_t by
 static tern_status copy_within(const tern_block *from, size_t from_at, const tern_block *to,
                                size_t to_at, size_t bytes)
 {
-    tern_work work = {.kind = TERN_WORK_COPY,
-                      .what.copy = {&from->buffer, &to->buffer, from_at, to_at, bytes}};
-    return tern_work_give(to->place, &work, NULL);
+    tern_command command = {.kind = TERN_COMMAND_COPY,
+                            .what.copy = {&from->buffer, &to->buffer, from_at, to_at, bytes}};
+    return tern_command_dispatch(to->place, &command, NULL);
 }
 
 tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes)
@@ -61,9 +61,9 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
 
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)
 {
-    tern_work work = {.kind = TERN_WORK_ZERO,
-                      .what.copy = {.to = &to->buffer, .to_at = at, .bytes = bytes}};
-    return tern_work_give(to->place, &work, NULL);
+    tern_command command = {.kind = TERN_COMMAND_ZERO,
+                            .what.copy = {.to = &to->buffer, .to_at = at, .bytes = bytes}};
+    return tern_command_dispatch(to->place, &command, NULL);
 }
 
 /* Through host memory, in pieces. */

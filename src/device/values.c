@@ -42,32 +42,32 @@ static void use_convolution(const tern_convolution *c, use_function *use, void *
     use_all(&c->scratch, 1, TERN_ROLE_OUT, use, user);
 }
 
-void tern_work_uses(const tern_work *work, use_function *use, void *user)
+void tern_command_uses(const tern_command *command, use_function *use, void *user)
 {
-    const tern_gemm *g = work->what.gemm;
-    switch (work->kind) {
-    case TERN_WORK_KERNEL:
-    case TERN_WORK_USER:
-        use_args(work->what.launch.args, work->what.launch.n, use, user);
+    const tern_gemm *g = command->what.gemm;
+    switch (command->kind) {
+    case TERN_COMMAND_KERNEL:
+    case TERN_COMMAND_USER:
+        use_args(command->what.launch.args, command->what.launch.n, use, user);
         return;
-    case TERN_WORK_GEMM:
+    case TERN_COMMAND_GEMM:
         use_all((const tern_buffer *[]){g->a.buffer, g->b.buffer, g->bias}, 3, TERN_ROLE_IN, use,
                 user);
-        use_all((const tern_buffer *[]){g->c.buffer, g->sums, g->mask}, 3, TERN_ROLE_OUT, use,
+        use_all((const tern_buffer *[]){g->c.buffer, g->bias_grad, g->mask}, 3, TERN_ROLE_OUT, use,
                 user);
         return;
-    case TERN_WORK_CONVOLUTION:
-        use_convolution(work->what.convolution, use, user);
+    case TERN_COMMAND_CONVOLUTION:
+        use_convolution(command->what.convolution, use, user);
         return;
-    case TERN_WORK_ATTENTION:
-        use_attention(work->what.attention, use, user);
+    case TERN_COMMAND_ATTENTION:
+        use_attention(command->what.attention, use, user);
         return;
-    case TERN_WORK_COPY:
-        use_all(&work->what.copy.from, 1, TERN_ROLE_IN, use, user);
-        use_all(&work->what.copy.to, 1, TERN_ROLE_OUT, use, user);
+    case TERN_COMMAND_COPY:
+        use_all(&command->what.copy.from, 1, TERN_ROLE_IN, use, user);
+        use_all(&command->what.copy.to, 1, TERN_ROLE_OUT, use, user);
         return;
-    case TERN_WORK_ZERO:
-        use_all(&work->what.copy.to, 1, TERN_ROLE_OUT, use, user);
+    case TERN_COMMAND_ZERO:
+        use_all(&command->what.copy.to, 1, TERN_ROLE_OUT, use, user);
         return;
     default:
         return;
@@ -92,24 +92,24 @@ static void look(void *user, const tern_buffer *buffer, tern_role role)
     r->wanted += !tern_block_is_inner(r->graph, block) || block->last >= 0;
 }
 
-bool tern_work_has_addresses(const tern_work *work)
+bool tern_command_has_addresses(const tern_command *command)
 {
-    if (work->kind == TERN_WORK_USER || work->kind == TERN_WORK_CALL)
+    if (command->kind == TERN_COMMAND_USER || command->kind == TERN_COMMAND_CALL)
         return true;
-    for (int i = 0; work->kind == TERN_WORK_KERNEL && i < work->what.launch.n; i++) {
-        const uint8_t type = work->what.launch.args[i].type;
+    for (int i = 0; command->kind == TERN_COMMAND_KERNEL && i < command->what.launch.n; i++) {
+        const uint8_t type = command->what.launch.args[i].type;
         if (type == TERN_TYPE_tern_foreach_row || type == TERN_TYPE_tern_foreach_chunk)
             return true;
     }
     return false;
 }
 
-static bool is_dead(const tern_graph *graph, const tern_work *work)
+static bool is_dead(const tern_graph *graph, const tern_command *command)
 {
     results r = {graph, 0, 0};
-    if (tern_work_has_addresses(work))
+    if (tern_command_has_addresses(command))
         return false;
-    tern_work_uses(work, look, &r);
+    tern_command_uses(command, look, &r);
     return r.written > 0 && r.wanted == 0;
 }
 
@@ -136,7 +136,7 @@ void tern_values_note(tern_graph *graph)
     for (tern_block *block = graph->pool; block; block = block->of_pool)
         block->first = block->last = -1;
     for (int64_t i = graph->n_nodes - 1; i >= 0; i--)
-        tern_work_uses(&graph->nodes[i]->work, note, &(walk){graph, i});
+        tern_command_uses(&graph->nodes[i]->command, note, &(walk){graph, i});
 }
 
 /* From the last command back, so that what only dead ones read is dead too. */
@@ -147,13 +147,13 @@ void tern_values_find(tern_graph *graph)
         block->first = block->last = -1;
     for (int64_t i = graph->n_nodes - 1; i >= 0; i--) {
         tern_graph_node *node = graph->nodes[i];
-        if (is_dead(graph, &node->work)) {
+        if (is_dead(graph, &node->command)) {
             tern_free(node);
             continue;
         }
-        if (node->work.kind == TERN_WORK_KERNEL)
-            tern_leave_unread(graph, &node->work);
-        tern_work_uses(&node->work, note, &(walk){graph, i});
+        if (node->command.kind == TERN_COMMAND_KERNEL)
+            tern_leave_unread(graph, &node->command);
+        tern_command_uses(&node->command, note, &(walk){graph, i});
         graph->nodes[--kept] = node;
     }
     graph->n_unread = kept;

@@ -1,7 +1,7 @@
 /* vendor.c -- what is asked of a vendor's library before the portable kernels do it. */
 #include "device/capture.h"
 #include "device/registry.h"
-#include "device/work.h"
+#include "device/command.h"
 #include <tern/backends.h>
 
 const tern_communicators *tern_place_communicators(const tern_place *place)
@@ -34,15 +34,16 @@ static tern_status is_taken(tern_place *place, tern_convolution *c, size_t *scra
     return tern_capture_of(place) ? vendor->convolution(place, c, taken) : TERN_OK;
 }
 
-/* Give work to the device, with its scratch memory; a recorded call's is from the graph's pool. */
-static tern_status give(tern_place *place, const tern_work *work, size_t bytes,
+/* Gives the command to the device, with its scratch memory, which for a recorded command comes from
+ * the graph's pool. */
+static tern_status give(tern_place *place, const tern_command *command, size_t bytes,
                         const tern_buffer **scratch, const char *function, bool *taken)
 {
     tern_block *block = bytes ? tern_block_alloc(place, bytes, function) : NULL;
     if (bytes && !block)
         return tern_last_status();
     *scratch = block ? &block->buffer : NULL;
-    tern_status status = tern_work_give(place, work, taken);
+    tern_status status = tern_command_dispatch(place, command, taken);
     tern_block_free(block);
     return status;
 }
@@ -53,14 +54,14 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     tern_convolution call = *c;
     size_t bytes = 0;
     *taken = false;
-    if (!vendor || !vendor->convolution || (c->adds && !vendor->adds_convolutions))
+    if (!vendor || !vendor->convolution || (c->accumulates && !vendor->accumulates_convolutions))
         return TERN_OK;
     TERN_TRY(tern_registry_open(place));
     call.tf32 = c->dtype == TERN_F32 && tern_backends_cudnn_allows_tf32();
     TERN_TRY(is_taken(place, &call, &bytes, taken));
     if (!*taken)
         return TERN_OK;
-    return give(place, &(tern_work){.kind = TERN_WORK_CONVOLUTION, .what.convolution = &call},
+    return give(place, &(tern_command){.kind = TERN_COMMAND_CONVOLUTION, .what.convolution = &call},
                 bytes, &call.scratch, "tern_convolution", taken);
 }
 
@@ -83,8 +84,8 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
     TERN_TRY(vendor->attention_plan(place, &call, &bytes, taken));
     if (!*taken)
         return TERN_OK;
-    return give(place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = &call}, bytes,
-                &call.scratch, "tern_scaled_dot_product_attention", taken);
+    return give(place, &(tern_command){.kind = TERN_COMMAND_ATTENTION, .what.attention = &call},
+                bytes, &call.scratch, "tern_scaled_dot_product_attention", taken);
 }
 
 tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
@@ -102,6 +103,7 @@ tern_status tern_launch_collectives(tern_place *const *places, int n, const tern
                 return TERN_OK;
         TERN_TRY(tern_registry_open(places[i]));
     }
-    tern_work work = {.kind = TERN_WORK_COLLECTIVE, .what.collectives = {places, list, n, k}};
-    return tern_work_give(places[0], &work, taken);
+    tern_command command = {.kind = TERN_COMMAND_COLLECTIVE,
+                            .what.collectives = {places, list, n, k}};
+    return tern_command_dispatch(places[0], &command, taken);
 }

@@ -5,7 +5,7 @@
 #include "profile/nvtx.h"
 #include "profile/profile.h"
 #include "tensor/op.h"
-#include "device/work.h"
+#include "device/command.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -171,7 +171,7 @@ static void note_memory(const char *device, uint64_t allocated, int64_t bytes, i
     tern_mutex_unlock(&lock);
 }
 
-/* ---- work of devices --------------------------------------------------------------------- */
+/* ---- commands of devices ----------------------------------------------------------------- */
 
 /* An event after all that the place was given; NULL where launches are done when they return. */
 static void *mark(tern_place *place)
@@ -189,12 +189,12 @@ static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
     return NULL;
 }
 
-static void begin_work(tern_work_range *work, tern_place *place, const char *name)
+static void begin_command(tern_command_range *command, tern_place *place, const char *name)
 {
-    *work = (tern_work_range){.place = place, .from = mark(place)};
-    work->range = begin_range(TERN_RANGE_WORK, name, 0);
+    *command = (tern_command_range){.place = place, .from = mark(place)};
+    command->range = begin_range(TERN_RANGE_COMMAND, name, 0);
     tern_mutex_lock(&lock);
-    if (work->range && running && !clock_of(running, place) &&
+    if (command->range && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
         tern_event_clock *c = &running->clocks[running->n_clocks++];
         *c = (tern_event_clock){.place = place, .at = now(running)};
@@ -202,35 +202,35 @@ static void begin_work(tern_work_range *work, tern_place *place, const char *nam
     tern_mutex_unlock(&lock);
 }
 
-static void end_work(tern_work_range *work, bool done)
+static void end_command(tern_command_range *command, bool done)
 {
-    void *to = done && work->range ? mark(work->place) : NULL;
-    end_range(work->range);
+    void *to = done && command->range ? mark(command->place) : NULL;
+    end_range(command->range);
     tern_mutex_lock(&lock);
-    bool there = work->range && running && tern_thread.profile_run == running->run;
+    bool there = command->range && running && tern_thread.profile_run == running->run;
     if (there) {
-        tern_event *e = &running->events[work->range - 1];
-        e->place = work->place;
+        tern_event *e = &running->events[command->range - 1];
+        e->place = command->place;
         e->done = done;
-        e->from = work->from;
+        e->from = command->from;
         e->to = to;
-        work->from = to = NULL;
+        command->from = to = NULL;
     }
     tern_mutex_unlock(&lock);
-    if (work->from)
-        work->place->backend->event_free(work->place, work->from);
+    if (command->from)
+        command->place->backend->event_free(command->place, command->from);
     if (to)
-        work->place->backend->event_free(work->place, to);
+        command->place->backend->event_free(command->place, to);
 }
 
 static const tern_profiler_functions functions = {.begin = begin_range,
                                                   .end = end_range,
                                                   .call = note_call,
                                                   .memory = note_memory,
-                                                  .work_begin = begin_work,
-                                                  .work_end = end_work};
+                                                  .command_begin = begin_command,
+                                                  .command_end = end_command};
 
-/* With the events of its work gone. */
+/* With the events of its commands gone. */
 static void forget_events(tern_event *e, const tern_event_clock *c)
 {
     const tern_backend *b = e->place->backend;
@@ -241,14 +241,15 @@ static void forget_events(tern_event *e, const tern_event_clock *c)
     e->from = e->to = NULL;
 }
 
-/* Times of the device for all work whose events are there; they go. The first event of a device is
- * taken for the time when it was launched, and where something would then have begun before its
- * launch, for as much later as that needs: a driver may hold launches back. */
+/* Sets the device's times of all commands whose events have times, and frees these events. The
+ * first event of a device counts as the moment of its launch. If a command would then have begun
+ * before its own launch, all times of the device are later by the difference, because a driver may
+ * hold launches back. */
 static void settle(tern_profiler *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
         tern_event *e = &p->events[i];
-        if (e->kind != TERN_RANGE_WORK || !e->place)
+        if (e->kind != TERN_RANGE_COMMAND || !e->place)
             continue;
         const tern_backend *b = e->place->backend;
         tern_event_clock *c = clock_of(p, e->place);
@@ -270,10 +271,10 @@ static void settle(tern_profiler *p)
     }
     for (int64_t i = 0; i < p->n; i++) {
         tern_event *e = &p->events[i];
-        const tern_event_clock *c = e->kind == TERN_RANGE_WORK ? clock_of(p, e->place) : NULL;
+        const tern_event_clock *c = e->kind == TERN_RANGE_COMMAND ? clock_of(p, e->place) : NULL;
         if (c && c->first && e->from)
             e->device_begin += c->late;
-        if (e->kind == TERN_RANGE_WORK && e->place)
+        if (e->kind == TERN_RANGE_COMMAND && e->place)
             forget_events(e, c);
     }
     for (int i = 0; i < p->n_clocks; i++)
@@ -344,7 +345,7 @@ tern_status tern_profiler_stop(tern_profiler *p)
     int64_t open = now(p);
     for (int64_t i = 0; i < p->n; i++) /* what began and has not ended ends here */
         if (!p->events[i].done && p->events[i].kind != TERN_EVENT_MEMORY &&
-            p->events[i].kind != TERN_RANGE_WORK)
+            p->events[i].kind != TERN_RANGE_COMMAND)
             p->events[i].end = open;
     tern_status status = TERN_OK;
     const char *device;

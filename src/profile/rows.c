@@ -14,7 +14,7 @@ static void add_up(const tern_profiler *p, sums *s)
     for (int64_t i = p->n - 1; i >= 0; i--) {
         const tern_event *e = &p->events[i];
         sums *outer = e->outer ? &s[e->outer - 1] : NULL;
-        if (e->kind == TERN_RANGE_WORK && e->done) {
+        if (e->kind == TERN_RANGE_COMMAND && e->done) {
             s[i].device_ns = s[i].self_device_ns = e->device_ns;
             s[i].launches = 1;
         }
@@ -25,7 +25,7 @@ static void add_up(const tern_profiler *p, sums *s)
         outer->device_ns += s[i].device_ns;
         outer->launches += s[i].launches;
         outer->copied += s[i].copied;
-        if (e->kind == TERN_RANGE_WORK)
+        if (e->kind == TERN_RANGE_COMMAND)
             outer->self_device_ns += s[i].device_ns;
         else if (e->kind != TERN_EVENT_MEMORY)
             outer->inner_host_ns += e->end - e->begin;
@@ -91,8 +91,8 @@ int64_t tern_profile_rows(tern_profiler *p, bool by_module, tern_profiler_row **
     add_memory(p, s);
     for (int64_t i = 0; i < p->n; i++) {
         const tern_event *e = &p->events[i];
-        bool own = e->kind == TERN_RANGE_WORK && !e->outer && e->done;
-        if (e->kind == TERN_EVENT_MEMORY || (e->kind == TERN_RANGE_WORK && !own))
+        bool own = e->kind == TERN_RANGE_COMMAND && !e->outer && e->done;
+        if (e->kind == TERN_EVENT_MEMORY || (e->kind == TERN_RANGE_COMMAND && !own))
             continue;
         tern_profiler_row *row = row_of(*rows, &n, table, capacity, e, by_module);
         row->calls++;

@@ -61,7 +61,7 @@ static void put_host(FILE *file, const tern_event *e, int64_t number)
     put_time(file, "ts", e->begin);
     put_time(file, "dur", e->end - e->begin);
     fprintf(file, "\"args\":{\"External id\":%lld", (long long)(e->outer ? e->outer : number));
-    if (e->kind == TERN_RANGE_WORK)
+    if (e->kind == TERN_RANGE_COMMAND)
         fprintf(file, ",\"correlation\":%lld", (long long)number);
     if (*e->path) {
         fprintf(file, ",\"module\":");
@@ -173,7 +173,7 @@ static void put_events(FILE *file, const tern_profiler *p)
             continue;
         }
         put_host(file, e, i + 1);
-        if (e->kind == TERN_RANGE_WORK && e->place && e->done) {
+        if (e->kind == TERN_RANGE_COMMAND && e->place && e->done) {
             int pid = pid_of(places, n, e->place);
             put_work(file, e, i + 1, pid, &free_at[pid - 100]);
         }

@@ -66,7 +66,7 @@ static bool fits(const tern_convolution *c)
 static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
     bool half = tern_dtype_is_half(c->dtype);
-    if (!tern_cuda.has_graph || c->adds || c->deterministic ||
+    if (!tern_cuda.has_graph || c->accumulates || c->deterministic ||
         !tern_env_flag(TERN_ENV_CUDNN_CONVOLUTION, true) || (!half && !c->tf32))
         return false;
     return tern_env(TERN_ENV_CUDNN_CONVOLUTION) ||
@@ -314,7 +314,7 @@ static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *t
         do {
             code = again ? tern_cuda_conv_choose(place, handle, p, c, extent, false) : 0;
             if (!code && p->usable)
-                code = tern_cuda_conv_run(handle, p, at, scratch, c->adds);
+                code = tern_cuda_conv_run(handle, p, at, scratch, c->accumulates);
             again = tern_cuda_dnn_refuses(code) && p->graph.plan;
             p->legacy |= again;
         } while (again);

@@ -168,8 +168,9 @@ static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_
     void *at[4], *memory = NULL;
     const int64_t *in = c->shape->in;
     size_t scratch = 0,
-           sums = c->adds ? (size_t)(c->shape->n * c->shape->c * in[0] * in[1] * in[2]) * c->x.bytes
-                          : 0;
+           sums = c->accumulates
+                      ? (size_t)(c->shape->n * c->shape->c * in[0] * in[1] * in[2]) * c->x.bytes
+                      : 0;
     cudaEvent_t between[2] = {NULL, NULL};
     int best = -1;
     float least = INFINITY;

@@ -149,7 +149,7 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
 /* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
-tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
+tern_status tern_cuda_epilogue_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 bool tern_cuda_wants_multiples(const tern_place *place, const tern_gemm *gemm);
 /* matrix_kernels.c: how products of this type go on tensor cores, of matrix_way.h. */
 int tern_cuda_matrix_way(const tern_place *place, tern_dtype dtype);

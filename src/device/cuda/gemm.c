@@ -93,16 +93,16 @@ static uint64_t address_of(const tern_buffer *buffer, int64_t at, tern_dtype dty
     return (uint64_t)(uintptr_t)buffer->handle + (uint64_t)at * tern_dtype_size(dtype);
 }
 
-/* What is done last; and of A's rows, which are its B's. */
+/* cuBLASLt's epilogues. Its B is tern's A, so BGRADB is the bias gradient. */
 static const struct {
     int32_t epilogue;
     const char *name;
-} ends[] = {
+} epilogues[] = {
 #define END(NAME)                                                                                  \
     {                                                                                              \
         CUBLASLT_EPILOGUE_##NAME, #NAME                                                            \
     }
-    [TERN_GEMM_PLAIN] = END(BGRADB),
+    [TERN_GEMM_NO_EPILOGUE] = END(BGRADB),
     [TERN_GEMM_RELU] = END(RELU_BIAS),
     [TERN_GEMM_GELU] = END(GELU_AUX_BIAS),
     [TERN_GEMM_GELU_GRADIENT] = END(DGELU_BGRAD)
@@ -115,9 +115,9 @@ static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
     memset(s, 0, sizeof *s); /* padding too: it is compared */
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
-    s->epilogue = g->end || g->sums ? ends[g->end].epilogue
-                  : g->bias         ? CUBLASLT_EPILOGUE_BIAS
-                                    : CUBLASLT_EPILOGUE_DEFAULT;
+    s->epilogue = g->epilogue || g->bias_grad ? epilogues[g->epilogue].epilogue
+                  : g->bias                   ? CUBLASLT_EPILOGUE_BIAS
+                                              : CUBLASLT_EPILOGUE_DEFAULT;
     s->tf32 = g->tf32;
     s->wide = g->wide;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
@@ -165,7 +165,7 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-/* The bias or the sums, and the mask, of so many numbers a row; 0: none. */
+/* The bias or the bias gradient, and the mask, of so many numbers a row; 0: none. */
 typedef struct beside {
     uint64_t bias, mask;
     int64_t mask_row;
@@ -283,9 +283,9 @@ static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], voi
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    beside other = {.bias = g->sums   ? address_of(g->sums, g->sums_at, result)
-                            : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
-                                      : 0,
+    beside other = {.bias = g->bias_grad ? address_of(g->bias_grad, g->bias_grad_at, result)
+                            : g->bias    ? address_of(g->bias, g->bias_at, g->dtype)
+                                         : 0,
                     .mask = g->mask ? address_of(g->mask, g->mask_at, g->dtype) : 0,
                     .mask_row = tern_gemm_gelu_row(g->n)};
     s->alignment[3] = alignment_of(other.bias | other.mask);
@@ -391,7 +391,7 @@ static tern_status own_fits(tern_place *place, const tern_gemm *g, bool *fits)
     return status;
 }
 
-tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)
+tern_status tern_cuda_epilogue_fits(tern_place *place, const tern_gemm *g, bool *fits)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
@@ -419,11 +419,11 @@ static tern_status without_lt(tern_place *place, tern_cuda_gemm_state *state, co
     TERN_TRY(tern_cuda_gemm_own(place, g, &done));
     if (done)
         return TERN_OK;
-    return g->sums || g->end || g->wide
+    return g->bias_grad || g->epilogue || g->wide
                ? tern_fail(TERN_ERR_DEVICE, "%s: %s no %s with this product",
                            tern_place_info(place)->device,
                            tern_cuda.has_lt ? "cuBLASLt has" : "without cuBLASLt there is",
-                           ends[g->end].name)
+                           epilogues[g->epilogue].name)
                : portable(place, state, g);
 }
 

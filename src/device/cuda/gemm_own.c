@@ -28,7 +28,7 @@ static void arguments(const tern_gemm *g, const tern_gemm_shape *shape, tern_arg
         args[0] = tern_arg_buffer(TERN_ROLE_OUT, TERN_F32, g->c.buffer, g->c.at);
     args[7] = tern_arg_buffer(g->mask ? TERN_ROLE_OUT : TERN_ROLE_UNUSED, g->dtype, mask,
                               g->mask ? g->mask_at : 0);
-    args[8] = tern_arg_i32((int32_t)g->end);
+    args[8] = tern_arg_i32((int32_t)g->epilogue);
 }
 
 static tern_gemm_variant variant_of(tern_place *place, const tern_gemm *g, int way)
@@ -72,7 +72,7 @@ static tern_status find(tern_place *place, const tern_gemm *g, tern_gemm_variant
 
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *g)
 {
-    return way_of(place, g) != TERN_MATRIX_NONE && !g->sums;
+    return way_of(place, g) != TERN_MATRIX_NONE && !g->bias_grad;
 }
 
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *g, bool *fits)

@@ -265,4 +265,4 @@ const tern_vendor tern_cl_vendor = {.convolution = run,
                                     .attention = tern_cl_attention,
                                     .attends_wide = tern_cl_attends_wide,
                                     .attention_plan = tern_cl_attention_plan,
-                                    .adds_convolutions = true};
+                                    .accumulates_convolutions = true};

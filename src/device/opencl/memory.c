@@ -24,7 +24,7 @@ void tern_cl_note_enqueued(tern_cl_state *s)
     if (first || now - atomic_load_explicit(&s->flushed, memory_order_relaxed) >= FLUSH_EVERY)
         flush(s, now);
     else
-        tern_work_is_held();
+        tern_commands_are_held();
 }
 
 void tern_cl_flush(tern_place *place)

@@ -20,8 +20,8 @@ typedef struct conv {
     int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
     tern_tensor *x, *weight, *y, *bias;
     tern_place *place;
-    bool last; /* all are channels_last (memory_format.h) */
-    bool adds; /* to what the result is: dx alone, by a vendor's routine or one product */
+    bool last;        /* all are channels_last (memory_format.h) */
+    bool accumulates; /* to what the result is: dx alone, by a vendor's routine or one product */
 } conv;
 
 /* The product of three dims. */
@@ -130,7 +130,7 @@ static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *
         g.m = each, g.n = outs, g.k = of_group;
         g.a = w, g.b = y, g.c = cols;
         g.a.row = 1, g.a.col = each;
-        g.beta = c->adds ? 1 : 0;
+        g.beta = c->accumulates ? 1 : 0;
         break;
     case TERN_CONV_WEIGHT:
         g.m = of_group, g.n = each, g.k = k->images * outs;
@@ -255,7 +255,7 @@ static tern_status run_vendor(const conv *c, bool *taken)
                           .pass = c->pass,
                           .shape = &c->s,
                           .deterministic = tern_are_deterministic_algorithms_enabled()};
-    v.adds = c->adds;
+    v.accumulates = c->accumulates;
     v.channels_last = c->last;
     v.x = tern_arg_tensor(c->x);
     v.weight = tern_arg_tensor(c->weight);
@@ -410,7 +410,7 @@ tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tenso
                             tern_tensor *y, bool *taken)
 {
     conv c = conv_of(TERN_CONV_X, s, x, weight, y);
-    c.adds = true;
+    c.accumulates = true;
     *taken = false;
     if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
         return TERN_OK;

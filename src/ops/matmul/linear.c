@@ -108,9 +108,9 @@ static bool is_skinny(const tern_tensor *dy, const tern_tensor *x)
            dy->numel * x->shape[x->ndim - 1] < SMALL_PRODUCT;
 }
 
-/* What is made: dW alone or with db; in float32 of halves. */
+/* The gradients that one launch computes: dW, and db if with_bias; wide: in float32 from halves. */
 typedef struct gradients {
-    bool sums, wide;
+    bool with_bias, wide;
 } gradients;
 
 /* Whether the product goes beyond the end of dy's rows, and so of dW: in multiples of them, into
@@ -129,14 +129,14 @@ static tern_status gradient_infer(tern_call *call)
     const tern_tensor *dy = call->in[0], *x = call->in[1];
     const tern_dtype dtype = what->wide ? TERN_F32 : x->dtype;
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
-    call->n_out = what->sums ? 2 : 1;
+    call->n_out = what->with_bias ? 2 : 1;
     call->result[0] = (tern_result){.dtype = dtype, .shape = {2, {out, in}}};
     call->result[1] = (tern_result){.dtype = dtype, .shape = {1, {out}}};
     call->padded = rounds_up(dy, x) ? 3 : 0;
     return TERN_OK;
 }
 
-/* dW as a product that may take the sums of dy^T's rows, which are db, along. */
+/* Returns dW as a product, which may compute db, the sums of dy^T's rows, too. */
 static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradients what)
 {
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
@@ -159,19 +159,19 @@ static tern_status takes(const tern_tensor *dy, const tern_tensor *x, gradients 
 {
     tern_gemm g = product_of(dy, x, what);
     g.c = (tern_matrix){.buffer = g.b.buffer, .row = g.n, .col = 1};
-    g.sums = what.sums ? g.b.buffer : NULL;
-    return tern_gemm_sums_fit(x->storage->place, &g, fits);
+    g.bias_grad = what.with_bias ? g.b.buffer : NULL;
+    return tern_gemm_epilogue_fits(x->storage->place, &g, fits);
 }
 
 static tern_status gradient_by_product(tern_call *call)
 {
     const gradients *what = call->attributes;
     tern_gemm g = product_of(call->in[0], call->in[1], *what);
-    tern_tensor *dw = call->out[0], *db = what->sums ? call->out[1] : NULL;
+    tern_tensor *dw = call->out[0], *db = what->with_bias ? call->out[1] : NULL;
     g.c = (tern_matrix){
         .buffer = &dw->storage->block->buffer, .at = dw->offset, .row = g.n, .col = 1};
-    g.sums = db ? &db->storage->block->buffer : NULL;
-    g.sums_at = db ? db->offset : 0;
+    g.bias_grad = db ? &db->storage->block->buffer : NULL;
+    g.bias_grad_at = db ? db->offset : 0;
     return tern_launch_gemm(call->place, &g);
 }
 
@@ -197,20 +197,20 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* How the gradients of weight, and of bias where `sums`, are made in one launch: they take few
- * products, or the device's product sums rows on its way, or makes them float32 where they may be
- * `wide`. */
-static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums, bool wide,
+/* Sets *what to the gradients that one launch can compute, of the weight and, if with_bias, of the
+ * bias: they are small, or the device's product has an epilogue for the bias gradient, or it writes
+ * float32, which is allowed if `wide`. Sets *fits to whether there are any. */
+static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool with_bias, bool wide,
                           gradients *what, bool *fits)
 {
-    *what = (gradients){sums, false};
-    *fits = sums && is_skinny(dy, x);
+    *what = (gradients){with_bias, false};
+    *fits = with_bias && is_skinny(dy, x);
     for (int left = wide ? 2 : 0; left > 0 && !*fits; left--) {
-        *what = (gradients){sums && left == 2, true};
-        if (left == 2 || sums)
+        *what = (gradients){with_bias && left == 2, true};
+        if (left == 2 || with_bias)
             TERN_TRY(takes(dy, x, *what, fits));
     }
-    if (*fits || !sums)
+    if (*fits || !with_bias)
         return TERN_OK;
     *what = (gradients){true, false};
     return takes(dy, x, *what, fits);
@@ -220,7 +220,7 @@ static tern_status make(tern_tensor *dy, tern_tensor *x, gradients what, tern_te
                         tern_tensor *const *grad_out)
 {
     return tern_apply_into(&gradient_op, (tern_tensor *[]){dy, x}, 2, &what, sizeof what, dw_db,
-                           what.sums ? 2 : 1, grad_out);
+                           what.with_bias ? 2 : 1, grad_out);
 }
 
 tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
@@ -275,9 +275,9 @@ static tern_status linear_backward(tern_gradient *g)
     if (g->needs[1] && !(x = tern_made_again(g)))
         return tern_last_status();
     if (is_plain(g)) {
-        bool sums =
+        bool with_bias =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
-        TERN_TRY(choose(dy, x, sums, tern_takes_f32_grad(g, 1), &what, &at_once));
+        TERN_TRY(choose(dy, x, with_bias, tern_takes_f32_grad(g, 1), &what, &at_once));
     }
     if (at_once)
         return make(dy, x, what, &g->din[1], tern_grad_outs(g, 1));

@@ -54,7 +54,7 @@ static tern_gemm first(tern_tensor *const *in, int variant)
     tern_gemm g = times(in[X], in[W1], in[W1]->shape[0], true);
     g.bias = &in[B1]->storage->block->buffer;
     g.bias_at = in[B1]->offset;
-    g.end = variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
+    g.epilogue = variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
     return g;
 }
 
@@ -62,7 +62,7 @@ static tern_gemm first(tern_tensor *const *in, int variant)
 static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
-    g.end = TERN_GEMM_GELU_GRADIENT;
+    g.epilogue = TERN_GEMM_GELU_GRADIENT;
     return g;
 }
 
@@ -70,9 +70,9 @@ static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2)
 static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 {
     g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
-    g.mask = g.end == TERN_GEMM_RELU ? NULL : g.c.buffer;
-    g.sums = g.end == TERN_GEMM_GELU_GRADIENT ? g.c.buffer : NULL;
-    return tern_gemm_sums_fit(like->storage->place, &g, fit);
+    g.mask = g.epilogue == TERN_GEMM_RELU ? NULL : g.c.buffer;
+    g.bias_grad = g.epilogue == TERN_GEMM_GELU_GRADIENT ? g.c.buffer : NULL;
+    return tern_gemm_epilogue_fits(like->storage->place, &g, fit);
 }
 
 /* ---- each layer as a range of a profile ------------------------------------------------------ */
@@ -177,8 +177,8 @@ static tern_status sloped_forward(tern_call *call)
     g.c = dense(call->out[0], g.n, false);
     g.mask = &noted->storage->block->buffer;
     g.mask_at = noted->offset;
-    g.sums = &sums->storage->block->buffer;
-    g.sums_at = sums->offset;
+    g.bias_grad = &sums->storage->block->buffer;
+    g.bias_grad_at = sums->offset;
     return tern_launch_gemm(call->place, &g);
 }
 
