@@ -89,7 +89,7 @@ static int count_kernels(tern_place *place, const char *device)
     const tern_matrix_kernels *kernels = kernels_of(place, device);
     int n = 0;
     for (const tern_matrix_kernel *k = kernels ? kernels->first : NULL; k; k = k->next)
-        n += k->made && strncmp(k->of.family->file, "attention", 9) == 0;
+        n += k->compiled && strncmp(k->of.family->file, "attention", 9) == 0;
     return n;
 }
 

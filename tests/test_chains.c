@@ -267,7 +267,7 @@ static tern_chain chain_of(const tern_chain_slot *slot, void *made)
         .step = {1, 1, 1},
         .slot = slot,
         .row = {
-            {.file = "norm_columns", .name = "batch_norm", .made = made},
+            {.file = "norm_columns", .name = "batch_norm", .compiled = made},
             {.file = "elementwise", .name = "mul", .n = 2, .in = {TERN_CHAIN_TENSORS, 0}, .out = 1},
             {.file = "elementwise",
              .name = "neg",
@@ -297,7 +297,7 @@ static void kernels_are_told_apart_by_what_their_text_depends_on(void **state)
         chains[3].step[1] = 0;
         chains[4].slot = &slots[1];
         chains[5].slot = NULL;
-        chains[6].row[0].made = &made[1];
+        chains[6].row[0].compiled = &made[1];
         chains[7].row[1].name = "add";
         chains[8].row[1].file = "special";
         chains[9].row[1].n = 1;
@@ -322,7 +322,7 @@ static void kernels_are_told_apart_by_what_their_text_depends_on(void **state)
         }
         tern_chain same = chains[0];
         same.n = 65;
-        same.row[1].made = &made[1]; /* another device function of the same row */
+        same.row[1].compiled = &made[1]; /* another device function of the same row */
         same.row[2].number[0] = 7;
         same.row[2].slot = 3;
         assert_ptr_equal(tern_chain_kernel_of(graph->place, &same, TERN_F32), known[0]);

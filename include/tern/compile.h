@@ -12,7 +12,7 @@
 
 TERN_BEGIN_DECLS
 
-/* What a handler is told when the compilation of a kernel begins or ends. */
+/* What a handler receives when the compilation of a kernel begins or ends. */
 typedef struct tern_compile_progress {
     const char *device;
     const char *kernel; /* "kernel gelu_f32 of elementwise.cl" */

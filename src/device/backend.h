@@ -285,7 +285,7 @@ typedef struct tern_found {
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return, on memory that the host sees */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
-    bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
+    bool lazy; /* machine code is compiled when a kernel is first launched (program_groups.h) */
     bool has_index32; /* resolve_index32 is there for it */
     size_t part_step; /* parts of a buffer begin at multiples of so many bytes; 0: TERN_PART_STEP */
 } tern_found;
@@ -395,10 +395,12 @@ struct tern_backend {
                                    tern_dtype dtype, int lanes, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
-    /* One kernel of a chain (chain.h), whose arguments are its tensors, n as an i64, and the rows'
-     * numbers; on the host the chain itself before them. *made stays NULL where there is none; it
-     * is valid until close. NULL: there never is. */
-    tern_status (*chain)(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made);
+    /* Compiles a chain (chain.h) to one kernel. Its arguments are the chain's tensors, n as an i64,
+     * and the numbers of the rows; on the host the chain itself comes before them. *compiled stays
+     * NULL if the device has no such kernel; it is valid until close. NULL: the backend never has
+     * one. */
+    tern_status (*chain)(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                         void **compiled);
     /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they
      * never do. Called when nothing is under way. */
     tern_status (*profile)(tern_place *place, bool on);

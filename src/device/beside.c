@@ -21,8 +21,8 @@ static int bytes_of(const tern_graph *graph, const tern_command *command)
     int k = 0, bytes = 0;
     if (command->kind != TERN_COMMAND_KERNEL || graph->place->synchronous ||
         command->what.launch.grid->work > MOST_WORK ||
-        (command->what.launch.made != kernel->made[TERN_BUILD_NARROW] &&
-         command->what.launch.made != kernel->made[TERN_BUILD_WIDE]))
+        (command->what.launch.compiled != kernel->compiled[TERN_BUILD_NARROW] &&
+         command->what.launch.compiled != kernel->compiled[TERN_BUILD_WIDE]))
         return 0;
     while (k < TERN_BESIDE_KERNELS && strcmp(tern_beside_kernels[k], kernel->ref->name) != 0)
         k++;
@@ -73,7 +73,7 @@ int tern_beside_find(const tern_graph *graph, int64_t i, int64_t members[TERN_CH
         if (l.meet)
             break;
         if (!graph->nodes[i]->is_fused && bytes_of(graph, command) == bytes &&
-            command->what.launch.made == first->what.launch.made &&
+            command->what.launch.compiled == first->what.launch.compiled &&
             command->what.launch.grid->groups == first->what.launch.grid->groups)
             members[l.n++] = i;
     }

@@ -16,9 +16,9 @@ void tern_build_end(const tern_cache_key *key);
  * elementwise.cl". */
 void tern_build_compiles(const tern_place *place, const char *title);
 void tern_build_compiled(const tern_place *place, const char *title);
-/* Whether the calling thread is in that handler, which is to wait for no other program: that may
- * wait for the handler. */
-bool tern_build_tells(void);
+/* Returns whether the calling thread is in that handler, which must not wait for another program:
+ * its compilation may wait for the handler. */
+bool tern_build_is_reporting(void);
 /* TERN_ERR_STATE where tern_compile_stop was called: nothing is compiled. */
 tern_status tern_build_allowed(const tern_place *place, const char *title);
 bool tern_builds_are_stopped(void);

@@ -283,7 +283,7 @@ tern_status tern_pool_take(tern_graph *graph, int size_class, size_t bytes, tern
     if (!block)
         return tern_last_status();
     graph->idle[size_class] = before->next;
-    before->is_lent = true;
+    before->is_reused = true;
     *block = (tern_block){.buffer = before->buffer,
                           .place = before->place,
                           .size_class = size_class,

@@ -27,7 +27,7 @@ typedef struct tern_chain_slot {
 
 typedef struct tern_chain_row {
     const char *file, *name;       /* "elementwise", "gelu_gradient" */
-    void *made;                    /* the row alone, as the backend resolved it */
+    void *compiled;                /* the row alone, as the backend resolved it */
     uint8_t n;                     /* inputs */
     uint8_t in[TERN_CHAIN_INPUTS]; /* tensors, or TERN_CHAIN_TENSORS + an earlier row */
     int8_t out;                    /* the tensor that is written; -1: none */

@@ -224,8 +224,9 @@ static bool begin_with_slot(tern_finding *f, const tern_command *command)
         return false;
     c->slot = slot;
     c->n = slot_elements(slot, command->what.launch.args);
-    c->row[0] = (tern_chain_row){
-        .file = slot->kernel->file, .name = slot->kernel->name, .made = command->what.launch.made};
+    c->row[0] = (tern_chain_row){.file = slot->kernel->file,
+                                 .name = slot->kernel->name,
+                                 .compiled = command->what.launch.compiled};
     c->row[0].out = (int8_t)tensor_of(f, &command->what.launch.args[slot->arg], 1);
     c->rows = 1;
     f->made_by[0] = 0;
@@ -286,7 +287,7 @@ static const char *append(tern_finding *f, const tern_command *command, bool *jo
     tern_chain_row *row = &c->row[c->rows];
     *row = (tern_chain_row){.file = kernel->ref->file,
                             .name = kernel->ref->name,
-                            .made = command->what.launch.made,
+                            .compiled = command->what.launch.compiled,
                             .n = (uint8_t)(n - 1),
                             .wide = args[0].type == TERN_F32};
     for (int k = 1; k < n; k++) {
@@ -331,7 +332,7 @@ static const char *end_with_slot(tern_finding *f, const tern_command *command)
         return "what follows does not read it";
     c->row[c->rows++] = (tern_chain_row){.file = slot->kernel->file,
                                          .name = slot->kernel->name,
-                                         .made = command->what.launch.made,
+                                         .compiled = command->what.launch.compiled,
                                          .n = 1,
                                          .in = {(uint8_t)(TERN_CHAIN_TENSORS + f->made_by[t])},
                                          .out = -1};

@@ -19,7 +19,7 @@ struct tern_chain_kernel {
     state state;        /* with the lock */
     int forks;          /* of the process whose thread makes it */
     tern_status status; /* of what was done; TERN_OK with no kernel: the backend has none */
-    void *made;
+    void *compiled;
     char why[200];
 };
 
@@ -64,8 +64,9 @@ static bool is_same(const tern_chain *a, const tern_chain *b)
                 memcmp(a->step, b->step, (size_t)a->tensors) == 0 &&
                 memcmp(a->wide, b->wide, (size_t)a->tensors) == 0;
     for (int i = 0; same && i < a->rows; i++)
-        same = is_same_row(&a->row[i], &b->row[i]) &&
-               ((!tern_chain_is_slot(a, i) && !a->is_beside) || a->row[i].made == b->row[i].made);
+        same =
+            is_same_row(&a->row[i], &b->row[i]) && ((!tern_chain_is_slot(a, i) && !a->is_beside) ||
+                                                    a->row[i].compiled == b->row[i].compiled);
     return same;
 }
 
@@ -143,7 +144,7 @@ static void make(tern_chain_kernel *k, bool ahead)
         return;
     tern_status status = tern_error_hold_begin(&hold);
     if (status == TERN_OK) {
-        k->place->backend->chain(k->place, &k->chain, k->dtype, &k->made);
+        k->place->backend->chain(k->place, &k->chain, k->dtype, &k->compiled);
         status = tern_error_hold_end(&hold, k->why, sizeof k->why);
     }
     tern_mutex_lock(&lock);
@@ -163,12 +164,12 @@ void tern_chain_kernel_make_ahead(tern_chain_kernel *k)
     make(k, true);
 }
 
-tern_status tern_chain_kernel_get(tern_chain_kernel *k, void **made, const char **why)
+tern_status tern_chain_kernel_get(tern_chain_kernel *k, void **compiled, const char **why)
 {
     tern_chain_kernel_make(k);
     tern_mutex_lock(&lock);
     const tern_status status = k->status;
-    *made = status == TERN_OK ? k->made : NULL;
+    *compiled = status == TERN_OK ? k->compiled : NULL;
     *why = k->why;
     tern_mutex_unlock(&lock);
     return status;

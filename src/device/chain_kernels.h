@@ -4,24 +4,26 @@
 #define TERN_DEVICE_CHAIN_KERNELS_H
 #include "device/command.h"
 
-/* One of them, which is made when it is first wanted, or ahead of that by another thread
+/* The kernel of a chain, which is compiled when it is first wanted, or before by another thread
  * (builds.h). It lasts as long as the place. */
 typedef struct tern_chain_kernel tern_chain_kernel;
-/* NULL where there is no memory. */
+/* Returns the kernel of the chain, which may have to be compiled; NULL: out of memory. */
 tern_chain_kernel *tern_chain_kernel_of(tern_place *place, const tern_chain *chain,
                                         tern_dtype dtype);
-/* Whether no thread makes it any more, and none is going to. */
+/* The first returns whether no thread compiles the kernel now, and none is going to; the second
+ * whether a thread compiles it now. */
 bool tern_chain_kernel_is_done(const tern_chain_kernel *kernel);
 bool tern_chain_kernel_is_under_way(const tern_chain_kernel *kernel);
-/* Have it made, once more where memory was missing or compilers were stopped. */
+/* Compiles the kernel, also if that failed before for lack of memory or because compilers were
+ * stopped. */
 void tern_chain_kernel_make(tern_chain_kernel *kernel);
-/* As a job of builds.c: what another thread makes is not waited for. */
+/* Does the same as a job of builds.c, and returns at once if another thread compiles the kernel. */
 void tern_chain_kernel_make_ahead(tern_chain_kernel *kernel);
-/* Made where it is not yet. *made is NULL where the backend has none; an error is told by *why and
- * not recorded. */
-tern_status tern_chain_kernel_get(tern_chain_kernel *kernel, void **made, const char **why);
+/* Compiles the kernel if that was not done before. *compiled becomes NULL if the backend has none;
+ * *why then describes an error, which is not recorded. */
+tern_status tern_chain_kernel_get(tern_chain_kernel *kernel, void **compiled, const char **why);
 
-/* As the place ends. */
+/* Frees the kernels of a place that is closed. */
 void tern_chain_kernels_end(tern_place *place);
 
 #endif

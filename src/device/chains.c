@@ -1,4 +1,4 @@
-/* chains.c -- the chains of a recording become commands, whose kernels may still be made. */
+/* chains.c -- the chains of a recording become commands, whose kernels may still be compiled. */
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
@@ -59,26 +59,26 @@ static size_t saved_by(const tern_finding *f)
     return moved > 0 ? (size_t)(moved * c->n) : 0;
 }
 
-static tern_made_chain *keep(tern_finding *f)
+static tern_fused_chain *keep(tern_finding *f)
 {
     tern_graph *graph = f->graph;
-    tern_made_chain *made = tern_alloc(sizeof *made);
-    if (!made)
+    tern_fused_chain *kept = tern_alloc(sizeof *kept);
+    if (!kept)
         return NULL;
-    memcpy(made->name, f->name, sizeof f->name);
-    made->ref = (tern_kernel_ref){"chain", made->name};
-    made->kernel = tern_alloc(sizeof *made->kernel);
-    if (!made->kernel) {
-        tern_free(made);
+    memcpy(kept->name, f->name, sizeof f->name);
+    kept->ref = (tern_kernel_ref){"chain", kept->name};
+    kept->kernel = tern_alloc(sizeof *kept->kernel);
+    if (!kept->kernel) {
+        tern_free(kept);
         return NULL;
     }
-    made->kernel->ref = &made->ref;
-    made->kernel->dtype = f->dtype;
-    made->chain = f->chain;
-    made->saved = saved_by(f);
-    made->next = graph->chains;
-    graph->chains = made;
-    return made;
+    kept->kernel->ref = &kept->ref;
+    kept->kernel->dtype = f->dtype;
+    kept->chain = f->chain;
+    kept->saved = saved_by(f);
+    kept->next = graph->chains;
+    graph->chains = kept;
+    return kept;
 }
 
 /* Its tensor is among the chain's, if any has it. */
@@ -135,16 +135,16 @@ static tern_status refuse_chains(tern_place *place, const tern_chain *chain, ter
 
 /* A chain's kernel, if it is there; else why it is not. */
 static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_chain_kernel *kernel,
-                             void **made, const char **why)
+                             void **compiled, const char **why)
 {
     const char *error;
-    *made = NULL;
+    *compiled = NULL;
     if (!tern_chain_kernel_is_done(kernel)) {
         *why = tern_chain_kernel_is_under_way(kernel) ? under_way : enough;
         return TERN_OK;
     }
     *why = "the device has no such command";
-    const tern_status status = tern_chain_kernel_get(kernel, made, &error);
+    const tern_status status = tern_chain_kernel_get(kernel, compiled, &error);
     if (status == TERN_ERR_STATE) /* tern_build_allowed */
         *why = stopped;
     return status == TERN_OK || status == TERN_ERR_STATE
@@ -153,31 +153,32 @@ static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_ch
 }
 
 /* Likewise of what was found. */
-static tern_status resolve_chain(const tern_finding *f, void **made, const char **why)
+static tern_status resolve_chain(const tern_finding *f, void **compiled, const char **why)
 {
     tern_place *place = f->graph->place;
-    *made = NULL;
+    *compiled = NULL;
     *why = "the device has no such command";
     if (atomic_load(&place->refuses_chains))
         return TERN_OK;
     tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
-    return kernel ? kernel_of(place, &f->chain, kernel, made, why) : TERN_ERR_MEMORY;
+    return kernel ? kernel_of(place, &f->chain, kernel, compiled, why) : TERN_ERR_MEMORY;
 }
 
 /* The last command, with what is found. */
-static tern_status record(tern_finding *f, void *made, const tern_grid *grid, const tern_arg *args,
-                          int n)
+static tern_status record(tern_finding *f, void *compiled, const tern_grid *grid,
+                          const tern_arg *args, int n)
 {
     for (int t = 0; t < n; t++)
         f->graph->moves_all |= args[t].buffer && args[t].role != TERN_ROLE_UNUSED &&
                                tern_graph_moves(f->graph) && tern_block_of(args[t].buffer)->is_idle;
     name_chain(f);
-    tern_made_chain *chain = keep(f);
+    tern_fused_chain *chain = keep(f);
     if (!chain)
         return TERN_ERR_MEMORY;
     const tern_command command = {
         .kind = TERN_COMMAND_KERNEL,
-        .what.launch = {.kernel = chain->kernel, .made = made, .grid = grid, .args = args, .n = n}};
+        .what.launch = {
+            .kernel = chain->kernel, .compiled = compiled, .grid = grid, .args = args, .n = n}};
     TERN_TRY(tern_record_command(f->graph, &command));
     f->graph->nodes[f->graph->n_nodes - 1]->is_chain = true;
     return TERN_OK;
@@ -262,11 +263,11 @@ static int find_sides(tern_finding *f, tern_graph *graph, int64_t i,
     *f = (tern_finding){.graph = graph, .dtype = kernel->dtype};
     f->chain.is_beside = true;
     f->chain.rows = n;
-    f->chain.n = command->what.launch.made == kernel->made[TERN_BUILD_WIDE] ? INT64_MAX : 0;
+    f->chain.n = command->what.launch.compiled == kernel->compiled[TERN_BUILD_WIDE] ? INT64_MAX : 0;
     for (int k = 0; k < n; k++)
         f->chain.row[k] = (tern_chain_row){.file = kernel->ref->file,
                                            .name = kernel->ref->name,
-                                           .made = command->what.launch.made,
+                                           .compiled = command->what.launch.compiled,
                                            .out = -1};
     return n;
 }
@@ -308,14 +309,14 @@ static bool is_waited_for(const tern_graph *graph, const tern_chain_kernel *kern
     return false;
 }
 
-/* Have the kernel of a chain made, by another thread where compilers take their time: since `built`
- * one was at work. *comes: it is there or will be. */
+/* Compiles the kernel of a chain, or has another thread do so if a compiler has run since `built`.
+ * Sets *comes to true if the kernel is compiled or will be. */
 static tern_status want(tern_finding *f, int64_t end, unsigned long long built, bool *comes)
 {
     tern_graph *graph = f->graph;
     tern_place *place = graph->place;
     const char *why;
-    void *made = NULL;
+    void *compiled = NULL;
     if (!tern_chain_complete(f, end) || atomic_load(&place->refuses_chains))
         return TERN_OK;
     tern_chain_kernel *kernel = tern_chain_kernel_of(place, &f->chain, f->dtype);
@@ -332,8 +333,8 @@ static tern_status want(tern_finding *f, int64_t end, unsigned long long built, 
             tern_chain_kernel_make(kernel);
     }
     if (!*comes)
-        TERN_TRY(kernel_of(place, &f->chain, kernel, &made, &why));
-    *comes |= made != NULL;
+        TERN_TRY(kernel_of(place, &f->chain, kernel, &compiled, &why));
+    *comes |= compiled != NULL;
     return TERN_OK;
 }
 
@@ -420,7 +421,7 @@ void tern_chains_undo(tern_graph *graph)
 
 void tern_chains_end(tern_graph *graph)
 {
-    for (tern_made_chain *next, *chain = graph->chains; chain; chain = next) {
+    for (tern_fused_chain *next, *chain = graph->chains; chain; chain = next) {
         next = chain->next;
         tern_free(chain->kernel);
         tern_free(chain);

@@ -23,7 +23,7 @@ typedef struct tern_command {
     union {
         struct {
             const tern_resolved *kernel; /* or the user's own, and the grid for it */
-            void *made;                  /* what the backend made of it for these arguments */
+            void *compiled;              /* the backend's kernel for these arguments */
             void *user_kernel;
             const tern_grid *grid;
             const tern_kernel_grid *user_grid;

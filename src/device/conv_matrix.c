@@ -192,7 +192,7 @@ typedef struct trial {
 static tern_status try(void *user, bool *right)
 {
     const trial *t = user;
-    return tern_conv_matrix_try(t->place, t->found[0]->made, t->of, right);
+    return tern_conv_matrix_try(t->place, t->found[0]->compiled, t->of, right);
 }
 
 tern_status tern_conv_matrix_find(tern_place *place, tern_matrix_prepare_own *prepare,
@@ -224,6 +224,6 @@ tern_status tern_conv_matrix_find(tern_place *place, tern_matrix_prepare_own *pr
     const tern_matrix_call call = {of, parts_group ? 2 : 1, try, &t};
     TERN_TRY(prepare(place, &call, t.found, usable));
     for (int i = 0; i < 2; i++)
-        kernels[i] = *usable && i < call.n ? t.found[i]->made : NULL;
+        kernels[i] = *usable && i < call.n ? t.found[i]->compiled : NULL;
     return TERN_OK;
 }

@@ -50,7 +50,7 @@ typedef struct tern_block {
      * its memory is in an arena (plan.c); something had it beside the commands as the capture
      * ended; and the first and the last command of the recording that have it, -1 for none
      * (values.c). */
-    bool is_addressed, is_lent, is_planned, is_kept;
+    bool is_addressed, is_reused, is_planned, is_kept;
     int64_t first, last;
     struct tern_slot *slot;
     tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */

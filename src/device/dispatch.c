@@ -11,7 +11,7 @@ static tern_status run(tern_place *place, const tern_command *command, bool *tak
     const tern_backend *b = place->backend;
     switch (command->kind) {
     case TERN_COMMAND_KERNEL:
-        return b->launch(place, command->what.launch.made, command->what.launch.grid,
+        return b->launch(place, command->what.launch.compiled, command->what.launch.grid,
                          command->what.launch.args, command->what.launch.n);
     case TERN_COMMAND_USER:
         return b->user_launch(place, command->what.launch.user_kernel,

@@ -89,7 +89,7 @@ static void release_blocks(tern_graph *graph)
     while (graph->pool) {
         tern_block *block = graph->pool;
         graph->pool = block->of_pool;
-        if (block->is_planned || block->is_lent) { /* only commands had it */
+        if (block->is_planned || block->is_reused) { /* only commands had it */
             tern_free(block);
             continue;
         }
@@ -125,8 +125,8 @@ static void free_node(tern_graph_node *node)
 static void drop_pieces(tern_graph *graph)
 {
     for (int i = 0; i < graph->n_pieces; i++)
-        if (graph->pieces[i].made)
-            graph->place->backend->vendor->graph_free(graph->place, graph->pieces[i].made);
+        if (graph->pieces[i].executable)
+            graph->place->backend->vendor->graph_free(graph->place, graph->pieces[i].executable);
     tern_free(graph->pieces);
     graph->pieces = NULL;
     graph->n_pieces = 0;
@@ -273,7 +273,7 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
             r.end++;
         *p = (tern_graph_piece){r.end, NULL};
         if (r.end > r.from)
-            TERN_TRY(vendor->graph_make(graph->place, run_nodes, &r, &p->made));
+            TERN_TRY(vendor->graph_make(graph->place, run_nodes, &r, &p->executable));
     }
     return TERN_OK;
 }
@@ -324,7 +324,8 @@ static bool is_waited_for(const tern_graph *graph)
 tern_status tern_graph_finish(const tern_graph *graph)
 {
     tern_graph *own = (void *)(uintptr_t)graph;
-    if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent() || tern_build_tells())
+    if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent() ||
+        tern_build_is_reporting())
         return TERN_OK;
     while (graph->n_waits) { /* others are wanted where drivers do not take these */
         for (int i = 0; i < graph->n_waits; i++)
@@ -384,8 +385,8 @@ static tern_status run(tern_graph *graph)
         return run_nodes(&(range){graph, 0, graph->n_nodes});
     for (int i = 0; i < graph->n_pieces; i++) {
         const tern_graph_piece *p = &graph->pieces[i];
-        if (p->made)
-            TERN_TRY(place->backend->vendor->graph_run(place, p->made));
+        if (p->executable)
+            TERN_TRY(place->backend->vendor->graph_run(place, p->executable));
         if (p->end < graph->n_nodes)
             TERN_TRY(run_node(place, graph->nodes[p->end]));
     }

@@ -16,7 +16,7 @@ typedef struct sight {
 
 static bool is_outer(const tern_graph *graph, const tern_block *block)
 {
-    return !block->is_lent && !tern_block_is_inner(graph, block);
+    return !block->is_reused && !tern_block_is_inner(graph, block);
 }
 
 /* The rest of a block is nobody's. */

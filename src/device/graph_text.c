@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_same(const tern_made_chain *a, const tern_made_chain *b)
+static bool is_same(const tern_fused_chain *a, const tern_fused_chain *b)
 {
     return strcmp(a->name, b->name) == 0 && a->kernel->dtype == b->kernel->dtype;
 }
@@ -12,7 +12,7 @@ static bool is_same(const tern_made_chain *a, const tern_made_chain *b)
 /* Chains of one name and type are one line, that of the first in the list. */
 static void add_chains(tern_text *text, const tern_graph *graph)
 {
-    for (const tern_made_chain *c = graph->chains, *p; c; c = c->next) {
+    for (const tern_fused_chain *c = graph->chains, *p; c; c = c->next) {
         int64_t n = 0;
         size_t saved = 0;
         for (p = graph->chains; p != c && !is_same(p, c);)

@@ -57,17 +57,17 @@ static int build_for(const tern_place *place, const tern_grid *grid, const tern_
 /* With the place's lock held: this build of it. */
 static bool make(tern_place *place, tern_resolved *r, int build)
 {
-    void *made = atomic_load(&r->made[build]);
+    void *compiled = atomic_load(&r->compiled[build]);
     const tern_backend *b = place->backend;
     const tern_kernel_ref *ref = r->ref;
-    if (made)
+    if (compiled)
         return true;
     tern_builds_expect(place, ref->file, ref->name, r->dtype);
     if ((build ? b->resolve_index32(place, ref->file, ref->name, r->dtype, tern_build_lanes(build),
-                                    &made)
-               : b->resolve(place, ref->file, ref->name, r->dtype, &made)) != TERN_OK)
+                                    &compiled)
+               : b->resolve(place, ref->file, ref->name, r->dtype, &compiled)) != TERN_OK)
         return false;
-    atomic_store_explicit(&r->made[build], made, memory_order_release);
+    atomic_store_explicit(&r->compiled[build], compiled, memory_order_release);
     return true;
 }
 
@@ -109,16 +109,16 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     return r;
 }
 
-static void *made_of(const tern_resolved *r, int build)
+static void *compiled_of(const tern_resolved *r, int build)
 {
-    return r ? atomic_load_explicit(&r->made[build], memory_order_acquire) : NULL;
+    return r ? atomic_load_explicit(&r->compiled[build], memory_order_acquire) : NULL;
 }
 
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
     const int build = place->has_index32 ? TERN_BUILD_NARROW : TERN_BUILD_WIDE;
-    bool there = made_of(look_up(place, kernel, dtype, &slot), build) ||
+    bool there = compiled_of(look_up(place, kernel, dtype, &slot), build) ||
                  tern_listing_takes(place, kernel, dtype, 0) ||
                  resolve(place, kernel, dtype, build);
     return there ? TERN_OK : tern_last_status();
@@ -146,19 +146,19 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     size_t slot;
     const int build = build_for(place, grid, args, n);
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
-    void *made = made_of(r, build);
-    if (!made && tern_listing_takes(place, kernel, dtype, tern_build_lanes(build)))
+    void *compiled = compiled_of(r, build);
+    if (!compiled && tern_listing_takes(place, kernel, dtype, tern_build_lanes(build)))
         return TERN_OK;
-    if (!made) {
+    if (!compiled) {
         if (!(r = resolve(place, kernel, dtype, build)))
             return tern_last_status();
-        made = made_of(r, build);
+        compiled = compiled_of(r, build);
     }
     if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))
         return tern_signature_refuse(place, kernel->file, kernel->name, dtype, args, n);
     tern_command command = {
         .kind = TERN_COMMAND_KERNEL,
-        .what.launch = {.kernel = r, .made = made, .grid = grid, .args = args, .n = n}};
+        .what.launch = {.kernel = r, .compiled = compiled, .grid = grid, .args = args, .n = n}};
     tern_graph *graph = tern_capture_of(place);
     return graph ? record(graph, &command) : tern_command_dispatch(place, &command, NULL);
 }

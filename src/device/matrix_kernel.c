@@ -46,7 +46,7 @@ tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
         return TERN_ERR_MEMORY;
     k->of = *of;
     describe(of, &source);
-    tern_status status = kernels->backend->build(place, of, &source, &k->made);
+    tern_status status = kernels->backend->build(place, of, &source, &k->compiled);
     if (status == TERN_ERR_MEMORY || status == TERN_ERR_STATE) { /* another time */
         tern_free(k);
         return status;
@@ -128,8 +128,8 @@ void tern_matrix_kernels_free(tern_matrix_kernels *kernels)
 {
     for (tern_matrix_kernel *next, *k = kernels->first; k; k = next) {
         next = k->next;
-        if (k->made)
-            kernels->backend->free(k->made);
+        if (k->compiled)
+            kernels->backend->free(k->compiled);
         tern_free(k);
     }
     kernels->first = NULL;

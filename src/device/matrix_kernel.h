@@ -26,7 +26,7 @@ typedef struct tern_matrix_variant {
 typedef struct tern_matrix_kernel {
     struct tern_matrix_kernel *next;
     tern_matrix_variant of;
-    void *made; /* the backend's; NULL: it does not build */
+    void *compiled; /* the backend's; NULL: it does not build */
     enum { TERN_MATRIX_NOT_TRIED, TERN_MATRIX_RIGHT, TERN_MATRIX_WRONG } state;
 } tern_matrix_kernel;
 
@@ -37,8 +37,8 @@ typedef struct tern_matrix_source {
 
 typedef struct tern_matrix_backend {
     tern_status (*build)(tern_place *place, const tern_matrix_variant *of,
-                         const tern_matrix_source *source, void **made);
-    void (*free)(void *made);
+                         const tern_matrix_source *source, void **compiled);
+    void (*free)(void *compiled);
 } tern_matrix_backend;
 
 /* The kernels of a device; who calls holds a lock of its own. They stay where they are. */

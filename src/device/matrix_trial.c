@@ -160,7 +160,7 @@ typedef struct trial {
 static tern_status try(void *user, bool *right)
 {
     const trial *t = user;
-    return tern_gemm_try(t->place, t->backend, t->kernel->made, t->of, right);
+    return tern_gemm_try(t->place, t->backend, t->kernel->compiled, t->of, right);
 }
 
 tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
@@ -185,6 +185,6 @@ tern_status tern_gemm_find(tern_place *place, const tern_gemm_backend *backend,
     const tern_matrix_call call = {&of, 1, try, &t};
     bool usable;
     TERN_TRY(backend->prepare(place, &call, &t.kernel, &usable));
-    *kernel = usable ? t.kernel->made : NULL;
+    *kernel = usable ? t.kernel->compiled : NULL;
     return TERN_OK;
 }

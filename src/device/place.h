@@ -21,7 +21,7 @@ static inline int tern_build_lanes(int build)
 typedef struct tern_resolved {
     const tern_kernel_ref *ref;
     tern_dtype dtype;
-    _Atomic(void *) made[TERN_BUILDS]; /* NULL: not wanted yet */
+    _Atomic(void *) compiled[TERN_BUILDS]; /* NULL: not wanted yet */
     int n_parameters;
     tern_kernel_parameter parameters[];
 } tern_resolved;
@@ -37,7 +37,7 @@ struct tern_place {
     void *state;
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
-    bool lazy;        /* machine code is made when a kernel is first launched (program_groups.h) */
+    bool lazy; /* machine code is compiled when a kernel is first launched (program_groups.h) */
     bool has_index32; /* kernels come with indices of 32 bits too */
     size_t part_step; /* parts of a buffer begin at multiples of so many bytes */
 

@@ -80,9 +80,9 @@ static const tern_chain *chain_of(const tern_graph_node *node)
 {
     union {
         const tern_kernel_ref *ref;
-        const tern_made_chain *made;
+        const tern_fused_chain *chain;
     } of = {node->is_chain ? node->command.what.launch.kernel->ref : NULL};
-    return of.ref ? &of.made->chain : NULL;
+    return of.ref ? &of.chain->chain : NULL;
 }
 
 /* Whether an elementwise row has the elements of argument k where those of its result are. */
@@ -303,7 +303,7 @@ static void give_up(tern_place *place, tern_block *block, tern_buffer *buffer)
         if (block->extent)
             tern_segment_give_extent(block);
         unpart(place, buffer);
-    } else if (!block->is_lent) {
+    } else if (!block->is_reused) {
         place->backend->free(place, buffer);
         place->stats.reserved -= buffer->bytes;
         place->stats.recorded -= buffer->bytes;
@@ -369,7 +369,7 @@ static void compare(tern_graph *graph, tern_plan *plan)
     plan->after = plan->bytes;
     for (const tern_block *block = graph->pool; block; block = block->of_pool) {
         const size_t bytes =
-            block->is_lent || (block->is_part && !block->extent) ? 0 : block->buffer.bytes;
+            block->is_reused || (block->is_part && !block->extent) ? 0 : block->buffer.bytes;
         before += block->is_part ? 0 : bytes;
         plan->after += tern_block_is_inner(graph, block) ? 0 : bytes;
     }

@@ -12,7 +12,7 @@
 #include <tern/compile.h>
 
 static tern_mutex lock = TERN_MUTEX_INIT;
-static _Atomic(const void *) teller; /* whose thread calls the handler: its own tern_thread */
+static _Atomic(const void *) reporter; /* whose thread calls the handler: its own tern_thread */
 static struct {
     tern_compile_handler call;
     void *user;
@@ -72,16 +72,16 @@ static void report(const tern_place *place, const char *title, int64_t begun, in
                                .kernel = title,
                                .done = progress.done,
                                .total = progress.begun + waiting};
-    atomic_store(&teller, &tern_thread);
+    atomic_store(&reporter, &tern_thread);
     if (progress.call)
         progress.call(&p, progress.user);
-    atomic_store(&teller, NULL);
+    atomic_store(&reporter, NULL);
     tern_mutex_unlock(&lock);
 }
 
-bool tern_build_tells(void)
+bool tern_build_is_reporting(void)
 {
-    return atomic_load(&teller) == &tern_thread;
+    return atomic_load(&reporter) == &tern_thread;
 }
 
 void tern_build_compiles(const tern_place *place, const char *title)

@@ -23,18 +23,18 @@ typedef struct tern_refresh {
  * vendor has them. */
 typedef struct tern_graph_piece {
     int64_t end;
-    void *made; /* NULL: there are none */
+    void *executable; /* of vendor->graph_make; NULL: there are none */
 } tern_graph_piece;
 
 /* The kernel of a chain, and its name, "add+gelu". */
-typedef struct tern_made_chain {
+typedef struct tern_fused_chain {
     tern_kernel_ref ref; /* first: it leads here */
-    struct tern_made_chain *next;
+    struct tern_fused_chain *next;
     tern_resolved *kernel;
     tern_chain chain;
     size_t saved; /* bytes that are not moved */
     char name[160];
-} tern_made_chain;
+} tern_fused_chain;
 
 /* Most new kernels of chains in a recording: compilers take tenths of a second for each. */
 enum { TERN_MOST_TEXTS = 16 };
@@ -74,7 +74,7 @@ struct tern_graph {
     bool stays; /* blocks that kernels find by their addresses share memory with others */
     tern_graph_node **before; /* chains: the commands as they were recorded; NULL: nodes */
     int64_t n_before;
-    tern_made_chain *chains;
+    tern_fused_chain *chains;
     const char *apart_as; /* why there are no chains; NULL: there may be */
     tern_apart apart[TERN_MOST_REASONS];
     struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
@@ -125,24 +125,26 @@ static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
         return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
     return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
 }
-/* Have a kernel leave out results that no later command has (peephole.c). */
+/* Makes a kernel not write results that no later command reads (peephole.c). */
 void tern_leave_unread(const tern_graph *graph, tern_command *command);
-/* Leave out what nobody reads, and note the first and the last command that have each block. */
+/* Removes commands whose results nobody reads, and stores in each block the first and the last
+ * command that use it. */
 void tern_values_find(tern_graph *graph);
-/* Note them anew. */
+/* Stores the first and the last command in each block again. */
 void tern_values_note(tern_graph *graph);
-/* Have kernels made for rows that follow each other (chains.c), by other threads where those take
- * their time: see waits. */
+/* Compiles kernels for the chains of rows that follow each other (chains.c); other threads compile
+ * those that take long, which are then in `waits`. */
 tern_status tern_chains_want(tern_graph *graph);
-/* Have those rows done at once whose kernels are there. */
+/* Replaces the rows of each chain whose kernel is compiled by one command. */
 tern_status tern_chains_make(tern_graph *graph);
-/* What it did, undone. */
+/* Undoes what tern_chains_make did. */
 void tern_chains_undo(tern_graph *graph);
-/* What is known of chains is forgotten. */
+/* Frees what is stored of chains. */
 void tern_chains_end(tern_graph *graph);
-/* What replays will run, where kernels of chains are still made: wait for those. */
+/* Waits for the kernels of chains that are still compiled, and makes the commands that replays
+ * run. */
 tern_status tern_graph_finish(const tern_graph *graph);
-/* One more command; it is the recording's then. */
+/* Adds a command to the recording, which owns it then. */
 tern_status tern_record_node(tern_graph *graph, tern_graph_node *node);
 
 /* ---- the plan of memory (plan.c) --------------------------------------------------------- */

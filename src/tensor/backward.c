@@ -13,7 +13,7 @@
 /* Adds a node that has received a gradient to the heap of nodes to run. */
 static tern_status queue(tern_backward_pass *w, tern_node *node)
 {
-    if (w->heap.counts && node->turn == w->turn)
+    if (w->heap.counts && node->pass == w->number)
         return TERN_OK; /* the node is added when its last gradient has arrived */
     return tern_heap_push(&w->heap, node);
 }

@@ -1,51 +1,53 @@
-/* backward_pass.h -- a backward pass, for the files that make it. */
+/* backward_pass.h -- the state of a backward pass, for the files that run it. */
 #ifndef TERN_TENSOR_BACKWARD_PASS_H
 #define TERN_TENSOR_BACKWARD_PASS_H
 #include "tensor/node.h"
 #include "base/lock.h"
 
-/* The gradient that arrived at a leaf; NULL before, and once the leaf has it. */
+/* The gradient that arrived at a leaf; NULL before it arrives and once it is stored in the leaf. */
 typedef struct tern_arrival {
     tern_tensor *leaf, *grad;
-    int awaited;  /* in a pass that counts: edges that more may come by */
-    bool claimed; /* this pass alone writes its gradient in place (fuse/claim.c) */
+    int awaited;  /* in a pass that counts: the edges by which gradients are still to come */
+    bool claimed; /* only this pass writes the leaf's gradient in place (fuse/claim.c) */
 } tern_arrival;
 
 typedef struct tern_backward_pass {
-    tern_node_heap heap;  /* of nodes that a gradient came to */
+    tern_node_heap heap;  /* the nodes to which a gradient came */
     tern_arrival *leaves; /* in order of first arrival */
     size_t n_leaves, leaf_capacity;
     bool retain, create;
-    /* tern_autograd_grad: where to catch gradients instead of leaving them in leaves. */
+    /* tern_autograd_grad: the tensors whose gradients it returns, instead of storing them in
+     * leaves. */
     tern_tensor *const *wanted;
     tern_tensor **caught; /* owned */
     int n_wanted;
-    uint64_t failures;       /* of the thread before it began */
-    bool ends;               /* at the wanted ones: what is before them is left alone */
-    bool first;              /* there was no other pass when it began */
-    unsigned long long turn; /* how many began before it */
-    tern_node_heap stack;    /* nodes in hand while edges are counted, or taken off */
-    tern_fused_pass fused;   /* for speed alone (fuse/state.h) */
+    uint64_t failures; /* tern_failures() when the pass began */
+    bool ends;  /* the pass ends at the wanted tensors and does not run the nodes before them */
+    bool first; /* no other pass ran when this one began */
+    unsigned long long number; /* of the pass, from 1 on, in the order in which passes begin */
+    tern_node_heap stack;      /* the nodes to be visited while edges are counted or removed */
+    tern_fused_pass fused;     /* for speed alone (fuse/state.h) */
 } tern_backward_pass;
 
 /* ---- leaves.c ---------------------------------------------------------------------------- */
-/* *sum += grad, where *sum is owned and grad borrowed. */
+/* Computes *sum += grad; *sum is owned, grad is borrowed. */
 tern_status tern_pass_gather(tern_tensor **sum, tern_tensor *grad);
-/* Hooks of a tensor on its gradient; *grad is owned. */
+/* Calls the hooks of a tensor with its gradient *grad, which is owned; they may replace it. */
 tern_status tern_pass_hooks(tern_backward_pass *w, tern_hook *const *list, tern_tensor **grad);
-/* x.grad = grad, which is borrowed. */
+/* Sets x.grad to grad, which is borrowed. */
 tern_status tern_pass_set_grad(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad);
-/* x.grad += grad, of one that is no leaf and keeps it. */
+/* Adds grad to x.grad of an x that is no leaf and retains its gradient. */
 tern_status tern_pass_retain(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad);
-/* Around a pass. */
+/* The first is called before a pass, the second after it. */
 void tern_pass_begin(tern_backward_pass *w);
 void tern_pass_end(tern_backward_pass *w);
+/* Adds grad to the gradient that arrived at the leaf. */
 tern_status tern_pass_to_leaf(tern_backward_pass *w, tern_tensor *leaf, tern_tensor *grad);
-/* The leaf's line in the list, of which there is one from now on; valid until the next. NULL: no
- * memory. */
+/* Returns the leaf's entry in w->leaves, and adds one if there is none; valid until the next call.
+ * NULL: out of memory. */
 tern_arrival *tern_pass_leaf(tern_backward_pass *w, tern_tensor *leaf);
-/* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all
- * leaves. */
+/* Stores the gradient that arrived, if there is one, in the leaf, or returns it to the caller of
+ * tern_autograd_grad; the second function does so for all leaves. */
 tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *a);
 tern_status tern_pass_finish_leaves(tern_backward_pass *w);
 
@@ -55,10 +57,11 @@ tern_status tern_pass_finish_leaves(tern_backward_pass *w);
 tern_mutex *tern_leaf_lock(const tern_tensor *leaf);
 
 /* ---- dependencies.c -------------------------------------------------------------------------- */
-/* Count the edges of what the pass can reach from the nodes in its heap, if there is a reason. */
+/* Counts the edges of all nodes that the pass can reach from the nodes in its heap, if there is a
+ * reason to run nodes in another order than by serial number. */
 tern_status tern_pass_count(tern_backward_pass *w);
-/* After node has run: gradients that were waited for by its edges have come. Nodes and leaves for
- * which no more can come have their turn. */
+/* Called after node has run: the gradients that go by its edges have arrived. Nodes that wait for
+ * no other gradient enter the heap, and such leaves are finished. */
 tern_status tern_pass_settle(tern_backward_pass *w, tern_node *node);
 
 #endif

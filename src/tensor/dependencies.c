@@ -37,9 +37,9 @@ static uint8_t urgency_of(const tern_node *node)
 
 static tern_status meet(tern_backward_pass *w, tern_node *node)
 {
-    if (node->turn == w->turn)
+    if (node->pass == w->number)
         return TERN_OK;
-    node->turn = w->turn;
+    node->pass = w->number;
     node->awaited = 0;
     node->urgency = urgency_of(node);
     return push(&w->stack, node);

@@ -15,14 +15,14 @@ static atomic_int under_way;
 
 void tern_pass_begin(tern_backward_pass *w)
 {
-    w->turn = atomic_fetch_add(&begun, 1) + 1;
+    w->number = atomic_fetch_add(&begun, 1) + 1;
     w->first = atomic_fetch_add(&under_way, 1) == 0;
 }
 
 /* There has been no other pass since it began. */
 static bool is_alone(const tern_backward_pass *w)
 {
-    return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->turn;
+    return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->number;
 }
 
 void tern_pass_end(tern_backward_pass *w)

@@ -65,7 +65,7 @@ struct tern_node {
     tern_node *inner; /* copy_slices: the operation whose result was written into a view */
     union {
         tern_node *next_free;    /* in the list of nodes to free */
-        unsigned long long turn; /* of the pass that counted it last */
+        unsigned long long pass; /* the number of the pass that counted the node last */
     };
 };
 

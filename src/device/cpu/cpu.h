@@ -13,9 +13,9 @@ const char *tern_cpu_level(void);
 /* tern_backend.resolve; *kernel is a tern_cpu_kernel. */
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel);
-/* tern_backend.chain; *made is a tern_cpu_kernel. */
+/* tern_backend.chain; *compiled is a tern_cpu_kernel. */
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
-                           void **made);
+                           void **compiled);
 void tern_cpu_free_kernels(void);
 /* Multiplications that cost as much as one of an elementwise kernel's operations. */
 enum { TERN_CPU_PER_OPERATION = 16 };

@@ -235,25 +235,25 @@ static bool has_rows(const level *l, tern_stored stored)
 
 /* A kernel of all chains of a type: it finds the rows' functions in its first argument. */
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
-                           void **made)
+                           void **compiled)
 {
     level levels[MAX_LEVELS];
     const tern_stored stored = (tern_stored)((int)dtype - TERN_F32);
     (void)place;
     for (int i = 0; i < chain->rows; i++) {
-        const tern_cpu_kernel *k = chain->row[i].made;
+        const tern_cpu_kernel *k = chain->row[i].compiled;
         if (!k->tile || k->logical)
             return TERN_OK;
     }
-    for (tern_cpu_kernel *k = atomic_load(&kernels); k && !*made; k = k->next)
+    for (tern_cpu_kernel *k = atomic_load(&kernels); k && !*compiled; k = k->next)
         if (!k->tile && !k->entry && k->stored == stored)
-            *made = k;
-    if (*made)
+            *compiled = k;
+    if (*compiled)
         return TERN_OK;
     for (int i = 0, n = supported_levels(levels); i < n; i++)
         if (has_rows(&levels[i], stored)) {
-            *made = keep(&(tern_cpu_kernel){.run = levels[i].chain_run, .stored = stored});
-            return *made ? TERN_OK : TERN_ERR_MEMORY;
+            *compiled = keep(&(tern_cpu_kernel){.run = levels[i].chain_run, .stored = stored});
+            return *compiled ? TERN_OK : TERN_ERR_MEMORY;
         }
     return TERN_OK;
 }

@@ -401,7 +401,7 @@ static const void *operand(const chain_part *p, int t, idx from, idx n)
 static void run_chain_row(chain_part *p, int r, idx from, idx n)
 {
     const tern_chain_row *row = &p->chain->row[r];
-    const tern_cpu_kernel *k = row->made;
+    const tern_cpu_kernel *k = row->compiled;
     const converter *c = p->c;
     _Alignas(64) u8 rounded[TILE * 4]; /* of types narrower than the tile's */
     const void *in[INPUTS] = {0};
@@ -439,7 +439,7 @@ void TERN_GLUE(tern_chain_run_, TERN_ISA)(const tern_cpu_kernel *kernel, int par
         tensors[t] = args[1 + t];
     for (int r = 0; r < p.chain->rows; r++) {
         const tern_chain_row *row = &p.chain->row[r];
-        const tern_cpu_kernel *k = row->made;
+        const tern_cpu_kernel *k = row->compiled;
         void *number[2] = {(void *)(uintptr_t)&row->number[0], (void *)(uintptr_t)&row->number[1]};
         p.number[r] = read_numbers(k, number);
         if (k->constant)

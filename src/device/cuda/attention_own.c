@@ -7,7 +7,7 @@ static tern_status launch(tern_place *place, const tern_matrix_kernel *k, int64_
                           const tern_arg *args, int n)
 {
     const tern_grid grid = {.count = groups, .groups = 1};
-    return tern_cuda_launch(place, k->made, &grid, args, n);
+    return tern_cuda_launch(place, k->compiled, &grid, args, n);
 }
 
 bool tern_cuda_attends_wide(tern_place *place, tern_dtype dtype)

@@ -139,7 +139,7 @@ tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *n
 tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const char *name,
                                       tern_dtype dtype, int lanes, void **kernel);
 tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
-                            void **made);
+                            void **compiled);
 void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                         int lanes);
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);

@@ -5,7 +5,7 @@
 enum { FIRST_COMPUTE = 80, LARGE = 128, SMALL = 64, SMALL_DEPTH = 32 };
 
 static tern_status build(tern_place *place, const tern_matrix_variant *of,
-                         const tern_matrix_source *from, void **made)
+                         const tern_matrix_source *from, void **compiled)
 {
     tern_cuda_kernel *kernel = NULL;
     tern_text text = {0};
@@ -15,13 +15,13 @@ static tern_status build(tern_place *place, const tern_matrix_variant *of,
     tern_text_free(&text);
     TERN_TRY(status);
     kernel->block = of->group;
-    *made = kernel;
+    *compiled = kernel;
     return TERN_OK;
 }
 
-static void drop(void *made)
+static void drop(void *compiled)
 {
-    tern_cuda_kernel_free(made);
+    tern_cuda_kernel_free(compiled);
 }
 
 int tern_cuda_matrix_way(const tern_place *place, tern_dtype dtype)

@@ -294,11 +294,12 @@ tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const
 }
 
 tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
-                            void **made)
+                            void **compiled)
 {
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
-    return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, 0, chain, made);
+    return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, 0, chain,
+                   compiled);
 }
 
 /* The compiler needs no device. */

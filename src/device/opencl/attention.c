@@ -7,7 +7,7 @@ static tern_status launch(tern_place *place, const tern_matrix_kernel *k, int64_
                           const tern_arg *args, int n)
 {
     const size_t group = (size_t)k->of.group, global = (size_t)groups * group;
-    return tern_cl_enqueue(place, k->made, 1, &global, &group, args, n, true);
+    return tern_cl_enqueue(place, k->compiled, 1, &global, &group, args, n, true);
 }
 
 static tern_attention_backend backend_of(tern_cl_gemm_state *state)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static tern_status build(tern_place *place, const tern_matrix_variant *of,
-                         const tern_matrix_source *source, void **made)
+                         const tern_matrix_source *source, void **compiled)
 {
     tern_cl_kernel *kernel = NULL;
     const size_t group = (size_t)of->group;
@@ -14,13 +14,13 @@ static tern_status build(tern_place *place, const tern_matrix_variant *of,
     tern_status status =
         tern_cl_matrix_build(place, of->way, group, source->defines, of->family->file, source->name,
                              source->title, &kernel);
-    *made = kernel;
+    *compiled = kernel;
     return status;
 }
 
-static void drop(void *made)
+static void drop(void *compiled)
 {
-    tern_cl_kernel_free(made);
+    tern_cl_kernel_free(compiled);
 }
 
 tern_matrix_kernels *tern_cl_matrix_kernels(tern_cl_gemm_state *state)

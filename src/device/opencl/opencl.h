@@ -190,7 +190,7 @@ void tern_cl_handles(tern_place *place, tern_device_handles *handles);
 tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *handles);
 /* tern_backend.chain. */
 tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
-                          void **made);
+                          void **compiled);
 
 /* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
 typedef struct tern_cl_source {

@@ -448,7 +448,8 @@ tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char 
     return TERN_OK;
 }
 
-tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype, void **made)
+tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
+                          void **compiled)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     const int at = chain->slot && !chain->slot->stores ? chain->rows - 1 : 0;
@@ -465,7 +466,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
         return TERN_OK;
     if (has) /* as the kernel has them alone */
-        u.work_group = ((const tern_cl_kernel *)row->made)->group;
+        u.work_group = ((const tern_cl_kernel *)row->compiled)->group;
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
@@ -479,7 +480,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     if (has && limit && limit < u.work_group) /* it would add up in another order */
         return tern_fail(TERN_ERR_DEVICE, "%s: %s with them has work-groups of %zu, and alone %zu",
                          tern_place_info(place)->device, row->name, limit, u.work_group);
-    *made = k;
+    *compiled = k;
     return TERN_OK;
 }
 

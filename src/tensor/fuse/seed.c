@@ -1,5 +1,5 @@
-/* seed.c -- the gradient that a backward pass begins with, which is one: written once, then lent to
- * each pass; and losses that make their gradient for it with their value. */
+/* seed.c -- the gradient that a backward pass begins with, which is one: it is written once, and
+ * each pass borrows it; and losses that compute their gradient for dout = 1 with their value. */
 #include "tensor/fuse/parts.h"
 #include "tensor/from_ops.h"
 #include "tensor/tensor.h"
