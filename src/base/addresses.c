@@ -1,7 +1,7 @@
-/* addresses.c -- where each address of many came first. */
+/* addresses.c -- a hash table from an address to the first number that was added with it. */
 #include "base/addresses.h"
 
-/* Where x is, or belongs. */
+/* Returns the slot that has x, or the empty one in which x is to be stored. */
 static struct tern_address *slot_of(const tern_addresses *a, const void *x)
 {
     size_t i = (uintptr_t)x / sizeof(void *) * 0x9e3779b1u & (a->capacity - 1);

@@ -1,9 +1,9 @@
-/* addresses.h -- where each address of many came first. */
+/* addresses.h -- a hash table from an address to the first number that was added with it. */
 #ifndef TERN_BASE_ADDRESSES_H
 #define TERN_BASE_ADDRESSES_H
 #include "base/memory.h"
 
-/* Zeroed to begin with; an open table, of which at most a half is taken. */
+/* All zeros is an empty table. It has open addressing, and at most half of its slots are in use. */
 typedef struct tern_addresses {
     struct tern_address {
         const void *x;
@@ -12,8 +12,8 @@ typedef struct tern_addresses {
     size_t count, capacity;
 } tern_addresses;
 
-/* *first: the place that x had when it came for the first time; place itself if this is the
- * first. */
+/* Adds x with the number `place` if the table does not have x. Sets *first to the number with which
+ * x was added: to place itself if this call added it. */
 TERN_PRIVATE tern_status tern_addresses_first(tern_addresses *a, const void *x, size_t place,
                                               size_t *first);
 TERN_PRIVATE void tern_addresses_free(tern_addresses *a);

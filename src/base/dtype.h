@@ -1,4 +1,4 @@
-/* dtype.h -- what the library has about an element type: a row of cl_kernels/dtypes.def. */
+/* dtype.h -- the properties of an element type, which are a row of cl_kernels/dtypes.def. */
 #ifndef TERN_BASE_DTYPE_H
 #define TERN_BASE_DTYPE_H
 #include "base/error.h"
@@ -11,8 +11,8 @@ typedef struct tern_dtype_row {
     const char *suffix; /* "f32", in kernels' names */
     tern_dtype math;    /* what kernels compute in: F32, F64, I32 or I64 */
     uint8_t size;       /* bytes of an element */
-    uint8_t kind;       /* bit of the sets below; of equal types of numbers the same */
-    uint8_t digits;     /* every whole number up to 2^digits is one of the type's */
+    uint8_t kind;       /* the number of the type's bit in the sets below */
+    uint8_t digits;     /* the type has every whole number up to 2^digits */
     double greatest;    /* the largest finite number */
 } tern_dtype_row;
 
@@ -22,10 +22,10 @@ enum {
 #undef X
 };
 
-/* By tern_dtype; the first is no type, and all zeros. */
+/* The rows, indexed by tern_dtype. Row 0 belongs to no type and is all zeros. */
 extern const tern_dtype_row tern_dtype_rows[TERN_DTYPE_END];
 
-/* Sets of types, as rows of elementwise.def name them. */
+/* The sets of types that rows of elementwise.def name. */
 #define TERN_KINDS_(F, D, H, S, U, B)                                                              \
     ((F) << 0 | (D) << 1 | (H) << 2 | (S) << 3 | (U) << 4 | (B) << 5)
 typedef enum tern_dtype_set {
@@ -39,23 +39,25 @@ typedef enum tern_dtype_set {
     TERN_SET_BOOLS = DTYPE_CALL_(TERN_KINDS_, SET_BOOLS)
 } tern_dtype_set;
 
-/* Of a known type. */
+/* Returns whether dtype, which is not 0, is in the set. */
 static inline bool tern_dtype_in(tern_dtype dtype, tern_dtype_set set)
 {
     return (unsigned)set >> tern_dtype_rows[dtype].kind & 1u;
 }
 
-/* Whether dtype is one of those that are only stored: copied, converted, compared and indexed. */
+/* Returns whether kernels do not compute in dtype: tensors of it are only copied, converted,
+ * compared and indexed. */
 static inline bool tern_dtype_is_stored(tern_dtype dtype)
 {
     return dtype > TERN_BOOL;
 }
 
-/* Whether a pointer to elements may be to elements of dtype, and "float32", "halves (uint16_t)". */
+/* The first returns whether a C pointer of the type `elements` may point to elements of dtype, the
+ * second that type's name for messages: "float32", "halves (uint16_t)". */
 bool tern_elements_are(tern_elements elements, tern_dtype dtype);
 const char *tern_elements_name(tern_elements elements);
 
-/* The dtype of reals that none was given for: tern_get_default_dtype(). */
+/* The dtype of floating point tensors that are created without one: tern_get_default_dtype(). */
 extern _Atomic(tern_dtype) tern_chosen_dtype;
 static inline tern_dtype tern_default_real(void)
 {
@@ -67,8 +69,9 @@ static inline bool tern_dtype_is_half(tern_dtype dtype)
     return dtype == TERN_F16 || dtype == TERN_BF16;
 }
 
-/* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and what such a dtype is for; unless
- * it is a floating type. */
+/* The first records and returns TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and the
+ * operations that such a dtype has. The second does so unless dtype is a floating point type, and
+ * then returns TERN_OK. */
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
 tern_status tern_check_floating(const char *function, tern_dtype dtype);
 

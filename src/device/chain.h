@@ -1,62 +1,69 @@
-/* chain.h -- elementwise rows that follow each other in a recording, as one command: each element
- * goes through all of them at once, and what only later rows read is not written. The first of them
- * may be a kernel that reduces and whose result goes on, the last one that reads what they make.
+/* chain.h -- elementwise operations (rows) that follow each other in a recording, as one command:
+ * it computes all of them for an element before it goes on to the next, and does not write results
+ * that only later rows read. The first row may be another kernel whose result the rows read, and
+ * the last one another kernel that reads the rows' result.
  *
- * A backend makes one of a chain, from the rows' texts or from their functions. Between two rows a
- * number is rounded as the store and the load that are left out would have done. */
+ * A backend compiles a chain to one kernel from the text of the rows, or on the host calls their
+ * functions. Between two rows a number is rounded as by the store and the load that are left
+ * out. */
 #ifndef TERN_DEVICE_CHAIN_H
 #define TERN_DEVICE_CHAIN_H
 #include <stdint.h>
 #include <string.h>
 
 enum { TERN_CHAIN_ROWS = 12, TERN_CHAIN_TENSORS = 10, TERN_CHAIN_INPUTS = 3, TERN_CHAIN_LIVE = 6 };
-/* of a kernel with a slot */
-enum { TERN_CHAIN_SLOT_ARGS = 20 };
+enum { TERN_CHAIN_SLOT_ARGS = 20 }; /* the most arguments of a kernel with a slot */
 
-/* Where a chain is part of another kernel, whose text has it there (cl_kernels/chain_slots.h): what
- * it would store goes through the rows behind it, or what it would load through those before. Its
- * arguments follow the chain's, and that of the slot is unused. */
+/* A slot: the place in the text of another kernel (cl_kernels/chain_slots.h) into which the rows of
+ * a chain are compiled. The rows compute what the kernel would store, or what it would load. The
+ * kernel's arguments follow the chain's, and the tensor of the slot is unused. */
 typedef struct tern_chain_slot {
     const struct tern_kernel_ref *kernel;
-    uint8_t stores;   /* 1: its rows follow */
-    uint8_t arg;      /* the tensor */
-    uint8_t sizes[3]; /* arguments whose product is its number of elements, the last side by side */
-    uint8_t parts;    /* an argument: 1, or the launch with `pieces` in the last one goes first */
+    uint8_t stores;   /* 1: the rows follow the kernel's store; 0: they precede its load */
+    uint8_t arg;      /* the number of the argument that is the tensor of the slot */
+    uint8_t sizes[3]; /* the numbers of arguments whose product is the tensor's elements; those of
+                       * the last dim lie side by side */
+    uint8_t parts; /* the number of an argument: if it is not 1, the kernel is launched twice, first
+                       * with the flag `pieces` in its last argument */
     int32_t pieces;
 } tern_chain_slot;
 
 typedef struct tern_chain_row {
     const char *file, *name;       /* "elementwise", "gelu_gradient" */
-    void *compiled;                /* the row alone, as the backend resolved it */
-    uint8_t n;                     /* inputs */
-    uint8_t in[TERN_CHAIN_INPUTS]; /* tensors, or TERN_CHAIN_TENSORS + an earlier row */
-    int8_t out;                    /* the tensor that is written; -1: none */
-    uint8_t wide;                  /* its result is float32, in a chain of half precision */
-    uint8_t slot;                  /* below TERN_CHAIN_LIVE: that of no other result read later */
-    uint8_t numbers;
-    uint64_t number[2]; /* their bits, as a launch has them */
+    void *compiled;                /* the backend's kernel of the row alone */
+    uint8_t n;                     /* the number of inputs */
+    uint8_t in[TERN_CHAIN_INPUTS]; /* numbers of tensors, or TERN_CHAIN_TENSORS + an earlier row */
+    int8_t out;                    /* the tensor to which the result is written; -1: none */
+    uint8_t wide;                  /* the result is float32, in a chain of half precision */
+    uint8_t slot;                  /* the variable, below TERN_CHAIN_LIVE, that has the result while
+                                    * later rows read it */
+    uint8_t numbers;               /* how many arguments are numbers */
+    uint64_t number[2];            /* the bits of those, as in an argument of a launch */
 } tern_chain_row;
 
-/* Or `rows` launches of one kernel side by side (beside.h), each with its own work-groups and
- * arguments; those of the first follow the others'. n is 0 where indices have 32 bits.
+/* A chain, or (is_beside) `rows` launches of one kernel side by side (beside.h), each with its own
+ * work-groups and arguments; those of the first launch come last, and n is 0 if indices have 32
+ * bits.
  *
- * All tensors have n elements next to each other, or one that is read n times (step 0). In a chain
- * of half precision some may be float32 (wide), where casts are among its rows ("copy"). */
+ * All tensors have n elements side by side, or one element that is read n times (step 0). In a
+ * chain of half precision some tensors may be float32 (wide) if casts ("copy") are among the
+ * rows. */
 typedef struct tern_chain {
     int64_t n;
     int rows, tensors;
     uint8_t is_beside;
     uint8_t step[TERN_CHAIN_TENSORS], wide[TERN_CHAIN_TENSORS];
-    const tern_chain_slot *slot; /* of the first row (stores) or the last; NULL: there is none */
+    const tern_chain_slot *slot; /* the slot of the first row (stores) or of the last; NULL: none */
     tern_chain_row row[TERN_CHAIN_ROWS];
 } tern_chain;
 
-/* Whether row i is the kernel with the slot. */
+/* Returns whether row i is the kernel with the slot. */
 static inline int tern_chain_is_slot(const tern_chain *chain, int i)
 {
     return chain->slot && i == (chain->slot->stores ? 0 : chain->rows - 1);
 }
-/* Whether a row is a cast: it has no function, its result is its operand as it is stored. */
+/* Returns whether a row is a cast. A cast has no function: its result is its operand, rounded by
+ * the store. */
 static inline int tern_chain_is_cast(const tern_chain_row *row)
 {
     return strcmp(row->file, "copy") == 0;

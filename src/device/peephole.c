@@ -1,5 +1,5 @@
-/* peephole.c -- peephole optimization of recordings, on devices with work-groups: two kernels
- * become one, and results that nobody reads are not written. */
+/* peephole.c -- peephole optimization of recordings, on devices with work-groups: a sum and the
+ * layer norm behind it become one kernel, and results that nobody reads are not written. */
 #include "device/plan.h"
 #include "types_host.h"
 #include <string.h>
@@ -31,8 +31,8 @@ static bool runs(const tern_command *command, const tern_kernel_ref *kernel)
 
 /* ---- a sum and the norm behind it -------------------------------------------------------- */
 
-/* first: (z, x, y, index or n); second: layer norm of z, argument `of`, before what both have;
- * fused: the first three of first, and of second all but that one. */
+/* The arguments of `first` are (z, x, y, index or n). Argument number `of` of `second`, a layer
+ * norm, is z. `fused` takes z, x and y, and then all arguments of `second` but z. */
 static const struct {
     const tern_kernel_ref *first, *second, *fused;
     int of;
@@ -42,7 +42,8 @@ static const struct {
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 
-/* Elements that a sum makes, all in a row; -1: they are not. */
+/* Returns the number of elements that a sum computes, from its argument `index or n`; -1 if they do
+ * not lie side by side. */
 static int64_t elements_of(const tern_arg *arg)
 {
     if (arg->type != TERN_TYPE_tern_nd_index)
@@ -51,10 +52,11 @@ static int64_t elements_of(const tern_arg *arg)
     return w->rows == 1 && w->form == TERN_ND_UNIT ? w->inner : -1;
 }
 
-/* Whether a row of the norm may be done before the next row's sums are made. Results may lie where
- * an operand of the sums did, which was given back in between, if each of their elements is where
- * one of that was; of weight and bias no sums are read. The program's own memory may be there under
- * another buffer. */
+/* Returns whether the fused kernel may write the norm of a row before it computes the sums of the
+ * next row. a are the arguments of the sum, b those of the norm. A result of the norm may have the
+ * memory of an operand that was freed in between, if each element has the place of the operand's
+ * element. The norm's weight and bias must not be the sum. Memory of the program's own may have
+ * other buffers, so it is not allowed. */
 static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
 {
     if (((const tern_block *)(const void *)a[0].buffer)->external)
@@ -101,7 +103,8 @@ bool tern_record_pair(tern_graph *graph, const tern_command *command, tern_pair 
 
 /* ---- results that are not read ----------------------------------------------------------- */
 
-/* What a kernel need not write: argument `out`, where its last argument has the flag. */
+/* Results that a kernel need not write: it leaves out argument number `out` if its last argument
+ * has the flag. */
 static const struct {
     const tern_kernel_ref *kernel;
     int out, flag;

@@ -1,10 +1,11 @@
-/* plan.c -- where the inner values of a recording lie: the arenas that they share.
+/* plan.c -- the memory plan of a recording. Inner values, which only the recording's commands use,
+ * share a few large blocks, the arenas.
  *
- * Two values may have the same memory if no command is between the first and the last of both. The
- * largest is placed first, each into the smallest gap between those that are alive with it (best
- * fit). The result of an elementwise row, or of a chain of those, takes the place of an operand
- * that ends there. Commands name a block, whose buffer becomes a part of an arena: they stay as
- * they were recorded. */
+ * Two values may have the same memory if the commands of one all come before those of the other.
+ * The largest value is placed first, and each into the smallest gap between the values that are
+ * alive at the same time (best fit). The result of an elementwise row, or of a chain of rows, takes
+ * over the memory of an operand that no later command reads. Commands point to blocks, and the plan
+ * gives each block a buffer in an arena, so commands stay as they were recorded. */
 #include "device/plan.h"
 #include "base/lock.h"
 #include "device/registry.h"
@@ -36,7 +37,7 @@ static size_t rounded(size_t bytes, size_t step)
     return (bytes + step - 1) / step * step;
 }
 
-/* A slot for each inner value that some command has. */
+/* Creates a slot for each inner value that a command uses. */
 static tern_status find_slots(tern_graph *graph, tern_plan *plan)
 {
     const size_t step = graph->place->part_step;
@@ -60,7 +61,7 @@ static tern_status find_slots(tern_graph *graph, tern_plan *plan)
 
 /* ---- results over operands ----------------------------------------------------------------- */
 
-/* Whether an argument is all of its block. */
+/* Returns whether an argument begins where its block does, and the block has a slot. */
 static bool is_whole(const tern_graph *graph, const tern_arg *arg)
 {
     return arg->buffer && arg->at == 0 && tern_block_is_inner(graph, tern_block_of(arg->buffer)) &&
@@ -75,7 +76,7 @@ static const tern_nd_index *index_of(const tern_command *command)
     return NULL;
 }
 
-/* The chain of a node, or NULL. */
+/* Returns the chain that the node runs, or NULL. */
 static const tern_chain *chain_of(const tern_graph_node *node)
 {
     union {
@@ -85,7 +86,8 @@ static const tern_chain *chain_of(const tern_graph_node *node)
     return of.ref ? &of.chain->chain : NULL;
 }
 
-/* Whether an elementwise row has the elements of argument k where those of its result are. */
+/* Returns whether each element of argument k of an elementwise row has the place in memory that the
+ * element of the result has. */
 static bool is_alike(const tern_nd_index *w, int k)
 {
     for (int d = 0; d < w->ndim; d++)
@@ -94,14 +96,15 @@ static bool is_alike(const tern_nd_index *w, int k)
     return w->form == TERN_ND_UNIT || w->step[k] == w->step[0];
 }
 
-/* Whether a tensor is a chain's, not one of the kernel that it is part of, and has a step. */
+/* Returns whether number t is a tensor of the chain, not of the kernel that the chain is part of,
+ * and its elements lie side by side. */
 static bool is_dense(const tern_chain *chain, int t)
 {
     return t < chain->tensors && chain->step[t] == 1;
 }
 
-/* Whether a command has each element of argument k, and of what else it has of that buffer, at no
- * other place than that of the result's element which is made of it: x[1:] - x[:-1] has not. */
+/* Returns whether each element of argument k, and of all other arguments with the same buffer, has
+ * the place of the result's element that is computed from it: in x[1:] - x[:-1] it has not. */
 static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
 {
     const tern_command *command = &node->command;
@@ -115,8 +118,8 @@ static bool is_in_place(const tern_graph_node *node, int first, int k, int out)
     return true;
 }
 
-/* Whether the rows of a chain have tensor `in` behind them when `out` is written. Devices load all
- * tensors of an element before they store any; on the host it is the rows' turn. */
+/* Returns whether a chain has read tensor `in` for the last time when it writes `out`. Devices load
+ * all tensors of an element before they store any; the host runs one row after the other. */
 static bool is_over(const tern_graph *graph, const tern_chain *chain, int in, int out)
 {
     int last = -1, written = -1;
@@ -128,7 +131,7 @@ static bool is_over(const tern_graph *graph, const tern_chain *chain, int in, in
     return !graph->place->synchronous || last <= written;
 }
 
-/* The slot of an operand that ends at command i becomes that of a result which begins there. */
+/* Lets result `out` of command i take over the memory of an operand that no later command reads. */
 static void write_over(const tern_graph *graph, int64_t i, int first, int out)
 {
     const tern_graph_node *node = graph->nodes[i];
@@ -149,14 +152,14 @@ static void write_over(const tern_graph *graph, int64_t i, int first, int out)
     }
 }
 
-/* Each result of an elementwise row or of a chain, of which each element is made of the operands'
- * elements at the same place. */
+/* Does so for each result of command i, if that is an elementwise row or a chain: each element of
+ * such a result is computed from the operands' elements with the same index. */
 static void write_results_over(const tern_graph *graph, int64_t i)
 {
     const tern_command *command = &graph->nodes[i]->command;
     const tern_chain *chain = chain_of(graph->nodes[i]);
     const tern_arg *args = command->what.launch.args;
-    const int first = chain && graph->place->synchronous; /* before the tensors: the chain */
+    const int first = chain && graph->place->synchronous; /* the chain itself is argument 0 */
     if (chain ? chain->slot && !chain->slot->stores
               : !tern_is_row_command(command) || !index_of(command)) /* elements are loaded twice */
         return;
@@ -167,7 +170,8 @@ static void write_results_over(const tern_graph *graph, int64_t i)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* Best fit among those of arena a, in the order of places; false: it does not fit below `most`. */
+/* Places the slot in arena a by best fit; placed[n] are the slots that have a place, sorted by it.
+ * Returns false if the slot would end beyond `most` bytes. */
 static bool fit(const tern_slot *const *placed, int64_t n, int a, tern_slot *slot, size_t most)
 {
     size_t end = 0, best = SIZE_MAX, at = 0;
@@ -203,7 +207,7 @@ static void place(tern_plan *plan, tern_slot **placed, int64_t n, tern_slot *slo
     placed[n] = slot;
 }
 
-/* Slots that others go on from have their place. */
+/* Places all slots. A slot that is taken over has the place of the one that takes it over. */
 static tern_status place_all(tern_graph *graph, tern_plan *plan)
 {
     const uint64_t largest = graph->place->info.largest_allocation;
@@ -248,7 +252,8 @@ static tern_status arena_failed(tern_place *place, size_t bytes)
                      place->text, bytes, free_bytes, total);
 }
 
-/* A block of the pool's that no value has. No parts are made of parts. With memory_lock held. */
+/* Allocates an arena of arena->buffer.bytes. If the backend's buffers are parts of others, the
+ * arena must not be a part itself. The caller holds memory_lock. */
 static tern_status arena_take(tern_graph *graph, tern_block *arena)
 {
     tern_place *place = graph->place;
@@ -296,7 +301,7 @@ static void unpart(tern_place *place, tern_buffer *part)
         place->backend->unpart(place, part);
 }
 
-/* Where a block was when it was recorded; it remains as an address. */
+/* Frees the buffer that a block had when it was recorded. */
 static void give_up(tern_place *place, tern_block *block, tern_buffer *buffer)
 {
     if (block->is_part) {
@@ -310,7 +315,7 @@ static void give_up(tern_place *place, tern_block *block, tern_buffer *buffer)
     }
 }
 
-/* The bytes of each arena, and of all. */
+/* Computes the bytes of each arena, and of all. */
 static tern_status measure(tern_plan *plan)
 {
     plan->arenas = tern_alloc(sizeof *plan->arenas * (size_t)(plan->n_arenas + 1));
@@ -326,7 +331,7 @@ static tern_status measure(tern_plan *plan)
     return TERN_OK;
 }
 
-/* Each slot's other buffer becomes that of the plan. */
+/* Allocates the arenas, and sets each slot's other buffer to its part of one. */
 static tern_status take_arenas(tern_graph *graph, tern_plan *plan)
 {
     tern_place *place = graph->place;
@@ -362,7 +367,8 @@ static void swap(tern_plan *plan)
     plan->is_planned = !plan->is_planned;
 }
 
-/* What the recording has reserved, where no plan moved it yet, and what it will have with this. */
+/* Sets graph->reserved to the bytes that the recording has reserved, unless an earlier plan did,
+ * and plan->after to those that it will have reserved with this plan. */
 static void compare(tern_graph *graph, tern_plan *plan)
 {
     size_t before = tern_segments_recorded(graph->place, graph);
@@ -376,8 +382,8 @@ static void compare(tern_graph *graph, tern_plan *plan)
     graph->reserved = graph->reserved ? graph->reserved : before;
 }
 
-/* What values were in goes back before the arenas are asked for, where an earlier plan did not give
- * it back; also that of blocks that no command has any more. */
+/* Frees the buffers from the recording, also of blocks that no command uses any more, then
+ * allocates the arenas and moves the blocks there. */
 static tern_status move(tern_graph *graph, tern_plan *plan)
 {
     tern_place *place = graph->place;
@@ -385,7 +391,7 @@ static tern_status move(tern_graph *graph, tern_plan *plan)
         if (!block->is_planned && tern_block_is_inner(graph, block)) {
             give_up(place, block, &block->buffer);
             block->is_planned = true;
-            graph->moves_all = true; /* from now on */
+            graph->moves_all = true;
         }
     if (!plan->keeps)
         tern_segments_disown(place, graph);
@@ -394,8 +400,8 @@ static tern_status move(tern_graph *graph, tern_plan *plan)
     return TERN_OK;
 }
 
-/* Large blocks of devices that have segments lie well as they are recorded: for less than this part
- * of it nothing moves, as the gaps between what stays would remain. */
+/* A plan that saves less than this part of the reserved bytes is not used: large blocks of devices
+ * with segments have few gaps between them as they were recorded. */
 enum { WORTH = 16 };
 
 tern_status tern_plan_make(tern_graph *graph)

@@ -1,4 +1,5 @@
-/* recording.h -- the inside of a graph: its nodes, and what it holds for them. */
+/* recording.h -- struct tern_graph, a recording: its commands, and the memory that it keeps for
+ * them. */
 #ifndef TERN_DEVICE_RECORDING_H
 #define TERN_DEVICE_RECORDING_H
 #include "device/capture.h"
@@ -6,11 +7,11 @@
 #include "device/command.h"
 #include <stddef.h>
 
-/* Something to run; what the command points to follows it in memory. */
+/* A recorded command, followed in memory by what the command points to. */
 typedef struct tern_graph_node {
     tern_command command;
-    bool is_fused; /* a chain is in its place */
-    bool is_chain;
+    bool is_fused; /* a chain runs in place of this command */
+    bool is_chain; /* the command is a chain */
     max_align_t data[];
 } tern_graph_node;
 
@@ -19,91 +20,94 @@ typedef struct tern_refresh {
     void *user;
 } tern_refresh;
 
-/* Nodes from the end of the one before to this end, where a call of the host's follows, as the
- * vendor has them. */
+/* The nodes up to number `end`, without those of the piece before, as one executable graph of the
+ * vendor's. Node `end` is a call of the host's, or the recording ends there. */
 typedef struct tern_graph_piece {
     int64_t end;
     void *executable; /* of vendor->graph_make; NULL: there are none */
 } tern_graph_piece;
 
-/* The kernel of a chain, and its name, "add+gelu". */
+/* A chain that runs as one command; its name is like "add+gelu". */
 typedef struct tern_fused_chain {
-    tern_kernel_ref ref; /* first: it leads here */
+    tern_kernel_ref ref; /* the first field, so a pointer to it is one to the struct */
     struct tern_fused_chain *next;
     tern_resolved *kernel;
     tern_chain chain;
-    size_t saved; /* bytes that are not moved */
+    size_t saved; /* bytes that are not read or written, as the chain is one command */
     char name[160];
 } tern_fused_chain;
 
-/* Most new kernels of chains in a recording: compilers take tenths of a second for each. */
+/* A recording compiles no more kernels of chains than this: each takes tenths of a second. */
 enum { TERN_MOST_TEXTS = 16 };
 
-/* Why elementwise commands are not in a chain, and how many; others of the last. */
+/* A reason why elementwise commands are in no chain, and how many commands have it. The last of the
+ * list counts all other reasons. */
 enum { TERN_MOST_REASONS = 10 };
 typedef struct tern_apart {
-    const char *why; /* a constant */
+    const char *why; /* a string constant */
     int64_t n;
 } tern_apart;
 
 struct tern_graph {
     tern_place *place;
-    tern_graph *next; /* of all graphs */
+    tern_graph *next; /* in the list of all graphs */
     tern_graph_node **nodes;
     int64_t n_nodes, capacity;
-    bool recorded, failed; /* failed: what was recorded is of no use */
+    bool recorded, failed; /* failed: the recording cannot be replayed */
     bool faults;           /* some kernel reports faults */
-    bool elsewhere;        /* while it was recorded the thread launched on other devices */
-    bool lists;            /* programs are built, and nothing is recorded: listing.c */
-    bool estimates; /* of those that list: nothing is built, and large blocks are addresses */
-    int64_t taken;  /* groups of random numbers a replay */
-    int64_t drawn;  /* the next of them */
+    bool elsewhere;        /* the thread launched on other devices during the capture */
+    bool lists;            /* the capture compiles programs and records nothing (listing.c) */
+    /* If it lists: it compiles nothing, and large blocks are addresses without memory. */
+    bool estimates;
+    int64_t taken; /* groups of random numbers that a replay uses */
+    int64_t drawn; /* the first of them that the capture has not yet used */
     tern_refresh *refreshes;
     int n_refreshes;
-    tern_block **held; /* from outside, used by nodes */
+    tern_block **held; /* blocks that nodes use and that existed before the capture */
     int64_t n_held, held_capacity;
     tern_block **constants;
     int n_constants;
-    tern_block *pool;               /* every block of it, by its `of_pool` */
-    tern_block *idle[SIZE_CLASSES]; /* those that no tensor has */
-    tern_graph_piece *pieces;       /* NULL: nodes are run one by one */
+    tern_block *pool;               /* all blocks of the recording's pool, linked by of_pool */
+    tern_block *idle[SIZE_CLASSES]; /* the blocks of the pool that no tensor uses */
+    tern_graph_piece *pieces;       /* NULL: nodes run one by one */
     int n_pieces;
     tern_graph_options options;
-    size_t reserved;        /* by blocks of the pool, as they were recorded */
-    struct tern_plan *plan; /* NULL: values are where they were when they were recorded */
-    bool stays; /* blocks that kernels find by their addresses share memory with others */
-    tern_graph_node **before; /* chains: the commands as they were recorded; NULL: nodes */
+    size_t reserved;        /* the bytes that blocks of the pool had when they were recorded */
+    struct tern_plan *plan; /* NULL: values have the memory that they had when they were recorded */
+    bool stays; /* no block moves, as blocks whose addresses kernels have share memory */
+    /* The commands as they were recorded, if some are in chains; else NULL. */
+    tern_graph_node **before;
     int64_t n_before;
     tern_fused_chain *chains;
-    const char *apart_as; /* why there are no chains; NULL: there may be */
+    const char *apart_as; /* the reason why there are no chains; NULL: chains are allowed */
     tern_apart apart[TERN_MOST_REASONS];
-    struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* other threads make them */
-    int n_waits;      /* until all are there, chains are the commands that were recorded */
-    int n_texts;      /* new kernels that were wanted */
-    bool moves_all;   /* chains are right only where the plan moves what was given back */
-    int64_t n_unread; /* commands that were left out, as nobody reads what they make */
+    struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* kernels that other threads compile */
+    int n_waits;      /* until all are compiled, a replay runs the commands as they were recorded */
+    int n_texts;      /* kernels of chains that were compiled for the recording */
+    bool moves_all;   /* chains are right only if the plan moves the blocks that were given back */
+    int64_t n_unread; /* commands that were removed, as nobody reads their results */
 };
 
-/* One launch in place of the last that was recorded and one that goes on from it. */
+/* A launch that replaces the last recorded one and a new one. */
 typedef struct tern_pair {
     const tern_kernel_ref *kernel;
     tern_arg args[16];
     int n;
 } tern_pair;
-/* Whether there is one for this launch of a kernel's (peephole.c); the last is recorded no more
- * then. */
+/* Returns whether the command, a launch, and the last recorded one become *pair (peephole.c), and
+ * removes the last one from the recording then. */
 bool tern_record_pair(tern_graph *graph, const tern_command *command, tern_pair *pair);
 
 /* ---- values (values.c) ------------------------------------------------------------------- */
 
-/* Calls use for each buffer that a command has. */
+/* Calls use for each buffer among the arguments of the command. */
 void tern_command_uses(const tern_command *command,
                        void (*use)(void *user, const tern_buffer *buffer, tern_role role),
                        void *user);
-/* Whether it may have what no argument says: kernels with a table of addresses, those of a program,
- * calls of the host. */
+/* Returns whether the command may use memory that is not among its arguments: kernels with a table
+ * of addresses, kernels of the program's own, calls of the host. */
 bool tern_command_has_addresses(const tern_command *command);
-/* Blocks begin with their buffer. */
+/* Returns the block of a buffer, which is the block's first field. */
 static inline tern_block *tern_block_of(const tern_buffer *buffer)
 {
     union {
@@ -112,13 +116,13 @@ static inline tern_block *tern_block_of(const tern_buffer *buffer)
     } at = {buffer};
     return at.block;
 }
-/* Whether a block of the pool has values that only the recording's commands read. */
+/* Returns whether only the recording's commands use the block, which is of the pool. */
 static inline bool tern_block_is_inner(const tern_graph *graph, const tern_block *block)
 {
     return block->pool == graph && block->is_idle && !block->is_addressed && !block->holds;
 }
-/* Whether two blocks may share memory where they were recorded: a recording gives memory to later
- * blocks. Of parts without an address nothing is known. */
+/* Returns whether two blocks may share memory: a recording gives the memory of a freed block to a
+ * later one. Parts without an address count as sharing it. */
 static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
 {
     if (a->address && b->address)

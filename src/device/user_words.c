@@ -1,34 +1,30 @@
-/* user_words.c -- which words of OpenCL C another stands for in C++. */
+/* user_words.c -- translates a word of OpenCL C to C++ that includes cl_kernels/user.h. */
 #include "device/user_words.h"
 #include <ctype.h>
 #include <string.h>
 
-/* Functions and types of user.h, which have other names there: a compiler has some of its own, and
- * a user's variable may be called like one. */
+/* Functions and types that have the prefix cl_ in user.h: the host's compiler has some of these
+ * names itself, and a variable of the user's may have such a name. */
 static const char prefixed[] =
     " uchar ushort uint ulong half ptrdiff_t intptr_t uintptr_t mem_fence read_mem_fence "
     "write_mem_fence get_local_id get_group_id get_global_id get_local_size get_num_groups "
-    "get_global_size get_global_offset get_work_dim acos acosh asin asinh atan atanh cbrt ceil cos "
-    "cosh erf erfc exp exp2 exp10 expm1 fabs floor lgamma log log10 log1p log2 rint round rsqrt "
-    "sin "
-    "sinh sqrt tan tanh tgamma trunc atan2 copysign fdim fmax fmin fmod hypot nextafter pow powr "
-    "pown "
-    "remainder fma mad ldexp frexp modf fract sincos native_cos native_divide native_exp "
-    "native_exp2 "
-    "native_exp10 native_log native_log2 native_log10 native_powr native_recip native_rsqrt "
-    "native_sin "
-    "native_sqrt native_tan half_cos half_divide half_exp half_exp2 half_exp10 half_log half_log2 "
-    "half_log10 half_powr half_recip half_rsqrt half_sin half_sqrt half_tan max min clamp mix step "
-    "smoothstep sign degrees radians abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi "
-    "mad_hi "
-    "rotate popcount clz select bitselect any all isnan isinf isfinite isnormal signbit isequal "
-    "isnotequal isgreater isgreaterequal isless islessequal dot cross length distance normalize "
-    "fast_length fast_distance fast_normalize atomic_add atomic_sub atomic_inc atomic_dec "
-    "atomic_min "
-    "atomic_max atomic_and atomic_or atomic_xor atomic_xchg atomic_cmpxchg atom_add atom_sub "
-    "atom_inc "
-    "atom_dec atom_min atom_max atom_and atom_or atom_xor atom_xchg atom_cmpxchg prefetch ";
-/* C++'s own words, and those of its compilers. */
+    "get_global_size get_global_offset get_work_dim acos acosh asin asinh atan atanh cbrt ceil "
+    "cos cosh erf erfc exp exp2 exp10 expm1 fabs floor lgamma log log10 log1p log2 rint round "
+    "rsqrt sin sinh sqrt tan tanh tgamma trunc atan2 copysign fdim fmax fmin fmod hypot "
+    "nextafter pow powr pown remainder fma mad ldexp frexp modf fract sincos native_cos "
+    "native_divide native_exp native_exp2 native_exp10 native_log native_log2 native_log10 "
+    "native_powr native_recip native_rsqrt native_sin native_sqrt native_tan half_cos "
+    "half_divide half_exp half_exp2 half_exp10 half_log half_log2 half_log10 half_powr "
+    "half_recip half_rsqrt half_sin half_sqrt half_tan max min clamp mix step smoothstep sign "
+    "degrees radians abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi mad_hi rotate "
+    "popcount clz select bitselect any all isnan isinf isfinite isnormal signbit isequal "
+    "isnotequal isgreater isgreaterequal isless islessequal dot cross length distance "
+    "normalize fast_length fast_distance fast_normalize atomic_add atomic_sub atomic_inc "
+    "atomic_dec atomic_min atomic_max atomic_and atomic_or atomic_xor atomic_xchg "
+    "atomic_cmpxchg atom_add atom_sub atom_inc atom_dec atom_min atom_max atom_and atom_or "
+    "atom_xor atom_xchg atom_cmpxchg prefetch ";
+/* Keywords of C++, and names that its compilers predefine. A variable of the user's with such a
+ * name gets the prefix cl_ too. */
 static const char reserved[] =
     " alignas alignof and and_eq asm bitand bitor catch char16_t char32_t class compl "
     "const_cast constexpr decltype delete dynamic_cast explicit export friend linux "
@@ -56,7 +52,8 @@ bool tern_word_is(const char *word, size_t n, const char *name)
     return strlen(name) == n && memcmp(word, name, n) == 0;
 }
 
-/* The width at the end of "float4"; 0 for none. */
+/* Returns the width at the end of a word like "float4" and takes its digits from *n; 0 if there is
+ * none. */
 static int width_of(const char *word, size_t *n)
 {
     static const int widths[] = {16, 8, 4, 3, 2};
@@ -89,7 +86,8 @@ static void add_type(tern_text *to, const char *word, size_t n)
     tern_text_add(to, "%s%.*s", own ? "cl_" : "", (int)n, word);
 }
 
-/* convert_uchar4_sat_rte: tern_convert_sat_rte<cl_uchar4>; as_float: tern_as<float>. */
+/* Translates convert_uchar4_sat_rte to tern_convert_sat_rte<cl_uchar4>, and as_float to
+ * tern_as<float>. Returns false, and adds nothing, for another word. */
 static bool add_conversion(tern_text *to, const char *word, size_t n)
 {
     size_t prefix = n > 8 && memcmp(word, "convert_", 8) == 0 ? 8
@@ -107,7 +105,8 @@ static bool add_conversion(tern_text *to, const char *word, size_t n)
     return true;
 }
 
-/* vload4: tern_vload<4>; vstore_half2_rte: tern_vstore_half_rte<2>. */
+/* Translates vload4 to tern_vload<4>, and vstore_half2_rte to tern_vstore_half_rte<2>. Returns
+ * false, and adds nothing, for another word. */
 static bool add_load(tern_text *to, const char *word, size_t n)
 {
     static const char *const names[] = {"vloada_half", "vstorea_half", "vload_half",
@@ -146,8 +145,6 @@ void tern_word_add(tern_text *to, const char *word, size_t n)
 
 /* ---- swizzles ---------------------------------------------------------------------------- */
 
-/* The places that xyzw or s0..sf name, as hexadecimal digits; how many, 0 where the word names
- * none. */
 int tern_word_swizzle(const char *word, size_t n, char digits[17])
 {
     static const char letters[] = "xyzw", hex[] = "0123456789abcdef";

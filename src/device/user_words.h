@@ -1,15 +1,17 @@
-/* user_words.h -- words of OpenCL C as C++ with cl_kernels/user.h has them. */
+/* user_words.h -- translates a word of OpenCL C to C++ that includes cl_kernels/user.h. */
 #ifndef TERN_DEVICE_USER_WORDS_H
 #define TERN_DEVICE_USER_WORDS_H
 #include "base/text.h"
 
+/* Returns whether word[n] is name. */
 bool tern_word_is(const char *word, size_t n, const char *name);
-/* float4 and its like. */
+/* Returns whether the word is a vector type, like float4. */
 bool tern_word_is_vector(const char *word, size_t n);
-/* The word, or what stands for it; nothing for an address space. */
+/* Adds the C++ word for word[n] to the text: the same word, another one, or nothing for the name of
+ * an address space. */
 void tern_word_add(tern_text *to, const char *word, size_t n);
-/* The places of a vector that xyzw or s0..sf name, as hexadecimal digits; how many, 0 for another
- * word. */
+/* Writes the elements of a vector that a word like xyzw or s0f names, as hexadecimal digits.
+ * Returns their number; 0 if the word names no elements. */
 int tern_word_swizzle(const char *word, size_t n, char digits[17]);
 
 #endif

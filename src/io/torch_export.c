@@ -1,5 +1,5 @@
 /* torch_export.c -- archives of torch.export.save (.pt2): records of raw storages, and a JSON text
- * that says what is in them.
+ * that describes them.
  *
  *   {"config": {"0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"dtype":
  *       7, "sizes": ...}}}} */
@@ -14,9 +14,9 @@ typedef struct config {
     tern_file *file;
     const tern_keys *members;
     const char *stem;
-    bool is_there;
-    uint64_t expanded;
-    tern_text passed; /* names of what is not read */
+    bool is_there;     /* "config" was read */
+    uint64_t expanded; /* the bytes that expanded tensors need (torch.h) */
+    tern_text passed;  /* the names of weights that are pickled and not read */
 } config;
 
 static tern_status bad_json(void *user, size_t at, const char *what)
@@ -25,7 +25,7 @@ static tern_status bad_json(void *user, size_t at, const char *what)
     return io_bad(c->file, 0, "model_weights_config.json at byte %zu: %s", at, what);
 }
 
-/* The numbers of torch.export's schema. */
+/* Returns the name of a dtype by its number in torch.export's schema; NULL: there is none. */
 static const char *dtype_of(json_int_t number)
 {
     static const char *const names[] = {
@@ -55,7 +55,8 @@ static const char *dtype_of(json_int_t number)
     return known ? names[number] : NULL;
 }
 
-/* {"as_int": 4} */
+/* Reads a whole number, which is {"as_int": 4} in the schema. Returns whether it is one from 0 on.
+ * */
 static bool whole(const json_t *value, int64_t *to)
 {
     const json_t *number = json_object_get(value, "as_int");
@@ -63,7 +64,7 @@ static bool whole(const json_t *value, int64_t *to)
     return *to >= 0;
 }
 
-/* Sizes or strides; how many, -1 for what is no list of whole numbers. */
+/* Reads a list of sizes or strides. Returns its length; -1 if it is no list of whole numbers. */
 static int take_numbers(const json_t *list, int64_t *to)
 {
     size_t n = json_array_size(list);

@@ -22,7 +22,7 @@ const tern_named_op *tern_named_op_at(int i)
     return NULL;
 }
 
-/* The first row of that name from the i-th on. */
+/* Returns the first row with that name from row i on; NULL: none has it. */
 static const tern_named_op *find(int i, const char *name)
 {
     const tern_named_op *op;
@@ -64,7 +64,7 @@ static int check_values(const char *function, const void *what, const tern_value
     if (missing)
         names_null(function, !what ? "name or operation" : out ? "values" : "out");
     for (int i = 0; !missing && i < n; i++) {
-        /* NULL in, NULL out: a tensor that an earlier call did not make is not None. */
+        /* A tensor that is NULL because an earlier call failed is an error, not PyTorch's None. */
         if (values[i].kind == TERN_VALUE_TENSOR && !values[i].as.tensor) {
             names_null(function, values[i].name ? values[i].name : "a tensor");
             missing = true;
@@ -80,7 +80,7 @@ int names_int(const names_argument *a)
         return (int)value;
     tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: %lld is out of the range of int",
               (long long)value);
-    ((names_argument *)a)->too_big = true; /* the arguments are run's own */
+    ((names_argument *)a)->too_big = true; /* run() owns the arguments and may change them */
     return 0;
 }
 

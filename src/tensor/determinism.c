@@ -1,4 +1,4 @@
-/* determinism.c -- whether operations must do the same on every run. */
+/* determinism.c -- whether operations must give the same bits on every run. */
 #include <stdatomic.h>
 #include <tern/tensor.h>
 

@@ -1,7 +1,7 @@
-/* row_literals.h -- what a row of elementwise.def, special.def and logic.def becomes in
- * elementwise.c: a tern_row, its tern_op literals and its public functions. */
+/* row_literals.h -- the macros that elementwise.c expands for each row of elementwise.def,
+ * special.def and logic.def: a tern_row, its tern_op literals and its public functions. */
 
-/* What a column says in the fields of the literals. */
+/* The fields of a literal for each value of the columns TYPES and RULE. */
 #define TERN_TAKES_BOOLS   TERN_TAKES_ALL
 #define PROMOTION_BOOLS    TERN_PROMOTE_BOOL
 #define PROMOTION_FLOATS   TERN_PROMOTE_FLOAT
@@ -19,7 +19,7 @@
 #define PROMOTE_SIZE       NULL
 #define PROMOTE_RECTIFIER  NULL
 #define PROMOTE_GELU       NULL
-/* The same where a number takes part. */
+/* The field .promote of the operations with a number. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
 #define WITH_SCALAR_SUM        with_scalar
@@ -51,13 +51,14 @@ static const tern_fusion relu_fusion = {.is_relu = true},
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use tern_bitwise_xor " \
     "or tern_logical_xor instead."
 
-/* The numbers of a row; y of an operation with a number is a. */
+/* The attributes of a row: its numbers. In an operation of a tensor and a number, the number is
+ * a. */
 static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a", a),
                                               TERN_FIELD(tern_row_attributes, "b", b),
                                               {{0}, 0, 0, 0}};
 
-/* The public functions of rows are many: each is no more than a jump to one of these, which call
- * the dispatcher. */
+/* The public functions of rows are many, so each is only a jump to one of these functions, which
+ * call the dispatcher. */
 #define ENTER(IN, N, AT)                                                                           \
     (in_place ? tern_apply_in_place(op, IN, N, AT, sizeof *(AT))                                   \
               : tern_apply(op, IN, N, AT, sizeof *(AT)))
@@ -94,9 +95,8 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
 }
 #define NOUGHT ((tern_scalar){.kind = TERN_SCALAR_REAL})
 
-/* y = f(x; a, b): the row of the table, its operation, and the two public forms, tern_NAME and
- * tern_NAME_. The declarations before the literals let a row and its operation point at each
- * other. */
+/* y = f(x; a, b): the row, its operation, and the two public functions tern_NAME and tern_NAME_.
+ * The row and the operation point to each other, so both are declared before the literals. */
 #define UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE, NAMES)                          \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
@@ -136,8 +136,8 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
     {                                                                                              \
         return APPLY(__VA_ARGS__, &NAME##_op, true);                                               \
     }
-/* Forms without a parameter, with one or two reals, and with a scalar that takes part in
- * promotion. */
+/* Functions of x alone, of x and one or two real numbers, and of x and a scalar that takes part in
+ * type promotion. */
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, NULL)                        \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x), of_one, x)
@@ -151,7 +151,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE, number_names)            \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), of_number, x, a)
 
-/* The operation of z = f(x, y), for two tensors or a tensor and a number. */
+/* The operation z = f(x, y) of two tensors, or of a tensor and a number. */
 #define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD, NUMBER, NAMES)                       \
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
@@ -172,8 +172,8 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         .forward = row_forward,                                                                    \
         .backward = binary_backward,                                                               \
     };
-/* z = f(x, y): a row with two operations, for a tensor y and for a number y, which has a kernel of
- * its own. */
+/* z = f(x, y): a row with two operations, one for a tensor y and one for a number y, which has its
+ * own kernel. */
 #define BINARY_ROW_(NAME, KIND, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                           \
     static const tern_op NAME##_op, NAME##_scalar_op;                                              \
     static const tern_row NAME##_row = {                                                           \
@@ -213,7 +213,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
     {                                                                                              \
         return of_number(x, y, &NAME##_scalar_op, true);                                           \
     }
-/* Comparisons and predicates give bools and have no gradient and no in-place form. */
+/* Comparisons and predicates return bools, and have no gradient and no in-place function. */
 #define COMPARE(NAME, TYPES, RULE, Z)                                                              \
     BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, NONE, RULE, -3, 3, Z, "", "")                       \
     tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
@@ -237,7 +237,7 @@ static tern_tensor *of_real(tern_tensor *x, double a, const tern_op *op, bool in
         return of_one(x, &NAME##_op, false);                                                       \
     }
 
-/* v = f(x, y, z; a). */
+/* v = f(x, y, z; a): a row, its operation, and its two public functions. */
 #define TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ, PARAMETERS, A)                 \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \

@@ -7,8 +7,8 @@
 #include <tern/autograd.h>
 #include <tern/ops.h>
 
-/* y = x scale where kept, else 0: the gradient of dropout. It is linear, and its own gradient is
- * itself. Inputs x, kept (bool), both dense, or channels_last. */
+/* The gradient of dropout: y = scale x for a kept element, else 0. It is linear in x, so its own
+ * gradient is the same operation. The inputs x and kept (bool) are both dense or channels_last. */
 static tern_status apply_mask_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -52,7 +52,7 @@ static tern_status apply_mask_backward(tern_gradient *g)
 /* y = scale x + kept for a kept element, y = dropped for any other; p is the probability of
  * dropping. */
 typedef struct dropout_attributes {
-    double scale; /* first, as it is all that apply_mask takes */
+    double scale; /* the first field, as apply_mask's attributes are this number alone */
     double p, kept, dropped;
 } dropout_attributes;
 
@@ -91,7 +91,7 @@ static tern_status dropout_forward(tern_call *call)
                        tern_arg_real(x->dtype, at->dropped));
 }
 
-/* dx = scale dy where kept, else 0; the mask is saved rather than drawn again. */
+/* dx = scale dy for a kept element, else 0. The mask is saved, not drawn again. */
 static tern_status dropout_backward(tern_gradient *g)
 {
     const dropout_attributes *at = g->attributes;
@@ -123,8 +123,8 @@ static tern_status check(const char *function, const tern_tensor *x, double p, i
     return TERN_OK;
 }
 
-/* What needs no noise, for inputs of any type and dims: x itself outside of training, where nothing
- * is dropped and where there is nothing; 0 x where all is. */
+/* Returns whether dropout needs no random numbers, for inputs of any type and dims: the result is x
+ * itself outside of training, if p is 0 or x is empty, and 0 x if p is 1. certain() computes it. */
 static bool is_certain(const tern_tensor *x, double p, bool training)
 {
     return !training || p == 0 || p == 1 || (x && x->numel == 0);
@@ -168,7 +168,7 @@ static dropout_attributes alpha_attributes(double p)
                                 .dropped = ALPHA * scale * p - ALPHA * scale};
 }
 
-/* a x + b where kept, b - a ALPHA where dropped. */
+/* y = a x + b for a kept element, b - a ALPHA for a dropped one. */
 tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 {
     TERN_NAMED_IN_ERRORS;
@@ -183,8 +183,8 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 
 /* ---- noise that broadcasts to x, for channels and for writing in place ----------------------- */
 
-/* 1 / (1 - p) or 0, one number for each index of the first `kept` dims of x; the other dims are
- * 1 and broadcast. */
+/* Returns numbers 1 / (1 - p) or 0, one for each index of the first `kept` dims of x; the other
+ * dims have size 1 and broadcast. */
 static tern_tensor *noise_of(tern_tensor *x, double p, int kept)
 {
     tern_shape each = tern_shape_of(x);
@@ -196,13 +196,14 @@ static tern_tensor *noise_of(tern_tensor *x, double p, int kept)
     return noise;
 }
 
-/* x noise, in place or as a new tensor. */
+/* Returns x times noise, in place (write) or as a new tensor. */
 static tern_tensor *multiply(tern_tensor *x, tern_tensor *noise, bool write)
 {
     return write ? tern_mul_(x, noise) : tern_mul(x, noise);
 }
 
-/* alpha dropout by noise: a x m + b + a ALPHA (m - 1) with m = noise (1 - p), which is 1 or 0. */
+/* Returns alpha dropout by noise: a x m + b + a ALPHA (m - 1), where m = noise (1 - p) is 1 or 0.
+ * */
 static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
     if (!noise)
@@ -240,8 +241,8 @@ tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 
 /* ---- whole channels -------------------------------------------------------------------------- */
 
-/* Whole channels (N, C, ...) are dropped. x has a batch dim if it has `batched` dims (0:
- * always), else it is (C, ...). */
+/* Drops whole channels of x, which is (N, C, ...) if it has `batched` dims or `batched` is 0, else
+ * (C, ...). */
 static tern_tensor *channel_dropout(const char *function, tern_tensor *x, double p, bool training,
                                     int batched, bool write)
 {
@@ -267,7 +268,7 @@ static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bo
     return channel_dropout(function, x, p, training, 3, write);
 }
 
-/* alpha dropout of whole channels (N, C, ...). */
+/* Alpha dropout of whole channels of x (N, C, ...). */
 static tern_tensor *feature_alpha_dropout(const char *function, tern_tensor *x, double p,
                                           bool training, bool write)
 {
