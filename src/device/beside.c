@@ -3,12 +3,15 @@
  * between has what they write, or writes what they read. */
 #include "device/beside.h"
 #include "device/chain_find.h"
-#include <string.h>
 
-/* The kernels whose text allows it (BESIDE in cl_kernels). */
-const char tern_beside_kernels[TERN_BESIDE_KERNELS][20] = {
-    "layer_norm_sums",   "sum_columns",  "sum_columns_part", "sum_columns_merge",
-    "deviation_columns", "index_select", "scatter_add"};
+const tern_kernel_ref tern_beside_kernels[TERN_BESIDE_KERNELS] = {
+    [TERN_BESIDE_LAYER_NORM_SUMS] = {"fused", "layer_norm_sums"},
+    [TERN_BESIDE_SUM_COLUMNS] = {"reduce", "sum_columns"},
+    [TERN_BESIDE_SUM_COLUMNS_PART] = {"reduce", "sum_columns_part"},
+    [TERN_BESIDE_SUM_COLUMNS_MERGE] = {"reduce", "sum_columns_merge"},
+    [TERN_BESIDE_DEVIATION_COLUMNS] = {"reduce", "deviation_columns"},
+    [TERN_BESIDE_INDEX_SELECT] = {"index", "index_select"},
+    [TERN_BESIDE_SCATTER_ADD] = {"index", "scatter_add"}};
 
 /* A launch of more work takes longer than it takes to launch it, and holds what it reads. OpenCL
  * has at least so many bytes of arguments, of which a tensor takes two words. */
@@ -24,7 +27,7 @@ static int bytes_of(const tern_graph *graph, const tern_command *command)
         (command->what.launch.compiled != kernel->compiled[TERN_BUILD_NARROW] &&
          command->what.launch.compiled != kernel->compiled[TERN_BUILD_WIDE]))
         return 0;
-    while (k < TERN_BESIDE_KERNELS && strcmp(tern_beside_kernels[k], kernel->ref->name) != 0)
+    while (k < TERN_BESIDE_KERNELS && kernel->ref != &tern_beside_kernels[k])
         k++;
     for (int i = 0; i < command->what.launch.n; i++)
         bytes += command->what.launch.args[i].buffer ? TENSOR_BYTES : (int)sizeof(int64_t);

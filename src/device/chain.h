@@ -9,10 +9,13 @@
 #ifndef TERN_DEVICE_CHAIN_H
 #define TERN_DEVICE_CHAIN_H
 #include <stdint.h>
-#include <string.h>
 
 enum { TERN_CHAIN_ROWS = 12, TERN_CHAIN_TENSORS = 10, TERN_CHAIN_INPUTS = 3, TERN_CHAIN_LIVE = 6 };
 enum { TERN_CHAIN_SLOT_ARGS = 20 }; /* the most arguments of a kernel with a slot */
+
+/* The names of files whose kernels a recording recognizes by the address of the name: those of the
+ * first three are rows, those of the last one casts, if the refs have these names. */
+extern const char tern_file_elementwise[], tern_file_special[], tern_file_logic[], tern_file_copy[];
 
 /* A slot: the place in the text of another kernel (cl_kernels/chain_slots.h) into which the rows of
  * a chain are compiled. The rows compute what the kernel would store, or what it would load. The
@@ -66,7 +69,7 @@ static inline int tern_chain_is_slot(const tern_chain *chain, int i)
  * the store. */
 static inline int tern_chain_is_cast(const tern_chain_row *row)
 {
-    return strcmp(row->file, "copy") == 0;
+    return row->file == tern_file_copy;
 }
 
 #endif

@@ -85,7 +85,7 @@ static bool is_cast(const tern_graph *graph, const tern_command *command)
 {
     const tern_arg *args = command->what.launch.args;
     return command->kind == TERN_COMMAND_KERNEL && !graph->place->synchronous &&
-           strcmp(command->what.launch.kernel->ref->file, "copy") == 0 &&
+           command->what.launch.kernel->ref->file == tern_file_copy &&
            command->what.launch.n == 3 && args[2].type == TERN_TYPE_tern_nd_index &&
            (args[0].type == TERN_F32 ? is_half(args[1].type)
                                      : is_half(args[0].type) && args[1].type == TERN_F32);
@@ -94,11 +94,7 @@ static bool is_cast(const tern_graph *graph, const tern_command *command)
 /* Whether a row of float32 has the same text and the same bits among those of half precision. */
 static bool is_exact(const tern_kernel_ref *kernel)
 {
-    static const char *const names[] = {"add", "sub", "mul"};
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        found |= strcmp(kernel->name, names[i]) == 0;
-    return found && strcmp(kernel->file, "elementwise") == 0;
+    return kernel == &tern_kernel_add || kernel == &tern_kernel_sub || kernel == &tern_kernel_mul;
 }
 
 /* A row of numbers that are computed in the type in which they lie, or rounded to it. */

@@ -363,8 +363,8 @@ static void add_sides(tern_text *text, tern_sources_seen *seen, const tern_chain
         add_side(text, parameters, side, false);
     tern_text_add(text, "\n");
     for (int k = 0; k < TERN_BESIDE_KERNELS; k++)
-        if (strcmp(tern_beside_kernels[k], name) != 0)
-            tern_text_add(text, "#define BESIDE_%s\n", tern_beside_kernels[k]);
+        if (tern_beside_kernels[k].name != name)
+            tern_text_add(text, "#define BESIDE_%s\n", tern_beside_kernels[k].name);
     tern_text_add(text, "#define BESIDE_%s SIDES ", name);
     for (int side = 1; side < chain->rows; side++) {
         tern_text_add(text, "if (tern_side == %d) { ", side);

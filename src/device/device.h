@@ -117,11 +117,25 @@ typedef struct tern_kernel_ref {
     const char *file; /* "reduce" */
     const char *name; /* "sum_rows" */
 } tern_kernel_ref;
-/* Kernels that a recording makes one of (peephole.c); who launches them launches these. */
-extern const tern_kernel_ref tern_kernel_add, tern_kernel_add_mixed, tern_kernel_layer_norm,
-    tern_kernel_layer_norm_mixed, tern_kernel_batch_norm, tern_kernel_batch_norm_relu,
-    tern_kernel_batch_norm_gradient, tern_kernel_batch_norm_columns,
-    tern_kernel_batch_norm_columns_gradient;
+/* Kernels that a recording recognizes by the address of the ref (peephole.c, chain_find.c), so that
+ * every launch of one of them has this ref. */
+extern const tern_kernel_ref tern_kernel_add, tern_kernel_sub, tern_kernel_mul,
+    tern_kernel_add_mixed, tern_kernel_layer_norm, tern_kernel_layer_norm_mixed,
+    tern_kernel_batch_norm, tern_kernel_batch_norm_relu, tern_kernel_batch_norm_gradient,
+    tern_kernel_batch_norm_columns, tern_kernel_batch_norm_columns_gradient;
+
+/* Kernels whose launches may run side by side: their text allows it (BESIDE in cl_kernels). */
+enum {
+    TERN_BESIDE_LAYER_NORM_SUMS,
+    TERN_BESIDE_SUM_COLUMNS,
+    TERN_BESIDE_SUM_COLUMNS_PART,
+    TERN_BESIDE_SUM_COLUMNS_MERGE,
+    TERN_BESIDE_DEVIATION_COLUMNS,
+    TERN_BESIDE_INDEX_SELECT,
+    TERN_BESIDE_SCATTER_ADD,
+    TERN_BESIDE_KERNELS
+};
+extern const tern_kernel_ref tern_beside_kernels[TERN_BESIDE_KERNELS];
 
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n);

@@ -2,10 +2,13 @@
  * layer norm behind it become one kernel, and results that nobody reads are not written. */
 #include "device/plan.h"
 #include "types_host.h"
-#include <string.h>
 #include "shapes.h"
 
-const tern_kernel_ref tern_kernel_add = {"elementwise", "add"},
+const char tern_file_elementwise[] = "elementwise", tern_file_special[] = "special",
+           tern_file_logic[] = "logic", tern_file_copy[] = "copy";
+const tern_kernel_ref tern_kernel_add = {tern_file_elementwise, "add"},
+                      tern_kernel_sub = {tern_file_elementwise, "sub"},
+                      tern_kernel_mul = {tern_file_elementwise, "mul"},
                       tern_kernel_add_mixed = {"fused", "add_mixed"},
                       tern_kernel_layer_norm = {"norm_layer", "layer_norm"},
                       tern_kernel_layer_norm_mixed = {"fused", "layer_norm_mixed"},
@@ -20,8 +23,8 @@ static const tern_kernel_ref add_layer_norm = {"fused", "add_layer_norm"},
 
 bool tern_is_row(const tern_kernel_ref *kernel)
 {
-    return strcmp(kernel->file, "elementwise") == 0 || strcmp(kernel->file, "special") == 0 ||
-           strcmp(kernel->file, "logic") == 0;
+    return kernel->file == tern_file_elementwise || kernel->file == tern_file_special ||
+           kernel->file == tern_file_logic;
 }
 
 static bool runs(const tern_command *command, const tern_kernel_ref *kernel)

@@ -94,7 +94,7 @@ static tern_status copy_stored(tern_tensor *y, const tern_tensor *x)
 
 /* One kernel for each source dtype, compiled for each destination dtype. */
 static const tern_kernel_ref copy_from[] = {
-#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {"copy", "copy_" #T},
+#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {tern_file_copy, "copy_" #T},
     EACH_DTYPE(X)
 #undef X
 };

@@ -182,12 +182,22 @@ static tern_status add_mixed(tern_call *call)
                        tern_arg_in(half), tern_arg_i64(half->numel));
 }
 
+static const tern_row sub_row, mul_row;
+/* Returns the ref of a row's kernel for tensors, which recordings may recognize (device.h). */
+static const tern_kernel_ref *kernel_of(const tern_row *row)
+{
+    return row->rule == TERN_RULE_SUM ? &tern_kernel_add
+           : row == &sub_row          ? &tern_kernel_sub
+           : row == &mul_row          ? &tern_kernel_mul
+                                      : &row->kernel;
+}
+
 /* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
  * last dim, so tern_nd_index_rows makes inputs with another stride there dense first. */
 static tern_status row_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
-    const tern_kernel_ref *kernel = row->rule == TERN_RULE_SUM ? &tern_kernel_add : &row->kernel;
+    const tern_kernel_ref *kernel = kernel_of(row);
     tern_tensor *t[3] = {call->out[0], call->in[0], call->n_in > 1 ? call->in[1] : NULL};
     const tern_row_attributes *at = attributes_of(call);
     tern_dtype dtype = call->in[0]->dtype;
@@ -388,13 +398,13 @@ static tern_tensor *compare_number(const tern_row *row, tern_tensor *x, tern_sca
 
 #include "ops/elementwise/row_literals.h"
 
-#define TERN_ROW_FAMILY "elementwise"
+#define TERN_ROW_FAMILY tern_file_elementwise
 #include "elementwise.def"
 #undef TERN_ROW_FAMILY
-#define TERN_ROW_FAMILY "special"
+#define TERN_ROW_FAMILY tern_file_special
 #include "special.def"
 #undef TERN_ROW_FAMILY
-#define TERN_ROW_FAMILY "logic"
+#define TERN_ROW_FAMILY tern_file_logic
 #include "logic.def"
 
 static tern_tensor *dx_of(const tern_row *row, tern_tensor *dy, tern_tensor *x, tern_tensor *y)

@@ -30,7 +30,7 @@ tern_status tern_gather_infer(tern_call *call)
 
 tern_status tern_gather_forward(tern_call *call)
 {
-    static const tern_kernel_ref select = {"index", "index_select"}, gather = {"index", "gather"};
+    static const tern_kernel_ref gather = {"index", "gather"};
     const tern_gather_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *index = call->in[1], *y = call->out[0];
     tern_sides s = tern_sides_of(&at->x_shape, at->dim);
@@ -48,10 +48,10 @@ tern_status tern_gather_forward(tern_call *call)
                              tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
                              tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_fault(at->fault)));
     else
-        TERN_TRY(TERN_LAUNCH(call->place, &select, mover, tern_items(y->numel), to, from,
-                             tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
-                             tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->wrap),
-                             tern_arg_fault(at->fault)));
+        TERN_TRY(TERN_LAUNCH(call->place, &tern_beside_kernels[TERN_BESIDE_INDEX_SELECT], mover,
+                             tern_items(y->numel), to, from, tern_arg_in(index), fault,
+                             tern_arg_i64(s.outer), tern_arg_i64(count), tern_arg_i64(s.inner),
+                             tern_arg_i64(s.n), tern_arg_i32(at->wrap), tern_arg_fault(at->fault)));
     return tern_fault_check(call->place);
 }
 
@@ -68,14 +68,14 @@ static tern_status gradient_infer(tern_call *call)
 tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
                                      const tern_tensor *index, const tern_gather_attributes *at)
 {
-    static const tern_kernel_ref kernel = {"index", "scatter_add"};
     tern_sides s = tern_sides_of(&at->x_shape, at->dim);
     if (dy->numel == 0)
         return TERN_OK;
-    return TERN_LAUNCH(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel),
-                       tern_arg_out(dx), tern_arg_in(dy), tern_arg_in(index), tern_arg_i64(s.outer),
-                       tern_arg_i64(count_of(index, at)), tern_arg_i64(s.inner), tern_arg_i64(s.n),
-                       tern_arg_i32(at->wrap), tern_arg_i32(at->each), tern_arg_i64(at->skip),
+    return TERN_LAUNCH(dx->storage->place, &tern_beside_kernels[TERN_BESIDE_SCATTER_ADD], dy->dtype,
+                       tern_items(dy->numel), tern_arg_out(dx), tern_arg_in(dy), tern_arg_in(index),
+                       tern_arg_i64(s.outer), tern_arg_i64(count_of(index, at)),
+                       tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->wrap),
+                       tern_arg_i32(at->each), tern_arg_i64(at->skip),
                        tern_arg_i32(tern_are_deterministic_algorithms_enabled()));
 }
 

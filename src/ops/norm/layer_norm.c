@@ -224,13 +224,12 @@ static tern_status sums_infer(tern_call *call)
 
 static tern_status sums_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"fused", "layer_norm_sums"};
     const tern_tensor *parts = call->in[0];
     int64_t n = parts->shape[1];
-    return TERN_LAUNCH(call->place, &kernel, call->in[2]->dtype,
-                       tern_groups((n + 31) / 32, 64 * parts->shape[0]), tern_arg_out(call->out[0]),
-                       tern_arg_out(call->out[1]), tern_arg_in(parts), tern_arg_in(call->in[1]),
-                       tern_arg_i64(parts->shape[0]), tern_arg_i64(n));
+    return TERN_LAUNCH(call->place, &tern_beside_kernels[TERN_BESIDE_LAYER_NORM_SUMS],
+                       call->in[2]->dtype, tern_groups((n + 31) / 32, 64 * parts->shape[0]),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]), tern_arg_in(parts),
+                       tern_arg_in(call->in[1]), tern_arg_i64(parts->shape[0]), tern_arg_i64(n));
 }
 
 static const tern_op sums_op = {.name = "layer_norm_sums",

@@ -7,16 +7,17 @@
 
 /* The kernels of one sum, by form: for elements, for parts of them, for the results of parts. */
 typedef struct sum_kernels {
-    tern_kernel_ref rows, columns, short_rows;
+    tern_kernel_ref rows, short_rows;
+    int columns; /* of tern_beside_kernels */
 } sum_kernels;
 static const sum_kernels sum_elements = {
-    {"reduce", "sum_rows"}, {"reduce", "sum_columns"}, {"reduce", "sum_short"}};
+    {"reduce", "sum_rows"}, {"reduce", "sum_short"}, TERN_BESIDE_SUM_COLUMNS};
 static const sum_kernels sum_part = {.rows = {"reduce", "sum_rows_part"},
-                                     .columns = {"reduce", "sum_columns_part"}};
+                                     .columns = TERN_BESIDE_SUM_COLUMNS_PART};
 static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
-                                      .columns = {"reduce", "sum_columns_merge"}};
+                                      .columns = TERN_BESIDE_SUM_COLUMNS_MERGE};
 static const sum_kernels deviations = {
-    {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
+    {"reduce", "deviation_rows"}, {"reduce", "deviation_short"}, TERN_BESIDE_DEVIATION_COLUMNS};
 
 static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                               const tern_reduction_view *f, const tern_tensor *out,
@@ -34,11 +35,11 @@ static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                            tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
                            tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
                            tern_arg_i64(f->len), tern_arg_real(dtype, divisor));
-    return TERN_LAUNCH(place, &kernels->columns, dtype, tern_groups(f->groups, work),
-                       tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
-                       tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
-                       tern_arg_i64(f->len), tern_arg_real(dtype, divisor), tern_arg_i64(f->inner),
-                       tern_arg_i64(f->abreast));
+    return TERN_LAUNCH(place, &tern_beside_kernels[kernels->columns], dtype,
+                       tern_groups(f->groups, work), tern_arg_out(out), tern_arg_in(f->x),
+                       tern_arg_optional(shift, out), tern_arg_i64(f->outer), tern_arg_i64(f->n),
+                       tern_arg_i64(f->parts), tern_arg_i64(f->len), tern_arg_real(dtype, divisor),
+                       tern_arg_i64(f->inner), tern_arg_i64(f->abreast));
 }
 
 /* The type that sums of dtype are kept in. */
