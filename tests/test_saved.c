@@ -1,6 +1,7 @@
-/* test_saved.c -- saved tensors that are not kept: hooks turn them into others and back, and gelu's result, the input of a linear
- * layer, is made again in backward; gradients are those of tensors that are kept. */
-#include "tensor/fuse/parts.h"
+/* test_saved.c -- saved tensors that are not kept: hooks turn them into others and back, and gelu's
+ * result, the input of a linear layer, is made again in backward; gradients are those of tensors
+ * that are kept. */
+#include "tensor/fuse/internal.h"
 #include "support.h"
 #include <math.h>
 #include <string.h>

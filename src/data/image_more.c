@@ -76,7 +76,7 @@ static tern_status bad(const char *what)
 
 enum {
     OS2_HEADER = 12,
-    PLAIN_HEADER = 40,
+    INFO_HEADER = 40,
     RGB = 0,
     RLE8 = 1,
     RLE4 = 2,
@@ -96,7 +96,7 @@ static tern_status read_colours(bmp *b)
             return bad("it ends within its header");
         for (int i = 0; i < 3; i++)
             b->masks[i] = number(b->bytes + 54 + 4 * i, 4);
-        at += b->header == PLAIN_HEADER ? (b->compression == ALPHA_FIELDS ? 16 : 12) : 0;
+        at += b->header == INFO_HEADER ? (b->compression == ALPHA_FIELDS ? 16 : 12) : 0;
     }
     b->entry = b->header == OS2_HEADER ? 3 : 4;
     if (b->bits > 8)
@@ -115,7 +115,7 @@ static tern_status read_header(bmp *b)
         return bad("it ends within its header");
     b->data = number(b->bytes + 10, 4);
     b->header = number(b->bytes + 14, 4);
-    if (b->header != OS2_HEADER && (b->header < PLAIN_HEADER || b->n < 54))
+    if (b->header != OS2_HEADER && (b->header < INFO_HEADER || b->n < 54))
         return bad("its header is of no known size");
     const bool os2 = b->header == OS2_HEADER;
     b->w = os2 ? (int64_t)number(b->bytes + 18, 2) : (int32_t)number(b->bytes + 18, 4);
@@ -176,7 +176,7 @@ static void read_row(const bmp *b, const unsigned char *row, unsigned char *to)
     }
 }
 
-static tern_status read_plain(const bmp *b, unsigned char *pixels)
+static tern_status read_uncompressed(const bmp *b, unsigned char *pixels)
 {
     const size_t pitch = ((size_t)b->w * (size_t)b->bits + 31) / 32 * 4;
     if (b->data > b->n || (b->n - b->data) / pitch < (size_t)b->h)
@@ -238,7 +238,7 @@ tern_tensor *tern_image_decode_bmp(const unsigned char *bytes, size_t n,
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %lld x %lld pixels",
                               tern_image_function, (long long)b.w, (long long)b.h);
     const bool runs = b.compression == RLE8 || b.compression == RLE4;
-    tern_tensor *x = (runs ? read_runs(&b, pixels) : read_plain(&b, pixels)) == TERN_OK
+    tern_tensor *x = (runs ? read_runs(&b, pixels) : read_uncompressed(&b, pixels)) == TERN_OK
                          ? tern_image_planes(pixels, b.w, b.h, 3)
                          : NULL;
     tern_free(pixels);

@@ -171,24 +171,25 @@ typedef struct tern_collective {
     const tern_arg *from, *to;
 } tern_collective;
 
-/* What devices of several processes do together, one of each: a link of them, in which each has its
- * rank. No call waits for another process. A link is one thread's at a time. */
-enum { TERN_LINK_ID = 128, TERN_LINK_BUS = 16 };
+/* Communicators, as NCCL has them: collectives over devices of several processes, one device of
+ * each, which has a rank. No call waits for another process. One thread at a time uses a
+ * communicator. */
+enum { TERN_COMMUNICATOR_ID = 128, TERN_COMMUNICATOR_BUS = 16 };
 typedef struct tern_communicators {
-    /* The library's version, the same in all processes that are linked; 0: there is none. */
+    /* The library's version, the same in all processes of a communicator; 0: there is none. */
     int (*version)(void);
     bool (*is_supported)(const tern_collective *t);
-    /* Where the device is in its host: a link has no two of one. */
-    tern_status (*bus)(tern_place *place, char text[TERN_LINK_BUS]);
-    /* One process makes the id for all; with it each opens the link. */
+    /* Writes the device's bus id in its host: a communicator has each device once. */
+    tern_status (*bus)(tern_place *place, char text[TERN_COMMUNICATOR_BUS]);
+    /* One process creates the id, and all open the communicator with it. */
     tern_status (*id)(tern_place *place, void *id);
-    tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **link);
-    /* Begin t, whose from[0] and to[0] are this process's, behind an event of tern_transfers. */
-    tern_status (*begin)(void *link, const tern_collective *t, void *event);
-    /* Whether the last that was begun, or the opening, is over. */
-    tern_status (*over)(void *link, bool *over);
-    /* Also of what is under way, which ends; it may take a while. */
-    void (*drop)(void *link);
+    tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **communicator);
+    /* Begins t, whose from[0] and to[0] are this process's, after an event of tern_transfers. */
+    tern_status (*begin)(void *communicator, const tern_collective *t, void *event);
+    /* Sets *over to whether the last collective, or the opening, has ended. */
+    tern_status (*over)(void *communicator, bool *over);
+    /* Frees the communicator. A collective that runs is aborted, which may take a while. */
+    void (*drop)(void *communicator);
 } tern_communicators;
 
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,

@@ -194,7 +194,7 @@ static tern_graph_node *add_attention(tern_graph *graph, const tern_command *com
     return node;
 }
 
-static tern_graph_node *add_plain(tern_graph *graph, const tern_command *command)
+static tern_graph_node *add_alone(tern_graph *graph, const tern_command *command)
 {
     return add(graph, command, 0);
 }
@@ -204,8 +204,8 @@ tern_status tern_record_command(tern_graph *graph, const tern_command *command)
     static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_command *command) = {
         [TERN_COMMAND_KERNEL] = add_launch,       [TERN_COMMAND_USER] = add_launch,
         [TERN_COMMAND_GEMM] = add_gemm,           [TERN_COMMAND_CONVOLUTION] = add_convolution,
-        [TERN_COMMAND_ATTENTION] = add_attention, [TERN_COMMAND_COPY] = add_plain,
-        [TERN_COMMAND_ZERO] = add_plain,          [TERN_COMMAND_CALL] = add_plain};
+        [TERN_COMMAND_ATTENTION] = add_attention, [TERN_COMMAND_COPY] = add_alone,
+        [TERN_COMMAND_ZERO] = add_alone,          [TERN_COMMAND_CALL] = add_alone};
     if (graph->lists)
         return tern_list_command(graph, command);
     holding h = {graph, TERN_OK};

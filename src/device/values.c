@@ -115,14 +115,14 @@ static bool is_dead(const tern_graph *graph, const tern_command *command)
 
 /* ---- from where to where ----------------------------------------------------------------- */
 
-typedef struct walk {
+typedef struct visit {
     tern_graph *graph;
     int64_t at;
-} walk;
+} visit;
 
 static void note(void *user, const tern_buffer *buffer, tern_role role)
 {
-    const walk *w = user;
+    const visit *w = user;
     tern_block *block = tern_block_of(buffer);
     (void)role;
     if (block->pool != w->graph)
@@ -136,7 +136,7 @@ void tern_values_note(tern_graph *graph)
     for (tern_block *block = graph->pool; block; block = block->of_pool)
         block->first = block->last = -1;
     for (int64_t i = graph->n_nodes - 1; i >= 0; i--)
-        tern_command_uses(&graph->nodes[i]->command, note, &(walk){graph, i});
+        tern_command_uses(&graph->nodes[i]->command, note, &(visit){graph, i});
 }
 
 /* From the last command back, so that what only dead ones read is dead too. */
@@ -153,7 +153,7 @@ void tern_values_find(tern_graph *graph)
         }
         if (node->command.kind == TERN_COMMAND_KERNEL)
             tern_leave_unread(graph, &node->command);
-        tern_command_uses(&node->command, note, &(walk){graph, i});
+        tern_command_uses(&node->command, note, &(visit){graph, i});
         graph->nodes[--kept] = node;
     }
     graph->n_unread = kept;

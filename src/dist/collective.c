@@ -282,7 +282,7 @@ tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
 tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *options)
 {
     TERN_NAMED_IN_ERRORS;
-    return tern_dist_all_reduce_by(x, DIST_WAY_PLAIN, options);
+    return tern_dist_all_reduce_by(x, DIST_WAY_ANY, options);
 }
 
 tern_status tern_dist_reduce(tern_tensor *x, int dst, const tern_dist_options *options)

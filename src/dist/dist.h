@@ -287,7 +287,7 @@ void tern_dist_drop_transports(tern_dist_job *job);
 
 /* ---- collective.c ---------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
-    DIST_WAY_PLAIN,
+    DIST_WAY_ANY,
     DIST_WAY_TREE, /* of floating point: a binary tree over the ranks; with a tree of what each rank
                       has before it is one tree over all */
     DIST_WAY_APART /* nothing that is under way writes the tensor: a small one does not wait for
@@ -305,12 +305,12 @@ tern_status tern_dist_record_wait(struct tern_dist_recorded *recorded);
 
 /* ---- scalar_all_reduce.c --------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
-tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
+tern_status tern_dist_reduce_scalars(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest);
 /* tern_ranks that agree in one group after the other, of n, so that it is of all that are in one of
  * them. */
 typedef struct tern_dist_ranks {
-    tern_ranks ranks; /* first; agree and first are: */
+    tern_ranks ranks; /* first; check_consistency and first are: */
     tern_dist_group *groups[2];
     int n;
 } tern_dist_ranks;

@@ -55,7 +55,7 @@ static tern_status give(tern_ddp *d, int i)
     d->given = i + 1;
     const tern_dist_options o = {.group = d->group, .work = &b->work, .label = label};
     return tern_dist_all_reduce_by(b->packed ? b->packed : b->flat,
-                                   d->shards ? DIST_WAY_TREE : DIST_WAY_PLAIN, &o);
+                                   d->shards ? DIST_WAY_TREE : DIST_WAY_ANY, &o);
 }
 
 /* The gradient of a backward pass with create_graph, or one that the program put there, lies
@@ -140,7 +140,7 @@ static tern_status sum_counts(tern_ddp *d)
     for (int i = 0; i < d->n; i++)
         sums[1] += !d->slots[i].used;
     snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
-    TERN_TRY(tern_dist_reduce_numbers(d->group, label, sums, 2, false));
+    TERN_TRY(tern_dist_reduce_scalars(d->group, label, sums, 2, false));
     counts[0] = d->rows;
     for (int i = 0; i < d->n; i++)
         counts[i + 1] = d->slots[i].used;

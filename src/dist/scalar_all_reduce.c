@@ -6,7 +6,7 @@
 #include <tern/ops.h>
 
 /* What MPI makes of NaN is its own affair, so that NaNs are counted beside. */
-tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
+tern_status tern_dist_reduce_scalars(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest)
 {
     const tern_dist_options o = {
@@ -35,7 +35,7 @@ tern_status tern_dist_check_consistency(tern_ranks *ranks, tern_status status, c
         tern_dist_group *g = of->groups[i];
         const tern_dist_options o = {.group = g, .label = function};
         size_t length = bytes;
-        TERN_TRY(tern_dist_reduce_numbers(g, function, &failed, 1, true));
+        TERN_TRY(tern_dist_reduce_scalars(g, function, &failed, 1, true));
         if (bytes == 0)
             continue;
         char *first = tern_dist_broadcast_object(text, &length, g ? g->members[0] : 0, &o);
@@ -62,7 +62,7 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
         first[number] = self;
     for (int i = 0; i < of->n && status == TERN_OK; i++) {
         *leads = *leads && tern_dist_get_rank(of->groups[i]) == 0;
-        status = tern_dist_reduce_numbers(of->groups[i], "who has which part", first, count, true);
+        status = tern_dist_reduce_scalars(of->groups[i], "who has which part", first, count, true);
     }
     for (int i = 0; i < count && status == TERN_OK; i++)
         *all = *all && first[i] > 0;

@@ -7,7 +7,7 @@
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
     const tern_shard_mesh *mesh = (const tern_shard_mesh *)(void *)ranks;
-    TERN_TRY(tern_dist_reduce_numbers(mesh->group, "numbers of all parts", values, n, greatest));
+    TERN_TRY(tern_dist_reduce_scalars(mesh->group, "numbers of all parts", values, n, greatest));
     return mesh->cut ? mesh->cut->reduce(mesh->cut, values, n, greatest) : TERN_OK;
 }
 
@@ -43,7 +43,7 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
                                                    .sums = &mesh->of.ranks,
                                                    .all = cut != NULL,
                                                    .cuts = cuts,
-                                                   .agree = tern_dist_check_consistency,
+                                                   .check_consistency = tern_dist_check_consistency,
                                                    .first = tern_dist_first},
                                          .groups = {replicate, group},
                                          .n = 2},
@@ -72,7 +72,7 @@ tern_status tern_shard_look(const tern_shard_unit *root)
     double changed = tern_shard_changed(root->mesh, &any);
     if (!any)
         return TERN_OK;
-    TERN_TRY(tern_dist_reduce_numbers(root->mesh->group, "parts that changed", &changed, 1, true));
+    TERN_TRY(tern_dist_reduce_scalars(root->mesh->group, "parts that changed", &changed, 1, true));
     root->mesh->epoch += changed > 0;
     return TERN_OK;
 }

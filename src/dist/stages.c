@@ -133,7 +133,7 @@ static stage *stage_of(const crew *c, int owner, tern_ranks *inner)
                                       .sums = &s->of.ranks,
                                       .all = true,
                                       .cuts = cuts,
-                                      .agree = tern_dist_check_consistency,
+                                      .check_consistency = tern_dist_check_consistency,
                                       .first = first},
                             .n = 1},
                      .crew = c,

@@ -17,7 +17,7 @@
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
-    return tern_dist_reduce_numbers(((tern_dist_cut *)(void *)ranks)->group, "numbers of all parts",
+    return tern_dist_reduce_scalars(((tern_dist_cut *)(void *)ranks)->group, "numbers of all parts",
                                     values, n, greatest);
 }
 
@@ -51,7 +51,7 @@ static tern_dist_cut *parts_of(tern_dist_group *group, int dim, int64_t size)
                                               .sums = &p->of.ranks,
                                               .all = true,
                                               .cuts = cuts,
-                                              .agree = tern_dist_check_consistency,
+                                              .check_consistency = tern_dist_check_consistency,
                                               .first = tern_dist_first},
                                     .n = 1},
                              .group = group,

@@ -33,7 +33,7 @@ static tern_status check_sync(tern_ddp *d)
 static tern_status ask(tern_ddp *d, int own, int *greatest)
 {
     double counts[] = {own, own == 0};
-    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", counts, 2, true));
+    TERN_TRY(tern_dist_reduce_scalars(d->group, "join", counts, 2, true));
     *greatest = (int)counts[0];
     if (*greatest)
         d->last = *greatest / RANK - 1;

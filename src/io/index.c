@@ -55,8 +55,9 @@ static tern_status add_shard(weight_map *map, const char *name, int *shard)
     return tern_keys_add(&map->shard_keys, stays ? stays + 1 : file->path, *shard);
 }
 
-/* A shard is no index itself. */
-static bool is_plain(const char *name)
+/* Returns whether name is that of a file in the same folder, and not of an index, which ends in
+ * .json. */
+static bool is_shard_name(const char *name)
 {
     size_t n = strlen(name);
     return *name && *name != '.' && !strpbrk(name, TERN_OS_NO_NAME) && n <= MOST_NAME &&
@@ -66,7 +67,7 @@ static bool is_plain(const char *name)
 /* A tensor of the map, in the file that has it. */
 static tern_status take_tensor(weight_map *map, const char *name, const char *in)
 {
-    if (!is_plain(in))
+    if (!is_shard_name(in))
         return io_bad(map->file, 0,
                       "weight_map: tensor `%s` is in \"%s\", which is no plain name of a file",
                       IO_SHOW(name), IO_SHOW(in));

@@ -150,7 +150,7 @@ static int pass_numbers(const char **at, const char *end, int64_t *to, int most)
     return count;
 }
 
-static bool read_plain_info(const io_member *m, info *i)
+static bool read_usual_info(const io_member *m, info *i)
 {
     const char *at = m->value, *end = m->value + m->n;
     if (!pass(&at, end, "{\"dtype\":\""))
@@ -202,7 +202,7 @@ static tern_status take_info(header *h, const char *name, const info *i)
 static tern_status take_tensor(header *h, const io_member *m)
 {
     info i;
-    if (read_plain_info(m, &i))
+    if (read_usual_info(m, &i))
         return take_info(h, m->key, &i);
     json_t *value = io_json_value(h->json, m);
     if (!value)

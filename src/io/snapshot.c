@@ -345,7 +345,7 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
     if (status == TERN_OK)
         status = read_and_check(snapshot, path, parameters, &dict);
     if (ranks) /* all load, or none */
-        status = ranks->agree(ranks, status, NULL, 0, "tern_snapshot_load");
+        status = ranks->check_consistency(ranks, status, NULL, 0, "tern_snapshot_load");
     if (status == TERN_OK)
         status = load(snapshot, dict, true);
     if (status == TERN_OK)

@@ -138,7 +138,7 @@ tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_di
         status = make_folder(folder, *step, s->name);
         snprintf(text, sizeof text, "%lld %s", (long long)*step, s->name);
     }
-    TERN_TRY(ranks->agree(ranks, status, text, sizeof text, function));
+    TERN_TRY(ranks->check_consistency(ranks, status, text, sizeof text, function));
     char *name = NULL;
     *step = strtoll(text, &name, 10);
     snprintf(s->name, sizeof s->name, "%s", *name ? name + 1 : "");
@@ -286,13 +286,13 @@ static void clean(const char *folder)
 tern_status io_shards_commit(io_shards *s, const char *folder, tern_status status,
                              tern_status (*write)(void *user), void *user)
 {
-    TERN_TRY(s->ranks->agree(s->ranks, status, NULL, 0, function));
+    TERN_TRY(s->ranks->check_consistency(s->ranks, status, NULL, 0, function));
     if (s->leads) {
         status = write(user);
         if (status == TERN_OK)
             clean(folder);
     }
-    return s->ranks->agree(s->ranks, status, NULL, 0, function);
+    return s->ranks->check_consistency(s->ranks, status, NULL, 0, function);
 }
 
 void io_shards_end(io_shards *s)

@@ -184,7 +184,7 @@ static place *place_of(adamw8bit *a, const char *device)
     place made = {.device = device, .tables = tern_keep(make_tables(device))};
     if (made.tables && strcmp(device, "cpu") != 0) {
         made.blocks = tern_kernel_compile(device, source, "update_blocks");
-        made.dense = made.blocks ? tern_kernel_compile(device, source, "update_plain") : NULL;
+        made.dense = made.blocks ? tern_kernel_compile(device, source, "update_dense") : NULL;
     }
     if (made.tables && (made.dense || strcmp(device, "cpu") == 0)) {
         longer[a->n_places] = made;
@@ -235,7 +235,7 @@ static void run_blocks(const place *at, const moments *m, tern_tensor *p, tern_t
             update_blocks(x, grad, part[0], part[1], part[2], part[3], tables, n, b, end,
                           NUMBERS(o));
         else
-            update_plain(x, grad, part[0], part[1], n, b, end, NUMBERS(o));
+            update_dense(x, grad, part[0], part[1], n, b, end, NUMBERS(o));
     }
 }
 

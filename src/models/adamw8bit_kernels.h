@@ -78,7 +78,7 @@ __kernel void update_blocks(__global float *p, __global const float *g, __global
 }
 
 /* The same with moments in float32, of elements by the 256. */
-__kernel void update_plain(__global float *p, __global const float *g, __global float *m,
+__kernel void update_dense(__global float *p, __global const float *g, __global float *m,
                            __global float *v, long n, long from, long end, float lr, float beta1,
                            float beta2, float fresh1, float fresh2, float eps, float shrink,
                            float scale, float sign)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof((tern_transport_card *)0)->id == TERN_LINK_ID &&
-                   sizeof((tern_transport_card *)0)->bus == TERN_LINK_BUS,
+_Static_assert(sizeof((tern_transport_card *)0)->id == TERN_COMMUNICATOR_ID &&
+                   sizeof((tern_transport_card *)0)->bus == TERN_COMMUNICATOR_BUS,
                "a card has what a backend gives");
 
 struct tern_transport {

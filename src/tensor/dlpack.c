@@ -101,7 +101,7 @@ static void end_versioned(DLManagedTensorVersioned *self)
     end(self->manager_ctx);
 }
 
-static void end_plain(DLManagedTensor *self)
+static void end_unversioned(DLManagedTensor *self)
 {
     end(self->manager_ctx);
 }
@@ -187,7 +187,7 @@ DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x, const tern_dlpack_op
         return NULL;
     DLManagedTensor *m = &l->is.plain;
     m->manager_ctx = l;
-    m->deleter = end_plain;
+    m->deleter = end_unversioned;
     describe(l, &m->dl_tensor);
     return m;
 }
@@ -201,7 +201,7 @@ static void give_back_versioned(void *user)
         m->deleter(m);
 }
 
-static void give_back_plain(void *user)
+static void give_back_unversioned(void *user)
 {
     DLManagedTensor *m = user;
     if (m->deleter)
@@ -310,6 +310,6 @@ tern_tensor *tern_from_dlpack_unversioned(DLManagedTensor *managed,
         tern_fail_argument_null(__func__, "managed");
         return NULL;
     }
-    tern_blob blob = {.deleter = give_back_plain, .user = managed};
+    tern_blob blob = {.deleter = give_back_unversioned, .user = managed};
     return borrow(&managed->dl_tensor, 0, &blob, options);
 }

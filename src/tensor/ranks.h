@@ -1,12 +1,12 @@
-/* ranks.h -- tensors that the processes (ranks of a job) share out: whose part a tensor is, sums
- * over them for norms and the like, and what else they do together. */
+/* ranks.h -- tensors of which each process (rank of a job) has a part: which part a tensor is, and
+ * sums over the ranks, for norms and the like. */
 #ifndef TERN_TENSOR_RANKS_H
 #define TERN_TENSOR_RANKS_H
 #include <tern/tensor.h>
 
-/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others
- * of the group the rest. dim -1: it is not cut, and one of them has all of it, this one unless it
- * is elsewhere; the last of a tensor's. */
+/* A cut of a tensor along a dim, as tern_chunk cuts: this process has part number `part` of
+ * `parts`, and other processes of the group have the other parts. dim -1, which only the last cut
+ * of a tensor has: the tensor is not cut, and one process has it, this one unless `elsewhere`. */
 typedef struct tern_cut {
     int dim, part, parts;
     const void *group; /* NULL: all processes */
@@ -15,29 +15,35 @@ typedef struct tern_cut {
 } tern_cut;
 enum { TERN_MOST_CUTS = 3 };
 
-/* Those that share tensors out. The struct outlives what it is set for. All but cuts are called by
- * all ranks, in one order. */
+/* The ranks that have parts of a tensor. The struct outlives the tensors for which it is set. All
+ * ranks call its functions but cuts, in the same order. */
 typedef struct tern_ranks {
-    /* values[i], of n, become their sums over the ranks, or the greatest. */
+    /* Replaces each of the n values by its sum over the ranks, or by the greatest. */
     tern_status (*reduce)(struct tern_ranks *ranks, double *values, int n, bool greatest);
-    struct tern_ranks
-        *sums; /* the same for all whose reduce is the same: numbers of theirs are added up
-                 together */
-    int rank;  /* this process's number in the job */
-    bool all; /* agree and first are of all processes, else of those with parts or copies of them */
-    /* How x was cut, one after the other, from a tensor of that shape; how many there are. */
+    /* The same for all whose reduce is over the same ranks: one call of reduce takes their values
+     * together. */
+    struct tern_ranks *sums;
+    int rank; /* this process's number in the job */
+    /* check_consistency and first are over all processes, else over those that have parts of the
+     * tensor or copies of parts. */
+    bool all;
+    /* Writes the cuts that made x, one after the other, from a tensor of the shape *whole. Returns
+     * their number. */
     int (*cuts)(const struct tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
                 tern_shape *whole);
-    /* TERN_OK where all have it, and text is the first one's; else an error of function on all. */
-    tern_status (*agree)(struct tern_ranks *ranks, tern_status status, char *text, size_t bytes,
-                         const char *function);
-    /* *leads: this process is the first of all; *own: of those with its number, from 0 to count -
-     * 1; *all: each of these is somebody's. */
+    /* If status is TERN_OK on all ranks, returns TERN_OK and sets text to that of the first rank;
+     * else records an error of function on all ranks. */
+    tern_status (*check_consistency)(struct tern_ranks *ranks, tern_status status, char *text,
+                                     size_t bytes, const char *function);
+    /* Each process has a number from 0 to count - 1. Sets *leads to whether this process is the
+     * first of all, *own to whether it is the first with its number, and *all to whether each
+     * number is that of a process. */
     tern_status (*first)(struct tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                          bool *all);
 } tern_ranks;
 
-/* x is this rank's part of a tensor whose other parts are theirs; NULL: it is whole. */
+/* Makes x this rank's part of a tensor of which the ranks have the other parts. ranks NULL: x is a
+ * whole tensor. */
 tern_status tern_set_ranks(tern_tensor *x, tern_ranks *ranks);
 tern_ranks *tern_ranks_of(const tern_tensor *x);
 
@@ -54,8 +60,8 @@ static inline int tern_cuts_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS
     return ranks ? ranks->cuts(ranks, x, cut, whole) : 0;
 }
 
-/* Where a stage of a pipeline has x, and perhaps another rank's; NULL: none has. cut is room for
- * its cuts, whole for its shape, *n how many there are. */
+/* Returns the cut that says which stage of a pipeline has x; NULL: x belongs to no stage. Writes
+ * x's cuts to cut, their number to *n, and the shape before the cuts to *whole. */
 static inline const tern_cut *tern_stage_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
                                             tern_shape *whole, int *n)
 {
@@ -63,7 +69,7 @@ static inline const tern_cut *tern_stage_of(const tern_tensor *x, tern_cut cut[T
     return *n && cut[*n - 1].dim < 0 ? &cut[*n - 1] : NULL;
 }
 
-/* Whether ranks have parts of x, and not one of them all. */
+/* Returns whether several ranks have parts of x. */
 static inline bool tern_is_part(const tern_tensor *x)
 {
     tern_cut cut[TERN_MOST_CUTS];
@@ -71,7 +77,8 @@ static inline bool tern_is_part(const tern_tensor *x)
     return tern_cuts_of(x, cut, &whole) && cut[0].dim >= 0;
 }
 
-/* The rows of rank's part, as tern_chunk cuts: how many, from *first on. */
+/* Returns the number of rows in the part of a rank, as tern_chunk cuts, and sets *first to the
+ * first of them. */
 static inline int64_t tern_rows_of_rank(int64_t rows, int rank, int size, int64_t *first)
 {
     const int64_t each = rows / size + (rows % size != 0);

@@ -26,7 +26,7 @@ typedef struct side {
     tern_tensor *list[TERN_MAX_PARAMETERS][DOCTOR_LIST];
     tern_tensor *leaf[MOST_LEAVES], *grad[MOST_LEAVES], *out[DOCTOR_OUTS];
     int n_leaves, n;
-    tern_status status, walked;
+    tern_status status, backward;
     char error[500];
 } side;
 
@@ -70,11 +70,11 @@ static void backward_pass(side *s)
             gradients[n++] = tern_detach(s->out[i]);
         }
     if (n > 0 && s->n_leaves > 0)
-        s->walked = tern_autograd_grad(
+        s->backward = tern_autograd_grad(
             outputs, n, s->leaf, s->n_leaves, s->grad,
             &(tern_autograd_grad_options){.gradients = gradients, .allow_unused = true});
-    if (s->walked == TERN_OK)
-        s->walked = tern_synchronize(s->device);
+    if (s->backward == TERN_OK)
+        s->backward = tern_synchronize(s->device);
 }
 
 static void run_side(side *s, const doctor_call *call)
@@ -179,8 +179,8 @@ static void compare(side *cpu, side *other, tern_dtype dtype, doctor_report *r)
         snprintf(what, sizeof what, "result %d", i);
         wrong = differ(cpu->out[i], other->out[i], dtype, what, r);
     }
-    bool walked = cpu->walked == TERN_OK && other->walked == TERN_OK;
-    for (int i = 0; !wrong && walked && i < cpu->n_leaves; i++) {
+    bool both = cpu->backward == TERN_OK && other->backward == TERN_OK;
+    for (int i = 0; !wrong && both && i < cpu->n_leaves; i++) {
         snprintf(what, sizeof what, "gradient %d", i);
         wrong = differ(cpu->grad[i], other->grad[i], dtype, what, r);
     }
@@ -252,8 +252,8 @@ void doctor_check(const doctor_row *row, const char *device, doctor_report *r)
             fail(r, &other, tern_last_status(), "copy");
         else if (other.status != cpu.status)
             fail(r, &other, other.status, "forward");
-        else if (cpu.status == TERN_OK && other.walked != cpu.walked)
-            fail(r, &other, other.walked, "backward");
+        else if (cpu.status == TERN_OK && other.backward != cpu.backward)
+            fail(r, &other, other.backward, "backward");
         else if (cpu.status == TERN_OK)
             compare(&cpu, &other, row->dtype, r);
         tern_clear_error();

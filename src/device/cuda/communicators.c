@@ -1,23 +1,23 @@
-/* communicators.c -- what devices of several processes do together: communicators of NCCL, each
- * with a stream of its own. They are not blocking, and are asked how they do. */
+/* communicators.c -- communicators of NCCL, for collectives of devices of several processes. Each
+ * has a stream of its own. They do not block: `over` asks whether a collective has ended. */
 #include "device/cuda/cuda.h"
 #include <string.h>
 
-typedef struct tern_cuda_link {
+typedef struct tern_cuda_communicator {
     tern_place *place;
     int rank, n;
     ncclComm_t comm;
     cudaStream_t stream;
-    cudaEvent_t event; /* behind the last that was begun */
+    cudaEvent_t event; /* recorded after the last collective */
     enum { IDLE, BEGUN, MARKED } state;
-} tern_cuda_link;
+} tern_cuda_communicator;
 
 enum { NO_TIMING = 2 };
 
-/* What was begun may go on by itself. */
-static tern_status check(const tern_cuda_link *l, ncclResult_t code, const char *call)
+/* A call that is still in progress is no error. */
+static tern_status check(const tern_cuda_communicator *c, ncclResult_t code, const char *call)
 {
-    return code == ncclInProgress ? TERN_OK : tern_cuda_check_nccl(l->place, code, call);
+    return code == ncclInProgress ? TERN_OK : tern_cuda_check_nccl(c->place, code, call);
 }
 
 static int version(void)
@@ -31,9 +31,10 @@ static bool is_supported(const tern_collective *t)
     return tern_cuda.has_nccl && tern_cuda_collective_is_supported(t);
 }
 
-static tern_status bus(tern_place *place, char text[TERN_LINK_BUS])
+static tern_status bus(tern_place *place, char text[TERN_COMMUNICATOR_BUS])
 {
-    CUDA_TRY(place, cudaDeviceGetPCIBusId(text, TERN_LINK_BUS, tern_cuda_state_of(place)->index));
+    CUDA_TRY(place,
+             cudaDeviceGetPCIBusId(text, TERN_COMMUNICATOR_BUS, tern_cuda_state_of(place)->index));
     return TERN_OK;
 }
 
@@ -43,101 +44,101 @@ static tern_status id(tern_place *place, void *made)
     return tern_cuda_check_nccl(place, tern_cuda.ncclGetUniqueId(made), "ncclGetUniqueId");
 }
 
-static void drop(void *link)
+static void drop(void *communicator)
 {
-    tern_cuda_link *l = link;
-    if (tern_cuda.cudaSetDevice(tern_cuda_state_of(l->place)->index) == 0) {
-        if (l->comm)
-            tern_cuda.ncclCommAbort(l->comm);
-        if (l->event)
-            tern_cuda.cudaEventDestroy(l->event);
-        if (l->stream)
-            tern_cuda.cudaStreamDestroy(l->stream);
+    tern_cuda_communicator *c = communicator;
+    if (tern_cuda.cudaSetDevice(tern_cuda_state_of(c->place)->index) == 0) {
+        if (c->comm)
+            tern_cuda.ncclCommAbort(c->comm);
+        if (c->event)
+            tern_cuda.cudaEventDestroy(c->event);
+        if (c->stream)
+            tern_cuda.cudaStreamDestroy(c->stream);
     }
-    tern_free(l);
+    tern_free(c);
 }
 
-static tern_status make(tern_cuda_link *l, const void *made)
+static tern_status make(tern_cuda_communicator *c, const void *made)
 {
     ncclConfig_t config = {sizeof config, 0xcafebeef, 21400, 0};
     ncclUniqueId by;
     memcpy(&by, made, sizeof by);
-    TERN_TRY(tern_cuda_enter(l->place));
-    CUDA_TRY(l->place, cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
-    CUDA_TRY(l->place, cudaEventCreateWithFlags(&l->event, NO_TIMING));
-    return check(l, tern_cuda.ncclCommInitRankConfig(&l->comm, l->n, by, l->rank, &config),
+    TERN_TRY(tern_cuda_enter(c->place));
+    CUDA_TRY(c->place, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    CUDA_TRY(c->place, cudaEventCreateWithFlags(&c->event, NO_TIMING));
+    return check(c, tern_cuda.ncclCommInitRankConfig(&c->comm, c->n, by, c->rank, &config),
                  "ncclCommInitRankConfig");
 }
 
-static tern_status open(tern_place *place, const void *made, int rank, int n, void **link)
+static tern_status open(tern_place *place, const void *made, int rank, int n, void **communicator)
 {
-    tern_cuda_link *l = tern_alloc(sizeof *l);
-    if (!l)
+    tern_cuda_communicator *c = tern_alloc(sizeof *c);
+    if (!c)
         return TERN_ERR_MEMORY;
-    *l = (tern_cuda_link){.place = place, .rank = rank, .n = n};
-    tern_status status = make(l, made);
+    *c = (tern_cuda_communicator){.place = place, .rank = rank, .n = n};
+    tern_status status = make(c, made);
     if (status == TERN_OK)
-        *link = l;
+        *communicator = c;
     else
-        drop(l);
+        drop(c);
     return status;
 }
 
 /* To and from each rank that has something for this one, or is to have something of it. */
-static ncclResult_t exchange(const tern_cuda_link *l, const tern_collective *t)
+static ncclResult_t exchange(const tern_cuda_communicator *c, const tern_collective *t)
 {
     const size_t bytes = (size_t)t->count * tern_dtype_size(t->dtype);
-    const bool every = t->kind == TERN_COLLECTIVE_ALL_TO_ALL, is_root = l->rank == t->root;
+    const bool every = t->kind == TERN_COLLECTIVE_ALL_TO_ALL, is_root = c->rank == t->root;
     const bool gives = every || (is_root && t->kind == TERN_COLLECTIVE_SCATTER);
     const bool takes = every || (is_root && t->kind == TERN_COLLECTIVE_GATHER);
     const char *from = t->from->buffer ? tern_cuda_memory_of(t->from) : NULL;
     char *to = t->to->buffer ? tern_cuda_memory_of(t->to) : NULL;
     ncclResult_t code = 0;
-    for (int peer = 0; peer < l->n && code == 0; peer++) {
+    for (int peer = 0; peer < c->n && code == 0; peer++) {
         if (gives || (t->kind == TERN_COLLECTIVE_GATHER && peer == t->root))
             code = tern_cuda.ncclSend(from + (gives ? bytes * (size_t)peer : 0), bytes, ncclUint8,
-                                      peer, l->comm, l->stream);
+                                      peer, c->comm, c->stream);
         if (code == 0 && (takes || (t->kind == TERN_COLLECTIVE_SCATTER && peer == t->root)))
             code = tern_cuda.ncclRecv(to + (takes ? bytes * (size_t)peer : 0), bytes, ncclUint8,
-                                      peer, l->comm, l->stream);
+                                      peer, c->comm, c->stream);
     }
     return code;
 }
 
-static tern_status begin(void *link, const tern_collective *t, void *event)
+static tern_status begin(void *communicator, const tern_collective *t, void *event)
 {
-    tern_cuda_link *l = link;
-    TERN_TRY(tern_cuda_enter(l->place));
+    tern_cuda_communicator *c = communicator;
+    TERN_TRY(tern_cuda_enter(c->place));
     if (event)
-        CUDA_TRY(l->place, cudaStreamWaitEvent(l->stream, event, 0));
-    TERN_TRY(check(l, tern_cuda.ncclGroupStart(), "ncclGroupStart"));
+        CUDA_TRY(c->place, cudaStreamWaitEvent(c->stream, event, 0));
+    TERN_TRY(check(c, tern_cuda.ncclGroupStart(), "ncclGroupStart"));
     ncclResult_t code = t->kind >= TERN_COLLECTIVE_GATHER
-                            ? exchange(l, t)
-                            : tern_cuda_collective_call(t, 0, l->comm, l->stream);
+                            ? exchange(c, t)
+                            : tern_cuda_collective_call(t, 0, c->comm, c->stream);
     const ncclResult_t end = tern_cuda.ncclGroupEnd();
-    l->state = BEGUN;
-    TERN_TRY(check(l, code, "collective"));
-    return check(l, end, "ncclGroupEnd");
+    c->state = BEGUN;
+    TERN_TRY(check(c, code, "collective"));
+    return check(c, end, "ncclGroupEnd");
 }
 
 /* The stream has it all once the communicator goes on with nothing. */
-static tern_status over(void *link, bool *is_over)
+static tern_status over(void *communicator, bool *is_over)
 {
-    tern_cuda_link *l = link;
+    tern_cuda_communicator *c = communicator;
     ncclResult_t how = 0;
     *is_over = false;
-    TERN_TRY(tern_cuda_enter(l->place));
-    TERN_TRY(check(l, tern_cuda.ncclCommGetAsyncError(l->comm, &how), "ncclCommGetAsyncError"));
+    TERN_TRY(tern_cuda_enter(c->place));
+    TERN_TRY(check(c, tern_cuda.ncclCommGetAsyncError(c->comm, &how), "ncclCommGetAsyncError"));
     if (how != 0)
-        return check(l, how, "communicator");
-    if (l->state == BEGUN) {
-        CUDA_TRY(l->place, cudaEventRecord(l->event, l->stream));
-        l->state = MARKED;
+        return check(c, how, "communicator");
+    if (c->state == BEGUN) {
+        CUDA_TRY(c->place, cudaEventRecord(c->event, c->stream));
+        c->state = MARKED;
     }
-    const cudaError_t code = l->state == IDLE ? 0 : tern_cuda.cudaEventQuery(l->event);
+    const cudaError_t code = c->state == IDLE ? 0 : tern_cuda.cudaEventQuery(c->event);
     *is_over = code == 0;
     if (code != cudaErrorNotReady)
-        return tern_cuda_check(l->place, code, "cudaEventQuery");
+        return tern_cuda_check(c->place, code, "cudaEventQuery");
     tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
     return TERN_OK;
 }

@@ -65,7 +65,7 @@ typedef struct cublasLtMatmulHeuristicResult_t {
 } cublasLtMatmulHeuristicResult_t;
 typedef struct ncclComm *ncclComm_t;
 typedef struct tern_nccl_id {
-    char internal[128]; /* TERN_LINK_ID */
+    char internal[128]; /* TERN_COMMUNICATOR_ID */
 } ncclUniqueId;
 typedef struct
     tern_nccl_config { /* as of 2.14: what later versions have behind it is by default then */

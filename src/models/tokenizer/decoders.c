@@ -1,5 +1,5 @@
 /* decoders.c -- what makes text of tokens again. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 #include <stdio.h>
 
 #define EACH_WORD(i, words, text, n)                                                               \

@@ -1,7 +1,7 @@
 /* model.h -- what makes tokens of the pieces of a text: BPE, WordPiece, Unigram, WordLevel. */
 #ifndef TERN_MODELS_TOKENIZER_MODEL_H
 #define TERN_MODELS_TOKENIZER_MODEL_H
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 
 /* ---- tables (vocab.c) ------------------------------------------------------------------------ */
 

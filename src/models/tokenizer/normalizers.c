@@ -1,6 +1,6 @@
 /* normalizers.c -- what a text goes through before it is cut: normal forms, small letters,
  * replacements. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 
 /* What a list of changes makes of a text; frees the list. */
 static tern_status changed(tern_status status, const tk_text *in, tk_changes *list, size_t dropped,

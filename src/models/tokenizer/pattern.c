@@ -1,5 +1,5 @@
 /* pattern.c -- the patterns of tokenizer.json, which are Oniguruma's, by PCRE2. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 #include <pcre2.h>
 
 struct tk_pattern {

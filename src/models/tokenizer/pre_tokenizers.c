@@ -1,6 +1,6 @@
 /* pre_tokenizers.c -- how a text is cut into what the model sees of it: patterns, classes of
  * characters, bytes. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 
 /* ---- cutting ------------------------------------------------------------------------------- */
 

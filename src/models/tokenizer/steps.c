@@ -1,6 +1,6 @@
 /* steps.c -- the normalizers, pre-tokenizers and decoders of tokenizer.json, read by their type and
  * run in order. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 
 /* ---- fields -------------------------------------------------------------------------------- */
 

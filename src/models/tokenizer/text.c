@@ -1,5 +1,5 @@
 /* text.c -- growing arrays, and texts that know where each byte comes from. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 
 tern_status tk_reserve(void **list, size_t *capacity, size_t n, size_t more, size_t each)
 {

@@ -1,5 +1,5 @@
 /* unicode.c -- characters: UTF-8, classes, small letters, normal forms. */
-#include "models/tokenizer/parts.h"
+#include "models/tokenizer/internal.h"
 #include <utf8proc.h>
 
 /* ---- UTF-8 --------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ int tk_lower(uint32_t c, uint32_t to[2])
 }
 
 /* GPT-2's: printable bytes of Latin-1 are themselves, the others follow from U+0100 on. */
-static bool is_plain(uint32_t b)
+static bool is_printable(uint32_t b)
 {
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
 }
@@ -108,16 +108,16 @@ static bool is_plain(uint32_t b)
 uint32_t tk_byte_to_char(uint8_t byte)
 {
     /* Before it of those that are not plain: 33 to a space, 34 from 0x7f to 0xa0, and 0xad. */
-    return is_plain(byte) ? byte
-           : byte <= 32   ? 256u + byte
-           : byte == 0xad ? 323u
-                          : byte - 127u + 289u;
+    return is_printable(byte) ? byte
+           : byte <= 32       ? 256u + byte
+           : byte == 0xad     ? 323u
+                              : byte - 127u + 289u;
 }
 
 int tk_char_to_byte(uint32_t c)
 {
     if (c < 256)
-        return is_plain(c) ? (int)c : -1;
+        return is_printable(c) ? (int)c : -1;
     return c > 323 ? -1 : c == 323 ? 0xad : c <= 288 ? (int)c - 256 : (int)c - 289 + 127;
 }
 

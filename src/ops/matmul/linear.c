@@ -252,8 +252,8 @@ static bool has_rows(const tern_tensor *x)
     return even;
 }
 
-/* Whether the weight's gradient is one product and not differentiated again. */
-static bool is_plain(const tern_gradient *g)
+/* Returns whether the gradient of the weight is one product and is not differentiated again. */
+static bool has_one_product(const tern_gradient *g)
 {
     const tern_tensor *dy = g->dout[0], *x = g->in[0];
     return !g->recorded && g->needs[1] && g->in_shape[1].ndim == 2 && dy->numel > 0 &&
@@ -267,14 +267,14 @@ static tern_status linear_backward(tern_gradient *g)
     tern_tensor *dy = g->dout[0], *given = dy, *x = g->in[0];
     bool at_once = false, bias = g->n_in > 2 && g->needs[2];
     gradients what;
-    if (is_plain(g) && !(dy = tern_product_padded(dy, g->in_shape[1].dims[1])))
+    if (has_one_product(g) && !(dy = tern_product_padded(dy, g->in_shape[1].dims[1])))
         return tern_last_status();
     if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
         return tern_last_status();
     g->din[2] = bias ? given : NULL;
     if (g->needs[1] && !(x = tern_made_again(g)))
         return tern_last_status();
-    if (is_plain(g)) {
+    if (has_one_product(g)) {
         bool with_bias =
             bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
         TERN_TRY(choose(dy, x, with_bias, tern_takes_f32_grad(g, 1), &what, &at_once));

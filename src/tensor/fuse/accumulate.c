@@ -1,6 +1,6 @@
 /* accumulate.c -- gradients that are added to those that are there already by the kernel that makes
  * them. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 
 /* Where the gradient of input 0 goes, if another one is there that it may be added to. Not where
  * somebody looks at each. */

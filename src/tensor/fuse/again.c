@@ -1,6 +1,6 @@
 /* again.c -- results that a product does not keep, made again with the gradient of their maker; and
  * those of relu behind a norm, of which backward wants a mask. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "base/debug.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"

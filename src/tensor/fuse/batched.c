@@ -1,6 +1,6 @@
 /* batched.c -- nodes that run at the end of a backward pass, in one launch: those before leaves
  * whose gradients nobody waits for. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 
 tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batched)
 {

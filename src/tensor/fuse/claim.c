@@ -1,6 +1,6 @@
 /* claim.c -- of several backward passes that come to a leaf, of threads or one within the other,
  * one may write the leaf's gradient in place before the leaf is finished. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "base/lock.h"
 
 bool tern_fuse_claim(const tern_backward_pass *w, tern_arrival *a)

@@ -4,7 +4,7 @@
  * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that
  * takes a deferred relu gradient, and nobody looks at it on its way, the operation's own kernel
  * masks what it reads. The gradient of a cast goes on in half precision likewise. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "device/device.h"
 #include "tensor/from_ops.h"
 #include "tensor/memory_format.h"

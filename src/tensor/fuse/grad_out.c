@@ -1,6 +1,6 @@
 /* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket
  * (leaf.h), by the operation and not by a copy when the leaf is finished. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 

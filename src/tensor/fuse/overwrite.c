@@ -1,5 +1,5 @@
 /* overwrite.c -- gradients written over the input that they are of, which nobody needs any more. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "device/device.h"
 #include "tensor/history.h"
 #include "tensor/storage.h"

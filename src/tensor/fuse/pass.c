@@ -1,6 +1,6 @@
 /* pass.c -- what the backward pass does beside running node after node, in the order in which it
  * asks. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 
 tern_status tern_fuse_defer(tern_backward_pass *w, tern_node *node, bool *deferred,
                             tern_node **next)

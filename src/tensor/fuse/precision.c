@@ -1,5 +1,5 @@
 /* precision.c -- gradients in the precision, or both, that those who come after want. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "device/device.h"
 
 /* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the

@@ -1,6 +1,6 @@
 /* seed.c -- the gradient that a backward pass begins with, which is one: it is written once, and
  * each pass borrows it; and losses that compute their gradient for dout = 1 with their value. */
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "tensor/from_ops.h"
 #include "tensor/tensor.h"
 

@@ -6,7 +6,7 @@
  * that weight makes that with its result, and relu or the cast takes it. Where something else
  * follows this time, a tensor was made that nobody wants, and the weight keeps nothing. */
 #include "base/debug.h"
-#include "tensor/fuse/parts.h"
+#include "tensor/fuse/internal.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 

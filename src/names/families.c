@@ -1,4 +1,4 @@
-/* plain.c -- names of the families whose rows need nothing beside the public functions. */
+/* families.c -- names of the families whose rows call the public functions and nothing else. */
 #include "names/rows.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
-/* parts.h -- what the files of this folder take from each other. */
-#ifndef TERN_TENSOR_FUSE_PARTS_H
-#define TERN_TENSOR_FUSE_PARTS_H
+/* internal.h -- the functions of this folder that its files call of each other. */
+#ifndef TERN_TENSOR_FUSE_INTERNAL_H
+#define TERN_TENSOR_FUSE_INTERNAL_H
 #include "tensor/fuse/pass.h"
 
 static inline const tern_fusion *tern_fusion_of(const tern_node *node)

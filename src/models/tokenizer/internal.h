@@ -1,7 +1,7 @@
-/* parts.h -- what a tokenizer is made of: growing arrays, texts with their origin, patterns,
+/* internal.h -- what a tokenizer is made of: growing arrays, texts with their origin, patterns,
  * steps. */
-#ifndef TERN_MODELS_TOKENIZER_PARTS_H
-#define TERN_MODELS_TOKENIZER_PARTS_H
+#ifndef TERN_MODELS_TOKENIZER_INTERNAL_H
+#define TERN_MODELS_TOKENIZER_INTERNAL_H
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
