@@ -293,7 +293,7 @@ static void memory_grows_with_the_length_and_not_with_its_square(void **state)
         if (strncmp(device, "cuda", 4) == 0)
             continue; /* a block is 128 MB there: longer than a test should be */
         /* The form for GPUs is slow on a processor. */
-        const int64_t length = test_gpu_form(device) && !test_thorough(device) ? 2048 : 4096;
+        const int64_t length = 4096 / shrunk_by(device);
         const uint64_t scores = (uint64_t)(length * length) * sizeof(float);
         uint64_t half = peak_of(device, length / 2), whole = peak_of(device, length);
         assert_true(whole < scores / 8);

@@ -95,11 +95,17 @@ static int count_kernels(tern_place *place, const char *device)
 
 /* Whether the row is computed. The stand-in compiles each kernel as C++ and does its instructions
  * one by one, which takes long: there one of each type is, and a wide one, and one of
- * ordinary arithmetic, whose text is OpenCL's. */
+ * ordinary arithmetic, whose text is OpenCL's. PoCL compiles three kernels for each row: it has one
+ * of each kind of mask and layout, and of the widths those of 64, 128 and more than that. */
 static bool is_computed(tern_place *place, int i, const char *way)
 {
-    return i == 5 || (strcmp(way, "auto") == 0 && (i == 0 || i == 9)) ||
-           test_thorough(tern_place_text(place)) ||
+    static const bool on_pocl[ROWS] = {true,  false, true,  true, true, true,
+                                       false, false, false, true, true};
+    if (test_thorough(tern_place_text(place)) || i == 5)
+        return true;
+    if (test_pocl_gpu_form(tern_place_text(place)))
+        return on_pocl[i];
+    return (strcmp(way, "auto") == 0 && (i == 0 || i == 9)) ||
            !strstr(tern_place_info(place)->name, "stand-in");
 }
 

@@ -106,7 +106,7 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
                 {320, TERN_DTYPE_DEFAULT, true, false, true},
                 {640, TERN_BF16, true, false, false},
                 {640, TERN_F16, false, true, true}};
-    enum { PRODUCTS = 3 * (256 * 1024 + 1024 * 512 + 512 * 1000), FEW = 8 };
+    enum { PRODUCTS = 3 * (256 * 1024 + 1024 * 512 + 512 * 1000), FEW = 8, FLOATS = 320 };
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t batch = rows[i].batch;
@@ -121,6 +121,8 @@ static void the_estimate_is_the_peak_of_the_step_within_three_percent(void **sta
                 continue;
             batch = FEW;
         }
+        if (strncmp(device, "opencl", 6) == 0 && !test_thorough(device) && batch > FLOATS)
+            batch = FLOATS; /* PoCL's products of halves take 4 s for the larger ones */
         /* Memory is looked at: large steps do not run on the stand-in. */
         set_variable("TERN_STANDIN_IDLE", batch > FEW ? "1" : NULL);
         TERN_DEVICE (device)
