@@ -24,10 +24,10 @@
  *   seed.c         The number one that a pass begins with is written once and kept from pass to
  *                  pass. A loss that computed its gradient for dout = 1 with its value gives that
  *                  away instead of running backward (seed gradient).
- *   again.c        A product whose input is gelu's result has that made again, by the kernel that
- *                  computes gelu's gradient (again_with_gradient): it is not kept. Neither is
- *                  the result of relu that a norm computed with its own: the kernel of the norm's
- *                  gradient finds its mask again (relu_again).
+ *   again.c        A product whose input is gelu's result does not save it: the kernel that
+ *                  computes gelu's gradient recomputes it (again_with_gradient). The result of
+ *                  relu that a norm computed with its own is not saved either: the kernel of the
+ *                  norm's gradient recomputes its mask (relu_again).
  *   overwrite.c    A loss whose logits nobody else holds writes their gradient over them
  *                  (may_overwrite).
  *
@@ -209,11 +209,12 @@ tern_tensor *tern_made_again(const tern_gradient *g);
 
 /* ---- what forward of an operation asks ------------------------------------------------------- */
 
-/* Returns whether several operations may be one on the place: its launches have their price, and
- * nobody looks at each operation. A profiler does not count, as it shows what ran. */
+/* Returns whether several operations may be one on the place: launches take time there, and no
+ * trace, anomaly detection or debug mode needs each operation. A profiler makes no difference, as
+ * it shows what ran. */
 bool tern_may_fuse(const tern_place *place);
-/* Returns the dtype of the speculative output of a call with that weight; TERN_DTYPE_DEFAULT where
- * there is to be none. */
+/* Returns the dtype of the speculative output of a call with that weight; TERN_DTYPE_DEFAULT if the
+ * call has none. */
 tern_dtype tern_speculate(const tern_call *call, tern_tensor *weight);
 
 /* ---- what the dispatcher asks (apply.c) ------------------------------------------------------ */
@@ -236,13 +237,13 @@ static inline bool tern_fuse_mixes_dtypes(const tern_call *call)
 
 /* ---- what the graph asks (saved.c) ----------------------------------------------------------- */
 
-/* Returns the node that x, which the other one is to save as input 0, is the unchanged result of,
- * if that is to be made again of the node's own input 0; NULL: it is to be kept (again.c). The
- * second function makes it. */
+/* x is to be saved as input 0 of node. If x is the unchanged result of another node and is to be
+ * recomputed from that node's input 0, the first function returns that node, and the second one
+ * recomputes x. NULL: x is to be saved (again.c). */
 const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x);
 tern_tensor *tern_fuse_again(const tern_op *maker, tern_tensor *x);
-/* Returns whether the call is relu of what a node made that finds relu's result again; edges are
- * there. The second function makes that result. */
+/* Returns whether the call is relu of the result of a node that recomputes relu's result
+ * (relu_again); the edges of `node` are set. The second function recomputes that result. */
 bool tern_fuse_finds_relu(const tern_node *node, const tern_call *call);
 tern_tensor *tern_fuse_relu_again(const tern_node *maker);
 
