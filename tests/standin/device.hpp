@@ -76,8 +76,8 @@ static float from_half(uint16_t h)
 {
     int exponent = h >> 10 & 31, mantissa = h & 1023;
     float f = exponent == 31  ? (mantissa ? NAN : INFINITY)
-              : exponent == 0 ? std::ldexp((float)mantissa, -24)
-                              : std::ldexp((float)(mantissa + 1024), exponent - 25);
+              : exponent == 0 ? (float)mantissa * 0x1p-24f
+                              : float_of((uint32_t)(exponent + 112) << 23 | (uint32_t)mantissa << 13);
     return h & 0x8000 ? -f : f;
 }
 static uint16_t to_half(float f)
@@ -119,6 +119,7 @@ struct instruction {
     char name[96];
     operand operands[8];
     size_t n;
+    bool bf16, tf32; /* what an mma multiplies, if not float16 */
     bool has(const char *part) const { return strstr(name, part) != nullptr; }
     operand &add()
     {
@@ -136,6 +137,8 @@ static void read(const char *text, instruction &i)
     if (n >= sizeof i.name)
         stop("too long", text);
     memcpy(i.name, text, n);
+    i.bf16 = i.has(".bf16.bf16.");
+    i.tf32 = i.has(".tf32.tf32.");
     bool inside = false;
     for (text += n; *text && *text != ';';) {
         if (*text == '{' || *text == '[') {
@@ -186,32 +189,33 @@ static uint32_t to_tf32(float f)
 
 /* D (16, 8) = A (16, 16) B (16, 8) + C: "Matrix Fragments for mma.m16n8k16"; and of TensorFloat-32
  * numbers A (16, 8) B (8, 8): "... for mma.m16n8k8", whose bits below the 11 are not looked at. Of
- * each operand a lane has registers of two halves, or of one float. */
+ * each operand a lane has registers of two halves, or of one float; it brings them as floats. */
 static void multiply(const registers &r)
 {
     brought own = {};
-    bool wide = r.i.has(".bf16.bf16."), tf32 = r.i.has(".tf32.tf32.");
+    const bool tf32 = r.i.tf32;
+    const int each = tf32 ? 1 : 2;
     const char *wrong = getenv("TERN_STANDIN_MATRIX");
     const int shift = wrong && strcmp(wrong, "wrong") == 0;
-    for (size_t k = 0; k < 4; k++)
-        own.words[k] = r.of<uint32_t>(1, k);
-    for (size_t k = 0; k < 2; k++)
-        own.words[4 + k] = r.of<uint32_t>(2, k);
+    for (size_t k = 0; k < 6; k++) {
+        const uint32_t word = k < 4 ? r.of<uint32_t>(1, k) : r.of<uint32_t>(2, k - 4);
+        for (int h = 0; h < each; h++) {
+            const uint16_t half = (uint16_t)(word >> 16 * h);
+            own.words[each * k + h] = tf32       ? word & ~0x1fffu
+                                      : r.i.bf16 ? (uint32_t)half << 16
+                                                 : bits_of(from_half(half));
+        }
+    }
     const brought *all = bring(own);
-    auto half = [&](uint32_t word, int which) {
-        uint16_t h = (uint16_t)(which ? word >> 16 : word);
-        return wide ? from_bfloat(h) : from_half(h);
-    };
     for (int e = 0; e < 4; e++) {
         int row = (int)(lane() / 4 + shift) % 8 + (e < 2 ? 0 : 8), column = (int)lane() % 4 * 2 + e % 2;
         float sum = r.of<float>(3, (size_t)e);
-        for (int k = 0; tf32 && k < 8; k++) /* a lane's column, or row of B, is lane % 4, or 4 more */
-            sum += float_of(all[row % 8 * 4 + k % 4].words[(row >= 8) + (k >= 4) * 2] & ~0x1fffu) *
-                   float_of(all[column * 4 + k % 4].words[4 + (k >= 4)] & ~0x1fffu);
-        for (int k = 0; !tf32 && k < 16; k++) {
-            const brought &x = all[row % 8 * 4 + k % 8 / 2], &y = all[column * 4 + k % 8 / 2];
-            sum += half(x.words[(row >= 8) + (k >= 8) * 2], k % 2) *
-                   half(y.words[4 + (k >= 8)], k % 2);
+        /* A lane's columns, or rows of B, are so many from each * (lane % 4) on, and those that many places further. */
+        const brought *x = all + row % 8 * 4, *y = all + column * 4;
+        for (int k = 0; k < 8 * each; k++) {
+            const int from = k / each % 4, further = k >= 4 * each, h = k % each;
+            sum += float_of(x[from].words[each * ((row >= 8) + further * 2) + h]) *
+                   float_of(y[from].words[each * (4 + further) + h]);
         }
         r.of<float>(0, (size_t)e) = sum;
     }
@@ -226,11 +230,11 @@ static void load_matrices(const registers &r)
     if ((uintptr_t)own.from % 16)
         stop("a row of a matrix that is not at a multiple of 16 bytes", r.i.name);
     const brought *all = bring(own);
+    const bool turned = r.i.has(".trans");
     for (size_t m = 0; m < 4; m++) {
         uint16_t pair[2];
         for (unsigned k = 0; k < 2; k++) {
             unsigned at[2] = {lane() / 4, lane() % 4 * 2 + k};
-            const bool turned = r.i.has(".trans");
             memcpy(&pair[k], all[8 * m + at[turned]].from + 2 * at[!turned], 2);
         }
         memcpy(&r.of<uint32_t>(0, m), pair, 4);
