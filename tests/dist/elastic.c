@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         return compare(argv[2], argv[3]);
     CHECK(argc > 1, "usage: elastic RUN [DIE]");
     leave_pid();
-    tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = 5});
+    tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = 30});
     const int rank = tern_dist_get_rank(NULL), ranks = tern_dist_get_world_size(NULL);
     CHECK(BATCH % ranks == 0, "%d ranks", ranks);
     TERN_SCOPE {
