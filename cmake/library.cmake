@@ -192,7 +192,9 @@ list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${TERN_FOR_SIZE}>")
 if(TERN_SANITIZE) # what comes before a kernel: twice as long in the compiler with -O1 as without
+  list(REMOVE_ITEM sources_for_size src/data/item_state.c src/data/order.c) # words of random orders
   set_property(SOURCE ${sources_for_size} APPEND PROPERTY COMPILE_OPTIONS -O0)
+  set_source_files_properties(src/data/item_state.c src/data/order.c PROPERTIES COMPILE_OPTIONS -O2)
 endif()
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.

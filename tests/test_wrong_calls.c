@@ -151,6 +151,17 @@ static void call_all(int i, uint64_t first, uint64_t last)
         }
 }
 
+/* Modules that are large as PyTorch has them by default: their numbers would take most of the test. */
+static const char *const large[] = {"tern_nn_transformer"};
+
+static uint64_t calls_of(const char *name, uint64_t most)
+{
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        if (strcmp(name, large[i]) == 0)
+            return most / 10;
+    return most;
+}
+
 static const char *only;
 static uint64_t only_seed = UINT64_MAX;
 
@@ -170,7 +181,7 @@ static void every_error_names_the_function_that_was_called(void **state)
             if (asked && only_seed != UINT64_MAX)
                 call_all(i, only_seed, only_seed + 1);
             else if (asked)
-                call_all(i, 0, last);
+                call_all(i, 0, calls_of(calls[i].name, last));
         }
     }
     signal(SIGSEGV, SIG_DFL);
