@@ -169,11 +169,13 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
     static const char *const ways[] = {NULL, "gpu", "clblast"};
     FOR_EACH_DEVICE(device)
     for (int way = 0; way < (has_ways(device) ? 3 : 1); way++) {
+        /* The form for GPUs takes the portable kernel on a processor by itself. */
+        const bool goes_portable = test_pocl_gpu_form(device) && !test_thorough(device);
         if (ways[way])
             set_variable("TERN_OPENCL_GEMM", ways[way]);
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-                for (int portable = 0; portable < (way ? 1 : 2); portable++)
+                for (int portable = 0; portable < (way || goes_portable ? 1 : 2); portable++)
                     if (test_affords(device, cost_of(i)) && is_tried(device, way, dtypes[d], i))
                         TERN_SCOPE {
                             check_gemm(device, dtypes[d], i, portable);
