@@ -1,4 +1,4 @@
-/* blob.h -- a tensor on memory that is not tern's, as interop.c and dlpack.c make it. */
+/* blob.h -- tensors in memory that the program owns, for interop.c and dlpack.c. */
 #ifndef TERN_TENSOR_BLOB_H
 #define TERN_TENSOR_BLOB_H
 #include "base/callback.h"
@@ -12,10 +12,11 @@ typedef struct tern_blob {
     tern_shape shape;
     const int64_t *strides; /* NULL: row-major */
     int64_t offset;         /* elements */
-    tern_deleter deleter;   /* called by nobody if this fails, at once for no elements */
+    tern_deleter deleter;   /* called when the memory is no longer used: at once if there are no
+                             * elements, never if the function fails */
     void *user;
 } tern_blob;
-/* With one reference, in no scope. */
+/* Returns a tensor with one reference, in no scope; NULL after an error. */
 tern_tensor *tern_blob_tensor(const tern_blob *blob);
 
 #endif

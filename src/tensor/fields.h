@@ -11,15 +11,16 @@ struct tern_block;
 /* Elements in a device's memory, shared by a tensor and its views. */
 typedef struct tern_storage {
     atomic_int refs;
-    atomic_bool handed_out; /* the program has the address: it writes without version's counting */
-    atomic_llong version;   /* counts writes in place */
+    atomic_bool handed_out; /* the program has the address, and can write without changing
+                             * version */
+    atomic_llong version;   /* the number of writes in place */
     struct tern_place *place;
-    struct tern_block *block; /* NULL for no elements */
-    size_t emptied;           /* bytes of the block that it gave back (storage.h) */
-    /* All of the memory is so many rows of so many elements, in multiples of TERN_ROW_MULTIPLE of
-     * both (tern_tensor_padded); 0: another layout. */
+    struct tern_block *block; /* NULL if there are no elements, or if the memory was released */
+    size_t emptied;           /* bytes of the block that tern_storage_empty freed, else 0 */
+    /* Rows and columns of the tensor that tern_tensor_padded created in this storage; the memory
+     * has both rounded up to multiples of TERN_ROW_MULTIPLE. 0 for every other storage. */
     int64_t padded[2];
-    bool zero_padded; /* what is more is zeros */
+    bool zero_padded; /* the elements of the padding are zeros */
 } tern_storage;
 
 typedef struct tern_history tern_history; /* tensor/history.h */
@@ -28,25 +29,26 @@ struct tern_tensor {
     tern_handle handle;
     tern_dtype dtype;
     int ndim;
-    bool requires_grad; /* asked for, or inherited from inputs */
+    bool requires_grad; /* set by the program, or inherited from inputs */
     bool contiguous;
-    atomic_uchar speculation; /* of a norm's weight (fuse/speculative.c): a dtype, 0 for none */
+    atomic_uchar speculation; /* of a norm's weight (fuse/speculative.c): a dtype, or 0 */
     int64_t numel;
     int64_t offset; /* first element in the storage */
     tern_storage *storage;
-    _Atomic(tern_history *) history; /* NULL for most; threads that share x may make it */
+    _Atomic(tern_history *) history; /* NULL for most tensors; threads that share x may create it */
     int64_t shape[TERN_MAX_DIMS];
     int64_t stride[TERN_MAX_DIMS];
 };
 
-/* *shape = x's shape: tern_shape_of for where every nanosecond counts. */
+/* Sets *shape to x's shape. It is faster than tern_shape_of, which returns the struct. */
 static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
 {
     shape->ndim = x->ndim;
     for (int i = 0; i < x->ndim; i++)
         shape->dims[i] = x->shape[i];
 }
-/* Whether x is a tensor; an error that names function and argument if it is NULL or gone. */
+/* Returns whether x is a tensor. If x is NULL or was freed, records an error that names function
+ * and argument. */
 bool tern_given_slow(const tern_tensor *x, const char *function, const char *argument);
 static inline bool tern_given(const tern_tensor *x, const char *function, const char *argument)
 {

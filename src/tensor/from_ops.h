@@ -1,8 +1,8 @@
-/* from_ops.h -- what tensors and autograd ask of operations, which are a layer above.
+/* from_ops.h -- the functions of ops/, a layer above, that tensors and autograd call.
  *
  * Autograd adds gradients, the dispatcher casts inputs, printing copies a view: each of these is an
- * operation or a launch of ops/. The functions stand in one struct, which ops/ registers when the
- * library is loaded (ops/from_ops.c). */
+ * operation or a launch of ops/. One struct has these functions; ops/ registers it when the library
+ * is loaded (ops/from_ops.c). */
 #ifndef TERN_TENSOR_FROM_OPS_H
 #define TERN_TENSOR_FROM_OPS_H
 #include <tern/ops/copy.h>
@@ -10,15 +10,15 @@
 typedef struct tern_ops_functions {
     /* y = x, elementwise, for any strides and dtypes on one device. */
     tern_status (*copy)(tern_tensor *y, const tern_tensor *x);
-    /* For gradients: a + b, a += b, x summed to a shape that x was broadcast from. */
+    /* For gradients: a + b, a += b, and x summed to a shape that was broadcast to x's shape. */
     tern_tensor *(*add)(tern_tensor *a, tern_tensor *b);
     tern_tensor *(*add_)(tern_tensor *a, tern_tensor *b);
     tern_tensor *(*sum_to)(tern_tensor *x, const tern_shape *shape);
-    /* The gradient of relu, whose value is y. */
+    /* Returns the gradient of relu's input; y is relu's result. */
     tern_tensor *(*relu_dx)(tern_tensor *dy, tern_tensor *y);
-    /* int64 in the order of x's uint64, for comparisons. */
+    /* Returns an int64 tensor whose order is that of the uint64 tensor x, for comparisons. */
     tern_tensor *(*ordered)(tern_tensor *x);
-    /* Whether an element of x is NaN; waits for the device. */
+    /* Sets *has_nan to whether an element of x is NaN; waits for the device. */
     tern_status (*has_nan)(tern_tensor *x, bool *has_nan);
     /* The operation behind tern_as_strided, for writes through views. */
     const struct tern_op *as_strided;

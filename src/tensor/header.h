@@ -1,25 +1,27 @@
-/* header.h -- the headers of tensors: made, and kept once the tensors are gone (header.c). */
+/* header.h -- the headers of tensors, which stay allocated after their tensors are freed
+ * (header.c). */
 #ifndef TERN_TENSOR_HEADER_H
 #define TERN_TENSOR_HEADER_H
 #include "base/thread.h"
 #include "tensor/fields.h"
 
-/* The headers of tensors that ended, by handle.next. */
+/* A list of the headers of freed tensors, linked by handle.next. */
 typedef struct tern_headers {
     tern_handle *first, *last;
     int count;
 } tern_headers;
-/* A header that has no history and is not asked for a gradient; NULL after an error. */
+/* Returns a header without history that requires no gradient; NULL after an error. */
 tern_tensor *tern_header_new(void);
-/* Keeps the headers of tensors that ended, for later tensors of the thread. */
+/* Keeps the headers of freed tensors for later tensors of the thread. */
 void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended);
-/* Notes what errors say of a tensor that ends. */
+/* Records the text with which errors describe a tensor that is being freed. */
 void tern_header_describe(tern_tensor *x);
-/* The storage without memory that the tensors of a place that ended share; the last that was asked
- * for. */
+/* Returns the storage without memory that all freed tensors of a place share. tern_gone_last is the
+ * storage that the last call returned. */
 tern_storage *tern_gone_storage(struct tern_place *place);
 extern _Atomic(tern_storage *) tern_gone_last;
-/* tern_release of several: of each, and once after it (storage.c). */
+/* The first function releases x, and adds its header to `ended` if x is freed. After one or more
+ * such calls, the second function keeps the headers in `ended` (storage.c). */
 void tern_release_into(tern_tensor *x, tern_headers *ended);
 void tern_released(tern_headers_kept *kept, const tern_headers *ended);
 

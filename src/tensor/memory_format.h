@@ -1,26 +1,30 @@
-/* memory_format.h -- images (N, C, *) whose channels lie next to each other in memory:
- * torch.channels_last. */
+/* memory_format.h -- torch.channels_last: images (N, C, *) whose channels are adjacent in
+ * memory. */
 #ifndef TERN_SRC_MEMORY_FORMAT_H
 #define TERN_SRC_MEMORY_FORMAT_H
 #include "tensor/fields.h"
 
-/* Whether x, of 4 or 5 dims, lies so and not in row-major order as well. Of NULL: no. */
+/* Returns whether x has 4 or 5 dims and channels_last strides that are not row-major too; false for
+ * NULL. */
 bool tern_is_channels_last(const tern_tensor *x);
-/* Whether its dims come in that order in memory, with gaps or without, as those of a part of such
- * an image do. */
+/* Returns whether the strides of x are in the order of channels_last, with gaps or without, as
+ * those of a slice of a channels_last image are. */
 bool tern_runs_channels_last(const tern_tensor *x);
-/* Let x, which is dense, new and not written yet, lie so; fewer dims stay in rows. */
+/* Sets the strides of x, which is dense, new and not written yet, to channels_last. A tensor of
+ * fewer dims stays row-major. */
 void tern_make_channels_last(tern_tensor *x);
-/* What an elementwise result of that shape is: as the first input of the shape that is not
- * expanded. */
+/* Returns whether an elementwise result of that shape is channels_last: whether the first input of
+ * that shape that is not expanded is. */
 bool tern_keeps_channels_last(tern_tensor *const *in, int n, const tern_shape *shape);
 
-/* Whether x, of other's dims, lies as it does: in rows or channels_last. x in either, or as other,
- * itself where it is. */
+/* The first function returns whether x, which has as many dims as other, has the memory format of
+ * other: row-major or channels_last. The others return x in channels_last (last) or row-major
+ * format, and in the format of other; x itself if it has that format already. */
 bool tern_lies_as(const tern_tensor *x, const tern_tensor *other);
 tern_tensor *tern_in_format(tern_tensor *x, bool last);
 tern_tensor *tern_lie_as(tern_tensor *x, const tern_tensor *other);
-/* x in rows, for operations that have no other format; its gradient lies as x (src/ops/copy). */
+/* Returns x in row-major format, for operations that support no other; the gradient has the format
+ * of x (src/ops/copy). */
 tern_tensor *tern_rows_of(tern_tensor *x);
 
 #endif

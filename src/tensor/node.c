@@ -1,5 +1,4 @@
-/* node.c -- nodes of the graph and frames of checkpoints: what they hold, until nobody holds
- * them. */
+/* node.c -- creating, retaining and freeing nodes of the graph and frames of checkpoints. */
 #include "tensor/frame.h"
 #include <string.h>
 
@@ -127,8 +126,8 @@ static void free_node(tern_node *node)
     tern_free(node);
 }
 
-/* Freeing a node may free those before it: a list instead of recursion, so that the length of a
- * chain does not matter. */
+/* Freeing a node may release the nodes before it. They are put into a list that this loop empties,
+ * because recursion would overflow the stack in a long graph. */
 void tern_node_release(tern_node *node)
 {
     if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) > 1)

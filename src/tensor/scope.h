@@ -1,24 +1,25 @@
-/* scope.h -- who releases a new tensor: the innermost scope; and the scope of a module's call. */
+/* scope.h -- scopes, which release new tensors, and the scope of a module's call. */
 #ifndef TERN_TENSOR_SCOPE_H
 #define TERN_TENSOR_SCOPE_H
 #include "base/error.h"
 #include <tern/tensor.h>
 
-/* Give a new tensor to the innermost scope and return it; NULL passes. On
- * failure it is released. */
+/* Gives a new tensor to the innermost scope and returns it. x NULL: returns NULL. If the scope
+ * cannot be extended, x is released and the result is NULL. */
 TERN_PRIVATE tern_tensor *tern_scoped(tern_tensor *x);
-/* The next n of them find room. */
+/* Reserves memory, so that the next n calls of tern_scoped succeed. */
 tern_status tern_scope_reserve(int n);
 
-/* The scope of a module's call: the end of the call releases what forward made, except its k
- * results out, which go to the scope around (NULL is no result). It does not flush devices. module
- * is the module's kind, for messages. Where the limit of nested scopes is reached there is no
- * scope, and everything belongs to the scope around. */
+/* The scope of a module's call. Its end releases the tensors that forward made, except the k
+ * results out, which the outer scope then owns; a result may be NULL. It does not flush devices.
+ * `module` is the kind of the module, for messages. If no more scopes can be nested, the call opens
+ * none, and the outer scope owns everything. */
 TERN_PRIVATE tern_scope_block tern_call_scope_enter(const char *module);
 TERN_PRIVATE void tern_call_scope_leave(tern_scope_block *block, tern_tensor *const *out, int k);
-/* The same in a chain of calls, each of which reads the result of the one before: result, which may
- * be NULL after an error, outlives the scope by a reference of the chain's, which is returned; the
- * one on `before`, the result before, is released (NULL: there is none). */
+/* Ends the scope of one call in a chain of calls, each of which reads the result of the call
+ * before. Returns `result` with a new reference, which the chain owns, or NULL if result is NULL
+ * (after an error). Releases the chain's reference on `before`, the result of the call before, or
+ * NULL. */
 tern_tensor *tern_call_scope_next(tern_scope_block *block, tern_tensor *result,
                                   tern_tensor *before);
 
