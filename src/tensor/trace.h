@@ -1,5 +1,4 @@
-/* trace.h -- the operations that a thread calls, written down while they run, for what reads them:
- * exporters.
+/* trace.h -- records the operations that a thread calls, for exporters.
  *
  *     tern_tracing trace = {0};
  *     tern_trace_add(&trace, x, TERN_TRACED_INPUT);
@@ -9,9 +8,9 @@
  *     ... reads trace.calls ...
  *     tern_trace_free(&trace);
  *
- * Calls are those of the dispatcher that have to do with what was added; what others compute is a
- * constant. Operations that are made of others inside are one call. What the host reads of a
- * tensor, and does for it, is not seen. */
+ * A trace has the calls of the dispatcher whose inputs were added or computed from added tensors;
+ * every other tensor is a constant. An operation that calls others is one call. Values that the
+ * host reads from a tensor, and what it does with them, are not in the trace. */
 #ifndef TERN_SRC_TRACE_H
 #define TERN_SRC_TRACE_H
 #include "base/error.h"
@@ -30,11 +29,11 @@ typedef enum tern_attribute_kind {
     TERN_ATTRIBUTE_REAL,
     TERN_ATTRIBUTE_SHAPE, /* a list */
     TERN_ATTRIBUTE_SCALAR,
-    TERN_ATTRIBUTE_DIMS /* bits, as a list of dims */
+    TERN_ATTRIBUTE_DIMS /* bits, read as a list of dims */
 } tern_attribute_kind;
 
-/* A field of an operation's attributes, `count` numbers of a kind. Lists of them end with one that
- * has no name. */
+/* A field of an operation's attributes: `count` numbers of a kind. A list of fields ends with a
+ * field whose name is empty. */
 typedef struct tern_attribute {
     char name[20];
     uint8_t kind, count;
@@ -48,7 +47,8 @@ typedef struct tern_attribute {
              uint8_t *: TERN_ATTRIBUTE_BOOL, double: TERN_ATTRIBUTE_REAL,                          \
              double *: TERN_ATTRIBUTE_REAL, tern_shape: TERN_ATTRIBUTE_SHAPE,                      \
              tern_scalar: TERN_ATTRIBUTE_SCALAR)
-/* A field of TYPE, of one number, and of several; what is no struct; a field of bits. */
+/* A field of TYPE that is one number; a field that is an array; attributes that are no struct; a
+ * field whose bits are dims. */
 #define TERN_FIELD(TYPE, NAME, FIELD)                                                              \
     {                                                                                              \
         NAME, TERN_ATTRIBUTE_KIND(((TYPE *)0)->FIELD), 1, offsetof(TYPE, FIELD)                    \
@@ -75,70 +75,71 @@ typedef struct tern_attribute {
         }                                                                                          \
     }
 
-/* ---- what was written down ------------------------------------------------------------------- */
+/* ---- the trace ------------------------------------------------------------------------------- */
 
 typedef enum tern_traced_source {
-    TERN_TRACED_CONSTANT, /* not of a call that was written down */
-    TERN_TRACED_MEMBER,   /* a parameter or buffer, as who traces says */
+    TERN_TRACED_CONSTANT, /* not computed by a call of the trace */
+    TERN_TRACED_MEMBER,   /* a parameter or buffer, as added by the caller */
     TERN_TRACED_INPUT,
     TERN_TRACED_COMPUTED
 } tern_traced_source;
 
 typedef struct tern_traced_value {
-    tern_tensor *tensor; /* held; what a later write in place made of it is another value */
-    int64_t version;     /* of its storage, when it was written down */
+    tern_tensor *tensor; /* retained; after a write in place the tensor has another value */
+    int64_t version;     /* of its storage, when the value was recorded */
     tern_traced_source source;
-    bool follows; /* it is an input, or was computed of one */
-    int call;     /* that computed it, and which of its results it is */
+    bool follows; /* the value is an input or was computed from one */
+    int call;     /* the call that computed the value, and the number of its result */
     int output;
 } tern_traced_value;
 
 typedef struct tern_traced_call {
     const char *op;                   /* "conv_transpose" */
-    const tern_attribute *names;      /* NULL: it has none, or says nothing of them */
+    const tern_attribute *names;      /* NULL: no attributes, or none with a name */
     const void *attributes;           /* a copy */
-    const struct tern_module *module; /* the innermost that ran, may be gone; NULL: none */
+    const struct tern_module *module; /* the innermost module that ran, may be freed; or NULL */
     int n_in, n_out;
-    int *in, *out; /* values; -1: left out */
+    int *in, *out; /* indices of values; -1: left out */
     bool follows;
-    bool is_lost; /* a write in place over unknown values: its first input is left out */
+    bool is_lost; /* a write in place over an unknown value: the first input is left out */
 } tern_traced_call;
 
 typedef struct tern_tracing {
     tern_traced_call *calls;
     tern_traced_value *values;
     int n_calls, n_values, calls_capacity, values_capacity;
-    int *
-        table; /* of table_capacity: a value and one more, 0: free; found by the tensor's address */
+    int *table; /* hash table of table_capacity entries by the tensor's address: index of a value
+                 * + 1, or 0 if free */
     int table_capacity;
-    struct tern_tracing *outer; /* while it runs */
+    struct tern_tracing *outer; /* the trace that was recorded when this one began */
 } tern_tracing;
 
-/* The number of a tensor before anything ran: an input or a member. -1 after an error. */
+/* Adds an input or a member before the first call. Returns the index of its value; -1 after an
+ * error. */
 TERN_PRIVATE int tern_trace_add(tern_tracing *trace, tern_tensor *x, tern_traced_source source);
-/* Whether this thread writes its calls down. */
+/* Returns whether a trace of this thread is being recorded. */
 TERN_PRIVATE bool tern_is_tracing(void);
-/* From here on the thread's calls are written down. */
+/* Begins to record this thread's calls. */
 TERN_PRIVATE void tern_trace_begin(tern_tracing *trace);
 TERN_PRIVATE void tern_trace_end(tern_tracing *trace);
 TERN_PRIVATE void tern_trace_free(tern_tracing *trace);
-/* The number of a tensor, a constant's if it has none yet. -1 after an error: of a tensor that was
- * written in place through another one, TERN_ERR_UNSUPPORTED. */
+/* Returns the index of a tensor's value, and adds a constant if there is none. Returns -1 after an
+ * error: TERN_ERR_UNSUPPORTED for a tensor that was written in place through another tensor. */
 TERN_PRIVATE int tern_trace_find(tern_tracing *trace, tern_tensor *x);
-/* TERN_ERR_UNSUPPORTED, naming function, where a constant or member was written to after it was
- * read. */
+/* Returns TERN_ERR_UNSUPPORTED, with a message that names function, if a constant or a member was
+ * written after it was read. */
 TERN_PRIVATE tern_status tern_trace_check(const tern_tracing *trace, const char *function);
 
-/* What a call's attribute holds: integers, or the dims of bits, and how many; -1 if there is none
- * of that name. */
+/* Writes the integers of an attribute, or the dims of its bits, to list. Returns how many there
+ * are; -1 if no attribute has that name. */
 TERN_PRIVATE int tern_traced_ints(const tern_traced_call *call, const char *name,
                                   int64_t list[TERN_MAX_DIMS]);
-/* A number; false if there is none of that name. */
+/* Sets *number to the attribute's value. Returns false if no attribute has that name. */
 TERN_PRIVATE bool tern_traced_number(const tern_traced_call *call, const char *name,
                                      double *number);
 
-/* From the dispatcher: a call that succeeded, its attributes of that size; in_place: into its first
- * input. */
+/* For the dispatcher: adds a call that has succeeded, with `bytes` bytes of attributes. in_place:
+ * the call wrote to its first input. */
 tern_status tern_trace_note(tern_tracing *trace, const struct tern_call *call, size_t bytes,
                             bool in_place);
 
