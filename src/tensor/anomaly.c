@@ -1,4 +1,4 @@
-/* anomaly.c -- looking for the operation that made a NaN. */
+/* anomaly.c -- anomaly detection: finds the operation that computed a NaN. */
 #include "base/from_nn.h"
 #include "base/text.h"
 #include "base/warning.h"
@@ -69,9 +69,9 @@ tern_status tern_anomaly_where(char **where)
     return TERN_OK;
 }
 
-/* ---- looking ----------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
-/* Without looking at how it looks. */
+/* Sets *has_nan to whether x has a NaN. Anomaly detection is off meanwhile. */
 static tern_status look(tern_tensor *x, bool *has_nan)
 {
     *has_nan = false;
@@ -85,7 +85,7 @@ static tern_status look(tern_tensor *x, bool *has_nan)
     return status;
 }
 
-/* "cross_entropy" as PyTorch's graphs would call it: CrossEntropyBackward0. */
+/* Adds the name of an operation's node in PyTorch: CrossEntropyBackward0 for "cross_entropy". */
 static void add_function(tern_text *text, const char *op)
 {
     for (bool up = true; *op; op++) {
@@ -143,8 +143,8 @@ static void warn_of_nan(const tern_call *call, int i)
               running->backward ? running->backward : "");
 }
 
-/* Only operations that are not part of another one are looked at, not where values can't be read
- * now, nor those that write a number they are given (fill, masked_fill). */
+/* Returns whether the call's results are checked for new NaNs: the call is not part of another
+ * operation, its values can be read now, and it writes no given number (fill, masked_fill). */
 static bool looks_for_new(const tern_call *call)
 {
     return call->n_in > 0 && !tern_thread.mode.op && !tern_thread.graph && tern_warns() &&

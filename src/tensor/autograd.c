@@ -1,4 +1,4 @@
-/* autograd.c -- what a user reads and sets of a tensor's gradient. */
+/* autograd.c -- public functions of a tensor's gradient: requires_grad, grad, detach, hooks. */
 #include "tensor/node.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
@@ -21,8 +21,8 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
                             "doesn't require differentiation use tern_detach");
     tern_history *history = x->history;
     x->requires_grad = requires_grad || (history && history->node);
-    /* A leaf is no view any more: with its base it would be in a ring, once the base is written
-     * with what was computed from the leaf. */
+    /* A leaf is not a view any more: it would hold its base, and the base would hold the leaf once
+     * it is written with a value computed from the leaf. */
     if (requires_grad && history && history->base && !history->node) {
         tern_release(history->base);
         history->base = NULL;
@@ -30,8 +30,8 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
     return x;
 }
 
-/* A view that takes part in its base's graph, and has yet to look again: what it says of itself
- * then needs no memory. */
+/* Returns whether x is a view that depends on its base's graph, and whose node is out of date. This
+ * answers tern_requires_grad and tern_is_leaf without allocating the new node. */
 static bool is_behind(const tern_tensor *x)
 {
     const tern_history *mine = x->history;
@@ -49,8 +49,8 @@ bool tern_is_leaf(const tern_tensor *x)
     return x && !(x->history && x->history->node) && !is_behind(x);
 }
 
-/* A view whose base was written in place since has another history now: what x says of itself is
- * the same, only up to date. */
+/* If x is a view whose base was written in place, x's node is updated first. That changes nothing
+ * that x's caller can see, so x is const. */
 const char *tern_grad_fn(const tern_tensor *x)
 {
     tern_tensor *view;
@@ -128,7 +128,7 @@ tern_tensor *tern_detach_(tern_tensor *x)
     return x;
 }
 
-/* The list a hook of x belongs to: the node's, for results; the tensor's own, for leaves. */
+/* Returns the list of x's hooks: the node's list for results, the tensor's own for leaves. */
 static tern_hook **hooks_of(tern_tensor *x)
 {
     tern_history *h = x->history;

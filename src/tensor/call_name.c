@@ -1,8 +1,8 @@
-/* call_name.c -- what the function of a call is named in messages. */
+/* call_name.c -- the name of a call's function in messages. */
 #include "tensor/op.h"
 #include <string.h>
 
-/* By hand, because snprintf would take a tenth of a small operation's time. */
+/* Copies the parts itself, because snprintf would take a tenth of a small operation's time. */
 void tern_call_name(const tern_call *call, char function[TERN_FUNCTION_BYTES])
 {
     static const char forms[2][2][sizeof "_scalar_"] = {{"", "_"}, {"_scalar", "_scalar_"}};

@@ -1,10 +1,10 @@
-/* checkpoint.c -- tern_checkpoint: what backward needs is computed again instead of kept.
+/* checkpoint.c -- tern_checkpoint: recomputes in backward what a function computed in forward,
+ * instead of saving it.
  *
- * While the function runs the first time, its nodes put numbers where they would save tensors: the
- * first, second, ... that its frame let go of. When the backward pass comes to one of these nodes
- * the frame runs the function again; the nodes of that run hand what they would save to the frame,
- * in the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of
- * by the outer one in the same way. */
+ * In the first run, nodes store a number in place of each saved tensor, in order. When the backward
+ * pass reaches one of these nodes, the frame runs the function again. The nodes of the second run
+ * pass the tensors that they would save to the frame, in the same order, and are then freed. The
+ * inputs of a checkpoint inside another one get numbers of the outer frame in the same way. */
 #include "base/callback.h"
 #include "tensor/frame.h"
 #include "tensor/tensor.h"
@@ -12,7 +12,7 @@
 
 enum { MOST_DEVICES = 64 };
 
-/* ---- the second time --------------------------------------------------------------------- */
+/* ---- the second run ---------------------------------------------------------------------- */
 
 static tern_status nothing(tern_call *call)
 {
@@ -20,10 +20,10 @@ static tern_status nothing(tern_call *call)
     return TERN_OK;
 }
 
-/* Stands for what made an input: no backward pass comes that far. */
+/* The operation of an input's node in the second run. No backward pass reaches it. */
 static const tern_op input_op = {.name = "checkpoint_input", .infer = nothing};
 
-/* Input i as the function saw it: a leaf if it was one, requiring a gradient if it did. */
+/* Returns an input for the second run, which is a leaf or requires a gradient as before. */
 static tern_tensor *input_again(const tern_frame_input *h, tern_tensor *x)
 {
     if (h->is_leaf && h->requires_grad)
@@ -42,7 +42,7 @@ static tern_tensor *input_again(const tern_frame_input *h, tern_tensor *x)
 
 static tern_status run_again(tern_frame *f);
 
-/* The frame's number i, which is the caller's from then on. */
+/* Sets *out to the frame's tensor i, owned by the caller; runs the function again if needed. */
 static tern_status hand_out(tern_frame *f, int64_t i, tern_saved *out)
 {
     if (!f->done)
@@ -52,7 +52,7 @@ static tern_status hand_out(tern_frame *f, int64_t i, tern_saved *out)
     return TERN_OK;
 }
 
-/* The inputs, those of the outer frame from there; owned by the open scope. */
+/* Sets `in` to the inputs, some of the outer frame; the open scope owns them. */
 static tern_status fetch_inputs(tern_frame *f, tern_tensor **in)
 {
     for (int i = 0; i < f->n; i++) {
@@ -81,7 +81,7 @@ static tern_status fetch_inputs(tern_frame *f, tern_tensor **in)
     return TERN_OK;
 }
 
-/* Whether numbers were drawn since. */
+/* Returns whether random numbers were drawn after `since`. */
 static bool has_drawn(const tern_rng_note *since, int n)
 {
     tern_rng_note now[MOST_DEVICES];
@@ -154,7 +154,7 @@ static tern_status run_again(tern_frame *f)
     return TERN_OK;
 }
 
-/* Give x the history that a saved input has: second derivatives go through it. */
+/* Attaches the node of a saved input to x, so that second derivatives pass through it. */
 static tern_status connect(const tern_node *node, int slot, tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);
@@ -187,7 +187,7 @@ tern_status tern_frame_unpack(tern_node *node)
     return TERN_OK;
 }
 
-/* ---- the first time ---------------------------------------------------------------------- */
+/* ---- the first run ----------------------------------------------------------------------- */
 
 static tern_status hold(tern_frame *f, int i, tern_tensor *x)
 {
@@ -276,7 +276,7 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
         if (status == TERN_OK)
             status = check_results(out, f->k);
         for (int i = 0; status == TERN_OK && i < f->k; i++)
-            tern_keep(out[i]); /* past this scope */
+            tern_keep(out[i]); /* a reference that outlives this scope */
     }
     f->running = false;
     for (int i = 0; i < f->k; i++)
@@ -292,7 +292,7 @@ tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_
     const tern_checkpoint_options *o = options ? options : &none;
     if (!function || n < 0 || k < 0 || (!in && n > 0) || (!out && k > 0)) {
         if (o->free_data)
-            o->free_data(data); /* as after every other failure */
+            o->free_data(data); /* free_data is called after every failure */
         return tern_fail_argument_null("tern_checkpoint", !function      ? "function"
                                                           : !in && n > 0 ? "in"
                                                                          : "out");

@@ -1,4 +1,4 @@
-/* common_type.c -- the type that tensors of several types are computed in. */
+/* common_type.c -- the common type of tensors of several types (type promotion). */
 #include "tensor/fields.h"
 #include "tensor/op.h"
 #include <string.h>
@@ -12,7 +12,7 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n)
         tern_dtype *kind = in[i]->ndim ? &dims : &scalars;
         tern_dtype t = in[i]->dtype;
         *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
-        if (*kind == TERN_DTYPE_DEFAULT) /* they have none, which was reported */
+        if (*kind == TERN_DTYPE_DEFAULT) /* an error is recorded: the types have no common type */
             return *kind;
     }
     if (dims == TERN_DTYPE_DEFAULT)

@@ -1,7 +1,7 @@
-/* dependencies.c -- passes that count: edges are counted before, and taken off as nodes run, so
- * that it is known when nothing more can come to a leaf or a node. A leaf's gradient is final then,
- * in the middle of the pass, and of the nodes that may run those go first that keep devices
- * busy. */
+/* dependencies.c -- backward passes that count dependencies: they count the edges of all nodes
+ * first, and subtract them as nodes run. So it is known when the last gradient of a leaf or a node
+ * has arrived. The gradient of a leaf is then final before the pass ends, and of the nodes that can
+ * run, those that keep devices busy run first. */
 #include "tensor/backward_pass.h"
 #include "device/device.h"
 #include "tensor/history.h"
@@ -20,9 +20,9 @@ static tern_status push(tern_node_heap *stack, tern_node *node)
     return TERN_OK;
 }
 
-/* Gradients on their way down to another device first, as that one waits for them; then what a
- * device does by itself, then what the host does; last those that come back to a leaf, as they wait
- * for a device. */
+/* Returns the urgency of a node. 3: its gradient goes to another device, which waits for it. 2: it
+ * runs on an asynchronous device. 1: it runs on the host. 0: its gradient goes to a leaf on another
+ * device, which takes a wait for the node's device. */
 static uint8_t urgency_of(const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
@@ -82,7 +82,7 @@ static bool has_gradient(const tern_node *node)
     return false;
 }
 
-/* To a node without a gradient none will come: it has run, as it were. */
+/* Subtracts a processed edge. A node that gets no gradient is processed without running. */
 static tern_status take_off(tern_backward_pass *w, const tern_edge *edge)
 {
     if (edge->node && --edge->node->awaited == 0)

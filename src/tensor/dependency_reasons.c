@@ -1,5 +1,5 @@
-/* dependency_reasons.c -- whether backward passes count their edges (dependencies.c), which costs a
- * look at each node. */
+/* dependency_reasons.c -- whether backward passes count their edges (dependencies.c), which takes a
+ * visit of each node. */
 #include "tensor/history.h"
 
 static atomic_int hooks;

@@ -1,4 +1,4 @@
-/* determinism.c -- whether operations must give the same bits on every run. */
+/* determinism.c -- whether operations must return the same bits in every run. */
 #include <stdatomic.h>
 #include <tern/tensor.h>
 

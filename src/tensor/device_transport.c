@@ -1,5 +1,5 @@
-/* device_transport.c -- tensors and those of other processes, by the library of their devices'
- * vendor (storage.h). */
+/* device_transport.c -- collectives between the devices of several processes, by the library of the
+ * devices' vendor (storage.h). */
 #include "device/transfers.h"
 #include "tensor/storage.h"
 #include "tensor/tensor.h"
@@ -34,7 +34,7 @@ static void describe(const tern_transport_call *call, tern_collective *t, tern_a
                            .to = &ends[1]};
 }
 
-/* Not in one storage, but for a part that all_gather has in its place. */
+/* Returns whether in and out differ in storage, or `in` is this rank's part of all_gather's out. */
 static bool are_apart(const tern_transport_call *call, int rank)
 {
     const tern_tensor *in = call->in, *out = call->out;

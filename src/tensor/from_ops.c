@@ -1,4 +1,4 @@
-/* from_ops.c -- the functions that ops/ registered. */
+/* from_ops.c -- the pointer to the functions that ops/ registers. */
 #include "tensor/from_ops.h"
 
 const tern_ops_functions *tern_from_ops;

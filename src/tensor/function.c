@@ -1,27 +1,27 @@
-/* function.c -- functions with a gradient of the user's own.
+/* function.c -- functions whose gradient the program defines (torch.autograd.Function).
  *
- * The node of a run has the inputs' edges, and behind its inputs' slots one for each tensor that
- * was saved and is neither input nor result. */
+ * The node of a call has the edges of its inputs. After the slots of its inputs, it has a slot for
+ * each saved tensor that is neither an input nor a result. */
 #include "base/callback.h"
 #include "tensor/node.h"
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
 
-/* A tensor that was saved: input or extra `slot`, or result `slot` where from_out is set. */
+/* The slot of a saved tensor: among the inputs and extra slots, or (from_out) the results. */
 typedef struct saved {
     int slot;
     bool from_out;
 } saved;
 
 struct tern_function {
-    tern_op op; /* the node's: its name is the type's */
+    tern_op op; /* the node's operation, with the name of the type */
     const tern_function_type *type;
     void *data;
     int n, k;
-    bool *needs;        /* of n */
-    bool *fixed;        /* of k: not differentiable */
-    tern_tensor **kept; /* in forward: what was saved, in order; the function's */
-    saved *where;       /* of each, once the node is made */
+    bool *needs;        /* n elements: whether each input requires a gradient */
+    bool *fixed;        /* k elements: whether each result is not differentiable */
+    tern_tensor **kept; /* in forward: the saved tensors, in order, retained */
+    saved *where;       /* for each saved tensor, once the node exists */
     int n_saved, capacity;
     const tern_gradient *g; /* in backward */
 };
@@ -50,7 +50,7 @@ static void release(void *attributes)
     free_function(*(tern_function **)attributes);
 }
 
-/* ---- what the user's functions ask ------------------------------------------------------- */
+/* ---- functions that the program's functions call ----------------------------------------- */
 
 void *tern_function_data(const tern_function *f)
 {
@@ -106,7 +106,7 @@ tern_status tern_function_mark_non_differentiable(tern_function *f, int i)
 
 /* ---- the backward pass ----------------------------------------------------------------------- */
 
-/* That the pass can sum them to the shapes of their inputs. */
+/* Returns an error if the pass could not sum a gradient to the shape of its input. */
 static tern_status check_gradients(const tern_function *f, const tern_gradient *g)
 {
     for (int i = 0; i < f->n; i++) {
@@ -171,7 +171,7 @@ static tern_status keep_all(tern_function *f, tern_node *node, tern_tensor *cons
     return TERN_OK;
 }
 
-/* f is the node's from then on. */
+/* Creates the node of f. The node owns f from then on, also after an error. */
 static tern_node *make_node(tern_function *f, tern_tensor *const *in, tern_tensor *const *out)
 {
     tern_place *place = out[0]->storage->place;
@@ -201,7 +201,7 @@ static tern_node *make_node(tern_function *f, tern_tensor *const *in, tern_tenso
     return NULL;
 }
 
-/* A result that is an input, or has a history of its own, is given another look. */
+/* Replaces a result that is an input or has a history by a detached view. */
 static tern_status own_results(const tern_function *f, tern_tensor *const *in, tern_tensor **out)
 {
     for (int i = 0; i < f->k; i++) {
@@ -263,7 +263,7 @@ static tern_function *new_function(const tern_function_type *type, void *data,
     return f;
 }
 
-/* The results, which outlive what was made on the way to them. */
+/* Runs forward in a scope, of which only the results outlive the end. */
 static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_tensor **out)
 {
     const tern_callback before = tern_callback_begin();

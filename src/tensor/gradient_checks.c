@@ -1,4 +1,4 @@
-/* gradient_checks.c -- gradients fit what they are gradients of, wherever they come from (PyTorch's
+/* gradient_checks.c -- checks gradients against the tensors that they are for (PyTorch's
  * validate_outputs). */
 #include "tensor/node.h"
 #include "device/device.h"

@@ -1,9 +1,9 @@
 /* header.c -- the memory that handles of tensors point to.
  *
- * The header of a tensor that is gone stays one: its refs are 0, its shape and dtype what they
- * were, its storage is without memory. So functions may look at it before the dispatcher sees and
- * refuses it. It is used again after KEPT others went; each thread gathers a batch of them, so that
- * on most ways nothing is locked. */
+ * The header of a freed tensor stays valid: its refs are 0, its shape and dtype are unchanged, its
+ * storage has no memory. So functions may read it before the dispatcher refuses the tensor. A
+ * header is used again after KEPT other tensors were freed. Each thread collects freed headers in
+ * batches, so that most calls take no lock. */
 #include "base/thread.h"
 #include "base/lock.h"
 #include "base/thread_end.h"
@@ -16,7 +16,7 @@ enum { BATCH = 64, KEPT = 4096, PLACES = 32, LINE = 64 };
 static tern_handles handles = {
     .kind = "tensor", .bytes = sizeof(tern_tensor), .keeps = KEPT / BATCH, .lock = TERN_MUTEX_INIT};
 
-/* It was last used long ago; so it is in the cache by the time of the next tensor. */
+/* Prefetches the header of the next tensor, which was last used long ago. */
 static inline void fetch(const tern_handle *next)
 {
     const char *at = (const char *)next;
@@ -52,7 +52,7 @@ _Atomic(tern_storage *) tern_gone_last;
 tern_storage *tern_gone_storage(tern_place *place)
 {
     static tern_mutex lock = TERN_MUTEX_INIT;
-    static tern_storage gone[PLACES]; /* of different places; of so many the last is anyone's */
+    static tern_storage gone[PLACES]; /* one for each place; the last for all further places */
     int i = 0;
     tern_mutex_lock(&lock);
     while (i < PLACES - 1 && gone[i].place && gone[i].place != place)
@@ -66,7 +66,7 @@ tern_storage *tern_gone_storage(tern_place *place)
     return &gone[i];
 }
 
-/* How tensors that end now come to it. */
+/* Writes to text why tensors are being freed now. */
 static void describe_end(char *text, size_t bytes)
 {
     const tern_scope_place *p = tern_thread.ending;
@@ -90,7 +90,7 @@ static void describe_end(char *text, size_t bytes)
         snprintf(text, bytes, "its last reference was released");
 }
 
-/* "made by mul; the end of scope 3 (at depth 1) released it". */
+/* Describes x as "made by mul; the end of scope 3 (at depth 1) released it". */
 void tern_header_describe(tern_tensor *x)
 {
     char ending[192];
@@ -108,7 +108,7 @@ static void hand_over(tern_headers_kept *kept)
     kept->count = 0;
 }
 
-/* At the end of the thread. */
+/* Called at the end of the thread. */
 static void give_all(void)
 {
     tern_headers_kept *kept = &tern_thread.headers;

@@ -1,5 +1,5 @@
-/* heap.c -- nodes whose turn comes in a backward pass: the one with the largest serial number
- * first, or, where all that are in it may run, the most urgent. */
+/* heap.c -- the nodes that are to run in a backward pass, ordered by descending serial number, or
+ * first by urgency if all nodes in the heap may run. */
 #include "tensor/node.h"
 
 static uint64_t order(const tern_node_heap *h, const tern_node *node)

@@ -1,10 +1,10 @@
-/* inplace.c -- writes in place, and what they do to the graph, through views too.
+/* inplace.c -- writes in place and their effect on the graph, also through views.
  *
- * A view refers to the tensor it looks into, its base. Writing through a view changes the base: the
- * base's history becomes a copy_slices node, which on the way back cuts the written part out of the
- * gradient, sends it through the operation that wrote, and puts its answer back. Other views of the
- * base see by its count of writes that their own history is old, and make a new one from the base
- * (as_strided) when they are next used. */
+ * A view refers to its base, the tensor whose elements it shares. A write through a view changes
+ * the base: the base's history becomes a copy_slices node. Its backward takes the gradient of the
+ * written part out of the base's gradient, passes it to the backward of the operation that wrote,
+ * and writes the result back. Each view stores the base's count of writes; if the count has changed
+ * when the view is next used, the view gets a new node from the base (as_strided). */
 #include "tensor/node.h"
 #include "tensor/from_ops.h"
 #include "tensor/history.h"
@@ -32,7 +32,7 @@ bool tern_repeats(const tern_tensor *x)
            tern_distinct_dims(&shape, x->stride) != (1u << x->ndim) - 1;
 }
 
-/* First and last element that x can touch. */
+/* Sets *first and *last to the first and last element of the storage that x can access. */
 static void extent(const tern_tensor *x, int64_t *first, int64_t *last)
 {
     *first = *last = x->offset;
@@ -60,7 +60,7 @@ static bool overlap(const tern_tensor *a, const tern_tensor *b)
     return a0 <= b1 && b0 <= a1;
 }
 
-/* Its elements fill a range of memory, in any order. */
+/* Returns whether x's elements fill a range of memory, in any order. */
 static bool is_without_gaps(const tern_tensor *x)
 {
     int64_t first, last;
@@ -264,7 +264,7 @@ static tern_node *call_node(const tern_call *call, tern_tensor *const *in, size_
     return node;
 }
 
-/* The node of a write through a view of base: it has the edges, inner the operation. */
+/* Creates the node of a write through a view of base, with the edges of the operation's `inner`. */
 static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, tern_node *inner,
                               tern_tensor *base)
 {
@@ -277,7 +277,7 @@ static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, ter
         tern_tensor *input = i == 0 ? base : in[i];
         node->edge[i] = tern_edge_to(input);
         node->in_shape[i] = tern_shape_of(input);
-        /* The outer node has the edges; the inner one would only hold its neighbours alive. */
+        /* The edges of the inner node are removed: they would only keep its neighbours alive. */
         tern_node_release(inner->edge[i].node);
         tern_release(inner->edge[i].leaf);
         inner->edge[i] = (tern_edge){0};
@@ -295,8 +295,8 @@ static bool saves_input(const tern_call *call, const tern_tensor *x)
     return false;
 }
 
-/* x as it is before the write: with x itself the node would hold its own output. Its elements are
- * copied where backward needs them. */
+/* Returns a tensor with x's history and x's elements before the write. The node must not hold x
+ * itself, which is its output. The elements are copied if backward needs them. */
 static tern_tensor *value_before(const tern_call *call, tern_tensor *x)
 {
     tern_tensor *old;
@@ -367,10 +367,10 @@ tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
     tern_status status = TERN_OK;
     if (written) {
         tern_node *op = write->inner ? write->inner : write->node;
-        if (write->slot >= 0) /* the result is saved as it is now */
+        if (write->slot >= 0) /* the result is saved as it is after the write */
             tern_node_saved_written(op, write->slot, x);
         status = tern_node_attach(write->node, 0, write->head);
-        write->head->history->writes++; /* views of it must look again */
+        write->head->history->writes++; /* views of head will update their nodes */
         x->requires_grad = true;
     }
     tern_node_release(write->node);

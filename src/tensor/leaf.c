@@ -1,11 +1,11 @@
-/* leaf.c -- what only some leaves have: hooks after their gradient is in its place, a place for it,
+/* leaf.c -- what only some leaves have: hooks after their gradient is accumulated, a bucket view,
  * other ranks. */
 #include "tensor/leaf.h"
 #include "base/lock.h"
 #include "tensor/ranks.h"
 #include "tensor/backward_pass.h"
 
-/* Made if need be; NULL after TERN_ERR_MEMORY. */
+/* Creates the struct if there is none; NULL after TERN_ERR_MEMORY. */
 static tern_leaf *leaf_of(tern_tensor *x)
 {
     tern_history *history = tern_history_of(x);

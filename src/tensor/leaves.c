@@ -1,5 +1,5 @@
-/* leaves.c -- gradients of a backward pass: gathered, shown to hooks, and left in leaves, which
- * several threads may share. */
+/* leaves.c -- the gradients of a backward pass: summing them, calling hooks, and storing them in
+ * leaves, which several threads may share. */
 #include "base/callback.h"
 #include "base/lock.h"
 #include "tensor/from_ops.h"
@@ -9,7 +9,7 @@
 #include "tensor/tensor.h"
 #include <tern/autograd.h>
 
-/* Backward passes of this and other threads, which may meet at leaves. */
+/* How many backward passes of all threads have begun, and how many run now. */
 static atomic_ullong begun;
 static atomic_int under_way;
 
@@ -19,7 +19,7 @@ void tern_pass_begin(tern_backward_pass *w)
     w->first = atomic_fetch_add(&under_way, 1) == 0;
 }
 
-/* There has been no other pass since it began. */
+/* Returns whether no other pass has run since w began. */
 static bool is_alone(const tern_backward_pass *w)
 {
     return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->number;
@@ -50,7 +50,7 @@ tern_status tern_pass_gather(tern_tensor **sum, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* By ids: a hook may remove others, and itself; those it registers wait for the next pass. */
+/* Returns the next hook by id: a hook may remove any hook. New hooks run in the next pass. */
 static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
 {
     while (hook && hook->id <= id)
@@ -114,8 +114,8 @@ tern_status tern_pass_retain(tern_backward_pass *w, tern_tensor *x, tern_tensor 
 
 /* ---- arriving ---------------------------------------------------------------------------- */
 
-/* Where the leaf is among those that the pass came to, n_leaves for a new one. The leaf's own note
- * of it may have been overwritten by another pass, of another thread or within this one. */
+/* Returns the index of the leaf in w->leaves, or n_leaves for a new leaf. history->arrival may be
+ * the index in another pass, of another thread or nested in this one. */
 static size_t place_of(const tern_backward_pass *w, const tern_tensor *leaf, tern_history *history)
 {
     size_t at = atomic_load_explicit(&history->arrival, memory_order_acquire);
@@ -148,7 +148,7 @@ tern_arrival *tern_pass_leaf(tern_backward_pass *w, tern_tensor *leaf)
     return &w->leaves[w->n_leaves++];
 }
 
-/* Nobody else sees x, nor what lies behind it. */
+/* Returns whether x is dense, and neither x nor its storage has another owner. */
 static bool is_free(const tern_tensor *x)
 {
     return atomic_load(&x->handle.refs) == 1 && atomic_load(&x->storage->refs) == 1 &&
@@ -165,8 +165,8 @@ tern_status tern_pass_to_leaf(tern_backward_pass *w, tern_tensor *leaf, tern_ten
 
 /* ---- staying ----------------------------------------------------------------------------- */
 
-/* Take grad as the leaf's own: as it is when nothing else uses it and it lies as the leaf does, in
- * rows or channels_last, else a copy that does (PyTorch's contract of gradients' layout). */
+/* Returns the gradient that the leaf stores: grad itself if nothing else uses it and it has the
+ * leaf's memory format, else a copy in that format (PyTorch's contract of gradients' layout). */
 static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
 {
     if (create || (tern_lies_as(grad, leaf) && is_free(grad)))
@@ -182,7 +182,7 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
     return tern_scoped(copy);
 }
 
-/* The same in a place of its own, which is the leaf's gradient then, whoever looks at it. */
+/* Does the same in view, the leaf's bucket view, even if other tensors share its memory. */
 static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *view, tern_tensor *leaf,
                                  tern_tensor *grad)
 {
@@ -191,7 +191,7 @@ static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *view, tern_
         return tern_from_ops->add_(view, grad) ? TERN_OK : tern_failed_since(w->failures);
     if (old && !(grad = tern_from_ops->add(old, grad)))
         return tern_failed_since(w->failures);
-    if (grad != view) { /* not made there */
+    if (grad != view) { /* grad was not computed in view */
         if (view->numel)
             TERN_TRY(tern_from_ops->copy(view, grad));
         tern_bump_version(view);
@@ -209,7 +209,7 @@ static tern_status accumulate(tern_backward_pass *w, tern_tensor *leaf, tern_ten
     if (!old)
         grad = own(leaf, grad, w->create);
     else if (w->create || atomic_load(&old->handle.refs) > 1)
-        grad = tern_from_ops->add(old, grad); /* somebody looks at the old one: leave it as it is */
+        grad = tern_from_ops->add(old, grad); /* old has another owner: it stays unchanged */
     else
         grad = tern_from_ops->add_(old, grad);
     return grad ? tern_pass_set_grad(w, leaf, grad) : tern_last_status();
@@ -234,8 +234,8 @@ static tern_status leave_in_leaf(tern_backward_pass *w, tern_arrival *a)
     return status;
 }
 
-/* What is done with a gradient may make more leaves arrive (a hook that runs a backward pass): the
- * line is a copy. */
+/* Works on a copy of the entry, because w->leaves may grow meanwhile (by a hook that runs a
+ * backward pass). */
 tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *line)
 {
     tern_arrival a = *line;

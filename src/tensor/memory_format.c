@@ -1,4 +1,4 @@
-/* memory_format.c -- in which order the dims of an image lie in memory. */
+/* memory_format.c -- the order of the dims of images in memory (channels_last). */
 #include "tensor/memory_format.h"
 #include "device/device.h"
 #include "tensor/from_ops.h"

@@ -1,8 +1,8 @@
-/* recompute.c -- gradients by going back through a composition, inside of another pass.
+/* recompute.c -- gradients by a backward pass through a composition, inside another pass.
  *
- * The composition's inputs are looked at through gates, one for each: there the inner pass ends,
- * even where two inputs are the same tensor, and there later passes through what it recorded go on
- * to the inputs themselves. */
+ * The composition reads its inputs through gates, an identity operation for each input. The inner
+ * pass ends at the gates, even if two inputs are the same tensor; later passes through the nodes
+ * that it recorded continue from the gates to the inputs. */
 #include "tensor/node.h"
 #include "tensor/recompute.h"
 

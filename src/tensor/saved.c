@@ -1,5 +1,5 @@
-/* saved.c -- saved tensors that are not kept: hooks of the program turn them into others
- * (torch.autograd.graph.saved_tensors_hooks), and what is made again is left out. */
+/* saved.c -- saved tensors that are replaced: by tensors that the program's hooks return
+ * (torch.autograd.graph.saved_tensors_hooks), or by the input from which they are recomputed. */
 #include "base/callback.h"
 #include "tensor/from_ops.h"
 #include "tensor/fuse/fuse.h"
@@ -66,7 +66,7 @@ tern_tensor *tern_saved_hook(tern_tensor *(*hook)(tern_tensor *, void *), tern_t
     return NULL;
 }
 
-/* Hooks see a tensor without history, which would hold its own node. */
+/* Hooks get a tensor without history: the history would hold the node that saves the tensor. */
 static tern_tensor *packed_by_hooks(const tern_saved_tensors_hooks *hooks, const tern_tensor *x)
 {
     tern_tensor *detached = tern_tensor_detached(x);

@@ -1,4 +1,4 @@
-/* saved_check.c -- whether what a node saved is still there, as it was. */
+/* saved_check.c -- whether the tensors that a node saved are unchanged. */
 #include "tensor/node.h"
 #include "tensor/tensor.h"
 

@@ -1,4 +1,4 @@
-/* scope.c -- who releases a new tensor: a stack of tensors a thread, scopes are marks on it. */
+/* scope.c -- who releases a new tensor: a scope is a mark on a thread's stack of tensors. */
 #include "base/thread.h"
 #include "base/thread_end.h"
 #include "base/warning.h"
@@ -8,7 +8,7 @@
 
 enum { ROOT_IS_LARGE = 10000 };
 
-/* With a pointer, because each look at a thread's variable takes a call. */
+/* Takes a pointer, because each access to a thread-local variable is a function call. */
 static __attribute__((noinline)) void release_down_to(tern_scope_stack *s, size_t mark)
 {
     tern_headers ended = {.count = 0};
@@ -18,7 +18,7 @@ static __attribute__((noinline)) void release_down_to(tern_scope_stack *s, size_
         tern_released(s->headers, &ended);
 }
 
-/* Errors about what ends in here name the scope that ends. */
+/* Records which scope ends, so that errors about tensors freed here name it. */
 static __attribute__((noinline)) void release_and_report(tern_scope_stack *s, int depth)
 {
     static const tern_scope_place root = {.number = 0};
@@ -36,7 +36,7 @@ static void release_from(tern_scope_stack *s, int depth)
         release_down_to(s, s->mark[depth]);
 }
 
-/* At the end of the thread. */
+/* Called at the end of the thread. */
 static void drain(void)
 {
     tern_scope_stack *s = &tern_thread.scopes;
@@ -73,8 +73,8 @@ tern_status tern_scope_reserve(int n)
 
 /* ---- debugging --------------------------------------------------------------------------- */
 
-/* module: the kind of the module whose call the scope is of; NULL: a scope of the program's. The
- * calls' scopes have no number and no depth of their own, as the program does not see them. */
+/* Records where a scope was opened. module: the kind of the module whose call opened it; NULL: the
+ * program did. Scopes of calls have no number and no depth: the program does not see them. */
 static __attribute__((noinline)) void note_opened(tern_scope_stack *s, const char *module)
 {
     if (!s->place && !(s->place = tern_alloc(TERN_SCOPE_DEPTH * sizeof *s->place)))
@@ -87,7 +87,7 @@ static __attribute__((noinline)) void note_opened(tern_scope_stack *s, const cha
                                             .line = tern_thread.running.at.line};
 }
 
-/* A training loop without a scope keeps all that it makes. */
+/* Warns of a large root scope: a training loop without a scope keeps all tensors it creates. */
 static __attribute__((noinline)) void watch_root(const tern_scope_stack *s, const tern_tensor *x)
 {
     if (s->depth == 0 && s->count == ROOT_IS_LARGE)
@@ -127,7 +127,7 @@ tern_scope_block tern_scope_enter(void)
     if (tern_thread.scopes.depth + 1 < TERN_SCOPE_DEPTH)
         return enter(&tern_thread.scopes, NULL);
     tern_fail(TERN_ERR_STATE, "TERN_SCOPE: more than %d scopes are open", TERN_SCOPE_DEPTH - 1);
-    /* What is made inside belongs to the scope around. */
+    /* The outer scope owns the tensors that are created inside. */
     return (tern_scope_block){.active = 1, .depth = -1};
 }
 
@@ -143,13 +143,13 @@ static bool leave(tern_scope_stack *s, const tern_scope_block *block)
 void tern_scope_leave(tern_scope_block *block)
 {
     if (leave(&tern_thread.scopes, block))
-        tern_flush(); /* the end of a step, or of what was wanted */
+        tern_flush(); /* a scope is often a step: its commands are submitted */
 }
 
-/* Hand x from scope `depth`, if it is that scope's, to the scope around. */
+/* Moves x from scope `depth`, if that scope owns it, to the outer scope. */
 static void escape(tern_scope_stack *s, int depth, tern_tensor *x)
 {
-    /* Swap it to the scope's beginning and begin the scope after it. */
+    /* x is swapped with the first tensor of the scope, and the scope then begins after x. */
     size_t *mark = &s->mark[depth];
     for (size_t i = s->count; i > *mark; i--)
         if (s->items[i - 1] == x) {

@@ -1,10 +1,10 @@
-/* set_data.c -- other elements under the same handle. */
+/* set_data.c -- tern_set_data_: replaces the elements of a tensor. */
 #include "tensor/node.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
-/* Nodes that saved x keep its storage's version at that time: a greater one shows the change. */
+/* Nodes compare the version of a saved tensor with the saved one, so the version must increase. */
 static void outdo_version(tern_storage *storage, int64_t old)
 {
     int64_t now = atomic_load(&storage->version);

@@ -1,4 +1,4 @@
-/* shape.c -- shapes: everything that needs no tensor. */
+/* shape.c -- functions of shapes that need no tensor. */
 #include "base/text.h"
 #include "tensor/fields.h"
 #include "tensor/shape.h"
@@ -8,7 +8,7 @@ tern_shape tern_shape_from(int ndim, const int64_t *dims)
     tern_shape shape;
     if (ndim > 0 && !dims) {
         tern_fail_argument_null("tern_shape_from", "dims");
-        return (tern_shape){.ndim = TERN_MAX_DIMS + 1}; /* which every function refuses */
+        return (tern_shape){.ndim = TERN_MAX_DIMS + 1}; /* invalid: all functions refuse it */
     }
     shape.ndim = ndim;
     for (int i = 0; i < ndim && i < TERN_MAX_DIMS; i++)
@@ -31,7 +31,7 @@ int64_t tern_shape_numel(const tern_shape *shape, const char *function)
                   TERN_MAX_DIMS, shape->ndim);
         return -1;
     }
-    int64_t numel = 1, nonzero = 1; /* overflow counts also where another dim is 0 */
+    int64_t numel = 1, nonzero = 1; /* an overflow is an error even if another dim is 0 */
     for (int i = 0; i < shape->ndim; i++) {
         int64_t d = shape->dims[i];
         if (d < 0) {
@@ -118,7 +118,7 @@ void tern_dense_strides(const tern_shape *shape, int64_t *stride)
     int64_t step = 1;
     for (int i = shape->ndim - 1; i >= 0; i--) {
         stride[i] = step;
-        /* without an element it may wrap */
+        /* in an empty shape the product may wrap */
         step = (int64_t)((uint64_t)step * (uint64_t)(shape->dims[i] > 1 ? shape->dims[i] : 1));
     }
 }
@@ -128,7 +128,7 @@ uint32_t tern_distinct_dims(const tern_shape *shape, const int64_t *stride)
     uint32_t distinct = 0, seen = 0;
     int64_t reach = 0;
     for (int i = 0; i < shape->ndim; i++) {
-        int next = -1; /* the least stride that is left; of equal ones the longest dim */
+        int next = -1; /* the smallest stride left; among equal ones, the longest dim's */
         for (int d = 0; d < shape->ndim; d++)
             if (!(seen >> d & 1) &&
                 (next < 0 || stride[d] < stride[next] ||

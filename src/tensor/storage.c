@@ -1,4 +1,4 @@
-/* storage.c -- tensors and their storage: making, sharing, releasing, asking. */
+/* storage.c -- tensors and their storage: creating, sharing, releasing, reading fields. */
 #include "tensor/node.h"
 #include "tensor/header.h"
 #include "tensor/tensor.h"
@@ -11,8 +11,8 @@ int64_t tern_live_tensors(void)
     return atomic_load(&live);
 }
 
-/* Give up one reference; true if it was the last. Who holds the only one needs no locked
- * instruction to say so. */
+/* Releases a reference. Returns true if it was the last. If the count is 1, no other thread can
+ * change it, so no locked instruction is needed. */
 static bool last_reference(atomic_int *refs)
 {
     return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
@@ -38,7 +38,7 @@ static bool dense(const tern_tensor *x)
     return true;
 }
 
-/* Every tensor begins here, and none has sizes that were not checked. */
+/* Every tensor is created here, so that the sizes of all tensors are checked. */
 static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype, const char *function)
 {
     int64_t numel = tern_shape_numel(shape, function);
@@ -56,7 +56,7 @@ static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype, const char 
     return x;
 }
 
-/* A dense tensor whose storage has no memory yet. */
+/* Returns a dense tensor whose storage has no memory yet. */
 static tern_tensor *without_memory(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                                    const char *function)
 {
@@ -120,7 +120,7 @@ tern_tensor *tern_tensor_padded(const tern_shape *shape, tern_dtype dtype, tern_
     return x;
 }
 
-/* A view of other memory may have the same strides: what is between its rows is another's. */
+/* A view of other memory may have the same strides, with other elements between its rows. */
 bool tern_lies_padded(const tern_tensor *x)
 {
     const int last = x->ndim - 1;
@@ -187,7 +187,7 @@ tern_history *tern_history_of(tern_tensor *x)
     tern_history *made = tern_alloc(sizeof *made);
     if (!made || atomic_compare_exchange_strong(&x->history, &history, made))
         return made;
-    tern_free(made); /* another thread was first */
+    tern_free(made); /* another thread created it first */
     return history;
 }
 
@@ -264,7 +264,7 @@ static void history_free(tern_history *history)
     tern_free(history);
 }
 
-/* x becomes one that is gone. */
+/* Frees what x owns, and adds its header to `ended`. */
 static void end(tern_tensor *x, tern_headers *ended)
 {
     tern_storage *storage = x->storage, *none;
@@ -289,7 +289,7 @@ static void end(tern_tensor *x, tern_headers *ended)
     ended->count++;
 }
 
-/* Of which there may be no more references: apart, so that giving up one of several is short. */
+/* Releases the only reference. It is a separate function so that tern_release is short. */
 static __attribute__((noinline)) void release_last(tern_tensor *x, tern_headers *ended, int refs)
 {
     if (refs < 1)
@@ -338,8 +338,8 @@ bool tern_given_slow(const tern_tensor *x, const char *function, const char *arg
     return false;
 }
 
-/* ---- questions: those that record no error for NULL record none for what is gone either, and
- * answer what it was -------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------ */
+/* A function that records no error for NULL accepts a freed tensor too: its fields are unchanged. */
 
 int tern_dim(const tern_tensor *x)
 {

@@ -1,4 +1,4 @@
-/* storage_parts.c -- the memory under tensors as what it is: emptied, refilled, looked at. */
+/* storage_parts.c -- the memory of tensors: size, releasing, allocating again, views. */
 #include "tensor/storage.h"
 #include "device/capture.h"
 #include "tensor/from_ops.h"
@@ -80,8 +80,6 @@ bool tern_storage_is_one(const tern_tensor *x, const tern_tensor *y)
     return x->storage == y->storage;
 }
 
-/* Elements from the first to the last that shape and strides reach, in *span; false where that
- * overflows. */
 bool tern_extent_of(const tern_shape *shape, const int64_t *strides, int64_t *span)
 {
     *span = 1;

@@ -1,4 +1,4 @@
-/* tape.c -- recording: whether an operation is, its node's edges, and what it saves. */
+/* tape.c -- recording: whether an operation is recorded, its node's edges and saved tensors. */
 #include "tensor/frame.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
@@ -60,7 +60,7 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
     if (!history)
         return TERN_ERR_MEMORY;
     tern_node_retain(node);
-    if (history->retains_grad) { /* a write in place: the gradient kept is the new value's */
+    if (history->retains_grad) { /* after a write in place, the new value's gradient is retained */
         if (history->node)
             history->node->output[history->output].retainer = NULL;
         node->output[i].retainer = x;
@@ -72,7 +72,7 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
     return TERN_OK;
 }
 
-/* ---- what nodes save, or a checkpoint's frame in their place ------------------------------- */
+/* ---- saved tensors, or their numbers in a checkpoint's frame ------------------------------- */
 
 int64_t tern_frame_number(tern_frame *f, tern_tensor *x)
 {
@@ -88,7 +88,7 @@ int64_t tern_frame_number(tern_frame *f, tern_tensor *x)
             f->capacity = capacity;
         }
     }
-    /* Without its history, which would keep the second run's nodes. */
+    /* The tensor is stored without its history, which would hold the nodes of the second run. */
     tern_tensor *detached = f->n_kept < f->capacity ? tern_tensor_detached(x) : NULL;
     tern_release(x);
     if (!detached)
@@ -110,7 +110,7 @@ static tern_status save_in_frame(tern_frame *f, tern_node *node, int slot, tern_
     return TERN_OK;
 }
 
-/* Leaves are there anyway: a checkpoint would gain nothing by letting them go. */
+/* A leaf is saved even in a checkpoint: the program holds it, so its memory would not be freed. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
 {
     tern_frame *f = tern_thread.mode.frame;
@@ -167,7 +167,7 @@ tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *
     return save(node, call, in);
 }
 
-/* The node, which is given away, becomes what the outputs came from. */
+/* Fills the node of a call, attaches it to the outputs and releases the caller's reference. */
 static tern_status hang(tern_node *node, const tern_call *call, tern_tensor *const *in)
 {
     tern_status status = tern_node_fill(node, call, in);

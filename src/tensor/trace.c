@@ -1,10 +1,10 @@
-/* trace.c -- the operations that a thread calls, written down while they run. */
+/* trace.c -- records the operations that a thread calls. */
 #include "base/memory.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
-/* ---- values by their tensors ----------------------------------------------------------------- */
+/* ---- values by tensor ------------------------------------------------------------------------ */
 
 static size_t place_of(const tern_tracing *t, const tern_tensor *x)
 {
@@ -20,7 +20,7 @@ static void enter(tern_tracing *t, int value)
     t->table[i] = value + 1;
 }
 
-/* Room for one more value. */
+/* Makes space for one more value. */
 static tern_status reserve(tern_tracing *t)
 {
     if (t->n_values == t->values_capacity) {
@@ -39,7 +39,7 @@ static tern_status reserve(tern_tracing *t)
         tern_free(t->table);
         t->table = table;
         t->table_capacity = capacity;
-        for (int v = 0; v < t->n_values; v++) /* of one tensor the last is found */
+        for (int v = 0; v < t->n_values; v++) /* of one tensor's values, the last is found */
             enter(t, v);
     }
     return TERN_OK;
@@ -58,8 +58,8 @@ static int add(tern_tracing *t, tern_tensor *x, tern_traced_source source, bool 
     return t->n_values++;
 }
 
-/* The value of the same elements under another handle (tern_detach), or -1; *shares: one that has a
- * part of its storage was computed. */
+/* Returns the newest value of the same elements with another handle (tern_detach), or -1. Sets
+ * *shares to whether a computed value has a part of x's storage. */
 static int find_alias(const tern_tracing *t, const tern_tensor *x, bool *shares)
 {
     *shares = false;
@@ -75,7 +75,7 @@ static int find_alias(const tern_tracing *t, const tern_tensor *x, bool *shares)
     return -1;
 }
 
-/* The newest value of a tensor, or -1, without an error. */
+/* Returns the newest value of x; -1: none; -2: none, but x shares storage with a computed value. */
 static int known(const tern_tracing *t, const tern_tensor *x)
 {
     bool shares;
@@ -145,7 +145,7 @@ static tern_traced_call *new_call(tern_tracing *t, const tern_call *call, size_t
     return c;
 }
 
-/* Whether a call has to do with what was added. */
+/* Returns whether an input of the call was added or computed from an added tensor. */
 static bool concerns(const tern_tracing *t, const tern_call *call)
 {
     for (int i = 0; i < call->n_in; i++) {
@@ -156,7 +156,7 @@ static bool concerns(const tern_tracing *t, const tern_call *call)
     return false;
 }
 
-/* What a tensor held before the write that has just raised its version; -1: unknown. */
+/* Returns a tensor's value before the write that just incremented its version; -1: unknown. */
 static int before_write(const tern_tracing *t, const tern_tensor *x)
 {
     int v = known(t, x);

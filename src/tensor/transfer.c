@@ -1,4 +1,4 @@
-/* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors
+/* transfer.c -- asynchronous copies to and from devices, of bytes and of whole tensors
  * (storage.h). */
 #include "tensor/storage.h"
 #include "device/estimate.h"
@@ -8,7 +8,7 @@
 #include "tensor/tensor.h"
 #include <string.h>
 
-/* Bytes at..at + bytes of x, as a place in its block. */
+/* Checks that dense x has bytes at..at + bytes, and sets *start to their offset in x's block. */
 static tern_status part_of(const tern_tensor *x, size_t at, size_t bytes, const char *function,
                            size_t *start)
 {
@@ -50,13 +50,13 @@ tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes)
 
 /* ---- stages ------------------------------------------------------------------------------ */
 
-/* The copies are in order: the last event is behind all of them. */
+/* The copies run in order, so `event`, which is the last one's, is after all of them. */
 struct tern_stage {
     tern_place *place;
     tern_staging *staging;
     size_t bytes;
     void *event;
-    tern_tensor **held; /* what is copied */
+    tern_tensor **held; /* the tensors that are copied */
     size_t n_held;
 };
 
@@ -79,7 +79,7 @@ void *tern_stage_memory(tern_stage *stage)
     return stage->staging->buffer.host;
 }
 
-/* Room for a copy of the stage's and a tensor that it holds. */
+/* Checks the ranges of the stage and of x, sets *start, makes space for a tensor in `held`. */
 static tern_status begin(tern_stage *stage, size_t own, tern_tensor *x, size_t at, size_t bytes,
                          const char *function, size_t *start)
 {
@@ -159,7 +159,7 @@ static void give(void *staging)
     tern_staging_give(staging);
 }
 
-/* One of the cpu, with one reference, in no scope. */
+/* Returns a cpu tensor in staging memory of the device `by`, with one reference, in no scope. */
 static tern_tensor *staged(const tern_shape *shape, tern_dtype dtype, tern_place *by,
                            const char *function)
 {
@@ -193,7 +193,7 @@ tern_tensor *tern_staged_empty(tern_shape shape, tern_dtype dtype, const char *d
     return by ? tern_scoped_from(staged(&shape, dtype, by, function), function) : NULL;
 }
 
-/* Whether the device copies from x's memory by itself, and x is dense there. */
+/* Returns whether x is dense, in memory that the device copies from asynchronously. */
 static bool is_staged(const tern_tensor *x, const tern_place *by)
 {
     const tern_staging *staging = tern_block_external_user(x->storage->block, give);
@@ -206,12 +206,12 @@ static bool is_staged(const tern_tensor *x, const tern_place *by)
 /* ---- transfers --------------------------------------------------------------------------- */
 
 struct tern_transfer {
-    tern_place *place; /* the device beside the host; NULL: the copy is done */
+    tern_place *place; /* the device that copies; NULL: the copy is done */
     void *event;
     tern_tensor *result;
-    tern_tensor *read; /* what is read from the device, and its version then */
+    tern_tensor *read; /* the tensor copied from the device, and its version then */
     int64_t version;
-    tern_block *held; /* of the host, which the device reads */
+    tern_block *held; /* the host memory that the device reads */
 };
 
 static size_t bytes_of(const tern_tensor *x)
@@ -224,8 +224,8 @@ static size_t start_of(const tern_tensor *x)
     return (size_t)x->offset * tern_dtype_size(x->dtype);
 }
 
-/* A dense tensor of x's elements: x itself, or a copy in staging memory of `by`, or on x's
- * device. */
+/* Returns a dense tensor of x's elements: x itself, or a copy in staging memory of the device `by`
+ * (if `by` is NULL: on x's device). */
 static tern_tensor *dense(tern_tensor *x, tern_place *by)
 {
     tern_shape shape = tern_shape_of(x);
@@ -241,7 +241,7 @@ static tern_tensor *dense(tern_tensor *x, tern_place *by)
     return y;
 }
 
-/* From the host. */
+/* Begins a copy from the host to a device. */
 static tern_status begin_write(tern_transfer *t, tern_tensor *x, tern_place *to)
 {
     static const char function[] = "tern_transfer_begin";
@@ -267,7 +267,7 @@ static tern_status begin_write(tern_transfer *t, tern_tensor *x, tern_place *to)
     return status;
 }
 
-/* To the host. */
+/* Begins a copy from a device to the host. */
 static tern_status begin_read(tern_transfer *t, tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);
@@ -282,7 +282,7 @@ static tern_status begin_read(tern_transfer *t, tern_tensor *x)
                                  t->result->storage->block->buffer.host, bytes_of(x), &t->event);
 }
 
-/* Between two devices, and where there is nothing to copy. */
+/* Copies between two devices, or an empty tensor, synchronously. */
 static tern_status copy_now(tern_transfer *t, tern_tensor *x, tern_place *to)
 {
     tern_shape shape = tern_shape_of(x);
@@ -335,7 +335,7 @@ bool tern_transfer_is_done(const tern_transfer *t)
     return !t->place || tern_event_has_passed(t->place, t->event);
 }
 
-/* What the copy still needs goes when it is done. */
+/* Frees t. The event and t->held are freed when the copy is done. */
 static void end(tern_transfer *t)
 {
     if (t->place)
@@ -364,7 +364,7 @@ tern_tensor *tern_transfer_take(tern_transfer *t)
     return tern_scoped_from(result, "tern_transfer_take");
 }
 
-/* A result that nobody took is not free before the copy is done. */
+/* Waits for the copy if the result was not taken, because the copy writes the result's memory. */
 void tern_transfer_free(tern_transfer *t)
 {
     if (!t)

@@ -1,4 +1,4 @@
-/* unpack.c -- packed saved tensors (saved.c) as backward needs them, for as long as a node runs. */
+/* unpack.c -- sets packed saved tensors (saved.c) for the time in which a node's backward runs. */
 #include "tensor/from_ops.h"
 #include "tensor/fuse/fuse.h"
 #include "tensor/history.h"
@@ -24,13 +24,13 @@ static tern_tensor *unpacked_by_hooks(const tern_packed *packed, const tern_node
     return x && (x->requires_grad || x->history) ? tern_detach(x) : x;
 }
 
-/* Whether a tensor is made later: the backward of node asks for input 0 itself, when it has the
- * gradient for it. */
+/* Returns whether the tensor of a slot is recomputed later: input 0 by the node's backward, after
+ * it has computed the gradient of input 0 (tern_made_again). */
 static bool waits(const tern_node *node, int slot, bool create)
 {
     const tern_packed *packed = node->saved[slot].packed;
     if (slot >= node->n_in && packed->maker)
-        return true; /* relu, which may defer its gradient first */
+        return true; /* relu: its gradient may be deferred, so that its result is not needed */
     const tern_node *before = slot == 0 && packed->maker ? node->edge[0].node : NULL;
     return before && before->op == packed->maker && !create;
 }
@@ -43,7 +43,7 @@ static tern_tensor *unpacked_by_maker(const tern_packed *packed)
     return x;
 }
 
-/* Second derivatives go through what made an input. */
+/* Returns a slot's tensor; an input has its node, so that second derivatives pass through it. */
 static tern_tensor *unpacked(const tern_node *node, int slot)
 {
     const tern_packed *packed = node->saved[slot].packed;

@@ -1,4 +1,4 @@
-/* user_kernel.c -- kernels of the user's own: compiling, and launching on tensors. */
+/* user_kernel.c -- kernels of the program: compiling them, and launching them on tensors. */
 #include "base/handle.h"
 #include "device/registry.h"
 #include "device/user_source.h"
@@ -12,11 +12,10 @@ enum { MAX_ARGUMENTS = 128 };
 struct tern_kernel {
     tern_handle handle; /* first */
     tern_place *place;
-    void *compiled; /* the backend's own */
+    void *compiled; /* owned by the backend */
     char name[64];
-    bool
-        has_signature; /* what the parameters are: a driver may know a kernel that the text does not
-                          show */
+    bool has_signature; /* false if the source does not show the parameters, although the
+                         * driver may compile the kernel */
     tern_user_parameters parameters;
 };
 
@@ -83,7 +82,7 @@ tern_kernel_arg tern_kernel_arg_double(double value)
 
 tern_kernel_arg tern_kernel_arg_local(size_t bytes)
 {
-    uint32_t most = UINT32_MAX; /* no device has so much: the launch refuses it */
+    uint32_t most = UINT32_MAX; /* more than any device has, so the launch fails */
     return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_LOCAL,
                              .bytes = bytes < most ? (uint32_t)bytes : most};
 }
@@ -170,7 +169,7 @@ tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y)
     return (tern_kernel_grid){.items = {x, y, 1}};
 }
 
-/* *empty: there is nothing to launch. */
+/* Checks the grid. Sets *empty to whether there is nothing to launch. */
 static tern_status check_grid(const tern_kernel_grid *grid, bool *empty)
 {
     const int64_t most = INT64_C(1) << 40;
