@@ -9,7 +9,7 @@
 
 /* ---- devices and types --------------------------------------------------------------------- */
 
-/* The first row of a type of memory is what tern exports it as. */
+/* The first row of a kind is the type as which tern exports its memory. */
 static const struct {
     const char *kind;
     DLDeviceType type;
@@ -56,7 +56,7 @@ static tern_status dtype_of(DLDataType type, const char *function, tern_dtype *d
                      function, type.code, type.bits);
 }
 
-/* The device's string of where the memory is. */
+/* Sets text to the name of the device of the memory. */
 static tern_status device_of(DLDevice device, const char *function, char text[24])
 {
     for (int i = 0; i < KINDS; i++) {
@@ -78,9 +78,9 @@ static tern_status device_of(DLDevice device, const char *function, char text[24
                      function, (int)device.device_type);
 }
 
-/* ---- lending ------------------------------------------------------------------------------- */
+/* ---- export -------------------------------------------------------------------------------- */
 
-/* What is exported: the one struct or the other, and what it points to. */
+/* An exported tensor: the struct of either version, and the arrays that it points to. */
 typedef struct exported {
     union {
         DLManagedTensorVersioned versioned;
@@ -192,7 +192,7 @@ DLManagedTensor *tern_to_dlpack_unversioned(tern_tensor *x, const tern_dlpack_op
     return m;
 }
 
-/* ---- borrowing ----------------------------------------------------------------------------- */
+/* ---- import -------------------------------------------------------------------------------- */
 
 static void give_back_versioned(void *user)
 {
@@ -208,7 +208,7 @@ static void give_back_unversioned(void *user)
         m->deleter(m);
 }
 
-/* Everything that can be looked at without following data. */
+/* Reads and checks the fields that can be read without access to the elements. */
 static tern_status read_struct(const DLTensor *t, const char *function, tern_blob *blob)
 {
     if (t->ndim < 0 || t->ndim > TERN_MAX_DIMS)
@@ -268,7 +268,7 @@ static tern_tensor *borrow(const DLTensor *t, uint64_t flags, tern_blob *blob,
         blob->device = device;
         x = tern_blob_tensor(blob);
     }
-    if (!x) { /* managed is taken over all the same */
+    if (!x) { /* the deleter is called after an error too */
         tern_callback before = tern_callback_begin();
         blob->deleter(blob->user);
         tern_callback_end(&before, TERN_OK);

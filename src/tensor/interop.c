@@ -1,9 +1,9 @@
-/* interop.c -- tensors on memory of the program's, and the memory under tensors. */
+/* interop.c -- tensors in memory of the program, and access to the memory of tensors. */
 #include "base/option.h"
 #include "tensor/blob.h"
 #include "tensor/tensor.h"
 
-/* Bytes from the beginning of the memory to the end of the last element. */
+/* Sets *bytes to the size from the beginning of the memory to the end of the last element. */
 static tern_status extent(const tern_blob *b, const int64_t *strides, size_t *bytes)
 {
     int64_t span = 0;
@@ -65,7 +65,7 @@ tern_tensor *tern_blob_tensor(const tern_blob *b)
     if (numel)
         return on_memory(b, place);
     tern_tensor *x = tern_tensor_new(&b->shape, b->dtype, place, b->function);
-    if (x && b->deleter) { /* nothing stands on the memory */
+    if (x && b->deleter) { /* no tensor uses the memory */
         tern_callback before = tern_callback_begin();
         b->deleter(b->user);
         tern_callback_end(&before, TERN_OK);

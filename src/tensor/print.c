@@ -9,17 +9,17 @@
 #include <string.h>
 #include <tern/autograd.h>
 
-/* More than THRESHOLD elements are summarised: of dims longer than 2 EDGE the
- * first and last EDGE. */
+/* A tensor of more than THRESHOLD elements is summarised: of each dim longer than 2 EDGE, the first
+ * and last EDGE are printed. */
 enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, NUMBER_BYTES = 64 };
 
 typedef enum style { INTEGERS, WHOLE_REALS, FIXED, SCIENTIFIC } style;
 
 typedef struct printer {
     tern_text text;
-    const tern_tensor *x; /* the whole */
-    tern_shape shown;     /* what of it is printed ... */
-    char *data;           /* ... and those elements */
+    const tern_tensor *x; /* the tensor */
+    tern_shape shown;     /* the shape of the printed part ... */
+    char *data;           /* ... and its elements */
     int64_t at;           /* the next element of data */
     bool summarized;
     style style;
@@ -33,7 +33,7 @@ static bool is_cut(const printer *p, int d)
     return p->summarized && p->x->shape[d] > 2 * EDGE;
 }
 
-/* Copy the edges of x's dims from d on into out, of the shown shape. */
+/* Copies the printed part of x's dims from d on to out, which has the printed shape. */
 static tern_status copy_edges(const printer *p, tern_tensor *out, tern_shape part, int d,
                               int64_t out_at, int64_t x_at)
 {
@@ -107,7 +107,7 @@ static size_t write_number(const printer *p, tern_scalar value, char number[NUMB
     return (size_t)n;
 }
 
-/* One style and one width for all numbers, from those that are finite and not zero. */
+/* Chooses one style and one width for all numbers, from the finite numbers that are not zero. */
 static void choose_style(printer *p)
 {
     int64_t numel = tern_shape_numel(&p->shown, "tern_to_text");
@@ -186,7 +186,7 @@ static void add_dim(printer *p, int d, int indent)
     tern_text_add(&p->text, "]");
 }
 
-/* ---- what stands after the elements ------------------------------------------------------ */
+/* ---- after the elements ------------------------------------------------------------------ */
 
 enum { INDENT = 7 }; /* of "tensor(" */
 
@@ -202,7 +202,7 @@ static void add_suffix(printer *p, size_t *line, const char *suffix)
     }
 }
 
-/* "slice_backward" as SliceBackwardBackward0; a write through a view is CopySlices. */
+/* Sets name to the node's name: SliceBackwardBackward0 for "slice_backward", or CopySlices. */
 static void name_node(const char *op, char *name, size_t capacity)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* read.c -- elements back to the host. */
+/* read.c -- copies elements to the host. */
 #include "base/strict.h"
 #include "device/capture.h"
 #include "tensor/from_ops.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tern/ops/copy.h>
 
-/* Bytes of x's storage; a recording notes who wanted them. */
+/* Copies bytes of x's storage to data. In a recording, an error names the function. */
 static tern_status read_bytes(const tern_tensor *x, size_t at, void *data, size_t bytes,
                               const char *function)
 {
@@ -99,7 +99,7 @@ static float from_e4m3(uint8_t b)
     return b & 0x80 ? -v : v;
 }
 
-/* Element i of each type, from how it lies in memory (code) and what it is (kind). */
+/* Element i of each type, by its memory format (CODE) and the kind of its scalar (SCALARS). */
 #define FROM_PLAIN(v) (v)
 #define FROM_TRUTH(v) ((v) != 0)
 #define FROM_F16(v)   from_f16(v)
@@ -166,7 +166,7 @@ double tern_item(const tern_tensor *x)
     if (x->dtype == TERN_U64)
         return (double)(uint64_t)value.value.integer;
     const double real = tern_scalar_to_real(value);
-    return isnan(real) ? NAN : real; /* without the sign, which printf writes as "-nan" */
+    return isnan(real) ? NAN : real; /* no sign, which printf would write as "-nan" */
 }
 
 int64_t tern_item_int(const tern_tensor *x)

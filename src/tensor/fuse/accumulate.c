@@ -1,9 +1,9 @@
-/* accumulate.c -- gradients that are added to those that are there already by the kernel that makes
- * them. */
+/* accumulate.c -- a gradient that its kernel adds to the gradient that has already arrived
+ * (accumulate_into). */
 #include "tensor/fuse/internal.h"
 
-/* Where the gradient of input 0 goes, if another one is there that it may be added to. Not where
- * somebody looks at each. */
+/* Returns the address of the gradient to which that of input 0 can be added; NULL if there is none.
+ * In passes that keep each gradient visible (create_graph, anomaly detection) there is none. */
 static tern_tensor **already_there(tern_backward_pass *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->accumulates || w->create || tern_thread.mode.anomaly.gradients)

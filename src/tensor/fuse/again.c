@@ -1,11 +1,11 @@
-/* again.c -- results that a product does not keep, made again with the gradient of their maker; and
- * those of relu behind a norm, of which backward wants a mask. */
+/* again.c -- recomputed inputs: a product's input, together with the gradient of the operation that
+ * computed it; and relu's result after a norm, of which backward needs a mask. */
 #include "tensor/fuse/internal.h"
 #include "base/debug.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 
-int64_t tern_again_from = 1 << 24; /* what is smaller is not worth a command */
+int64_t tern_again_from = 1 << 24; /* recomputing fewer bytes is not worth a launch */
 
 const tern_node *tern_fuse_maker(const tern_node *node, const tern_tensor *x)
 {

@@ -1,5 +1,5 @@
-/* batched.c -- nodes that run at the end of a backward pass, in one launch: those before leaves
- * whose gradients nobody waits for. */
+/* batched.c -- nodes that run together at the end of a backward pass, in one launch: nodes whose
+ * input is a leaf, if nothing waits for the leaf's gradient. */
 #include "tensor/fuse/internal.h"
 
 tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batched)
@@ -23,7 +23,7 @@ tern_status tern_batch_node(tern_backward_pass *w, tern_node *node, bool *batche
     return TERN_OK;
 }
 
-/* Nodes of one operation. */
+/* Runs n nodes of one operation. */
 static tern_status run(tern_backward_pass *w, const tern_batched_node *nodes, int n)
 {
     void *attributes[n];
@@ -45,7 +45,7 @@ static tern_status run(tern_backward_pass *w, const tern_batched_node *nodes, in
 
 tern_status tern_fuse_run_batched(tern_backward_pass *w)
 {
-    enum { MOST = 1024 }; /* their tensors are on the stack */
+    enum { MOST = 1024 }; /* limits the arrays on the stack of run */
     const tern_fused_pass *f = &w->fused;
     tern_status status = TERN_OK;
     for (int from = 0, to; from < f->n_batched && status == TERN_OK; from = to) {

@@ -1,5 +1,5 @@
-/* claim.c -- of several backward passes that come to a leaf, of threads or one within the other,
- * one may write the leaf's gradient in place before the leaf is finished. */
+/* claim.c -- claims of leaves: if several backward passes (of several threads, or nested) reach a
+ * leaf, one of them may write the leaf's gradient in place before the leaf is finished. */
 #include "tensor/fuse/internal.h"
 #include "base/lock.h"
 

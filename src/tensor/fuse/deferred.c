@@ -1,15 +1,15 @@
-/* deferred.c -- gradients of relu and of casts that are left to the operation before, on devices
- * with work-groups.
+/* deferred.c -- gradients of relu and of casts that the operation before computes, on devices with
+ * work-groups.
  *
- * The gradient of relu is a mask on the gradient of its result. If it goes on to an operation that
- * takes a deferred relu gradient, and nobody looks at it on its way, the operation's own kernel
- * masks what it reads. The gradient of a cast goes on in half precision likewise. */
+ * The gradient of relu is a mask on the gradient of its result. If the next node's operation takes
+ * a deferred relu gradient, and no hook or caller sees the gradient in between, that operation's
+ * kernel masks what it reads. The gradient of a cast is passed on in half precision likewise. */
 #include "tensor/fuse/internal.h"
 #include "device/device.h"
 #include "tensor/from_ops.h"
 #include "tensor/memory_format.h"
 
-/* Whether node's gradient may go on as it is: nobody sees it on its way. */
+/* Returns whether node may pass its gradient on unchanged: no hook or caller sees it in between. */
 static bool may_defer(const tern_backward_pass *w, const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
@@ -28,7 +28,7 @@ static bool takes_half(const tern_fusion *next, const tern_tensor *dout,
            dout->contiguous;
 }
 
-/* relu: its result, or what lies as that does. */
+/* relu: its result, or a tensor of the same shape, dtype and memory format. */
 static bool takes_relu(const tern_fusion *next, const tern_tensor *dout, const tern_tensor *relu,
                        const tern_node_output *out)
 {

@@ -1,11 +1,11 @@
-/* grad_out.c -- gradients that are written where they are to lie in the end, a view of a bucket
- * (leaf.h), by the operation and not by a copy when the leaf is finished. */
+/* grad_out.c -- gradients that the operation itself writes into the leaf's bucket view (leaf.h),
+ * instead of a copy when the leaf is finished. */
 #include "tensor/fuse/internal.h"
 #include "tensor/history.h"
 #include "tensor/tensor.h"
 
-/* The bucket's view of a leaf. Not where somebody is to see the gradient first, or another one is
- * there. */
+/* Returns the bucket view of a leaf; NULL if a hook or the caller gets the gradient first, or if a
+ * gradient has arrived already. */
 static tern_tensor *bucket_view(tern_backward_pass *w, const tern_edge *edge)
 {
     tern_history *h = edge->leaf ? edge->leaf->history : NULL;
@@ -15,7 +15,7 @@ static tern_tensor *bucket_view(tern_backward_pass *w, const tern_edge *edge)
     return a && !a->grad && tern_fuse_claim(w, a) ? h->leaf->bucket_view : NULL;
 }
 
-/* Whether node's backward may read from the same memory: the gradient of a step before may be an
+/* Returns whether node's backward may read x's memory: the gradient of an earlier step may be an
  * input. */
 static bool is_read(const tern_node *node, const tern_tensor *x)
 {
@@ -28,7 +28,7 @@ static bool is_read(const tern_node *node, const tern_tensor *x)
     return false;
 }
 
-/* A leaf that is several inputs gets it for one of them. */
+/* If a leaf is several inputs, one of them gets its bucket view. */
 void tern_grad_outs_offer(tern_backward_pass *w, const tern_node *node, tern_fused_gradient *f)
 {
     const uint32_t all = tern_fusion_of(node)->grad_outs;
@@ -41,7 +41,7 @@ void tern_grad_outs_offer(tern_backward_pass *w, const tern_node *node, tern_fus
     }
 }
 
-/* A node that saved the gradient of a step before is to find it changed. */
+/* The version is incremented, because a node may have saved the gradient of an earlier step. */
 void tern_grad_outs_take(const tern_gradient *g)
 {
     tern_tensor *const *out = g->fused->grad_out;

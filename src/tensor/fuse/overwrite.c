@@ -1,10 +1,10 @@
-/* overwrite.c -- gradients written over the input that they are of, which nobody needs any more. */
+/* overwrite.c -- a gradient that is written over its input, which nothing else uses. */
 #include "tensor/fuse/internal.h"
 #include "device/device.h"
 #include "tensor/history.h"
 #include "tensor/storage.h"
 
-/* What the node saves alone holds the memory: x, and what x is a view of, which x alone holds. */
+/* Returns whether only the node owns x's memory: x, and x's base if any, have one reference. */
 static bool is_last_holder(const tern_tensor *x)
 {
     const tern_tensor *base = x->history ? x->history->base : NULL;
@@ -14,8 +14,8 @@ static bool is_last_holder(const tern_tensor *x)
            atomic_load(&x->storage->refs) == (through ? 2 : 1);
 }
 
-/* No tensor is needed to read the memory where it is the program's, or replays of a recording find
- * it again. An estimate writes nothing. */
+/* Returns whether the memory may be read without a tensor: the program owns the memory or has its
+ * address, or replays of a recording use it. In an estimate nothing is written. */
 static bool is_read_without(const tern_tensor *x)
 {
     return !tern_storage_lists() &&

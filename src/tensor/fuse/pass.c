@@ -1,5 +1,4 @@
-/* pass.c -- what the backward pass does beside running node after node, in the order in which it
- * asks. */
+/* pass.c -- the steps of fusion in a backward pass, in the order in which the pass calls them. */
 #include "tensor/fuse/internal.h"
 
 tern_status tern_fuse_defer(tern_backward_pass *w, tern_node *node, bool *deferred,
@@ -56,8 +55,8 @@ const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, 
     return g->din[i]->dtype == TERN_F32 ? tern_edge_past_cast(node, i, g->fused->f32_grads) : edge;
 }
 
-/* If the gradient of input 0 is what its node has now, its copy in half precision is that node's
- * too. */
+/* If the next node's dout is the gradient that backward computed, its copy in half precision, and
+ * the gradient computed with it (again_din), are stored there too. */
 void tern_fuse_routed(const tern_node *node, const tern_gradient *g)
 {
     const tern_edge *edge = &node->edge[0];

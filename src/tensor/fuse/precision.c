@@ -1,9 +1,9 @@
-/* precision.c -- gradients in the precision, or both, that those who come after want. */
+/* precision.c -- gradients in the one or two precisions that the next nodes need. */
 #include "tensor/fuse/internal.h"
 #include "device/device.h"
 
-/* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: the
- * kernel that makes that gradient writes it in both types, where it can. */
+/* The gradient of a sum of float32 and half precision (residuals under autocast) is needed in both
+ * types: the kernel that computes it writes both, if it can. */
 tern_dtype tern_half_copy_wanted(const tern_backward_pass *w, const tern_node *node)
 {
     if (!tern_fusion_of(node)->takes_half_grad || w->create || w->wanted ||

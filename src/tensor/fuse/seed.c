@@ -1,5 +1,5 @@
-/* seed.c -- the gradient that a backward pass begins with, which is one: it is written once, and
- * each pass borrows it; and losses that compute their gradient for dout = 1 with their value. */
+/* seed.c -- the gradient 1 with which a backward pass begins: it is written once, and each pass
+ * uses the same memory. Also losses that compute their gradient for dout = 1 in forward. */
 #include "tensor/fuse/internal.h"
 #include "tensor/from_ops.h"
 #include "tensor/tensor.h"
@@ -7,7 +7,7 @@
 _Static_assert((int)TERN_DTYPE_END <= (int)TERN_CONTENT_KEYS,
                "the key of a block with the number one is its dtype");
 
-/* The number one in memory that the pass before gave back, or new. */
+/* Returns a tensor with the value 1, in memory that an earlier pass kept or in new memory. */
 static tern_tensor *one_like(tern_tensor *root)
 {
     tern_shape shape = tern_shape_of(root);
@@ -35,7 +35,7 @@ void tern_fuse_shown(tern_backward_pass *w, const tern_tensor *grad)
     w->fused.seed = NULL;
 }
 
-/* The loss lets go of its gradient: there is no second pass, which would get it again. */
+/* The node's saved gradient is given away, because there is no second pass that would use it. */
 tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *node,
                                 const bool *needs)
 {
@@ -49,7 +49,7 @@ tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *no
     return node->saved[node->n_in + k].tensor;
 }
 
-/* No view of it is left, and nobody wrote into it. */
+/* Returns whether no view of it exists and its value was not written. */
 static bool is_unchanged(const tern_tensor *one)
 {
     return atomic_load(&one->handle.refs) == 1 && atomic_load(&one->storage->refs) == 1 &&

@@ -1,10 +1,10 @@
-/* speculative.c -- relu and casts behind a norm: on devices with work-groups the norm's kernel
- * makes their results too.
+/* speculative.c -- relu or a cast after a norm: on devices with work-groups the norm's kernel
+ * computes the result of relu or of the cast too.
  *
- * Relu is called when the norm is done. So the weight of a norm keeps what was asked of the norm's
- * last result: relu, which has the type of the result, or a cast, by its type. The next call with
- * that weight makes that with its result, and relu or the cast takes it. Where something else
- * follows this time, a tensor was made that nobody wants, and the weight keeps nothing. */
+ * Relu is called after the norm. So the norm's weight stores what was applied to the norm's last
+ * result: relu (as the dtype of the result) or a cast (as its dtype). The next call with that
+ * weight computes this output too, and relu or the cast takes it. If another operation follows
+ * instead, the output was computed in vain, and the weight stores nothing. */
 #include "base/debug.h"
 #include "tensor/fuse/internal.h"
 #include "tensor/history.h"
@@ -25,8 +25,8 @@ tern_dtype tern_speculate(const tern_call *call, tern_tensor *weight)
                                                 memory_order_relaxed);
 }
 
-/* relu of x, or with another dtype x in that, once; NULL: nobody made it. Notes that it was asked
- * for. */
+/* Returns relu of x, or x cast to another dtype, if the norm computed it and it was not taken yet;
+ * else NULL. Stores in the weight that it was wanted. */
 static tern_tensor *take(const tern_tensor *x, tern_dtype dtype)
 {
     const tern_history *history = x->history;
