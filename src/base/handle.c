@@ -1,4 +1,4 @@
-/* handle.c -- the end of objects that a program frees, and errors about using them after it. */
+/* handle.c -- the end of objects that a program frees, and errors about their use after that. */
 #include "base/handle.h"
 #include "base/lock.h"
 #include "base/ending.h"
@@ -17,7 +17,7 @@ void tern_handle_forget(tern_handle *handle)
     handle->owns_about = false;
 }
 
-/* All that keep some, of each kind one: for the end of the library. */
+/* One queue of each kind that has freed objects, for the end of the library. */
 static struct {
     tern_mutex lock;
     tern_handles *of[MOST_KINDS];
@@ -45,7 +45,7 @@ static void free_kept(tern_handles *all)
     all->first = NULL;
 }
 
-/* The library is unloaded with the plugin that it is in, after what threads kept came here. */
+/* Runs when the library is unloaded with its plugin, after threads have put their headers here. */
 __attribute__((destructor(1000))) static void free_all(void)
 {
     for (int i = 0; tern_is_unloading() && i < kinds.n; i++)
@@ -82,7 +82,7 @@ tern_handle *tern_handles_take(tern_handles *all)
     return batch;
 }
 
-/* Without tern_alloc, which records an error: this is the end of an object. */
+/* Does not call tern_alloc, which records an error: this runs at the end of an object. */
 void tern_handle_describe(tern_handle *handle, const char *format, ...)
 {
     char *text = malloc(TEXT_BYTES);
@@ -124,7 +124,7 @@ void tern_object_end(tern_handles *all, tern_handle *object)
 tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const char *function,
                            const char *argument)
 {
-    /* Of a tensor there is only the operation's name, unless more was recorded at its end. */
+    /* about of a tensor is only the operation's name, unless more was recorded at its end. */
     bool unnamed = !handle->owns_about && strcmp(kind, "tensor") == 0;
     return tern_fail(TERN_ERR_STATE, "%s: the %s %s is gone%s%s%s%s", function, kind, argument,
                      handle->about ? ": " : "", handle->about && unnamed ? "made by " : "",

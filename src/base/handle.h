@@ -1,5 +1,5 @@
-/* handle.h -- objects that a program frees while it may still hold their address: they are known to
- * be gone, and their memory is used again late. */
+/* handle.h -- objects that the program may use by mistake after it freed them: the object is then
+ * known to be gone, and its memory is reused late. */
 #ifndef TERN_BASE_HANDLE_H
 #define TERN_BASE_HANDLE_H
 #include "base/debug.h"
@@ -7,22 +7,22 @@
 #include "base/memory.h"
 #include <stdatomic.h>
 
-/* What such an object begins with. */
+/* The first member of such an object. */
 typedef struct tern_handle {
-    atomic_int refs;                /* 1 or more; 0 once the object is gone */
-    bool owns_about;                /* to be freed with tern_free */
-    const char *about;              /* what an error says of it: "made by mul"; NULL: nothing */
-    struct tern_handle *next;       /* of a batch of those that are gone */
-    struct tern_handle *next_batch; /* of the first of a batch: the batch that went after it */
+    atomic_int refs;                /* at least 1; 0 after the object is freed */
+    bool owns_about;                /* about is to be freed with tern_free */
+    const char *about;              /* what errors say of the object, as "made by mul"; or NULL */
+    struct tern_handle *next;       /* the next freed object of the batch */
+    struct tern_handle *next_batch; /* of the first in a batch: the batch freed after it */
 } tern_handle;
 
-/* Memory of the objects of one kind that are gone: a queue of batches. It is never given back, so
- * that a look at the handle of one that is gone is a look at a handle, and is used again by the
- * same kind in the order in which it came, all of it when debugging never. */
+/* The memory of the freed objects of one kind: a queue of batches. The memory is never released to
+ * the system, so that the handle of a freed object can always be read. It is reused for objects of
+ * the same kind, in the order in which they were freed; in debug mode it is not reused. */
 typedef struct tern_handles {
     const char *kind; /* "module" */
-    size_t bytes;     /* of an object */
-    int keeps;        /* the queue's length before the first is used again */
+    size_t bytes;     /* size of an object */
+    int keeps;        /* the queue's length above which the first batch is reused */
     tern_mutex lock;
     tern_handle *first, *last; /* batches */
     int count;
@@ -33,22 +33,22 @@ typedef struct tern_handles {
         .kind = KIND, .bytes = sizeof(TYPE), .keeps = 256, .lock = TERN_MUTEX_INIT                 \
     }
 
-/* For kinds of which there are many: append a batch, which are linked by next; the batch that has
- * waited longest, NULL where none has waited long enough. */
+/* For kinds with many objects. The first function appends a batch, whose handles are linked by
+ * next. The second returns the batch that was freed first, or NULL if the queue is too short. */
 void tern_handles_put(tern_handles *all, tern_handle *batch);
 tern_handle *tern_handles_take(tern_handles *all);
 
-/* For all others. A zeroed object with one reference, or NULL after TERN_ERR_MEMORY; the end of
- * one. */
+/* For all other kinds. The first returns a zeroed object with one reference, or NULL after
+ * TERN_ERR_MEMORY; the second ends an object. */
 void *tern_object_new(tern_handles *all);
 void tern_object_end(tern_handles *all, tern_handle *object);
-/* What errors say of it from now on; nothing where there is no memory for it, which is no error. */
+/* Sets what errors say about the object: nothing if memory runs out, which is no error. */
 void tern_handle_describe(tern_handle *handle, const char *format, ...) TERN_PRINTF_(2, 3);
-/* They say nothing. */
+/* Clears what errors say about the object. */
 void tern_handle_forget(tern_handle *handle);
 
-/* Functions that are given such an object begin with this, so that one that is gone is an error as
- * NULL is, and NULL from then on. */
+/* Functions with such a parameter begin with this. If the object is gone, an error is recorded as
+ * for NULL, and the parameter becomes NULL. */
 #define TERN_GIVEN(object, kind, function)                                                         \
     ((object) = tern_there((object), kind, function, #object))
 
@@ -56,7 +56,7 @@ static inline bool tern_handle_is_gone(const tern_handle *handle)
 {
     return atomic_load_explicit(&handle->refs, memory_order_relaxed) <= 0;
 }
-/* TERN_ERR_STATE: "tern_nn_forward: the module m is gone: Linear, ...". */
+/* Records TERN_ERR_STATE: "tern_nn_forward: the module m is gone: Linear, ...". */
 TERN_PRIVATE tern_status tern_fail_gone(const tern_handle *handle, const char *kind,
                                         const char *function, const char *argument);
 static inline void *tern_there(const void *object, const char *kind, const char *function,

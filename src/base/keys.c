@@ -1,4 +1,4 @@
-/* keys.c -- a hash table of texts, by open addressing. */
+/* keys.c -- a hash table of texts with open addressing. */
 #include "base/keys.h"
 #include "base/os.h"
 #include "base/text.h"
@@ -7,10 +7,10 @@
 static uint64_t hash_of(const tern_keys *keys, const char *text)
 {
     uint64_t h = tern_hash(keys->seed, text, strlen(text));
-    return h ^ h >> 29; /* the table looks at the low bits */
+    return h ^ h >> 29; /* the slot is chosen by the low bits */
 }
 
-/* The slot of text, or the free one where it would stand. */
+/* Returns the slot of text, or the free slot in which it would be stored. */
 static tern_key *slot_of(const tern_keys *keys, const char *text, uint64_t hash)
 {
     for (size_t i = hash & (keys->capacity - 1);; i = (i + 1) & (keys->capacity - 1)) {

@@ -1,9 +1,9 @@
-/* life.c -- objects that others outlive. */
+/* life.c -- weak references (life.h). */
 #include "base/life.h"
 #include "base/memory.h"
 
 struct tern_life {
-    atomic_int refs; /* one is the object's */
+    atomic_int refs; /* the object has one of these references */
     _Atomic(void *) object;
 };
 
@@ -19,7 +19,7 @@ tern_life *tern_life_of(_Atomic(tern_life *) *own, void *object)
         if (atomic_compare_exchange_strong(own, &life, made))
             life = made;
         else
-            tern_free(made); /* another thread was first */
+            tern_free(made); /* another thread created it first */
     }
     atomic_fetch_add_explicit(&life->refs, 1, memory_order_relaxed);
     return life;

@@ -1,20 +1,20 @@
-/* life.h -- objects that others outlive: a scheduler its optimizer, a graph the module whose hooks
- * it calls. They hold the object's life instead of the object, and ask it whether there still is
- * one. */
+/* life.h -- weak references. A scheduler may outlive its optimizer, or a graph the module whose
+ * hooks it calls: they hold a reference to the object's tern_life, which outlives the object and
+ * returns NULL after its end. */
 #ifndef TERN_BASE_LIFE_H
 #define TERN_BASE_LIFE_H
 #include <stdatomic.h>
 
 typedef struct tern_life tern_life;
 
-/* The life of object, which keeps it in *own, made when somebody first asks; a reference. NULL
- * after TERN_ERR_MEMORY. */
+/* Returns a new reference to the life of object, which stores its life in *own; the first call
+ * creates the life. NULL after TERN_ERR_MEMORY. */
 tern_life *tern_life_of(_Atomic(tern_life *) *own, void *object);
-/* The object; NULL after its end. */
+/* Returns the object; NULL after its end. */
 void *tern_life_object(tern_life *life);
-/* Give up a reference; NULL is allowed. */
+/* Releases a reference; NULL is fine. */
 void tern_life_release(void *life);
-/* The object in whose *own it is ends. */
+/* Ends the life in *own, which the object calls when it is freed. */
 void tern_life_end(_Atomic(tern_life *) *own);
 
 #endif

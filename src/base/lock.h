@@ -1,4 +1,4 @@
-/* lock.h -- locks, conditions and what is done once: those of POSIX, or of Windows. */
+/* lock.h -- mutexes, condition variables and once flags, of POSIX or of Windows. */
 #ifndef TERN_BASE_LOCK_H
 #define TERN_BASE_LOCK_H
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 
 #ifdef _WIN32
 
-/* SRWLOCK, CONDITION_VARIABLE and INIT_ONCE, each a pointer that is NULL at first. */
+/* SRWLOCK, CONDITION_VARIABLE and INIT_ONCE, each a pointer that is NULL initially. */
 typedef struct tern_mutex {
     void *lock;
 } tern_mutex;
@@ -77,8 +77,8 @@ static inline void tern_mutex_init(tern_mutex *mutex)
     pthread_mutex_init(mutex, 0);
 }
 
-/* A mutex that is held for some hundred instructions at most, as that of the caching allocator: who
- * finds it taken looks again for a while before it sleeps, which costs far more. */
+/* Initialises a mutex that is held for some hundred instructions at most, like the caching
+ * allocator's: a thread that finds it locked spins before it sleeps, because sleep costs more. */
 void tern_mutex_init_short(tern_mutex *mutex);
 
 static inline void tern_mutex_destroy(tern_mutex *mutex)
@@ -96,7 +96,7 @@ static inline void tern_mutex_unlock(tern_mutex *mutex)
     pthread_mutex_unlock(mutex);
 }
 
-/* Whether the lock was free, and is now the caller's. */
+/* Returns whether the caller has locked the mutex, which was free. */
 static inline bool tern_mutex_trylock(tern_mutex *mutex)
 {
     return pthread_mutex_trylock(mutex) == 0;
@@ -133,10 +133,10 @@ static inline void tern_call_once(tern_once *once, void (*run)(void))
 }
 #endif
 
-/* Until `until`, a time of tern_os_now(). False where that is over; like tern_cond_wait, it may
- * also return true for no reason. */
+/* Waits until a time of tern_os_now(). Returns false if the time has passed; like tern_cond_wait,
+ * it may also return true without a signal. */
 bool tern_cond_wait_until(tern_cond *cond, tern_mutex *mutex, int64_t until);
-/* Whether the lock was had before that time. */
+/* Locks the mutex. Returns false if it could not be locked before that time. */
 bool tern_mutex_lock_until(tern_mutex *mutex, int64_t until);
 
 #endif

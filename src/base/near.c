@@ -1,4 +1,4 @@
-/* near.c -- what was meant by a name that is not there. */
+/* near.c -- finds the name that was probably meant by an unknown one. */
 #include "base/near.h"
 #include <ctype.h>
 #include <stdbool.h>
@@ -16,8 +16,8 @@ static bool same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* The distance of Damerau and Levenshtein, row by row: row i holds those of a's first i letters
- * from b's beginnings. */
+/* Damerau-Levenshtein distance, row by row: row i has the distances of a's first i letters to the
+ * prefixes of b. */
 int tern_near_distance(const char *a, const char *b)
 {
     int rows[3][LONGEST + 1];

@@ -1,6 +1,6 @@
-/* os.h -- what the library asks of the operating system: names and results are POSIX's, text is
- * UTF-8, paths have slashes, files are bytes, and no child of the process inherits what is opened.
- * os_posix.c or os_windows.c has the rest. */
+/* os.h -- the functions of the operating system that the library uses. Names and results are
+ * POSIX's, text is UTF-8, paths have slashes, files are binary, and child processes inherit no
+ * opened file. os_posix.c or os_windows.c defines the functions that are no macros. */
 #ifndef TERN_BASE_OS_H
 #define TERN_BASE_OS_H
 #include "base/lock.h"
@@ -75,23 +75,23 @@
 #define tern_os_memmem                 memmem
 typedef DIR tern_os_dir;
 #define tern_os_matches(PATTERN, TEXT) (fnmatch(PATTERN, TEXT, 0) == 0)
-/* A program's path gets slashes, in place; NULL is fine. */
+/* Replaces backslashes in a program's path by slashes, in place; NULL is fine. */
 #define tern_os_plain_path(PATH)       (PATH)
-/* The slash before the last name of a program's path; NULL where there is none. */
+/* Returns the slash before the last name of a program's path, or NULL. */
 #define tern_os_last_slash(PATH)       strrchr(PATH, '/')
-/* What the name of a file in a folder has none of. */
+/* Characters that the name of a file in a folder cannot have. */
 #define TERN_OS_NO_NAME                "/"
 #endif
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* strtod of the "C" locale, whatever the program's. */
+/* strtod with the "C" locale instead of the program's. */
 double tern_os_strtod(const char *text, char **end);
-/* snprintf of one number, a double, in that locale. */
+/* snprintf of one double with the "C" locale. */
 int tern_os_print_real(char *text, size_t bytes, const char *format, double value)
     TERN_PRINTF_(3, 0);
 
-/* That locale for all that the thread does in between. */
+/* Set the "C" locale for this thread, and restore the locale that was set before. */
 #ifdef _WIN32
 typedef struct tern_os_locale {
     int way;
@@ -103,10 +103,10 @@ typedef locale_t tern_os_locale;
 tern_os_locale tern_os_locale_enter(void);
 void tern_os_locale_leave(tern_os_locale before);
 
-/* A stream that is written to memory. tern_os_text_end closes it and gives the text, to be freed
- * with free(); NULL where there was no memory. */
+/* A stream that writes to memory. tern_os_text_end closes the stream and returns the text, which
+ * the caller frees with free(); NULL if memory ran out. */
 typedef struct tern_os_text {
-    FILE *stream; /* NULL: it could not be opened */
+    FILE *stream; /* NULL: could not be opened */
     char *data;
     size_t bytes;
 } tern_os_text;
@@ -115,99 +115,99 @@ char *tern_os_text_end(tern_os_text *text);
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-int64_t tern_os_now(void);  /* nanoseconds of a clock that nobody sets */
-int64_t tern_os_date(void); /* nanoseconds since 1970, by the clock on the wall */
+int64_t tern_os_now(void);  /* nanoseconds of a monotonic clock */
+int64_t tern_os_date(void); /* nanoseconds since 1970 */
 void tern_os_sleep(int64_t nanoseconds);
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
 #ifdef _WIN32
-typedef void *tern_os_thread; /* its handle */
+typedef void *tern_os_thread; /* a handle */
 #else
 typedef pthread_t tern_os_thread;
 #endif
-/* Signals are for the program's threads: these take none. False where none could be started. */
+/* Starts a thread with all signals blocked: they are for the program's threads. false: error. */
 bool tern_os_thread_start(tern_os_thread *thread, void *(*run)(void *user), void *user);
 void tern_os_thread_join(tern_os_thread thread);
-/* Joins it if it ends before that time of tern_os_now(). */
+/* Waits for the thread until that time of tern_os_now(), and joins it if it has ended. */
 void tern_os_thread_join_until(tern_os_thread thread, int64_t until);
 void tern_os_thread_detach(tern_os_thread thread);
-/* Has a function called at the end of each thread for which it was asked. False: it won't be. */
+/* Registers run for the end of the calling thread. Returns false if it will not be called. */
 bool tern_os_at_thread_end(void (*run)(void));
 void tern_os_forget_thread_end(void);
-/* Naps of this thread end within a microsecond of their time, where the system can. */
+/* Lets sleeps of this thread end within a microsecond of their time, if the system can. */
 void tern_os_nap_exactly(void);
-/* Waits for ever. */
+/* Never returns. */
 _Noreturn void tern_os_stay(void);
 
 /* ---- the process and the machine ------------------------------------------------------------- */
 
-/* Cores that this process may use, and a hash of which these are; 0 where nobody says it. */
+/* Returns the number of this process's cores, and sets *which to a hash of the set; 0: unknown. */
 int tern_os_own_cores(uint64_t *which);
 int tern_os_cores(void);
 void tern_os_memory(uint64_t *free_bytes, uint64_t *total);
-/* Whether no process has that number now. */
+/* Returns whether no process has that number. */
 bool tern_os_process_is_gone(long pid);
-/* The most bytes of addresses that the process may use; 0 without such a limit. */
+/* Returns the limit of the process's address space in bytes; 0 if there is none. */
 uint64_t tern_os_address_limit(void);
-/* Has a function called in each child that the process forks. */
+/* Registers a function that is called in each forked child. */
 void tern_os_at_fork(void (*run)(void));
-/* Whether the library with that address is never unloaded: a program, or libtern.so. */
+/* Returns whether the program or library at address is never unloaded, as libtern.so. */
 bool tern_os_stays(const void *address);
-/* For the main thread, and a library that stays: has a function called when that thread calls
- * exit() or returns from main, before all that was registered with atexit. */
+/* Calls run when the main thread calls exit() or returns from main, before the functions of atexit,
+ * if this is the main thread and the library at address is never unloaded. */
 void tern_os_at_main_end(void (*run)(void), const void *address);
-/* atexit, also from a library. */
+/* Does the same as atexit, also in a library. */
 void tern_os_at_exit(void (*run)(void));
-/* The program's environment, NULL-ended. */
+/* Returns the program's environment, which ends with NULL. */
 char **tern_os_environment(void);
-/* Runs a program without a shell, by its name in PATH; what it prints goes to the file `log`. -1
- * where there is none of that name, else its exit status. */
+/* Runs the program words[0], found in PATH, without a shell; its output goes to the file `log`.
+ * Returns its exit status; -1 if it is not found. */
 int tern_os_run(const char *const words[], const char *log);
-/* Columns of the window of a terminal; 80 where it does not say. */
+/* Returns the width of a terminal's window in columns; 80 if unknown. */
 int tern_os_columns(FILE *terminal);
 
-/* dlopen, and what stands in its place. TERN_OS_APART: the library calls its own symbols, though
- * the process may have them from elsewhere; TERN_OS_LAZY: functions are looked for when they are
- * called. NULL, with the loader's words in reason. */
+/* dlopen, or what replaces it. TERN_OS_APART: the library prefers its own symbols to those of other
+ * libraries in the process; TERN_OS_LAZY: functions are resolved when they are first called.
+ * Returns NULL after an error, with the loader's message in reason. */
 typedef enum tern_os_binding { TERN_OS_NOW, TERN_OS_APART, TERN_OS_LAZY } tern_os_binding;
 void *tern_os_library_open(const char *name, tern_os_binding how, char *reason, size_t bytes);
 void *tern_os_library_symbol(void *library, const char *name);
 void tern_os_library_close(void *library);
-/* The folder of the library, or program, that has this address; "." where that is unknown. */
+/* Writes the folder of the library or program that contains the address; "." if unknown. */
 void tern_os_library_folder(const void *address, char *folder, size_t bytes);
 
 /* ---- folders and files ----------------------------------------------------------------------- */
 
 typedef enum tern_os_place { TERN_OS_CACHE, TERN_OS_CONFIG, TERN_OS_TEMPORARY } tern_os_place;
-/* The path of a folder where the user keeps such files ($XDG_CACHE_HOME, ~/.cache, %LOCALAPPDATA%)
- * with `below` behind it; false where nothing says it, or it is too long. */
+/* Writes the path of the user's folder for such files ($XDG_CACHE_HOME, ~/.cache, %LOCALAPPDATA%),
+ * followed by `below`. Returns false if no variable names it, or if the path is too long. */
 bool tern_os_folder(tern_os_place place, const char *below, char *path, size_t bytes);
-/* $HOME, or %USERPROFILE%; NULL. */
+/* Returns $HOME or %USERPROFILE%, or NULL. */
 const char *tern_os_home(void);
-/* A pattern with `*` in it: calls found(user, path) for each that is there, in order. */
+/* Calls found(user, path) for each path that matches a pattern with `*`, in order. */
 void tern_os_glob(const char *pattern, void (*found)(void *user, const char *path), void *user);
-/* Whether nobody but this user, or the machine's administrator, may change an open file. *own: it
- * is theirs. */
+/* Returns whether only this user or the administrator can write to an open file, and sets *own to
+ * whether one of them owns it. */
 bool tern_os_is_private(const struct tern_os_stat *status, bool *own);
-/* A second descriptor of an open file, which children do not inherit; -1. */
+/* Returns a second descriptor of a file, which child processes do not inherit; -1: error. */
 int tern_os_dup_private(int file);
-/* Locks one byte of a file against other openings of it, or lets it go. It waits for nobody. */
+/* Locks a byte of a file against its other openings, or unlocks it. false: it is locked already. */
 bool tern_os_lock_byte(int file, int64_t at, bool locks);
-/* An open file without a name in a folder, to be given one by tern_os_link_nameless; -1 and
- * ENOTSUP where the system has none. */
+/* Opens a file without a name in a folder; tern_os_link_nameless gives it one. Returns -1 with
+ * errno ENOTSUP if the system has no such files. */
 int tern_os_open_nameless(int folder);
 int tern_os_link_nameless(int file, int folder, const char *name);
-/* Takes a file's bytes of the disk before they are written. */
+/* Allocates the file's disk space before it is written. */
 int tern_os_reserve(int file, int64_t bytes);
-/* Whether errno says that the disk is full; *free_bytes: those that are left. */
+/* Returns whether errno says that the disk is full. *free_bytes: the space that is left. */
 bool tern_os_disk_is_full(int file, uint64_t *free_bytes);
-/* Has the disk begin with bytes that were written, without waiting for them. */
+/* Starts to write dirty pages of a file to the disk, without waiting. */
 void tern_os_start_writing(int file, int64_t at, int64_t bytes);
-/* A folder's own entries; 0, or -1 and errno. */
+/* Writes a folder's entries to the disk. Returns 0, or -1 with errno. */
 int tern_os_sync_folder(int folder);
 
-/* Blocks of memory, all of one kind; those that are aligned at a multiple of 64, and of one. */
+/* The allocator of host memory. aligned blocks are aligned to 64 bytes; tern_os_free frees both. */
 #ifdef _WIN32
 void *tern_os_alloc(size_t bytes);
 void *tern_os_alloc_aligned(size_t bytes);
@@ -220,13 +220,13 @@ void tern_os_free(void *block);
 #define tern_os_free                 free
 #endif
 
-/* A file's bytes as memory, whose changes the file does not see; of file -1 a range of addresses,
- * of which the first page alone may be touched. NULL and errno. */
+/* Maps a file privately: changes do not reach the file. file -1: maps a range of addresses, of
+ * which only the first page may be accessed. Returns NULL with errno after an error. */
 void *tern_os_map(int file, size_t bytes);
 void tern_os_unmap(void *map, size_t bytes);
-/* A file that no folder lists, in memory where the system has that; -1 and errno. */
+/* Opens a file that is in no folder, in memory if the system supports that; -1 with errno. */
 int tern_os_open_memory(void);
-/* Wishes for large pages behind memory that is about to be filled. */
+/* Advises the system to use large pages for memory that is about to be filled. */
 void tern_os_wish_large_pages(void *memory, size_t bytes);
 
 #endif

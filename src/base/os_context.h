@@ -1,14 +1,14 @@
-/* os_context.h -- a stack that waits, and the switch to it on the same thread: a few instructions,
- * or ucontext, which asks the kernel for the mask of signals at each switch, where the processor is
- * another, the system has names of its own for functions, or code may run with a shadow stack, of
- * which ucontext makes one for each stack. For C and C++. */
+/* os_context.h -- contexts: switching between stacks on one thread, for C and C++. The switch is a
+ * few instructions. ucontext, which makes a system call for the signal mask at each switch, is used
+ * for other processors, for systems whose symbols are named differently, and if code may run with a
+ * shadow stack, which ucontext creates for each stack. */
 #ifndef TERN_BASE_OS_CONTEXT_H
 #define TERN_BASE_OS_CONTEXT_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* tern_context_swap(from, to) keeps this stack in from and goes on with that of to. */
+/* tern_context_swap(from, to) saves the present context in from and continues that of to. */
 #if defined __APPLE__ || !(defined __x86_64__ || defined __aarch64__) || defined __ILP32__ ||      \
     (defined __GLIBC__ && defined __CET__ && (__CET__ & 2)) || defined __ARM_FEATURE_GCS_DEFAULT
 #if defined __linux__ && !defined __GLIBC__
@@ -18,7 +18,7 @@
 typedef ucontext_t tern_context;
 #define tern_context_swap swapcontext
 
-/* makecontext hands over ints. */
+/* makecontext passes arguments as ints. */
 static void tern_context_run(unsigned run_low, unsigned run_high, unsigned user_low,
                              unsigned user_high)
 {
@@ -26,7 +26,7 @@ static void tern_context_run(unsigned run_low, unsigned run_high, unsigned user_
     ((void (*)(void *))(uintptr_t)run)((void *)(uintptr_t)((uint64_t)user_high << 32 | user_low));
 }
 
-/* run(user), which never returns, on a stack of that many bytes at a multiple of 16. */
+/* Makes a context that calls run(user), which never returns, on a stack aligned to 16 bytes. */
 static inline bool tern_context_make(tern_context *made, char *stack, size_t bytes,
                                      void (*run)(void *user), void *user)
 {
@@ -41,8 +41,8 @@ static inline bool tern_context_make(tern_context *made, char *stack, size_t byt
     return true;
 }
 
-#else /* what a function keeps for its caller, on its stack */
-typedef char *tern_context; /* the stack's pointer */
+#else /* a context is the registers that a function must preserve, saved on the stack */
+typedef char *tern_context; /* the stack pointer */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -53,12 +53,12 @@ void tern_context_begin(void) __attribute__((visibility("hidden")));
 }
 #endif
 
-/* Weak, as several files of a program may have them. */
+/* Weak, because several files of a program may define them. */
 #define TERN_CONTEXT_FUNCTION(NAME, TEXT)                                                          \
     __asm__(".text\n.hidden " NAME "\n.weak " NAME "\n"                                            \
             ".type " NAME ", %function\n" NAME ":\n" TEXT)
 #if defined __x86_64__
-/* Words on a new stack, and which of them. */
+/* The number of words on a new stack, and the indices of some of them. */
 enum {
     TERN_CONTEXT_WORDS = 7,
     TERN_CONTEXT_USER = 4,

@@ -1,5 +1,5 @@
-/* os_cpu.c -- what the processor has, by its own word: CPUID, and XGETBV for registers that the
- * system saves; HWCAP of Linux on Arm. */
+/* os_cpu.c -- the features of the processor: CPUID, with XGETBV for the registers that the system
+ * saves; on Arm, HWCAP of Linux. */
 #include "base/os_cpu.h"
 #include <stdatomic.h>
 #if defined __x86_64__
@@ -19,7 +19,7 @@ static unsigned find_features(void)
         found |= TERN_CPU_FMA;
     if (!__get_cpuid_count(7, 0, &a, &b7, &c, &d))
         return found;
-    if (a >= 1) /* the highest leaf of 7 */
+    if (a >= 1) /* a: the highest subleaf of leaf 7 */
         __get_cpuid_count(7, 1, &a71, &b, &c, &d);
     found |= b7 & 1 << 8 ? TERN_CPU_BMI2 : 0;
     if ((saved & AVX) == AVX)
@@ -44,7 +44,7 @@ static unsigned find_features(void)
 #elif defined __aarch64__ && defined __APPLE__
 static unsigned find_features(void)
 {
-    return TERN_CPU_DOTPROD; /* of all of Apple's processors with macOS */
+    return TERN_CPU_DOTPROD; /* all of Apple's processors with macOS have it */
 }
 #else
 static unsigned find_features(void)
@@ -55,7 +55,7 @@ static unsigned find_features(void)
 
 bool tern_cpu_has(unsigned features)
 {
-    static atomic_uint known; /* 1 << 31: it was looked */
+    static atomic_uint known; /* 1 << 31: the features were read */
     unsigned found = atomic_load_explicit(&known, memory_order_relaxed);
     if (!found) {
         found = find_features() | 1u << 31;

@@ -1,4 +1,4 @@
-/* os_cpu.h -- what the processor has, and the system saves for each thread. */
+/* os_cpu.h -- features of the processor whose registers the system saves for each thread. */
 #ifndef TERN_BASE_OS_CPU_H
 #define TERN_BASE_OS_CPU_H
 #include <stdbool.h>
@@ -18,8 +18,8 @@ typedef enum tern_cpu_feature {
     TERN_CPU_DOTPROD = 2048 /* Arm's SDOT and UDOT */
 } tern_cpu_feature;
 
-/* Whether there are all of these, apart by |. (The compiler's own __builtin_cpu_supports is not
- * everywhere.) */
+/* Returns whether the processor has all of these features, which are joined by
+ * . (The compiler's __builtin_cpu_supports is not available everywhere.) */
 bool tern_cpu_has(unsigned features);
 
 #endif

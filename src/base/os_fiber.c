@@ -1,5 +1,5 @@
-/* os_fiber.c -- stacks that take turns on one thread: fibers of Windows, contexts elsewhere. */
-/* MAP_ANONYMOUS, and ucontext.h of macOS */
+/* os_fiber.c -- coroutines on one thread: fibers on Windows, contexts elsewhere. */
+/* for MAP_ANONYMOUS, and ucontext.h of macOS */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 #define _XOPEN_SOURCE 700
@@ -14,7 +14,7 @@ enum { STACK = 256 << 10 };
 struct tern_fibers {
     void *outside;
     size_t n;
-    bool is_converted; /* the thread was made a fiber here */
+    bool is_converted; /* tern_fibers_new converted the thread to a fiber */
     struct fiber {
         void *fiber;
         void (*run)(void *user);

@@ -1,4 +1,4 @@
-/* os_posix.c -- time, locks, threads, the process and the machine, by POSIX. */
+/* os_posix.c -- time, locks, threads, the process and the machine, with POSIX. */
 #ifndef _WIN32
 #define _GNU_SOURCE /* sched_getaffinity, dladdr1 */
 #include "base/os.h"
@@ -39,7 +39,7 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* Without memory the program's locale stays. */
+/* If the "C" locale could not be created, the program's locale stays. */
 tern_os_locale tern_os_locale_enter(void)
 {
     static tern_once once = TERN_ONCE_INIT;
@@ -142,7 +142,7 @@ bool tern_mutex_lock_until(tern_mutex *mutex, int64_t until)
 
 #else
 
-/* By the clock that may be set: no longer than a second at once, so that little is lost then. */
+/* Uses the real-time clock, which may be set, for at most a second at once to limit the delay. */
 bool tern_cond_wait_until(tern_cond *cond, tern_mutex *mutex, int64_t until)
 {
     int64_t left = until - tern_os_now();
@@ -166,7 +166,7 @@ bool tern_mutex_lock_until(tern_mutex *mutex, int64_t until)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* musl's and macOS's own are too small for a compiler of kernels. */
+/* The default stacks of musl and macOS are too small for kernel compilers. */
 enum { LEAST_STACK = 8 << 20 };
 
 bool tern_os_thread_start(tern_os_thread *thread, void *(*run)(void *user), void *user)
@@ -225,7 +225,7 @@ void tern_os_thread_detach(tern_os_thread thread)
     pthread_detach(thread);
 }
 
-/* A function as the address that destructors are given. */
+/* Calls a function whose address was passed as the argument of a destructor. */
 static void call_at_end(void *run)
 {
     void (*function)(void);
@@ -341,7 +341,7 @@ bool tern_os_stays(const void *address)
         if (d->d_tag == DT_FLAGS_1)
             return d->d_un.d_val & DF_1_NODELETE;
     return false;
-#else /* musl unloads nothing */
+#else /* musl never unloads a library */
     (void)address;
     return true;
 #endif
@@ -351,7 +351,7 @@ extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void 
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-/* By a destructor of a variable of its thread, which keeps a plugin loaded. */
+/* Uses the destructor of a thread-local variable, which would keep a plugin loaded. */
 void tern_os_at_main_end(void (*run)(void), const void *address)
 {
     static atomic_bool watched;
@@ -375,8 +375,8 @@ void tern_os_at_main_end(void (*run)(void), const void *address)
 }
 #endif
 
-/* A child that was forked while another thread was in atexit waits for ever in exit(), for a lock
- * of the C library's that nobody holds there: so no thread of the library is in it during fork. */
+/* exit() in a forked child waits for ever for a lock of the C library if another thread was in
+ * atexit during fork: so no thread of the library may be in atexit then. */
 static tern_mutex at_exit_lock = TERN_MUTEX_INIT;
 
 static void before_fork(void)
@@ -440,7 +440,7 @@ void *tern_os_library_open(const char *name, tern_os_binding how, char *reason, 
 {
     int flags = (how == TERN_OS_LAZY ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL;
 #ifdef RTLD_DEEPBIND
-    /* Sanitizers end a process that does that. */
+    /* A sanitizer aborts a process that uses RTLD_DEEPBIND. */
     if (how == TERN_OS_APART && !dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace"))
         flags |= RTLD_DEEPBIND;
 #endif

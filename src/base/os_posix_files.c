@@ -1,4 +1,4 @@
-/* os_posix_files.c -- files and folders, by POSIX. */
+/* os_posix_files.c -- files and folders, with POSIX. */
 #ifndef _WIN32
 #define _GNU_SOURCE /* O_TMPFILE, memfd_create */
 #include "base/os.h"
@@ -46,8 +46,8 @@ int tern_os_dup_private(int file)
     return fcntl(file, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Who ends without letting go holds nothing; where a lock is the process's and not the opening's,
- * threads of one process do not see each other's. */
+/* The lock ends with the process. If the system has only locks that belong to the process (not to
+ * the open description), threads of one process do not exclude each other. */
 bool tern_os_lock_byte(int file, int64_t at, bool locks)
 {
     struct flock byte = {.l_type = locks ? F_WRLCK : F_UNLCK,
@@ -64,7 +64,7 @@ bool tern_os_lock_byte(int file, int64_t at, bool locks)
 int tern_os_open_nameless(int folder)
 {
 #ifdef O_TMPFILE
-    if (access("/proc/self/fd", X_OK) == 0) /* without /proc it could not be given a name */
+    if (access("/proc/self/fd", X_OK) == 0) /* linkat needs /proc to give the file a name */
         return openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
 #endif
     (void)folder;
@@ -115,7 +115,7 @@ void tern_os_start_writing(int file, int64_t at, int64_t bytes)
 
 int tern_os_sync_folder(int folder)
 {
-    /* Some file systems have nothing to sync there. */
+    /* Some file systems cannot sync a folder, and need not. */
     return fsync(folder) == 0 || errno == EINVAL || errno == EROFS ? 0 : -1;
 }
 

@@ -1,10 +1,9 @@
-/* os_program.h -- what a program asks of the operating system when it begins. */
+/* os_program.h -- what a program calls when it begins. */
 #ifndef TERN_BASE_OS_PROGRAM_H
 #define TERN_BASE_OS_PROGRAM_H
 
-/* Puts the words of the command line into UTF-8, which Windows' C library has in the code page of
- * the machine, and has a console there show UTF-8 until the program ends. *argv stays where memory
- * is short. */
+/* On Windows: converts the arguments of the command line from the code page to UTF-8, and sets the
+ * console to UTF-8 until the program ends. If memory runs out, *argv stays as it was. */
 #ifdef _WIN32
 void tern_os_take_arguments(int *argc, char ***argv);
 #else

@@ -3,8 +3,8 @@
 #define TERN_BASE_OS_REGISTRY_H
 
 #ifdef _WIN32
-/* Calls found(user, name), in UTF-8, for each value of a key below HKEY_LOCAL_MACHINE whose number
- * is 0, as the keys of Khronos have it: others are switched off. */
+/* Calls found(user, name), with name in UTF-8, for each value with the number 0 of a key below
+ * HKEY_LOCAL_MACHINE. In the keys of Khronos other numbers mean that an entry is disabled. */
 void tern_os_registered(const char *key, void (*found)(void *user, const char *name), void *user);
 #endif
 

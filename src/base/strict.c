@@ -1,4 +1,4 @@
-/* strict.c -- TERN_STRICT: what may not happen unasked. */
+/* strict.c -- TERN_STRICT: hidden waits, copies and fallbacks are errors. */
 #include "base/strict.h"
 #include <stdatomic.h>
 #include <tern/profiler.h>

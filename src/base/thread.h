@@ -1,33 +1,33 @@
-/* thread.h -- the state of a thread: all that the library keeps for each thread, in one variable.
+/* thread.h -- the state of a thread: all that the library stores for each thread, in one variable.
  *
- * The layers above keep their part here too; this layer has no more of it than its shape. Each
- * read of tern_thread in the shared library costs a call, so a function that reads it often takes
- * a pointer once. ci/style refuses a thread's variable elsewhere. */
+ * The layers above store their part here too; base only declares the fields. In the shared library
+ * each read of tern_thread is a call, so a function that reads it often takes its address once.
+ * ci/style refuses other thread-local variables. */
 #ifndef TERN_BASE_THREAD_H
 #define TERN_BASE_THREAD_H
 #include "base/buffer.h"
 #include <tern/autograd.h>
 
-/* ---- the mode: entered and left ---------------------------------------------------------- */
+/* ---- the mode, which is entered and left ------------------------------------------------- */
 
 struct tern_op;
 struct tern_tracing;
 
-/* Replaces inputs of the operation by casts of them. */
+/* Replaces inputs of the operation by their casts. */
 typedef tern_status (*tern_autocast_hook)(const struct tern_op *op, tern_tensor **in, int n);
 
-/* What anomaly detection looks at. */
+/* What anomaly detection checks. */
 typedef struct tern_anomaly_state {
     bool on, gradients, results;
 } tern_anomaly_state;
 
-/* How operations run now. An operation, a backward pass and a checkpoint that computes again have
- * one of their own inside, and leave it for the one that was there. */
+/* How operations run now. An operation, a backward pass and a recomputing checkpoint change the
+ * mode while they run, and restore the mode that was there before. */
 typedef struct tern_thread_mode {
-    const char *op;             /* the operation that runs: "mul"; NULL where none does */
+    const char *op;             /* the operation that runs, such as "mul"; NULL: none */
     tern_autocast_hook cast;    /* NULL: inputs are not cast */
-    struct tern_frame *frame;   /* the checkpoint that saves for backward; NULL: nodes do */
-    struct tern_tracing *trace; /* where calls are written down (tensor/trace.h); NULL: nowhere */
+    struct tern_frame *frame;   /* the checkpoint that stores saved tensors; NULL: nodes do */
+    struct tern_tracing *trace; /* the trace that records calls (tensor/trace.h), or NULL */
     bool no_grad;
     tern_anomaly_state anomaly;
 } tern_thread_mode;
@@ -36,7 +36,7 @@ typedef struct tern_thread_mode {
 
 enum { TERN_MESSAGE_BYTES = 4096, TERN_NAME_BYTES = 256 };
 
-/* What is known of a failure. */
+/* The description of a failure. */
 typedef struct tern_failure {
     tern_status status;
     bool backward, in_module;
@@ -48,11 +48,11 @@ typedef struct tern_failure {
 
 /* The recorded error of a thread (error.c). */
 typedef struct tern_error_record {
-    tern_failure first; /* status TERN_OK: none */
-    bool handled; /* the program's handler runs: what fails in it is recorded, and not handled */
-    bool held;    /* no handler and no policy applies */
-    bool unread;  /* the program has not asked for the error that is recorded */
-    /* The numbers of the recorded failure and of the last one since a clear; 0 for none. */
+    tern_failure first; /* status TERN_OK: no error is recorded */
+    bool handled; /* the program's handler runs: errors in it are recorded, but not passed to it */
+    bool held;    /* neither a handler nor a policy applies to errors */
+    bool unread;  /* the program has not read the recorded error */
+    /* Numbers of the recorded and of the newest failure since the last clear; 0 for none. */
     uint64_t recorded, newest;
     tern_status newest_status;
 } tern_error_record;
@@ -68,10 +68,10 @@ typedef struct tern_thread_end {
 
 /* ---- tensors ----------------------------------------------------------------------------- */
 
-/* Headers of tensors that the thread keeps (tensor/header.c). */
+/* Headers of freed tensors that the thread keeps (tensor/header.c). */
 typedef struct tern_headers_kept {
-    struct tern_handle *fresh; /* to be used again */
-    struct tern_handle *gone;  /* a batch that grows */
+    struct tern_handle *fresh; /* to be reused */
+    struct tern_handle *gone;  /* an incomplete batch */
     int count;
 } tern_headers_kept;
 
@@ -81,11 +81,11 @@ enum { TERN_SCOPE_DEPTH = 1024 };
 typedef struct tern_scope_stack {
     tern_tensor **items;
     size_t count, capacity;
-    size_t mark[TERN_SCOPE_DEPTH]; /* where each open scope begins; mark[0] is the root's */
+    size_t mark[TERN_SCOPE_DEPTH]; /* the index of each scope's first item; mark[0] is the root's */
     int depth;
-    tern_headers_kept *headers;     /* this thread's, where there are items */
-    int64_t opened;                 /* while debugging */
-    struct tern_scope_place *place; /* of TERN_SCOPE_DEPTH open scopes, likewise; or NULL */
+    tern_headers_kept *headers;     /* this thread's; set if there are items */
+    int64_t opened;                 /* the number of opened scopes, in debug mode */
+    struct tern_scope_place *place; /* TERN_SCOPE_DEPTH elements in debug mode, or NULL */
 } tern_scope_stack;
 
 /* ---- the rest ---------------------------------------------------------------------------- */
@@ -97,110 +97,109 @@ enum {
     TERN_PATH_BYTES = 4096
 };
 
-/* What autocast casts to; where it is a type, the mode has the hook outside of operations. */
+/* The types to which autocast casts. If one is set, the mode has the hook outside operations. */
 typedef struct tern_autocast_kinds {
     struct {
-        const char *device; /* a canonical string of the kind */
-        tern_dtype dtype;   /* TERN_DTYPE_DEFAULT: nothing is cast there */
+        const char *device; /* the device's canonical name */
+        tern_dtype dtype;   /* TERN_DTYPE_DEFAULT: autocast is off for the device */
     } kind[TERN_AUTOCAST_KINDS];
 } tern_autocast_kinds;
 
-/* Casts of leaves, while a block is open. */
+/* The casts of leaves that autocast keeps while a block is open. */
 typedef struct tern_kept_casts {
-    struct tern_kept_cast *slot; /* of capacity, a power of two: found by the leaf's address */
+    struct tern_kept_cast *slot; /* hash table by the leaf's address; capacity: a power of two */
     size_t count, capacity;
-    int depth; /* of open blocks */
+    int depth; /* number of open blocks */
     bool disabled;
 } tern_kept_casts;
 
-/* Where operations are called (TERN_ANOMALY_LABEL), outermost first. */
+/* The labels of calls (TERN_ANOMALY_LABEL), outermost first. */
 typedef struct tern_labels {
     const char *open[TERN_MOST_LABELS];
-    int depth; /* may go beyond, where labels are left out */
+    int depth; /* may exceed TERN_MOST_LABELS; labels beyond that are not stored */
 } tern_labels;
 
-/* Nodes of the graph that nobody holds any more: a list, so that freeing one is no recursion. */
+/* Nodes of the graph without references, in a list, so that freeing a node needs no recursion. */
 typedef struct tern_dead_nodes {
     struct tern_node *first;
     bool draining;
 } tern_dead_nodes;
 
-/* What waits for the end of the backward pass that runs: called then, however it ended, the last
- * that came first. status is that of the pass so far, and what it returns is that from then on. */
+/* Called at the end of the running backward pass, also after an error; the last one registered is
+ * called first. status is that of the pass so far; the result replaces it. */
 typedef struct tern_after_backward {
     tern_status (*call)(struct tern_after_backward *end, tern_status status);
     struct tern_after_backward *next;
 } tern_after_backward;
 
-/* A module, and its number: the address alone may be another's by now. */
+/* A module and its number; after the module is freed, another one may have the same address. */
 typedef struct tern_module_ref {
     const struct tern_module *module; /* NULL: none */
     uint64_t number;
 } tern_module_ref;
 
-/* The modules that run, between which are others. */
+/* The modules that run: the outermost and the innermost of the nested calls. */
 typedef struct tern_modules_running {
     tern_module_ref outermost, innermost;
 } tern_modules_running;
 
-/* What errors report of where they happened. Who calls code of the program's in the middle of an
- * own function puts it back (callback.h). */
+/* What errors report about where they happened. A function that calls code of the program saves and
+ * restores this (callback.h). */
 typedef struct tern_running {
     struct {
-        const char *file; /* NULL: not known */
+        const char *file; /* NULL: unknown */
         int line;
-    } at;                 /* of tern_at, tern_where_enter */
-    const char *backward; /* the operation whose gradient is computed; NULL */
+    } at;                 /* set by tern_at and tern_where_enter */
+    const char *backward; /* the operation whose backward runs, or NULL */
     tern_modules_running modules;
 } tern_running;
 
-/* Where a scope was opened. */
+/* The place at which a scope was opened. */
 typedef struct tern_scope_place {
-    int64_t number; /* of its thread's scopes, from 1 on; 0: the root */
+    int64_t number; /* counted from 1 in each thread; 0: the root scope */
     int depth;
-    const char *module; /* the scope is that of a module's call: the module's kind; else NULL */
-    const char *file;   /* NULL: not known */
+    const char *module; /* the kind of the module whose call opened the scope; else NULL */
+    const char *file;   /* NULL: unknown */
     int line;
 } tern_scope_place;
 
-/* Random numbers in place of the devices' generators: those of a data set's item. They count on one
- * for all devices. */
+/* A stream of random numbers that replaces the generators of all devices while an item of a data
+ * set is made. */
 typedef struct tern_random_stream {
     uint64_t seed;
-    uint64_t taken;           /* groups of four words */
-    uint64_t words[3];        /* what kernels of the host read: seed, 0, 0 */
-    tern_buffer host;         /* the words, as arguments of kernels of the host name them */
-    struct tern_block *block; /* the same words on a device; NULL: on none yet */
+    uint64_t taken;           /* groups of four words that were used */
+    uint64_t words[3];        /* read by kernels on the host: seed, 0, 0 */
+    tern_buffer host;         /* the words, as an argument of kernels on the host */
+    struct tern_block *block; /* the words on a device; NULL: not copied yet */
 } tern_random_stream;
 
-/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of
- * which wants what the one before gave back, so that threads do not wait for each other there.
- * They count as allocated. */
-enum { TERN_KEPT_CLASSES = 64 }; /* by size: up to 16 KiB */
+/* Memory blocks that a thread keeps while it makes the items of a batch. Each item needs blocks of
+ * the same sizes as the item before, and threads need not wait for each other's allocations. The
+ * blocks count as allocated. */
+enum { TERN_KEPT_CLASSES = 64 }; /* by size, up to 16 KiB */
 typedef struct tern_kept_blocks {
     struct tern_block *of[TERN_KEPT_CLASSES];
-    uint64_t taken; /* how often one was used again */
+    uint64_t taken; /* how many times a block was reused */
 } tern_kept_blocks;
 
 typedef struct tern_thread_state {
     tern_thread_mode mode;
-    tern_random_stream *random; /* NULL: the devices' generators */
+    tern_random_stream *random; /* NULL: the generators of the devices */
     tern_running running;
-    uint64_t failures;                    /* so far, whether they are recorded or not */
-    tern_saved_tensors_hooks saved_hooks; /* pack NULL: none */
-    const char *called; /* "tern_zero_": named in errors (error.h); NULL: the function that fails */
-    tern_after_backward **after_backward; /* of the backward pass that runs; NULL: none does */
-    struct tern_graph *graph;             /* what is being recorded; NULL: commands run */
-    tern_kept_blocks *blocks;             /* NULL: none are kept */
+    uint64_t failures;                    /* number of failures, recorded or not */
+    tern_saved_tensors_hooks saved_hooks; /* pack NULL: no hooks */
+    const char *called; /* the function named in errors (error.h); NULL: the one that fails */
+    tern_after_backward **after_backward; /* for the backward pass that runs; NULL: none runs */
+    struct tern_graph *graph;             /* the graph that is recorded; NULL: commands run */
+    tern_kept_blocks *blocks;             /* NULL: no blocks are kept */
     bool strict;                          /* within TERN_STRICT */
-    /* The number of the innermost range of time that a profiler measures, and of the profiler's
-     * run. */
+    /* The numbers of the innermost range that a profiler measures, and of the profiler's run. */
     int64_t range, profile_run;
-    /* While debugging: the command of a device; the scope that ends; NULL: nothing, none. */
+    /* In debug mode: the device command that runs, or NULL; the scope that ends, or NULL. */
     const char *command;
     const tern_scope_place *ending;
 
-    struct tern_place *default_place; /* NULL: the process's */
+    struct tern_place *default_place; /* NULL: the default device of the process */
     int current_device[TERN_DEVICE_KINDS];
 
     tern_autocast_kinds autocast;
@@ -208,42 +207,42 @@ typedef struct tern_thread_state {
     tern_labels labels;
     tern_dead_nodes dead;
 
-    bool in_parallel;      /* the thread works for a parallel loop, and runs its own alone */
-    bool works_ahead;      /* of the program: tests do not count its calls (memory.h) */
-    bool in_warning;       /* the handler of warnings runs: what is odd in it is no warning */
+    bool in_parallel;      /* the thread runs a parallel loop, and runs nested loops alone */
+    bool works_ahead;      /* of the program; tests do not count its calls (memory.h) */
+    bool in_warning;       /* the handler of warnings runs: warnings in it are ignored */
     bool skips_init;       /* within TERN_SKIP_INIT */
-    bool wants_gradients;  /* the backward pass that runs returns gradients, adds none to leaves */
-    int profile_number;    /* of the thread in profiles; 0: it has none yet */
-    unsigned casts_made;   /* casts of leaves that autocast made one by one, so far */
-    unsigned casts_before; /* the same when the module that runs began */
-    struct tern_comm_watch *comm_watch; /* of what the thread sends to other devices */
+    bool wants_gradients;  /* the running backward pass returns gradients, adds none to leaves */
+    int profile_number;    /* number of the thread in profiles; 0: not numbered yet */
+    unsigned casts_made;   /* number of casts of leaves that autocast made one by one */
+    unsigned casts_before; /* the same number when the module that runs began */
+    struct tern_comm_watch *comm_watch; /* watches what the thread sends to other devices */
     struct tern_shard_unit *shard_root; /* the outermost sharded unit that runs (dist/) */
-    void *recording_stream;             /* what a CUDA graph is recorded on; NULL: none */
+    void *recording_stream;             /* the stream on which a CUDA graph is recorded, or NULL */
 
-    void *panels;       /* what the thread's products on the host pack into (cpu/gemm.c) */
-    size_t panel_bytes; /* of them */
+    void *panels;       /* the buffer into which host matrix products pack (cpu/gemm.c) */
+    size_t panel_bytes; /* size of panels */
 
-    int foreign_depth; /* calls of drivers and other libraries that the thread is in (ending.c) */
+    int foreign_depth; /* depth of nested calls of drivers and other libraries (ending.c) */
     bool calls_exit;   /* the thread called exit() */
 
-    tern_thread_end *ends; /* what is called at the thread's end, the newest first */
+    tern_thread_end *ends; /* functions to call at the end of the thread, the newest first */
     tern_thread_end scopes_end, headers_end, error_end, panels_end;
 
     tern_headers_kept headers;
     tern_scope_stack scopes;
     tern_error_record error;
-    char path[TERN_PATH_BYTES]; /* that tern_snapshot_latest and the like returned */
+    char path[TERN_PATH_BYTES]; /* the result of tern_snapshot_latest and similar functions */
 } tern_thread_state;
 
 #if defined _WIN32 && !defined __clang__
-/* gcc frees its thread-locals there before what is called at the end of a thread. */
+/* gcc on Windows frees thread-local variables before it calls functions at the end of a thread. */
 void *tern_os_thread_memory(size_t bytes);
 #define tern_thread (*(tern_thread_state *)tern_os_thread_memory(sizeof(tern_thread_state)))
 #else
 extern _Thread_local tern_thread_state tern_thread;
 #endif
 
-/* *to = *from, member by member: a loop over bytes costs more, and modules run through here. */
+/* Copies *from to *to by members: a loop over bytes is slower, and each module call does this. */
 static inline void tern_running_copy(tern_running *to, const tern_running *from)
 {
     to->at = from->at;
@@ -252,8 +251,8 @@ static inline void tern_running_copy(tern_running *to, const tern_running *from)
     to->modules.innermost = from->modules.innermost;
 }
 
-/* end is called once when the backward pass that runs has ended, and has to live until then; false
- * where none runs. */
+/* Registers end, which is called once when the running backward pass has ended and must exist until
+ * then. Returns false if no pass runs. */
 static inline bool tern_await_backward(tern_after_backward *end)
 {
     tern_after_backward **ends = tern_thread.after_backward;
@@ -264,7 +263,7 @@ static inline bool tern_await_backward(tern_after_backward *end)
     return true;
 }
 
-/* The mode there is, to be given to leave: what is changed in tern_thread.mode holds until then. */
+/* Returns the present mode, to be passed to leave: changes of tern_thread.mode last until then. */
 static inline tern_thread_mode tern_thread_enter(void)
 {
     return tern_thread.mode;

@@ -3,7 +3,7 @@
 #include "base/ending.h"
 #include "base/os.h"
 
-/* What one of them does may ask for another, or itself. */
+/* A function in the list may register others, or itself again. */
 static void run_all(void)
 {
     while (tern_thread.ends) {
@@ -14,12 +14,12 @@ static void run_all(void)
     }
 }
 
-/* The library may be unloaded, within a module that it is linked into, while threads that used it
- * live: at their end nothing of it can be called. (The shared library stays: -z nodelete.) */
+/* If the library is linked into a plugin that is unloaded, threads that used it may still run: at
+ * their end no function of it can be called. (The shared library stays: -z nodelete.) */
 __attribute__((destructor)) static void forget_ends(void)
 {
     tern_os_forget_thread_end();
-    if (tern_is_unloading()) /* what the thread that unloads it kept */
+    if (tern_is_unloading()) /* the thread that unloads the plugin frees what it keeps */
         run_all();
 }
 
