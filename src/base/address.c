@@ -1,4 +1,4 @@
-/* address.c -- texts that are given as paths and are addresses of a network, or names of a hub. */
+/* address.c -- URLs and names of models on a hub, given where a path is expected. */
 #include "base/address.h"
 #include "base/os.h"
 #include "base/text.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "https://" and the like. */
+/* Returns whether path begins with "https://" or similar. */
 static bool is_url(const char *path)
 {
     const char *end = strstr(path, "://");
@@ -16,7 +16,7 @@ static bool is_url(const char *path)
     return end && end > path;
 }
 
-/* OWNER/NAME, where there is no folder OWNER and no file's ending. */
+/* Returns whether path is OWNER/NAME, with no file name's ending and no folder OWNER. */
 static bool is_hub_name(const char *path)
 {
     static const char *const endings[] = {".safetensors", ".gguf", ".pt",    ".pth",

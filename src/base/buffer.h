@@ -1,14 +1,14 @@
-/* buffer.h -- a device's memory as arguments of kernels name it. */
+/* buffer.h -- a buffer in a device's memory, as kernel arguments refer to it. */
 #ifndef TERN_BASE_BUFFER_H
 #define TERN_BASE_BUFFER_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of a device's memory, as the backend made it. */
+/* A buffer in a device's memory, created by the backend. */
 typedef struct tern_buffer {
-    void *handle;     /* the backend's own (pointer, cl_mem, ...) */
-    uint64_t address; /* what a kernel may follow as a pointer in a table; 0 where there is none */
-    void *host;       /* where the host sees the same bytes after sync; NULL where it does not */
+    void *handle;     /* the backend's handle (a pointer, a cl_mem, ...) */
+    uint64_t address; /* the device address, for pointers in tables that kernels read; 0: none */
+    void *host;       /* the host address of the same bytes, valid after a sync; NULL: none */
     size_t bytes;
 } tern_buffer;
 

@@ -1,9 +1,9 @@
-/* callback.h -- code of the program's, called in the middle of an own function. */
+/* callback.h -- calls of the program's code from functions of the library. */
 #ifndef TERN_BASE_CALLBACK_H
 #define TERN_BASE_CALLBACK_H
 #include "base/error.h"
 
-/* How things were before it. */
+/* The state before the call. */
 typedef struct tern_callback {
     tern_running running;
     uint64_t failures;
@@ -19,7 +19,7 @@ static inline tern_callback tern_callback_begin(void)
     return now;
 }
 
-/* Whether a failure of it has recorded nothing. */
+/* Returns whether the call failed without recording an error. */
 static inline bool tern_callback_silent(const tern_callback *before, tern_status status)
 {
     return status != TERN_OK && tern_failed_since(before->failures) == TERN_OK;
@@ -30,8 +30,8 @@ static inline tern_status tern_callback_end(const tern_callback *before, tern_st
     tern_name_leave(&before->called);
     return status;
 }
-/* After it: errors name again the call into tern that goes on. Gives its status; a failure that
- * it did not record is recorded with the message behind. */
+/* Ends the call: errors name the calling function of tern again. Returns the call's status; if the
+ * call failed without recording an error, records one with the given message. */
 #define TERN_CALLBACK_END(before, status, ...)                                                     \
     tern_callback_end(                                                                             \
         before, tern_callback_silent(before, status) ? tern_fail(status, __VA_ARGS__) : (status))

@@ -1,8 +1,8 @@
-/* checked.h -- sizes that cannot wrap.
+/* checked.h -- arithmetic of sizes that does not wrap.
  *
- * Sums, products and quotients of sizes for infer functions and for what they are made of. What is
- * beyond int64_t becomes INT64_MAX or INT64_MIN and stays that through all that follows, so that a
- * formula is written as a formula; tensors of such sizes are refused where they are made
+ * Sums, products and quotients of sizes for infer functions. A result out of the range of int64_t
+ * becomes INT64_MAX or INT64_MIN and stays that through further operations, so that a formula needs
+ * no checks in between. A tensor of such a size is refused when it is created
  * (tern_shape_numel). */
 #ifndef TERN_BASE_CHECKED_H
 #define TERN_BASE_CHECKED_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Beyond what int64_t counts. */
+/* Returns whether a is out of the range of int64_t. */
 static inline bool tern_size_is_lost(int64_t a)
 {
     return a == INT64_MAX || a == INT64_MIN;
@@ -41,7 +41,7 @@ static inline int64_t tern_size_mul(int64_t a, int64_t b)
     return product;
 }
 
-/* Without what is behind the point; NaN is as little as can be. */
+/* Returns a rounded towards zero; INT64_MIN for NaN. */
 static inline int64_t tern_size_of_real(double a)
 {
     return a >= 9223372036854775807.0   ? INT64_MAX
@@ -49,13 +49,13 @@ static inline int64_t tern_size_of_real(double a)
                                         : INT64_MIN;
 }
 
-/* Rounded down; b > 0. */
+/* Returns a / b rounded down; b > 0. */
 static inline int64_t tern_size_div(int64_t a, int64_t b)
 {
     return tern_size_is_lost(a) ? a : a / b - (a % b < 0);
 }
 
-/* Of n elements, for an allocation that fails where they are too many. */
+/* Returns the bytes of n elements; SIZE_MAX if they are too many, so that the allocation fails. */
 static inline size_t tern_size_bytes(int64_t n, size_t each)
 {
     size_t bytes;

@@ -1,11 +1,11 @@
-/* columns.h -- lines that are written over and over on a terminal: no longer than its window is
- * now, or each that wraps stays. */
+/* columns.h -- lines that are written repeatedly on a terminal. A line must not be longer than the
+ * window, because a wrapped line cannot be overwritten. */
 #ifndef TERN_BASE_COLUMNS_H
 #define TERN_BASE_COLUMNS_H
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes of a text of UTF-8 stand in so many columns. */
+/* Returns how many bytes of a UTF-8 text fit in so many columns. */
 static inline int tern_columns_cut(const char *text, int columns)
 {
     int n = 0;

@@ -1,10 +1,10 @@
-/* debug.c -- the switch of the debug mode. */
+/* debug.c -- whether the debug mode is on. */
 #include "base/debug.h"
 #include "base/env.h"
 
 bool tern_debugging;
 
-/* Before main, so that nobody has to ask whether the environment was read. */
+/* Runs before main, so that readers need not check whether the environment was read. */
 __attribute__((constructor)) static void read_environment(void)
 {
     tern_debugging = tern_env_flag(TERN_ENV_DEBUG, false);

@@ -1,9 +1,9 @@
-/* debug.h -- whether mistakes are looked for that cost time to find. */
+/* debug.h -- the debug mode, which checks for mistakes that take time to find. */
 #ifndef TERN_BASE_DEBUG_H
 #define TERN_BASE_DEBUG_H
 #include <tern/debug.h>
 
-/* tern_is_debug(), for where every nanosecond counts. Changes only between calls. */
+/* The value of tern_is_debug(), where a call is too slow. It changes only between calls. */
 extern bool tern_debugging;
 
 #endif

@@ -79,7 +79,7 @@ tern_status tern_set_default_dtype(tern_dtype dtype)
     return TERN_OK;
 }
 
-/* bool 0, integers 1, floats 2 */
+/* The category: bool 0, integers 1, floats 2. */
 static int category(tern_dtype dtype)
 {
     return tern_dtype_in(dtype, TERN_SET_FLOATS) ? 2 : tern_dtype_in(dtype, TERN_SET_WHOLES);
@@ -90,7 +90,7 @@ static bool is_float8(tern_dtype dtype)
     return dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2;
 }
 
-/* Those that PyTorch promotes with themselves and with reals alone. */
+/* Returns whether PyTorch promotes dtype only with itself and with reals. */
 static bool is_barebones(tern_dtype dtype)
 {
     return dtype == TERN_U16 || dtype == TERN_U32 || dtype == TERN_U64;
@@ -127,7 +127,7 @@ tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
     return width > other ? a : b;
 }
 
-/* uint8_t also holds float8. */
+/* uint8_t is the type of float8 too. */
 bool tern_elements_are(tern_elements elements, tern_dtype dtype)
 {
     if (elements == TERN_ELEMENTS_HALF)

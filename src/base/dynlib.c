@@ -17,7 +17,7 @@ static void *open_first(const char *names, tern_os_binding how, char *reason, si
         void *library = tern_os_library_open(name, how, why, sizeof why);
         if (library)
             return library;
-        /* a broken library's reason is more useful */
+        /* an error of a file that exists is more useful */
         if (!bytes || !reason[0] || tern_dynlib_is_absent(reason))
             snprintf(reason, bytes, "%s", why);
     }
@@ -39,7 +39,7 @@ void *tern_dynlib_open_path(const char *path, char *reason, size_t bytes)
     return tern_os_library_open(path, TERN_OS_NOW, reason, bytes);
 }
 
-/* glibc and musl write it so, macOS in small letters; os_windows.c writes it itself. */
+/* Without the "N", which macOS writes small; os_windows.c writes these words itself. */
 bool tern_dynlib_is_absent(const char *reason)
 {
     return strstr(reason, "o such file") != NULL;
@@ -47,7 +47,7 @@ bool tern_dynlib_is_absent(const char *reason)
 
 bool tern_dynlib_beside(const char *name, char *path, size_t bytes)
 {
-    static const char here = 0; /* somewhere in the library */
+    static const char here = 0; /* any address in the library */
 #ifdef _WIN32
     static const char *const ways[] = {"%s/libtern_%s.dll", "%s/tern/libtern_%s.dll"};
 #else

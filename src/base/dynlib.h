@@ -4,34 +4,34 @@
 #include "base/error.h"
 #include "base/libraries.h"
 
-/* Open the first of names that loads (TERN_LIBRARY_..., apart by spaces); NULL if none does, with
- * the loader's words in reason, those on a file that is there before those on one that is not.
- * Records no error: an absent library is an ordinary state. */
+/* Opens the first library of names that loads (TERN_LIBRARY_..., separated by spaces). Returns NULL
+ * if none does, with the loader's message in reason: preferably the message about a file that
+ * exists. Records no error, because a missing library is normal. */
 TERN_PRIVATE void *tern_dynlib_open(const char *names, char *reason, size_t bytes);
 
-/* The same for a library whose symbols the process may have from elsewhere: it calls its own, and
- * nobody else sees them. */
+/* Does the same for a library of whose symbols the process may have other definitions: the library
+ * uses its own, and no other library sees them. */
 void *tern_dynlib_open_apart(const char *names, char *reason, size_t bytes);
 
-/* The same for one, by its path. */
+/* Does the same for one library, by its path. */
 void *tern_dynlib_open_path(const char *path, char *reason, size_t bytes);
 
-/* Whether a reason says that there is no such file. */
+/* Returns whether reason says that there is no such file. */
 bool tern_dynlib_is_absent(const char *reason);
 
-/* Where libtern_<name>.so is: in tern/ beside the library, or in ../lib/tern beside a program that
- * it is linked into. False, with a sentence of it in path, where it is in neither. */
+/* Writes the path of libtern_<name>.so: in tern/ beside the library, or in ../lib/tern beside a
+ * program that it is linked into. Returns false, and a sentence in path, if it is in neither. */
 bool tern_dynlib_beside(const char *name, char *path, size_t bytes);
 
-/* NULL is fine. */
+/* Closes a library; NULL is fine. */
 void tern_dynlib_close(void *library);
 
-/* The address of a symbol, or NULL. Copy it into a function pointer with memcpy. */
+/* Returns the address of a symbol, or NULL. Copy it into a function pointer with memcpy. */
 TERN_PRIVATE void *tern_dynlib_symbol(void *library, const char *name);
 
 enum { TERN_DYNLIB_MOST = 24 };
-/* Open the first of names that loads, and copy the addresses of symbols (NULL-ended, at most
- * TERN_DYNLIB_MOST) to the function pointers `to`, all or none; false with why in reason. */
+/* Opens the first library of names that loads, and copies the addresses of symbols (NULL-ended, at
+ * most TERN_DYNLIB_MOST) to the function pointers `to`: all, or none and false with a reason. */
 bool tern_dynlib_take(const char *names, const char *const symbols[], void *const to[],
                       char *reason, size_t bytes);
 

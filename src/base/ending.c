@@ -1,10 +1,10 @@
 /* ending.c -- the end of the process.
  *
  * exit() calls the destructors of its thread's variables, then handlers, the newest first, then the
- * destructors of libraries. A driver's compiler registers handlers when it first compiles, so that
- * they are newer than any that was registered before. For the main thread a destructor of a
- * variable of its own comes before all of them. Where another thread calls exit() a handler has to
- * be the newest: it is registered again after each call that may compile, and while that runs. */
+ * destructors of libraries. A driver's compiler registers handlers when it first compiles: they are
+ * newer than those registered before. In the main thread the destructor of a thread-local variable
+ * runs before all of them. If another thread calls exit(), the library's handler must be the
+ * newest: it is registered again after each call that may compile, and repeatedly during it. */
 #include "base/ending.h"
 #include "base/os.h"
 #include "base/forks.h"
@@ -13,13 +13,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A thread that does not come out of a library in that time never will. */
+/* A thread that has not left a library after that time never will. */
 enum { PATIENCE_SECONDS = 60 };
 
-static atomic_int inside; /* threads, of the process of that many forks */
+static atomic_int inside; /* threads inside a library, in the process with inside_forks forks */
 static atomic_int inside_forks;
 static atomic_bool is_ending;
-static atomic_bool is_unloading; /* the handlers are called then, too, by the last destructors */
+static atomic_bool is_unloading; /* exit handlers are called then too, by the last destructors */
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
@@ -44,8 +44,8 @@ static void wait_for_threads(void)
     } while (atomic_load(&inside) > (tern_thread.foreign_depth > 0) && tern_os_now() < until);
 }
 
-/* exit() calls this, the first time before any driver's own. What handlers of the program's then
- * launch is waited for when it is called again. */
+/* exit() calls this first before any driver's handler. It may be called again: the second call
+ * waits for commands that handlers of the program launched after the first. */
 static void end_process(void)
 {
     if (tern_is_forked_child() && atomic_load(&inside_forks) != tern_forks())
@@ -70,7 +70,7 @@ bool tern_is_ending(void)
     return atomic_load(&is_ending);
 }
 
-/* Called again by the main thread, for a library that another thread loaded. */
+/* The main thread calls this again for a library that another thread loaded. */
 static void watch_main(void)
 {
     tern_os_at_main_end(end_process, &endings);
@@ -106,9 +106,9 @@ void tern_at_ending(tern_ending *ending)
     tern_foreign_loaded();
 }
 
-/* ---- inside ---------------------------------------------------------------------------------- */
+/* ---- threads inside a library ---------------------------------------------------------------- */
 
-/* A child of the process has none of its threads. */
+/* A forked child has none of the parent's other threads. */
 static void forget_parent(void)
 {
     int forks = tern_forks(), before = atomic_load_explicit(&inside_forks, memory_order_relaxed);
@@ -154,7 +154,7 @@ void tern_foreign_leave(void)
 
 /* ---- compilers ------------------------------------------------------------------------------- */
 
-/* Milliseconds that the thread stays after the last compiler: the next one comes soon. */
+/* Milliseconds for which the thread waits after a compilation: the next one often comes soon. */
 enum { IDLE = 100 };
 
 static struct {
@@ -165,14 +165,14 @@ static struct {
     tern_os_thread thread;
 } compilers = {.lock = TERN_MUTEX_INIT, .change = TERN_COND_INIT};
 
-/* With the lock held. */
+/* The lock is held. */
 static void wait_for(long nanoseconds)
 {
     tern_cond_wait_until(&compilers.change, &compilers.lock, tern_os_now() + nanoseconds);
 }
 
-/* What a compiler registers it registers when it first comes to a place: seldom, the longer it has
- * worked. */
+/* A compiler registers handlers when it first reaches some code: less and less often, the longer it
+ * has worked. So the period grows. */
 static void *keep_newest(void *unused)
 {
     static long period = 200000; /* nanoseconds */
@@ -192,7 +192,7 @@ static void *keep_newest(void *unused)
     return unused;
 }
 
-/* With the lock held. */
+/* The lock is held. */
 static void start_thread(void)
 {
     if (compilers.started && compilers.over)
@@ -222,7 +222,7 @@ void tern_foreign_compile_end(void)
     tern_foreign_loaded();
 }
 
-/* The library may be unloaded. */
+/* The library may be unloaded, so the thread must end. */
 __attribute__((destructor)) static void stop_thread(void)
 {
     (void)tern_is_unloading();

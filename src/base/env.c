@@ -1,4 +1,4 @@
-/* env.c -- reads each variable of env.def once, and finds what is wrong in the environment. */
+/* env.c -- reads each variable of env.def once, and finds mistakes in the environment. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/near.h"
@@ -35,8 +35,8 @@ enum { OTHERS = sizeof others / sizeof *others };
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-/* A program may change its environment while others read it: values are copied, once. The copies
- * lie here and not on the heap, since nobody knows when the last reader is done. */
+/* Values are copied once, because a program may change its environment while other threads read it.
+ * The copies are not on the heap, because they can never be freed: a reader may still use them. */
 static struct {
     tern_mutex lock;
     atomic_bool is_read[TERN_ENV_VARIABLES];
@@ -51,7 +51,7 @@ static const char *from_environment(tern_env_variable i)
     return value && (*value || variables[i].kind == LIST) ? value : NULL;
 }
 
-/* With the lock held. What there is no room for stays in the environment. */
+/* The lock is held. A value for which there is no space stays in the environment. */
 static const char *copy(const char *value)
 {
     size_t bytes = strlen(value) + 1;
@@ -82,7 +82,7 @@ const char *tern_env(tern_env_variable i)
     return store.value[i];
 }
 
-/* Words for a flag that is off begin so. */
+/* Returns whether value is a word for a flag that is off. */
 static bool is_off(const char *value)
 {
     static const char *const words[] = {"0", "off", "no", "false"};
@@ -108,9 +108,9 @@ void tern_env_read_again(tern_env_variable i)
     atomic_store(&store.is_read[i], false);
 }
 
-/* ---- what is wrong ----------------------------------------------------------------------- */
+/* ---- mistakes ---------------------------------------------------------------------------- */
 
-/* Whether the pattern, in which "*" ends a beginning, fits. */
+/* Returns whether text matches the pattern, in which a final "*" stands for any ending. */
 static bool fits(const char *pattern, size_t length, const char *text)
 {
     bool begins = length > 0 && pattern[length - 1] == '*';
@@ -118,7 +118,7 @@ static bool fits(const char *pattern, size_t length, const char *text)
     return strncmp(text, pattern, length) == 0 && (begins || text[length] == '\0');
 }
 
-/* Of values "a|b|c": whether value is one, else the nearest one in text, "" where none is near. */
+/* Returns whether value is one of "a|b|c"; if not, sets text to the closest one, or to "". */
 static bool is_choice(const char *values, const char *value, char text[64])
 {
     const char *best = NULL;
@@ -139,7 +139,7 @@ static bool is_choice(const char *values, const char *value, char text[64])
     return false;
 }
 
-/* "0|1": "0 or 1". */
+/* Writes the values "0|1" as "0 or 1". */
 static const char *alternatives(const char *values, char text[128])
 {
     int used = 0;
@@ -155,7 +155,7 @@ static const char *alternatives(const char *values, char text[128])
     return text;
 }
 
-/* What is wrong with a variable's value, without the variable's name; "" where nothing is. */
+/* Sets text to what is wrong with a variable's value, without its name; to "" if nothing is. */
 static void find_bad_value(const variable *v, const char *value, char *text, size_t bytes)
 {
     char list[128], meant[64];
@@ -191,8 +191,8 @@ static void guess_name(const char *name, char *text, size_t bytes)
              best ? best : "", best ? "?" : "");
 }
 
-/* The i-th variable TERN_... of the environment that is in no table: its name, and its value;
- * false beyond the last one. */
+/* Writes name and value of the i-th unknown variable TERN_... in the environment. Returns false if
+ * there are not that many. */
 static bool unknown_at(int i, char name[64], const char **value)
 {
     for (char **e = tern_os_environment(); e && *e; e++) {
@@ -207,7 +207,7 @@ static bool unknown_at(int i, char name[64], const char **value)
     return false;
 }
 
-/* ---- the public face --------------------------------------------------------------------- */
+/* ---- the public function ----------------------------------------------------------------- */
 
 static void describe(int i, tern_env_info *info)
 {

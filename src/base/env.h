@@ -1,5 +1,5 @@
-/* env.h -- the library's variables of the environment (env.def), each read once, when it is
- * first used. */
+/* env.h -- the environment variables of the library (env.def). Each is read once, when it is first
+ * used. */
 #ifndef TERN_BASE_ENV_H
 #define TERN_BASE_ENV_H
 #include "base/error.h"
@@ -14,21 +14,21 @@ typedef enum tern_env_variable {
     TERN_ENV_VARIABLES
 } tern_env_variable;
 
-/* The value; NULL where the variable is not set, or empty and no list. It stays where it is, but
- * for that of a variable of the kind LIVE. */
+/* Returns the value; NULL if the variable is not set, or is empty and no list. The text stays
+ * valid, except that of a variable of the kind LIVE. */
 TERN_PRIVATE const char *tern_env(tern_env_variable variable);
-/* The same of a flag: by_default where it is not set. */
+/* Returns a flag's value; by_default if it is not set. */
 bool tern_env_flag(tern_env_variable variable, bool by_default);
 
-/* Whether warnings and errors go to stderr where the program has no handler of them. */
+/* Returns whether warnings and errors are printed to stderr if the program has no handler. */
 bool tern_env_prints(void);
 
-/* Warn once of variables that are in no table and of values that are none, as soon as somebody
- * listens. */
+/* Warns once of unknown variables and of invalid values, as soon as there is a handler of
+ * warnings. */
 void tern_env_check(void);
 
-/* Test hook: what is read of the variable next is the environment's value then. No other thread
- * may use tern meanwhile. */
+/* Test hook: the next read of the variable reads the environment again. No other thread may use
+ * tern meanwhile. */
 void tern_env_read_again(tern_env_variable variable);
 
 #endif

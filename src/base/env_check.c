@@ -1,4 +1,4 @@
-/* env_check.c -- warns of what is wrong in the environment. */
+/* env_check.c -- warns of mistakes in the environment. */
 #include "base/env.h"
 #include "base/warning.h"
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* error.c -- the first error of each thread, kept until it is cleared, and who receives it. */
+/* error.c -- the first error of each thread, recorded until it is cleared, and error handlers. */
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -113,9 +113,9 @@ void tern_name_leave(const char *const *outer)
     tern_thread.called = *outer;
 }
 
-/* ---- what is known of a failure ---------------------------------------------------------- */
+/* ---- the description of a failure -------------------------------------------------------- */
 
-/* The length of "tern_add_" in "tern_add_: ..."; 0 where the message does not say who failed. */
+/* Returns the length of "tern_add_" in "tern_add_: ..."; 0 if the message names no function. */
 static size_t name_length(const char *message)
 {
     size_t length = 0;
@@ -124,8 +124,8 @@ static size_t name_length(const char *message)
     return strncmp(message, "tern_", 5) == 0 && message[length] == ':' ? length : 0;
 }
 
-/* Puts the name of the function that the program called in the place of the one that failed inside
- * of it, or before a message that names no function. */
+/* Replaces the name of the function that failed by the name of the function that the program
+ * called, or puts that name before a message that names no function. */
 static void name_called(char message[TERN_MESSAGE_BYTES])
 {
     const char *const called = tern_thread.called;
@@ -138,8 +138,8 @@ static void name_called(char message[TERN_MESSAGE_BYTES])
     memcpy(message + length, ": ", colon);
 }
 
-/* Notes the operation that failed: "add_" of "tern_add_: ...", or the one that runs where the
- * message names none. */
+/* Sets r->operation: "add_" for "tern_add_: ..."; if the message names no function, the operation
+ * that runs. */
 static void name_operation(tern_failure *r)
 {
     const char *op = tern_thread.running.backward;
@@ -192,7 +192,7 @@ tern_status tern_get_error(tern_error_info *error)
     return tern_thread.error.first.status;
 }
 
-/* ---- who receives an error --------------------------------------------------------------- */
+/* ---- handlers and policies --------------------------------------------------------------- */
 
 static policy policy_now(void)
 {
@@ -271,7 +271,7 @@ static void report(const policy *p, const tern_failure *r)
     abort();
 }
 
-/* An error was recorded: prints it where the policy says so. */
+/* Called when an error was recorded: prints the error if the policy says so. */
 static void announce(const policy *p, const tern_failure *r)
 {
     tern_thread.error.unread = true;
@@ -299,7 +299,7 @@ static void note(tern_status status, const char *format, va_list args)
     bool first = tern_thread.error.first.status == TERN_OK;
     if (!first && (p.kind == TERN_ERRORS_RECORD || p.kind == TERN_ERRORS_PRINT))
         return;
-    tern_failure r; /* apart from the one that is kept: a handler may clear that */
+    tern_failure r; /* a copy, because a handler may clear the recorded error */
     fill(&r, status, format, args);
     if (first) {
         tern_thread.error.first = r;
@@ -337,14 +337,14 @@ tern_status tern_fail_argument_null(const char *function, const char *argument)
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
 }
 
-/* ---- apart ------------------------------------------------------------------------------- */
+/* ---- held errors ------------------------------------------------------------------------- */
 
 tern_status tern_error_hold_begin(tern_error_hold *hold)
 {
     *hold = (tern_error_hold){.before = NULL, .held = tern_thread.error.held};
     if (tern_thread.error.newest) {
         hold->before =
-            malloc(sizeof tern_thread.error); /* as it must be there when all else fails */
+            malloc(sizeof tern_thread.error); /* not tern_alloc: no error may be recorded here */
         if (!hold->before)
             return TERN_ERR_MEMORY;
         memcpy(hold->before, &tern_thread.error, sizeof tern_thread.error);

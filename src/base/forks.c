@@ -1,4 +1,4 @@
-/* forks.c -- children of the process that loaded the library. */
+/* forks.c -- whether the process was forked after the library was loaded. */
 #include "base/forks.h"
 #include "base/os.h"
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* libraries.h -- what libraries that are opened at run time are called: on Linux, macOS, Windows.
- * Several names, of which the first that loads is taken, stand apart by spaces. */
+/* libraries.h -- the file names of libraries that are opened at run time, on Linux, macOS and
+ * Windows. Several names are separated by spaces; the first that loads is used. */
 #ifndef TERN_BASE_LIBRARIES_H
 #define TERN_BASE_LIBRARIES_H
 
@@ -23,7 +23,7 @@
 #define TERN_LIBRARY_JPEG     TERN_LIBRARY("libturbojpeg.so.0 libturbojpeg.so", "libturbojpeg.0.dylib libturbojpeg.dylib", "libturbojpeg.dll turbojpeg.dll")
 #define TERN_LIBRARY_WEBP     TERN_LIBRARY("libwebp.so.7 libwebp.so.6 libwebp.so", "libwebp.7.dylib libwebp.dylib", "libwebp-7.dll libwebp.dll")
 #define TERN_LIBRARY_PROTOBUF TERN_LIBRARY("libprotobuf-c.so.1", "libprotobuf-c.1.dylib", "libprotobuf-c-1.dll protobuf-c.dll")
-/* NVIDIA's, %d being CUDA's major version; there are none for macOS. */
+/* NVIDIA's libraries, with %d for CUDA's major version; there are none for macOS. */
 #define TERN_LIBRARY_CUDA     TERN_LIBRARY("libcuda.so.1", "libcuda.dylib", "nvcuda.dll")
 #define TERN_LIBRARY_CUDART   TERN_LIBRARY("libcudart.so.%d", "libcudart.%d.dylib", "cudart64_%d.dll")
 #define TERN_LIBRARY_NVRTC    TERN_LIBRARY("libnvrtc.so.%d", "libnvrtc.%d.dylib", "nvrtc64_%d0_0.dll")
@@ -31,7 +31,7 @@
 #define TERN_LIBRARY_CUDNN_9  TERN_LIBRARY("libcudnn.so.9", "libcudnn.9.dylib", "cudnn64_9.dll")
 #define TERN_LIBRARY_CUDNN_8  TERN_LIBRARY("libcudnn.so.8", "libcudnn.8.dylib", "cudnn64_8.dll")
 #define TERN_LIBRARY_NCCL     TERN_LIBRARY("libnccl.so.2", "libnccl.2.dylib", "nccl.dll")
-/* Where they lie below the folder of an installation, of a Python, and of a wheel in it. */
+/* The folders of these libraries below an installation, and those of a Python and of a wheel. */
 #define TERN_CUDA_FOLDER      TERN_LIBRARY("/lib64", "/lib", "/bin")
 #define TERN_PYTHON_FOLDER    TERN_LIBRARY("lib/python3*/", "lib/python3*/", "Lib/")
 #define TERN_WHEEL_FOLDER     TERN_LIBRARY("lib", "lib", "bin")

@@ -1,4 +1,4 @@
-/* magic.c -- kinds of files by their first bytes. */
+/* magic.c -- file types by their first bytes. */
 #include "base/magic.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@ static bool fits(const unsigned char *bytes, const char *pattern, size_t n)
     return true;
 }
 
-/* A message of protobuf whose field 1 is ir_version and whose next field is one of ModelProto's. */
+/* Returns whether a protobuf message begins with ir_version (field 1) and a field of ModelProto. */
 static bool is_onnx(const unsigned char *bytes, size_t n)
 {
     return n > 3 && bytes[0] == 8 && bytes[1] > 0 && bytes[1] < 32 &&
            (strchr("\x12\x1a\x22\x32\x3a\x42", bytes[2]) != NULL && bytes[2]);
 }
 
-/* A message of protobuf whose first piece is <unk>, <pad> or the like. */
+/* Returns whether the bytes are a protobuf message whose first piece is <unk>, <pad> or similar. */
 static bool is_sentencepiece(const unsigned char *bytes, size_t n)
 {
     return n > 8 && bytes[0] == 10 && bytes[2] == 10 && bytes[3] > 0 && bytes[4] == '<' &&

@@ -1,22 +1,22 @@
-/* magic.h -- kinds of files by their first bytes: what messages call them, and which function reads
+/* magic.h -- file types by their first bytes: their names in messages, and the functions that read
  * them. */
 #ifndef TERN_BASE_MAGIC_H
 #define TERN_BASE_MAGIC_H
 #include "base/error.h"
 #include <stddef.h>
 
-/* Bytes that are enough to know every kind of the table. */
+/* Enough bytes to recognise every type of the table. */
 enum { TERN_MAGIC_BYTES = 264 };
 
 typedef struct tern_magic {
-    const char *name; /* with its article: "a GIF image" */
-    const char *way;  /* a sentence that says how to go on; "" for none */
+    const char *name; /* with an article: "a GIF image" */
+    const char *way;  /* a sentence that says what to do; or "" */
 } tern_magic;
 
-/* The kind of a file that begins with these n bytes; NULL: an unknown one. */
+/* Returns the type of a file that begins with these n bytes; NULL if unknown. */
 TERN_PRIVATE const tern_magic *tern_magic_of(const void *bytes, size_t n);
-/* The same for messages: ": it is a GIF image, ..." of at most 300 bytes; "" for an unknown
- * kind. */
+/* Returns the same for messages: ": it is a GIF image, ...", of at most 300 bytes; "" if
+ * unknown. */
 typedef struct tern_magic_text {
     char text[320];
 } tern_magic_text;

@@ -1,4 +1,4 @@
-/* memory.c -- host memory with a hook that fails the n-th call. */
+/* memory.c -- the allocator of host memory, with a hook that lets the n-th allocation fail. */
 #include "base/memory.h"
 #include "base/os.h"
 #include <stdatomic.h>
@@ -7,10 +7,10 @@
 
 enum { SMALL = 1024 };
 
-static atomic_ullong calls, fail_at; /* the first that fails; 0: none does */
-static atomic_bool goes_on;          /* so do those after it */
+static atomic_ullong calls, fail_at; /* fail_at: the first call that fails, or 0 */
+static atomic_bool goes_on;          /* the later calls fail too */
 
-/* Calls are counted only while the hook is armed: an atomic addition costs as much as a small
+/* Calls are counted only while the hook is on, because an atomic addition takes as long as a small
  * malloc. */
 static bool must_fail(void)
 {
@@ -51,8 +51,8 @@ uint64_t tern_memory_fail_from(uint64_t n)
     return arm(n, true);
 }
 
-/* glibc's calloc passes by the thread's cache of small blocks, its malloc does not. Windows has
- * none of blocks that may be aligned. */
+/* glibc's malloc uses the thread's cache of small blocks, its calloc does not. Windows has no
+ * calloc for aligned blocks. */
 static void *zeroed(size_t bytes)
 {
 #ifndef _WIN32

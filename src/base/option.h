@@ -1,15 +1,15 @@
-/* option.h -- options structs with their defaults filled in: tern_read_x(options), of the rows of
- * options.def. */
+/* option.h -- tern_read_x(options), which returns an options struct with its defaults filled in,
+ * for the rows of options.def. */
 #ifndef TERN_BASE_OPTION_H
 #define TERN_BASE_OPTION_H
 #include <math.h>
 #include <tern/tern.h>
 
-/* In reserved[0] of an options struct: its fields are read as they are written, zero too. It is in
- * what tern_x_defaults() gives, and in what was read, which may be read again. */
+/* The value of reserved[0] in an options struct whose fields, also those that are zero, are taken
+ * literally. tern_x_defaults() sets it, and so does tern_read_x, whose result may be read again. */
 #define TERN_OPTIONS_AS_WRITTEN UINT64_C(0x6e65747469727761)
 
-/* A number whose default is not zero: the default for 0, and 0 for TERN_ZERO. */
+/* Returns a number whose default is not zero: the default for 0, and 0 for TERN_ZERO. */
 static inline double tern_option(double value, double otherwise)
 {
     return value == TERN_ZERO ? 0 : value == 0 ? otherwise : value;
@@ -24,7 +24,7 @@ static inline bool tern_is_as_written(const uint64_t reserved[4])
 #define TERN_OPTION(o, FIELD, otherwise)                                                           \
     (tern_is_as_written((o)->reserved) && (o)->FIELD == 0 ? 0 : tern_option((o)->FIELD, otherwise))
 
-/* The struct at from, or the defaults for NULL, marked. */
+/* Copies the struct at from, or the defaults for NULL, and marks the copy. */
 #define OPTIONS(NAME)                                                                              \
     static inline tern_##NAME##_options tern_read_##NAME(const tern_##NAME##_options *from)        \
     {                                                                                              \

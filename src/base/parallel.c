@@ -1,13 +1,13 @@
-/* parallel.c -- the one thread pool of the process.
+/* parallel.c -- the thread pool of the process.
  *
- * Parts of a job are claimed one by one, by the caller too: a worker that the system has put aside
- * holds up nothing but a part it has begun. Each thread begins with its own parts, the same share
- * of every job, as its core's caches have what it wrote there in the job before; then it takes what
- * others have not begun. A worker looks for the next job for some 20 microseconds, then, if the
- * last one came soon enough to be worth it, for another 250, in which it offers its core to whoever
- * wants it (sched_yield), and then sleeps: waking one takes longer than many operations of a small
- * model do. (libgomp spins for milliseconds and offers nothing: with other programs on the same
- * cores a training step took up to 20 times as long.) */
+ * The threads and the caller claim the parts of a job one by one, so that a worker that the system
+ * has preempted delays only the part that it has begun. Each thread begins with its own parts, the
+ * same share of every job, because its core's caches have what it wrote there in the job before;
+ * then it takes parts that no thread has begun. A worker polls for the next job for some 20
+ * microseconds, then, if the last job came soon enough, for another 250, in which it offers its
+ * core to other threads (sched_yield), and then sleeps: waking a thread takes longer than many
+ * operations of a small model. (libgomp spins for milliseconds without a yield: with other programs
+ * on the same cores a training step took up to 20 times as long.) */
 #include "base/parallel.h"
 #include "base/os.h"
 #include "base/ending.h"
@@ -17,12 +17,12 @@
 enum { WORK_PER_PART = 16384, MOST = 256, SPINS = 1000, PATIENCE = 250000 /* nanoseconds */ };
 
 static struct {
-    tern_mutex job; /* held by the caller whose job is run */
+    tern_mutex job; /* held by the caller whose job runs */
     void (*body)(void *user, int part, int parts);
     void *user;
-    atomic_ullong state;       /* turn << 32 | parts << 16 | threads */
-    atomic_uint claimed[MOST]; /* the turn in which a part was claimed last */
-    atomic_int unfinished;     /* parts */
+    atomic_ullong state;       /* turn (number of the job) << 32 | parts << 16 | threads */
+    atomic_uint claimed[MOST]; /* the turn in which each part was claimed last */
+    atomic_int unfinished;     /* number of parts */
 
     tern_mutex sleep;
     tern_cond wake;
@@ -32,9 +32,9 @@ static struct {
     int workers;
 } pool = {.job = TERN_MUTEX_INIT, .sleep = TERN_MUTEX_INIT, .wake = TERN_COND_INIT};
 
-static atomic_int limit; /* 0: as many as the machine has */
+static atomic_int limit; /* 0: the number of the machine's threads */
 
-/* ---- how many ---------------------------------------------------------------------------- */
+/* ---- number of parts --------------------------------------------------------------------- */
 
 static int machine_threads(void)
 {
@@ -93,8 +93,8 @@ static unsigned turn_of(unsigned long long state)
     return (unsigned)(state >> 32);
 }
 
-/* Whether part of the job of that turn was free, and is now the caller's. A part of a job that is
- * over was claimed in its turn, or in a later one. */
+/* Returns whether the caller has claimed a part of the job of that turn. If that job is over, the
+ * part was claimed in that turn or a later one, so the result is false. */
 static bool claim(int part, unsigned turn)
 {
     unsigned last = atomic_load(&pool.claimed[part]);
@@ -110,15 +110,15 @@ static void take(int part, int parts, unsigned turn)
     atomic_fetch_sub(&pool.unfinished, 1);
 }
 
-/* Parts of the present job until all are claimed: those of thread number self, whose elements its
- * caches may still have from the job before, then those that others have not begun. Returns the
- * turn it was. */
+/* Runs parts of the present job until all are claimed: first those of thread number self, whose
+ * elements its caches may still have, then those that other threads have not begun. Returns the
+ * turn. */
 static unsigned work(int self)
 {
     unsigned long long state = atomic_load(&pool.state);
     unsigned turn = turn_of(state);
     int parts = (int)(state >> 16 & 0xffff), threads = (int)(state & 0xffff);
-    if (self >= threads) /* hired for more than are wanted now */
+    if (self >= threads) /* the pool has more threads than the job uses */
         return turn;
     int from = parts * self / threads, to = parts * (self + 1) / threads;
     for (int part = from; part < to; part++)
@@ -135,8 +135,8 @@ static bool came(unsigned turn)
     return turn_of(atomic_load_explicit(&pool.state, memory_order_relaxed)) != turn;
 }
 
-/* Until there is a job other than the one of that turn, or the pool closes. *patient: the last one
- * came soon enough to be looked for. */
+/* Waits until there is a job of another turn, or the pool closes. Sets *patient to whether the job
+ * came soon enough for polling to be worth it next time. */
 static void wait_for_job(unsigned turn, bool *patient)
 {
     for (int i = 0; i < SPINS; i++) {
@@ -168,7 +168,7 @@ static void *run_worker(void *number)
     return NULL;
 }
 
-/* With pool.job held: as many as wanted, or as the system gives. */
+/* pool.job is locked. Starts workers until there are as many as wanted, or the system refuses. */
 static void hire(int wanted)
 {
     while (pool.workers < wanted && tern_os_thread_start(&pool.worker[pool.workers], run_worker,
@@ -185,8 +185,8 @@ static void wake_all(void)
     tern_mutex_unlock(&pool.sleep);
 }
 
-/* The library may be unloaded: its threads must be gone by then. Where the process ends they may
- * never be. */
+/* When the library is unloaded, its threads must have ended. At the end of the process they may
+ * never end, so it does not wait for them. */
 __attribute__((destructor)) static void close_pool(void)
 {
     atomic_store(&pool.closing, true);

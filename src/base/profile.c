@@ -1,4 +1,4 @@
-/* profile.c -- whether a profiler runs, and the functions that it registered. */
+/* profile.c -- whether a profiler runs, and the functions that profile/ registered. */
 #include "base/profile.h"
 
 bool tern_profiling;

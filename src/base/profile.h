@@ -1,10 +1,10 @@
-/* profile.h -- what happens, reported to a profiler (profile/) while one runs. */
+/* profile.h -- the events that are reported to a running profiler (profile/). */
 #ifndef TERN_BASE_PROFILE_H
 #define TERN_BASE_PROFILE_H
 #include "base/error.h"
 #include <tern/profiler.h>
 
-/* Whether a profiler runs, for where every nanosecond counts. */
+/* Whether a profiler runs. */
 extern bool tern_profiling;
 
 typedef enum tern_range_kind {
@@ -13,37 +13,38 @@ typedef enum tern_range_kind {
     TERN_RANGE_LABEL,
     TERN_RANGE_COPY,
     TERN_RANGE_WAIT,
-    TERN_RANGE_COMMAND /* of a device */
+    TERN_RANGE_COMMAND /* a command of a device */
 } tern_range_kind;
 
 struct tern_call;
 struct tern_place;
 
-/* A command of a device that a profiler times. */
+/* A device command whose time a profiler measures. */
 typedef struct tern_command_range {
     struct tern_place *place;
-    void *from; /* an event, NULL on the cpu */
+    void *from; /* an event; NULL on the cpu */
     int64_t range;
 } tern_command_range;
 
-/* What the layers below profile/ call while a profiler runs. */
+/* The functions of the profiler, which the layers below profile/ call while it runs. */
 typedef struct tern_profiler_functions {
-    /* A range of time of this thread begins, and ends. The number of the range, 0 where no profiler
-     * records it. */
+    /* Begin and end a range of time of this thread. begin returns the number of the range, 0 if no
+     * profiler records it. */
     int64_t (*begin)(tern_range_kind kind, const char *name, int64_t bytes);
     void (*end)(int64_t range);
-    /* The call that a range is of, once the call was run. */
+    /* Reports the call of a range, after the call has run. */
     void (*call)(int64_t range, const struct tern_call *call);
-    /* A block of `bytes` was taken, or given back (negative); live tensors of the device have
-     * `allocated` bytes now. *maker is the block's: the event that took it, 0 for none. */
+    /* Reports that a block of `bytes` bytes was allocated, or freed (negative); live tensors of the
+     * device have `allocated` bytes now. *maker, of the block: the event of its allocation, or
+     * 0. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
-    /* A command begins on a place, and was given to it, or was not. */
+    /* Report the begin of a command on a place, and then whether it was submitted (done). */
     void (*command_begin)(tern_command_range *command, struct tern_place *place, const char *name);
     void (*command_end)(tern_command_range *command, bool done);
 } tern_profiler_functions;
 
-/* The functions of profile/, which registers them when the first profiler is made. Read only where
- * tern_profiling holds, or has held. */
+/* The functions of profile/, which are registered when the first profiler is created. To be read
+ * only if tern_profiling is, or was, true. */
 extern const tern_profiler_functions *_Atomic tern_from_profiler;
 
 static inline int64_t tern_range_begin(tern_range_kind kind, const char *name, int64_t bytes)

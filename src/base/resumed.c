@@ -1,4 +1,4 @@
-/* resumed.c -- what loaders receive of the snapshot that a training goes on from. */
+/* resumed.c -- whether the snapshot from which a training was resumed has the state of a loader. */
 #include "base/resumed.h"
 #include <stdatomic.h>
 

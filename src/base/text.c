@@ -1,4 +1,4 @@
-/* text.c -- growing text and small formatters for messages. */
+/* text.c -- texts that grow, and formatters of small texts for messages. */
 #include "base/text.h"
 #include "base/os.h"
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* warning.c -- what is odd but right is reported once for each place. */
+/* warning.c -- reports each warning once. */
 #include "base/warning.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -17,12 +17,13 @@ static tern_mutex lock = TERN_MUTEX_INIT;
 static struct {
     tern_warning_handler call;
     void *user;
-    uint64_t seen[PLACES]; /* hashes of the reported places, found by their last bits; or 0 */
+    uint64_t seen[PLACES]; /* hash table of the hashes of reported warnings, with 0 for free
+                            * slots */
     int count;
 } warnings;
 
 static tern_once once = TERN_ONCE_INIT;
-static tern_warning_handler standard; /* what there is without a handler */
+static tern_warning_handler standard; /* the handler if the program sets none */
 static atomic_bool listens;
 
 static void print(const char *kind, const char *text, void *unused)
@@ -68,8 +69,8 @@ static uint64_t place_of(const char *kind, const char *operation, const char *fo
     return tern_hash(place, format, strlen(format)) | 1;
 }
 
-/* Note the place. With the table nearly full no more are reported, lest one is reported for
- * ever. */
+/* Records a warning's place, and returns whether it was new. If the table is nearly full, no more
+ * warnings are reported: a warning that cannot be recorded would be reported each time. */
 static bool is_new(uint64_t place)
 {
     size_t i = place % PLACES;

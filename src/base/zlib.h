@@ -1,4 +1,4 @@
-/* zlib.h -- zlib, opened at run time: what is packed with gzip or deflate. */
+/* zlib.h -- zlib (gzip and deflate), opened at run time. */
 #ifndef TERN_BASE_ZLIB_H
 #define TERN_BASE_ZLIB_H
 #include "base/error.h"
@@ -8,7 +8,7 @@
 typedef struct gzFile_s *gzFile;
 #endif
 
-/* As zlib.h declares them. */
+/* The functions that zlib.h declares. */
 typedef struct tern_zlib {
     gzFile (*gzdopen)(int fd, const char *mode);
     int (*gzbuffer)(gzFile file, unsigned size);
@@ -26,8 +26,8 @@ typedef struct tern_zlib {
 #endif
 } tern_zlib;
 
-/* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the option and the package,
- * where there is none. Safe on several threads. */
+/* Returns the functions; NULL after TERN_ERR_UNSUPPORTED if zlib is missing. The message begins
+ * with function and names the option and the package. Thread-safe. */
 const tern_zlib *tern_zlib_open(const char *function);
 
 #endif

@@ -1,4 +1,4 @@
-/* zstd.h -- libzstd, opened at run time: what is packed with zstd. */
+/* zstd.h -- libzstd, opened at run time. */
 #ifndef TERN_BASE_ZSTD_H
 #define TERN_BASE_ZSTD_H
 #include "base/error.h"
@@ -17,14 +17,14 @@ typedef struct tern_zstd_out {
 typedef struct tern_zstd {
     void *(*create)(void);
     size_t (*free)(void *stream);
-    /* 0 at the end of a frame. */
+    /* Returns 0 at the end of a frame. */
     size_t (*decompress)(void *stream, tern_zstd_out *to, tern_zstd_in *from);
     unsigned (*is_error)(size_t code);
     const char *(*error_name)(size_t code);
 } tern_zstd;
 
-/* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the package, where there is
- * none. Safe on several threads. */
+/* Returns the functions; NULL after TERN_ERR_UNSUPPORTED if libzstd is missing. The message begins
+ * with function and names the package. Thread-safe. */
 const tern_zstd *tern_zstd_open(const char *function);
 
 #endif
