@@ -1,4 +1,4 @@
-/* os_windows.c -- the operating system, Windows: time, locks, threads, memory. */
+/* os_windows.c -- time, locks, threads and memory on Windows. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -26,7 +26,7 @@ int64_t tern_os_date(void)
     return (since_1601 - INT64_C(116444736000000000)) * 100;
 }
 
-/* Sleep() alone goes by ticks of up to 16 milliseconds. */
+/* Uses a high-resolution timer, because Sleep() has ticks of up to 16 milliseconds. */
 void tern_os_sleep(int64_t nanoseconds)
 {
     enum { HIGH_RESOLUTION = 2 };
@@ -162,8 +162,8 @@ static struct {
     void (*run)(void);
 } thread_end = {.index = FLS_OUT_OF_INDEXES, .memory = TLS_OUT_OF_INDEXES, .once = TERN_ONCE_INIT};
 
-/* of: the thread's memory, or thread_end where it has none. FlsFree calls this on one thread for
- * all that have a value; then there is nothing to run. */
+/* of: the memory of the thread, or &thread_end if the thread has none, or NULL: FlsFree calls this
+ * on one thread for all threads that have a value, and nothing may run then. */
 static void WINAPI run_thread_end(void *of)
 {
     if (of && thread_end.run)
@@ -195,16 +195,16 @@ static void *new_memory(size_t bytes)
     tern_call_once(&thread_end.once, make_index);
     void *memory = calloc(1, bytes);
     if (!memory || !TlsSetValue(thread_end.memory, memory))
-        abort(); /* as for a thread-local */
+        abort(); /* as a thread-local variable without memory would */
     if (thread_end.index != FLS_OUT_OF_INDEXES)
         FlsSetValue(thread_end.index, memory);
     return memory;
 }
 
-/* What clang has as a thread-local. It lives until run_thread_end is done. */
+/* Returns the replacement of a thread-local variable, which exists until run_thread_end is done. */
 void *tern_os_thread_memory(size_t bytes)
 {
-    const DWORD error = GetLastError(); /* which TlsGetValue resets */
+    const DWORD error = GetLastError(); /* TlsGetValue resets the error */
     void *memory = thread_end.memory == TLS_OUT_OF_INDEXES ? NULL : TlsGetValue(thread_end.memory);
     memory = memory ? memory : new_memory(bytes);
     SetLastError(error);
@@ -215,8 +215,7 @@ void tern_os_forget_thread_end(void)
 {
     thread_end.run = NULL;
     if (thread_end.index != FLS_OUT_OF_INDEXES) {
-        FlsSetValue(thread_end.index,
-                    NULL); /* this thread may go on; FlsFree calls for every thread */
+        FlsSetValue(thread_end.index, NULL); /* not for this thread, which may continue */
         FlsFree(thread_end.index);
     }
     thread_end.index = FLS_OUT_OF_INDEXES;

@@ -1,4 +1,4 @@
-/* os_windows.h -- what os_posix.c takes from POSIX's headers, as os_windows.c has it. */
+/* os_windows.h -- declarations of POSIX's headers, which os_windows.c defines for Windows. */
 #ifndef TERN_BASE_OS_WINDOWS_H
 #define TERN_BASE_OS_WINDOWS_H
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Of open: what Windows' own have no bit for is one that they do not use. */
+/* Flags of open. Those without a flag of Windows have bits that Windows does not use. */
 #define O_CLOEXEC   O_NOINHERIT
 #define O_DIRECTORY 0x200000
 #define O_NOFOLLOW  0x400000
@@ -90,11 +90,11 @@ int tern_os_strncasecmp(const char *a, const char *b, size_t n);
 char *tern_os_strcasestr(const char *text, const char *part);
 void *tern_os_memmem(const void *all, size_t n, const void *part, size_t bytes);
 char *tern_os_strtok_r(char *text, const char *between, char **next);
-/* A pattern of shells: `*`, `?`, sets in brackets. */
+/* Returns whether text matches a shell pattern: `*`, `?`, sets in brackets. */
 bool tern_os_matches(const char *pattern, const char *text);
 char *tern_os_strndup(const char *text, size_t n);
 ssize_t tern_os_getline(char **line, size_t *capacity, FILE *file);
-/* Paths of \\?\ are taken as they stand. */
+/* Replaces backslashes by slashes, except in paths of \\?\, which Windows does not convert. */
 static inline char *tern_os_plain_path(char *path)
 {
     for (char *c = path && strncmp(path, "\\\\?\\", 4) != 0 ? path : NULL; c && *c; c++)
@@ -109,7 +109,7 @@ static inline char *tern_os_last_slash(const char *path)
 #define TERN_OS_NO_NAME "/\\:"
 int tern_os_setenv(const char *name, const char *value, int overwrite);
 int tern_os_unsetenv(const char *name);
-/* UTF-8; it stays as it was read, also where the variable is changed. */
+/* Returns the value in UTF-8. The text stays valid, even if the variable is changed. */
 const char *tern_os_getenv(const char *name);
 void tern_os_sched_yield(void);
 

@@ -1,5 +1,5 @@
-/* os_windows_files.c -- files and folders, where the system is Windows. Text is UTF-8, a folder may
- * be a descriptor, and no child inherits what is opened. */
+/* os_windows_files.c -- files and folders, on Windows. Text is UTF-8, a folder may be a descriptor,
+ * and child processes inherit no opened file. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -61,7 +61,7 @@ wchar_t *tern_os_path_in(int folder, const char *name)
     if (strcmp(name, ".") != 0) {
         path[n] = L'\\';
         wcscpy(path + n + 1, wide);
-        for (wchar_t *c = path + n + 1; *c; c++) /* such paths are taken as they stand */
+        for (wchar_t *c = path + n + 1; *c; c++) /* not converted by Windows in such paths */
             *c = *c == L'/' ? L'\\' : *c;
     }
     free(wide);
@@ -83,7 +83,7 @@ static int open_wide(const wchar_t *path, int flags)
                                                             : OPEN_EXISTING;
     const DWORD kind =
         FILE_FLAG_BACKUP_SEMANTICS | (flags & O_NOFOLLOW ? FILE_FLAG_OPEN_REPARSE_POINT : 0);
-    /* Without the right to delete it, which C's fopen would not share. */
+    /* The handle has no right to delete the file, because C's fopen does not share that. */
     HANDLE handle = CreateFileW(path, access, SHARED, NULL, make, kind, NULL);
     if (handle == INVALID_HANDLE_VALUE)
         return tern_os_fail();
@@ -120,7 +120,7 @@ int tern_os_close(int file)
     return _close(file);
 }
 
-/* Files are bytes, and no child inherits one. */
+/* Files are binary, and child processes do not inherit them. */
 static void mode_of(const char *mode, wchar_t wide[8])
 {
     size_t n = 0;
@@ -235,7 +235,7 @@ static OVERLAPPED place_of(int64_t at)
     return (OVERLAPPED){.Offset = (DWORD)(at & 0xffffffff), .OffsetHigh = (DWORD)(at >> 32)};
 }
 
-/* With a place given the file's own moves, too: it is put back. */
+/* ReadFile with an offset moves the file's position too, so the position is restored. */
 ssize_t tern_os_pread(int file, void *to, size_t bytes, int64_t at)
 {
     OVERLAPPED place = place_of(at);
@@ -351,7 +351,7 @@ void tern_os_wish_large_pages(void *memory, size_t bytes)
     (void)bytes;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static int stat_handle(HANDLE handle, struct tern_os_stat *about)
 {
@@ -444,7 +444,7 @@ int tern_os_fchmod(int file, unsigned mode)
 bool tern_os_is_private(const struct tern_os_stat *status, bool *own)
 {
     (void)status;
-    return *own = true; /* folders of a user are the user's by their lists of access */
+    return *own = true; /* access lists protect the folders of a user */
 }
 
 #else

@@ -1,4 +1,4 @@
-/* os_windows_folders.c -- names in folders, on Windows: making, renaming, listing. */
+/* os_windows_folders.c -- creating, renaming and listing files and folders, on Windows. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -45,7 +45,7 @@ int tern_os_renameat(int from_folder, const char *from, int to_folder, const cha
     int code = -1;
     if (old && new)
         code = MoveFileExW(old, new, MOVEFILE_REPLACE_EXISTING) ? 0 : tern_os_fail();
-    /* Windows replaces no file that is open or mapped, and calls that a lack of rights. */
+    /* Windows replaces no file that is open or mapped, and reports missing rights then. */
     if (code != 0 && errno == EACCES && GetFileAttributesW(new) != INVALID_FILE_ATTRIBUTES)
         errno = EBUSY;
     free(old);
@@ -67,7 +67,7 @@ int tern_os_link(const char *from, const char *to)
     return code;
 }
 
-/* Path ends in XXXXXX, which become letters until `make` takes it. */
+/* Replaces XXXXXX at the end of path by letters until `make` succeeds. */
 static int make_unique(char *path, int (*make)(const char *path))
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -188,7 +188,7 @@ bool tern_os_folder(tern_os_place place, const char *below, char *path, size_t b
     return false;
 }
 
-/* From the part of the pattern that begins at `at`, which begins one of the path. */
+/* Calls found for the paths that begin with path[n] and match the rest of the pattern at `at`. */
 static void glob_from(char *path, size_t n, const char *at,
                       void (*found)(void *user, const char *path), void *user)
 {

@@ -1,4 +1,4 @@
-/* os_windows_process.c -- the process, the machine, libraries opened at run time, on Windows. */
+/* os_windows_process.c -- the process, the machine and libraries opened at run time, on Windows. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -16,7 +16,7 @@ int tern_os_own_cores(uint64_t *which)
     DWORD_PTR own = 0, all = 0;
     GetProcessAffinityMask(GetCurrentProcess(), &own, &all);
     *which = own;
-    /* Of more than 64 cores it reports those of one group alone. */
+    /* For more than 64 cores, GetProcessAffinityMask reports one processor group only. */
     return own == all ? tern_os_cores() : __builtin_popcountll(own);
 }
 
@@ -60,8 +60,8 @@ void tern_os_at_main_end(void (*run)(void), const void *address)
     (void)address;
 }
 
-/* atexit of a DLL runs when the process's other threads are dead, whose locks and work nobody ends:
- * the C library's own list is that of the program. The DLL then has to stay. */
+/* Registers run with the program's C library: functions that a DLL registers with atexit run after
+ * other threads were killed while they held locks. The DLL is pinned, so that it stays loaded. */
 void tern_os_at_exit(void (*run)(void))
 {
     static const wchar_t *const libraries[] = {L"ucrtbase.dll", L"msvcrt.dll"};
@@ -143,8 +143,8 @@ int tern_os_gethostname(char *name, size_t bytes)
                : -1;
 }
 
-/* A word of a command line, as programs take these apart: quotes around it, and backslashes before
- * a quote twice. */
+/* Appends a word to a command line as programs parse it: in quotes, with backslashes before a quote
+ * doubled. */
 static size_t add_word(char *line, size_t n, size_t bytes, const char *word)
 {
     size_t slashes = 0;
@@ -215,14 +215,14 @@ int tern_os_columns(FILE *terminal)
 
 void *tern_os_library_open(const char *name, tern_os_binding how, char *reason, size_t bytes)
 {
-    (void)how; /* each library sees its own there */
+    (void)how; /* on Windows each library uses its own symbols */
     wchar_t *wide = tern_os_widen(name), text[256];
     DWORD before, code = ERROR_NOT_ENOUGH_MEMORY;
     HMODULE library = NULL;
     const bool is_path = strpbrk(name, "/\\") != NULL;
     for (wchar_t *c = wide; c && *c; c++)
         *c = *c == L'/' ? L'\\' : *c;
-    SetThreadErrorMode(SEM_FAILCRITICALERRORS, &before); /* no window that says it */
+    SetThreadErrorMode(SEM_FAILCRITICALERRORS, &before); /* no window with an error message */
     if (wide &&
         !(library = LoadLibraryExW(wide, NULL, is_path ? LOAD_WITH_ALTERED_SEARCH_PATH : 0)))
         code = GetLastError();

@@ -1,15 +1,15 @@
-/* os_windows_program.c -- what a program asks of Windows when it begins. */
+/* os_windows_program.c -- what a program calls when it begins, on Windows. */
 #include "base/os_program.h"
 #ifdef _WIN32
 #include "base/os_wide.h"
 #include <stdlib.h>
 
-/* The C library's own words of the command line: shell32's function would have every program load
- * that library. start: nothing of it is changed. */
+/* The C library's arguments of the command line; with shell32's function, every program would load
+ * that library. start: not changed. */
 extern int __wgetmainargs(int *argc, wchar_t ***argv, wchar_t ***environment, int expands,
                           void *start);
 
-/* A console is the shell's as well, and keeps its code page. */
+/* The code page of the console, which is restored because the shell uses the same console. */
 static UINT code_page;
 
 static void give_back(void)
@@ -25,7 +25,7 @@ void tern_os_take_arguments(int *argc, char ***argv)
     char **words = known ? calloc((size_t)n + 1, sizeof *words) : NULL;
     bool whole = words != NULL;
     for (int i = 0; whole && i < n; i++) {
-        const size_t bytes = 4 * wcslen(wide[i]) + 1; /* at most */
+        const size_t bytes = 4 * wcslen(wide[i]) + 1; /* the most bytes that UTF-8 can take */
         words[i] = malloc(bytes);
         whole = words[i] && tern_os_narrow(wide[i], words[i], bytes);
     }

@@ -1,4 +1,4 @@
-/* os_windows_stream.c -- streams that are in memory, and lines of streams, on Windows. */
+/* os_windows_stream.c -- streams in memory, and lines of streams, on Windows. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -26,7 +26,7 @@ ssize_t tern_os_getline(char **line, size_t *capacity, FILE *file)
     return (ssize_t)n;
 }
 
-/* Windows has no stream of memory: a file that is gone when it is closed. */
+/* Windows has no memory streams: this uses a temporary file that is deleted when it is closed. */
 FILE *tern_os_text_begin(tern_os_text *text)
 {
     *text = (tern_os_text){0};

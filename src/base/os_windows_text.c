@@ -1,4 +1,4 @@
-/* os_windows_text.c -- texts and their locale, where the system is Windows. */
+/* os_windows_text.c -- texts and their locale, on Windows. */
 #ifdef _WIN32
 #include "base/os.h"
 #include "base/os_wide.h"
@@ -104,7 +104,7 @@ char *tern_os_strtok_r(char *text, const char *between, char **next)
     return text;
 }
 
-/* Whether c is in the set behind a bracket; *end: what follows the set. */
+/* Returns whether c is in the set after a bracket, and sets *end to the text after the set. */
 static bool is_in_set(const char *set, char c, const char **end)
 {
     const bool excludes = *set == '!' || *set == '^';

@@ -339,7 +339,7 @@ bool tern_given_slow(const tern_tensor *x, const char *function, const char *arg
 }
 
 /* ---- fields ------------------------------------------------------------------------------ */
-/* A function that records no error for NULL accepts a freed tensor too: its fields are unchanged. */
+/* A function that records no error for NULL accepts a freed tensor too, with unchanged fields. */
 
 int tern_dim(const tern_tensor *x)
 {
