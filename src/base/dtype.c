@@ -105,8 +105,8 @@ static tern_dtype fail_promotion(const char *types, tern_dtype a, tern_dtype b)
     return TERN_DTYPE_DEFAULT;
 }
 
-/* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32, u8
- * with i8 i16. */
+/* torch.promote_types: the higher category wins; within one, the wider type; f16 with bf16 gives
+ * f32, u8 with i8 gives i16. */
 tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
 {
     if (!known(a) || !known(b))

@@ -9,8 +9,8 @@
  * exists. Records no error, because a missing library is normal. */
 TERN_PRIVATE void *tern_dynlib_open(const char *names, char *reason, size_t bytes);
 
-/* Does the same for a library of whose symbols the process may have other definitions: the library
- * uses its own, and no other library sees them. */
+/* Does the same for a library whose symbols other libraries of the process may define too: the
+ * library uses its own, and no other library sees them. */
 void *tern_dynlib_open_apart(const char *names, char *reason, size_t bytes);
 
 /* Does the same for one library, by its path. */

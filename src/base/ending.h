@@ -25,7 +25,7 @@ void tern_foreign_loaded(void);
  * last one registered runs first. */
 typedef struct tern_ending {
     void (*run)(void);
-    bool after; /* it runs after all threads have left the libraries */
+    bool after; /* called after all threads have left the libraries */
     bool registered;
     struct tern_ending *next;
 } tern_ending;

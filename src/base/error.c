@@ -343,8 +343,7 @@ tern_status tern_error_hold_begin(tern_error_hold *hold)
 {
     *hold = (tern_error_hold){.before = NULL, .held = tern_thread.error.held};
     if (tern_thread.error.newest) {
-        hold->before =
-            malloc(sizeof tern_thread.error); /* not tern_alloc: no error may be recorded here */
+        hold->before = malloc(sizeof tern_thread.error); /* must succeed when all else fails */
         if (!hold->before)
             return TERN_ERR_MEMORY;
         memcpy(hold->before, &tern_thread.error, sizeof tern_thread.error);

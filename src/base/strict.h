@@ -3,7 +3,7 @@
 #define TERN_BASE_STRICT_H
 #include "base/error.h"
 
-/* Records TERN_ERR_STATE: function does `what`, a hidden wait or copy; _check: in TERN_STRICT. */
+/* Records TERN_ERR_STATE: function waits or copies unasked (`what`). _check: within TERN_STRICT. */
 tern_status tern_strict_refuse(const char *function, const char *what);
 static inline tern_status tern_strict_check(const char *function, const char *what)
 {

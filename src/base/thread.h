@@ -208,7 +208,7 @@ typedef struct tern_thread_state {
     tern_dead_nodes dead;
 
     bool in_parallel;      /* the thread runs a parallel loop, and runs nested loops alone */
-    bool works_ahead;      /* of the program; tests do not count its calls (memory.h) */
+    bool works_ahead;      /* ahead of the program; tests do not count its calls (memory.h) */
     bool in_warning;       /* the handler of warnings runs: warnings in it are ignored */
     bool skips_init;       /* within TERN_SKIP_INIT */
     bool wants_gradients;  /* the running backward pass returns gradients, adds none to leaves */

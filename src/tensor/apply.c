@@ -26,7 +26,7 @@ static tern_status fail_places(const tern_call *call, const tern_place *other)
                      function, tern_place_text(call->place), tern_place_text(other));
 }
 
-/* Whether x is a scalar tensor on the cpu, which counts as a number beside tensors of another
+/* Returns whether x is a scalar tensor on the cpu, which may be combined with tensors of another
  * device. */
 static bool is_number(const tern_tensor *x)
 {
@@ -135,8 +135,8 @@ static bool all_of(const tern_call *call, tern_dtype dtype)
     return true;
 }
 
-/* A common type that is a storage type is not computed in: this converts the inputs to a type that
- * holds its values. */
+/* Converts the inputs if their common type is a storage type, in which kernels do not compute, to a
+ * type that holds its values. */
 static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor **cast)
 {
     tern_dtype as = common == TERN_U64 && call->n_in == 1 ? TERN_F32 : tern_dtype_rows[common].math;
@@ -225,7 +225,7 @@ static tern_status make_outputs(tern_call *call)
             : call->padded >> i & 1 ? tern_tensor_padded(&r->shape, r->dtype, call->place, function)
                                     : tern_tensor_new(&r->shape, r->dtype, call->place, function);
         if (!call->out[i]) {
-            call->n_out = i; /* those that were created */
+            call->n_out = i; /* the outputs that were created */
             release_outputs(call);
             return tern_last_status();
         }

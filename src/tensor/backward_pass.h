@@ -7,12 +7,12 @@
 /* The gradient that arrived at a leaf; NULL before it arrives and once it is stored in the leaf. */
 typedef struct tern_arrival {
     tern_tensor *leaf, *grad;
-    int awaited;  /* in a pass that counts: the edges by which gradients are still to come */
+    int awaited;  /* in a pass that counts: edges by which gradients may still arrive */
     bool claimed; /* only this pass writes the leaf's gradient in place (fuse/claim.c) */
 } tern_arrival;
 
 typedef struct tern_backward_pass {
-    tern_node_heap heap;  /* the nodes to which a gradient came */
+    tern_node_heap heap;  /* the nodes that have received a gradient */
     tern_arrival *leaves; /* in order of first arrival */
     size_t n_leaves, leaf_capacity;
     bool retain, create;
@@ -24,9 +24,9 @@ typedef struct tern_backward_pass {
     uint64_t failures; /* tern_failures() when the pass began */
     bool ends;  /* the pass ends at the wanted tensors and does not run the nodes before them */
     bool first; /* no other pass ran when this one began */
-    unsigned long long number; /* of the pass, from 1 on, in the order in which passes begin */
+    unsigned long long number; /* number of the pass: 1, 2, ... in the order of their beginnings */
     tern_node_heap stack;      /* the nodes to be visited while edges are counted or removed */
-    tern_fused_pass fused;     /* for speed alone (fuse/state.h) */
+    tern_fused_pass fused;     /* the fields of fusion (fuse/state.h) */
 } tern_backward_pass;
 
 /* ---- leaves.c ---------------------------------------------------------------------------- */
@@ -38,7 +38,7 @@ tern_status tern_pass_hooks(tern_backward_pass *w, tern_hook *const *list, tern_
 tern_status tern_pass_set_grad(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad);
 /* Adds grad to x.grad of an x that is no leaf and retains its gradient. */
 tern_status tern_pass_retain(tern_backward_pass *w, tern_tensor *x, tern_tensor *grad);
-/* The first is called before a pass, the second after it. */
+/* The first function is called before a pass, the second after it. */
 void tern_pass_begin(tern_backward_pass *w);
 void tern_pass_end(tern_backward_pass *w);
 /* Adds grad to the gradient that arrived at the leaf. */
@@ -52,8 +52,8 @@ tern_status tern_pass_finish_leaf(tern_backward_pass *w, tern_arrival *a);
 tern_status tern_pass_finish_leaves(tern_backward_pass *w);
 
 /* ---- leaf.c ------------------------------------------------------------------------------ */
-/* Locks the leaf, in which several threads may leave gradients, and returns the lock: the caller
- * unlocks it. */
+/* Locks the leaf, because several threads may write its gradient. The caller unlocks the mutex that
+ * the function returns. */
 tern_mutex *tern_leaf_lock(const tern_tensor *leaf);
 
 /* ---- dependencies.c -------------------------------------------------------------------------- */

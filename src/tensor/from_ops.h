@@ -20,7 +20,7 @@ typedef struct tern_ops_functions {
     tern_tensor *(*ordered)(tern_tensor *x);
     /* Sets *has_nan to whether an element of x is NaN; waits for the device. */
     tern_status (*has_nan)(tern_tensor *x, bool *has_nan);
-    /* The operation behind tern_as_strided, for writes through views. */
+    /* The operation of tern_as_strided, for writes through views. */
     const struct tern_op *as_strided;
     /* Public functions. */
     tern_tensor *(*to)(tern_tensor *x, const char *device);

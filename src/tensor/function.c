@@ -23,7 +23,7 @@ struct tern_function {
     tern_tensor **kept; /* in forward: the saved tensors, in order, retained */
     saved *where;       /* for each saved tensor, once the node exists */
     int n_saved, capacity;
-    const tern_gradient *g; /* in backward */
+    const tern_gradient *g; /* the arguments of the backward that runs, or NULL */
 };
 
 static void let_go(tern_function *f)
@@ -263,7 +263,7 @@ static tern_function *new_function(const tern_function_type *type, void *data,
     return f;
 }
 
-/* Runs forward in a scope, of which only the results outlive the end. */
+/* Runs forward in a scope. The results outlive the scope, the other new tensors do not. */
 static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_tensor **out)
 {
     const tern_callback before = tern_callback_begin();

@@ -53,11 +53,11 @@ typedef struct tern_gradient {
     int n_in, n_out;
     tern_tensor *const *in;   /* saved inputs; NULL where the op does not save them */
     tern_tensor *const *out;  /* saved outputs; NULL where the op does not save them */
-    tern_tensor *const *dout; /* the gradients of the outputs; NULL where there is none */
+    tern_tensor *const *dout; /* gradients of the outputs; NULL: no gradient */
     const bool *needs;        /* which inputs need a gradient */
     const tern_shape *in_shape;
     tern_tensor **din;          /* backward fills them; NULL means zero */
-    tern_node *inner;           /* for a write through a view: the operation that wrote */
+    tern_node *inner;           /* write through a view: the node of the operation */
     bool recorded;              /* create_graph: use differentiable operations only */
     tern_fused_gradient *fused; /* for optimizations; NULL outside of a backward pass */
 } tern_gradient;
@@ -148,7 +148,7 @@ struct tern_op {
  * freed. */
 tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                         size_t attribute_bytes);
-/* Does the same for several outputs. */
+/* Does the same for an operation with several outputs. */
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out);
 /* Does the same. A result with the shape, dtype and device of into[i] is written there, and out[i]
@@ -182,11 +182,11 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n);
 #define TERN_COMPOSED(NAME, CAST, ...)                                                             \
     static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
     TERN_UNTIL_END tern_compose(&composed_op, __func__, TERN_ADDRESSES(__VA_ARGS__))
-/* The same for tensors[n]. */
+/* Does the same for the n elements of tensors. */
 #define TERN_COMPOSED_LIST(NAME, CAST, tensors, n)                                                 \
     static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
     TERN_UNTIL_END tern_compose_list(&composed_op, __func__, tensors, n)
-/* For a function that reads the dtypes of op's inputs before it applies op. */
+/* Casts the inputs of op in a function that reads their dtypes before it applies op. */
 #define TERN_CAST_FOR(op, ...) TERN_UNTIL_END tern_compose(op, NULL, TERN_ADDRESSES(__VA_ARGS__))
 #define TERN_ADDRESSES(...)                                                                        \
     (tern_tensor * *[]){__VA_ARGS__},                                                              \

@@ -23,7 +23,7 @@ typedef struct printer {
     int64_t at;           /* the next element of data */
     bool summarized;
     style style;
-    size_t width; /* of the widest number */
+    size_t width; /* the width of the widest number */
 } printer;
 
 /* ---- the elements to show ---------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static void add_dim(printer *p, int d, int indent)
 
 /* ---- after the elements ------------------------------------------------------------------ */
 
-enum { INDENT = 7 }; /* of "tensor(" */
+enum { INDENT = 7 }; /* the width of "tensor(" */
 
 static void add_suffix(printer *p, size_t *line, const char *suffix)
 {

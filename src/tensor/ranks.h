@@ -20,15 +20,15 @@ enum { TERN_MOST_CUTS = 3 };
 typedef struct tern_ranks {
     /* Replaces each of the n values by its sum over the ranks, or by the greatest. */
     tern_status (*reduce)(struct tern_ranks *ranks, double *values, int n, bool greatest);
-    /* The same for all whose reduce is over the same ranks: one call of reduce takes their values
-     * together. */
+    /* The same pointer in all structs whose reduce is over the same ranks: one call of reduce can
+     * take the values of their tensors together. */
     struct tern_ranks *sums;
     int rank; /* this process's number in the job */
     /* check_consistency and first are over all processes, else over those that have parts of the
      * tensor or copies of parts. */
     bool all;
-    /* Writes the cuts that made x, one after the other, from a tensor of the shape *whole. Returns
-     * their number. */
+    /* Writes the cuts by which x was cut, one after the other, from a tensor of the shape *whole.
+     * Returns their number. */
     int (*cuts)(const struct tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
                 tern_shape *whole);
     /* If status is TERN_OK on all ranks, returns TERN_OK and sets text to that of the first rank;

@@ -102,7 +102,7 @@ typedef struct tern_transport_call {
     tern_dist_op op;
     int64_t count; /* elements of one rank */
     int root;
-    const tern_tensor *in, *out; /* in NULL: in place in out */
+    const tern_tensor *in, *out; /* in NULL: out is also the input */
 } tern_transport_call;
 /* Returns the device of the call's tensors if the vendor's library supports the call, else NULL. */
 const void *tern_transport_place(const tern_transport_call *call, int rank);

@@ -110,7 +110,7 @@ struct tern_fusion {
                                     tern_tensor **din, int n);
 };
 
-/* The data behind the functions below: what backward may use, and what it returns beside din. */
+/* What backward may use, and what it returns in addition to din. Functions below access this. */
 enum { TERN_MAX_GRAD_OUTS = 5 };
 typedef struct tern_packed tern_packed; /* tensor/node.h */
 struct tern_fused_gradient {
@@ -126,7 +126,7 @@ struct tern_fused_gradient {
     tern_packed *again;      /* input 0, which is recomputed */
     tern_tensor *again_din;  /* the gradient of the input of the operation that made input 0, for
                              * din[0] */
-    tern_tensor **sum;       /* the place that accumulate_into comes from */
+    tern_tensor **sum;       /* the address of the gradient that is accumulate_into */
     const tern_tensor *made; /* the gradient of input 0 */
 };
 

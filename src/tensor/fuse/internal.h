@@ -1,4 +1,4 @@
-/* internal.h -- the functions of this folder that its files call of each other. */
+/* internal.h -- the functions that the files of this folder call of each other. */
 #ifndef TERN_TENSOR_FUSE_INTERNAL_H
 #define TERN_TENSOR_FUSE_INTERNAL_H
 #include "tensor/fuse/pass.h"
@@ -10,11 +10,11 @@ static inline const tern_fusion *tern_fusion_of(const tern_node *node)
 }
 
 /* ---- seed.c ---- */
-/* Returns the gradient that a loss, node, computed with its value, and gives it to the caller.
- * NULL: there is none, or this pass cannot use it. */
+/* Returns the gradient that node, a loss, computed in forward; the node owns it. NULL: there is
+ * none, or this pass cannot use it. */
 tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *node,
                                 const bool *needs);
-/* Releases the seed. The next pass takes the same memory, if nobody else uses it. */
+/* Releases the seed. The next pass reuses its memory, if nothing else uses it. */
 void tern_seed_free(tern_backward_pass *w);
 
 /* ---- accumulate.c ---- */
@@ -62,7 +62,7 @@ tern_packed *tern_again_offer(const tern_node *node);
 bool tern_overwrite_offer(const tern_backward_pass *w, const tern_node *node);
 
 /* ---- deferred.c ---- */
-/* Lets the gradient of node, which is relu or a cast, go on unchanged. Returns whether it did. */
+/* Passes the gradient of node, which is relu or a cast, on unchanged. Returns whether it did. */
 bool tern_defer_gradient(const tern_backward_pass *w, tern_node *node);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Returns the gradient with which the pass begins at root: ones (seed.c). NULL after an error. */
 tern_tensor *tern_fuse_seed(tern_backward_pass *w, tern_tensor *root);
-/* Is called before the program sees grad, which it may keep. */
+/* Called before the program sees grad, which it may keep. */
 void tern_fuse_shown(tern_backward_pass *w, const tern_tensor *grad);
 
 /* Computes the deferred gradient of relu or of a cast in out->dout, of an output of node
@@ -18,17 +18,17 @@ tern_status tern_fuse_settle(const tern_node *node, tern_node_output *out);
 tern_status tern_fuse_defer(tern_backward_pass *w, tern_node *node, bool *deferred,
                             tern_node **next);
 
-/* Is called before node's backward: fills *fused, which backward may use, and sets g->fused to it.
+/* Called before node's backward: fills *fused, which backward may use, and sets g->fused to it.
  * Returns whether the gradients are computed already, so that backward need not run. */
 bool tern_fuse_begin(tern_backward_pass *w, const tern_node *node, tern_gradient *g,
                      tern_fused_gradient *fused);
-/* Is called after node's backward. A gradient that backward added to another one replaces that one,
+/* Called after node's backward. A gradient that backward added to another one replaces that one,
  * and a gradient that it wrote in place counts as a write. */
 void tern_fuse_end(const tern_gradient *g);
-/* Returns the edge by which the gradient of input i goes on. g->din[i] may be replaced by its copy
- * in half precision. */
+/* Returns the edge along which the gradient of input i is passed on. g->din[i] may be replaced by
+ * its copy in half precision. */
 const tern_edge *tern_fuse_route(const tern_node *node, const tern_gradient *g, int i);
-/* Is called when all gradients of node's inputs have gone on by these edges. */
+/* Called when all gradients of node's inputs were passed on along these edges. */
 void tern_fuse_routed(const tern_node *node, const tern_gradient *g);
 
 /* Runs the nodes that wait for the end of the pass, before leaves are finished (batched.c). */

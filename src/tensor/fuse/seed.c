@@ -35,7 +35,7 @@ void tern_fuse_shown(tern_backward_pass *w, const tern_tensor *grad)
     w->fused.seed = NULL;
 }
 
-/* The node's saved gradient is given away, because there is no second pass that would use it. */
+/* Not if the graph is retained: a second pass would use the same tensor again. */
 tern_tensor *tern_seed_gradient(const tern_backward_pass *w, const tern_node *node,
                                 const bool *needs)
 {
