@@ -31,7 +31,7 @@ struct tern_tensor {
     int ndim;
     bool requires_grad; /* set by the program, or inherited from inputs */
     bool contiguous;
-    atomic_uchar speculation; /* of a norm's weight (fuse/speculative.c): dtype of the output, or 0 */
+    atomic_uchar speculation; /* of a norm's weight (fuse/speculative.c): output's dtype, or 0 */
     int64_t numel;
     int64_t offset; /* first element in the storage */
     tern_storage *storage;

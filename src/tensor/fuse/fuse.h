@@ -14,22 +14,22 @@
  *   grad_out.c     A product writes the gradient of a weight into the weight's view of a bucket
  *   claim.c        (PyTorch's gradient_as_bucket_view). The pass claims the leaf until the leaf
  *                  is finished, so that no other pass writes there.
- *   deferred.c     Relu leaves its mask to the kernel of the norm before it, and a cast leaves
- *                  its gradient in half precision (deferred relu gradient).
+ *   deferred.c     The kernel of the norm before relu applies relu's mask (deferred relu
+ *                  gradient), and a cast passes its gradient on in half precision.
  *   precision.c    A norm writes its gradient in half precision too, where the sum before it has
  *                  inputs of both types (half_copy). A product writes the gradient of a weight
  *                  that autocast cast in the weight's own type (f32_grad).
  *   batched.c      The casts of a module's weights have their gradients in one launch, at the
  *                  end of the pass (batched, deferred backward).
  *   seed.c         The number one that a pass begins with is written once and kept from pass to
- *                  pass. A loss that computed its gradient for dout = 1 with its value gives that
- *                  away instead of running backward (seed gradient).
+ *                  pass. A loss that computed its gradient for dout = 1 in forward returns that
+ *                  gradient instead of running backward (seed gradient).
  *   again.c        A product whose input is gelu's result does not save it: the kernel that
  *                  computes gelu's gradient recomputes it (again_with_gradient). The result of
  *                  relu that a norm computed with its own is not saved either: the kernel of the
  *                  norm's gradient recomputes its mask (relu_again).
- *   overwrite.c    A loss whose logits nobody else holds writes their gradient over them
- *                  (may_overwrite).
+ *   overwrite.c    A loss writes the gradient of its logits over them, if nothing else owns
+ *                  them (may_overwrite).
  *
  * What is fused in forward:
  *
@@ -41,8 +41,8 @@
  * Beside this folder, amp/cast_weights.c casts the weights of a module in one launch, and
  * device/peephole.c makes one kernel of two in a recorded step.
  *
- * What stays although recordings join commands themselves (device/chains.c), and why: bench/traffic
- * counts these commands of a CUDA step, eager or recorded, with it and without it.
+ * Fusions that save commands although recordings fuse commands themselves (device/chains.c):
+ * bench/traffic counts the commands of a CUDA step, eager or recorded, with and without each.
  *
  *   speculative.c  d, eager: 62 and 66, ResNet-50: 325 and 358, GPT-2 under autocast: 312 and 337.
  *   mixes_dtypes   e under autocast, recorded: 106 and 130, GPT-2: 287 and 359.
