@@ -1,5 +1,4 @@
-/* buckets.c -- DistributedDataParallel's buckets: parameters in reverse order, dealt out by
- * size. */
+/* buckets.c -- DistributedDataParallel's buckets: parameters in reverse order, split by size. */
 #include "dist/ddp.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -23,7 +22,7 @@ static bool travel_together(const tern_tensor *a, const tern_tensor *b)
     return tern_dtype_of(a) == tern_dtype_of(b) && tern_device(a) == tern_device(b);
 }
 
-/* Behind each parameter those of its dtype and device. */
+/* Sorts the slots so that those of one dtype and device are adjacent, and keeps their order. */
 static void group(tern_ddp_slot *slots, int n)
 {
     for (int at = 1; at < n; at++) {
@@ -38,7 +37,7 @@ static void group(tern_ddp_slot *slots, int n)
     }
 }
 
-/* The last parameter first. */
+/* Reverses the order of slots. */
 static void reverse(tern_ddp *d)
 {
     for (int i = 0; i < d->n / 2; i++) {
@@ -48,8 +47,8 @@ static void reverse(tern_ddp *d)
     }
 }
 
-/* Numbers that a slot takes in its bucket, so that the next one begins where vectors and products
- * like it. */
+/* Returns a slot's elements in its bucket, padded so that the next slot is aligned for vector loads
+ * and matrix products. */
 static int64_t padded_numel(const tern_ddp_slot *s)
 {
     const int64_t line = LINE / (int64_t)tern_dtype_size(tern_dtype_of(s->x));
@@ -74,7 +73,8 @@ static void deal_out(tern_ddp *d, double limit)
     }
 }
 
-/* The bucket's memory, and a view of it for each slot's gradient; between them are zeros. */
+/* Makes the bucket's flat tensor and a view of it for each slot's gradient. The padding between
+ * views is zero. */
 static tern_status make_bucket_views(tern_ddp_bucket *b, tern_ddp_slot *slots)
 {
     int64_t numel = 0, at = 0;
@@ -130,10 +130,11 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
     return status;
 }
 
-/* ---- in another order ------------------------------------------------------------------------ */
+/* ---- sorting by arrival
+ * -------------------------------------------------------------------------- */
 
-/* Rank 0's: the number of the slot that came first, ...; those that did not come stay behind, as
- * they are. */
+/* Sets order to rank 0's slots in the order in which their gradients arrived; slots without one
+ * follow in their old order. */
 static tern_status order_of(const tern_ddp *d, int64_t *order)
 {
     int n = 0;
@@ -186,8 +187,7 @@ static tern_status move(tern_ddp *d, const int64_t *order)
     for (int i = 0; i < d->n; i++)
         same = same && slots[i].x == d->slots[i].x;
     if (!same) {
-        drop_buckets(
-            d); /* gradients that are there stay where they are until the next backward pass */
+        drop_buckets(d); /* existing gradients keep their memory until the next backward pass */
         for (int i = 0; i < d->n; i++) {
             slots[i].bucket_view = NULL;
             slots[i].hook = 0;

@@ -1,4 +1,4 @@
-/* collective.c -- the public collectives: what they take, and where the host finds it. */
+/* collective.c -- the public collectives: checks of their arguments, and their start. */
 #include "base/dtype.h"
 #include "base/option.h"
 #include "base/parallel.h"
@@ -9,7 +9,8 @@
 
 enum { MOST_TAG = 30000, NO_ROOT = INT_MIN };
 
-/* ---- what they take -------------------------------------------------------------------------- */
+/* ---- arguments
+ * ---------------------------------------------------------------------------------- */
 
 typedef tern_dist_request request;
 
@@ -56,7 +57,7 @@ static tern_status check_sizes(const request *r)
     return TERN_OK;
 }
 
-/* The root as a rank of the group. */
+/* Sets r->w.root to the group's rank of the process that has number root in the job. */
 static tern_status find_root(request *r, int root)
 {
     const tern_dist_group *g = r->w.group;
@@ -108,7 +109,8 @@ static tern_status check(request *r, int root)
     return r->one && adds(r->w.kind) ? check_op(r->name, r->o.op, tern_dtype_of(r->one)) : TERN_OK;
 }
 
-/* ---- the host's memory of them --------------------------------------------------------------- */
+/* ---- host memory or transport
+ * ------------------------------------------------------------------- */
 
 static size_t bytes_of(const tern_tensor *x)
 {
@@ -146,7 +148,8 @@ static tern_status alone(const request *r)
     return TERN_OK;
 }
 
-/* ---- from start to end ----------------------------------------------------------------------- */
+/* ---- start and wait
+ * ----------------------------------------------------------------------------- */
 
 tern_status tern_dist_wait(tern_dist_work *w)
 {
@@ -371,7 +374,8 @@ tern_status tern_dist_monitored_barrier(const tern_dist_options *options)
     return tern_dist_barrier(options);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- collectives of bytes
+ * ----------------------------------------------------------------------- */
 
 static tern_status run_bytes(tern_dist_kind kind, const void *from, void *to, int64_t count,
                              int src, const tern_dist_options *o, const char *what)

@@ -1,13 +1,14 @@
-/* consistency.c -- ranks that are to train one model: whether they have the same, and that they
- * begin alike. */
+/* consistency.c -- checks that all ranks have the same model, and broadcasts rank 0's values to
+ * them. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "dist/ddp.h"
 #include <string.h>
 
-/* ---- the same parameters --------------------------------------------------------------------- */
+/* ---- parameters
+ * ------------------------------------------------------------------------------- */
 
-/* "0.weight float32 [3, 4] trained" and a new line. */
+/* Adds a line "0.weight: float32 [3, 4], not trained" for x to the text `user`. */
 static tern_status describe(const char *path, tern_tensor *x, void *user)
 {
     tern_text *text = user;
@@ -27,7 +28,7 @@ static int64_t hash(const char *text)
     return (int64_t)(h >> 2);
 }
 
-/* The first line in which rank r's text is another than rank 0's. */
+/* Records an error with the first line in which rank r's description differs from rank 0's. */
 static tern_status name_first(const char *function, const char *zero, const char *other, int r)
 {
     while (*zero && strcspn(zero, "\n") == strcspn(other, "\n") &&
@@ -98,7 +99,8 @@ tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp
     return status;
 }
 
-/* ---- the same values ------------------------------------------------------------------------- */
+/* ---- values
+ * ------------------------------------------------------------------------------------- */
 
 enum { AT_ONCE = 25 << 20 };
 
@@ -123,7 +125,7 @@ static tern_status collect(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* n tensors of one dtype and device, in one message. */
+/* Broadcasts n tensors of one dtype and device in one message. */
 static tern_status send(tern_tensor **x, int n, tern_dist_group *group, int from, const char *label)
 {
     const uint64_t failures = tern_failures();

@@ -1,4 +1,5 @@
-/* ddp.c -- tern_nn_distributed_data_parallel: a module whose gradients are those of all ranks. */
+/* ddp.c -- tern_nn_distributed_data_parallel: a module whose gradients are averaged over all
+ * ranks. */
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/option.h"
@@ -9,7 +10,7 @@ static const char function[] = "tern_nn_distributed_data_parallel";
 
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k);
 
-/* NULL after an error that names the function. */
+/* Returns m's tern_ddp, or NULL after an error that names the function. */
 static tern_ddp *ddp_of(tern_module *m, const char *name)
 {
     TERN_MODULE_GIVEN(m, name);
@@ -21,8 +22,8 @@ static tern_ddp *ddp_of(tern_module *m, const char *name)
     return m && m->call == call ? m->data : NULL;
 }
 
-/* Shards draw what follows from their numbers, whoever has them, and the generator goes on by as
- * much everywhere. */
+/* Runs one shard. Its generator seed depends on the shard's number and not on the rank, and the
+ * generator advances by the same amount on all ranks. */
 static tern_status run_shard(tern_ddp *d, tern_module *module, tern_tensor *const *in, int n,
                              tern_tensor **out, int k)
 {
@@ -50,7 +51,7 @@ static tern_status run_shard(tern_ddp *d, tern_module *module, tern_tensor *cons
     return status == TERN_OK ? back : status;
 }
 
-/* Buffers are rank 0's at the start of a forward, unless nothing was summed since they were
+/* A forward first broadcasts rank 0's buffers, unless no all-reduce came since the last broadcast
  * (PyTorch's forward_sync_buffers). */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {

@@ -1,4 +1,4 @@
-/* ddp.h -- inside of DistributedDataParallel. */
+/* ddp.h -- internals of DistributedDataParallel. */
 #ifndef TERN_DIST_DDP_INSIDE_H
 #define TERN_DIST_DDP_INSIDE_H
 #include "base/thread.h"
@@ -8,94 +8,97 @@
 
 typedef struct tern_ddp tern_ddp;
 
-/* A parameter that is trained. */
+/* A parameter that requires a gradient. */
 enum { DDP_LEVELS = 16 };
 
 typedef struct tern_ddp_slot {
     tern_ddp *of;
-    tern_tensor *x, *bucket_view; /* where its gradient lies in its bucket */
+    tern_tensor *x, *bucket_view; /* bucket_view: place of the gradient in the bucket */
     char *path;
     int hook, bucket;
-    int64_t came; /* when, among those of the last backward pass; 0: not in it */
-    bool used;    /* in a shard of this step */
+    int64_t came; /* order of arrival in the last backward pass, from 1 on; 0: none arrived */
+    bool used;    /* some shard of this step computed its gradient */
 } tern_ddp_slot;
 
-/* Gradients that travel together. */
+/* Gradients that are all-reduced together. */
 typedef struct tern_ddp_bucket {
     tern_tensor *flat;
-    tern_tensor *packed; /* in the type that it travels in; NULL: it is flat that does */
-    int slots, waiting;  /* of its slots how many the backward pass has not come to */
+    tern_tensor *packed; /* gradients in the dtype of the all-reduce; NULL: flat itself is sent */
+    int slots, waiting;  /* waiting: slots whose gradient is not final yet */
     tern_dist_work *work;
-    tern_tensor *stack[DDP_LEVELS]; /* of shards: sums of 1, 2, 4, ... that wait for as many more */
+    tern_tensor
+        *stack[DDP_LEVELS]; /* of shards: sums of 1, 2, 4, ... shards that wait for as many more */
 } tern_ddp_bucket;
 
 struct tern_ddp {
-    tern_after_backward end; /* first */
+    tern_after_backward end; /* first member */
     tern_module *self;
     tern_dist_group *group;
     int ranks;
     bool broadcasts;
     tern_dtype compress;
-    tern_ddp_slot *slots; /* bucket by bucket */
+    tern_ddp_slot *slots; /* sorted by bucket */
     int n;
     tern_ddp_bucket *buckets;
-    int n_buckets, given; /* given: of them, the first so many, to MPI in this backward pass */
-    tern_tensor *counts;  /* what ranks exchange beside gradients: rows, then how many used each
-                             slot */
-    double rows;          /* since the last sum */
-    bool no_sync;         /* inside of a block */
-    bool joins;           /* inside of TERN_JOIN: each step begins with who goes on */
-    bool torn;            /* and has ended, as a rank left a model whose forward needs all */
-    int last;             /* the last of those who did in the last step */
-    bool sums;            /* the last forward was outside of one */
+    int n_buckets,
+        given; /* given: number of leading buckets whose all-reduce has begun in this backward pass */
+    tern_tensor *counts; /* all-reduced: rows, then for each slot how many ranks used it */
+    double rows;         /* rows of this rank since the last all-reduce */
+    bool no_sync;        /* inside of a TERN_NO_SYNC block */
+    bool
+        joins; /* inside of a TERN_JOIN block: each step begins with an exchange of the active ranks */
+    bool
+        torn; /* the TERN_JOIN block failed: a rank had no batches left, and a module needs all ranks */
+    int last;  /* greatest active rank of the last step */
+    bool sums; /* the last forward was outside of TERN_NO_SYNC: gradients will be all-reduced */
     bool buffers_due;
     bool in_backward;
-    bool kept; /* gradients of the last sum were there still when a forward began */
+    bool kept; /* .grad still held the last all-reduced gradients when the last forward began */
     int64_t step, result;
-    int64_t came; /* gradients, in this backward pass */
+    int64_t came; /* gradients that have arrived in this backward pass */
     bool sorted,
-        due;      /* buckets are in the order in which gradients come; there is one now to learn it
-                from */
-    double limit; /* bytes of a bucket */
-    int shards, own;     /* 0, or of all ranks, and of this one */
-    int done;            /* of these, in this step */
-    tern_rng_state seed; /* at the step's start */
+        due; /* sorted: the buckets have the order in which gradients arrive; due: a backward pass has shown that order */
+    double limit;        /* bytes of a bucket */
+    int shards, own;     /* shards: of all ranks, 0 without .shards; own: of this rank */
+    int done;            /* own shards of this step that are done */
+    tern_rng_state seed; /* generator state at the step's start */
 };
 
 /* ---- buckets.c ------------------------------------------------------------------------------- */
-/* Slots of the module's parameters, and buckets with views for their gradients; the first of 1 MiB,
+/* Makes slots for the module's parameters and buckets for their gradients: the first of 1 MiB, the
  * others of limit bytes. */
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
-/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last
- * backward pass. */
+/* Sorts the parameters into buckets again, in the order in which rank 0's gradients arrived in the
+ * last backward pass. */
 tern_status tern_ddp_sort_buckets(tern_ddp *d);
 void tern_ddp_free_buckets(tern_ddp *d);
 
 /* ---- consistency.c --------------------------------------------------------------------------- */
 typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, void *user);
-/* Whether all ranks have the same of what is visited, parameters and buffers: TERN_ERR_PEER that
- * names the first that differs, and function. */
+/* Compares the parameters and buffers of all ranks. A difference is TERN_ERR_PEER, whose message
+ * starts with `function` and names the first tensor that differs. */
 tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
                              tern_ddp_each buffers, tern_dist_group *group);
-/* All tensors that visit is called with become those of the group's rank `from`, several at a
- * time. */
+/* Overwrites all tensors that `each` visits by those of the group's rank `from`, several a
+ * message. */
 tern_status tern_ddp_broadcast_from(int from, tern_module *module, tern_ddp_each each,
                                     tern_dist_group *group, const char *label);
-/* The group's first one's. */
+/* The same with from = 0. */
 tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
                                const char *label);
 
 /* ---- reduce.c -------------------------------------------------------------------------------- */
-/* A slot's hook: its gradient is final. */
+/* The hook of a slot, which autograd calls when the slot's gradient is final. */
 tern_status tern_ddp_arrived(tern_tensor *x, void *slot);
-/* A step of the others, with zeros. Gradients are dropped. */
+/* Takes part in a step of the other ranks with zero gradients; drops the results. */
 tern_status tern_ddp_step_with_zeros(tern_ddp *d);
 
 /* ---- uneven_inputs.c ------------------------------------------------------------------------- */
-/* Before a step inside of TERN_JOIN, which begins with buffers, or ends with gradients: *from
- * becomes the rank whose buffers they are. */
+/* Called in TERN_JOIN before a step's broadcast of buffers (`buffers`) or all-reduce of gradients
+ * (`gradients`). Sets *from to the rank whose buffers are sent. */
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from);
-/* After the block: until nobody goes on; then all have what the last one has. */
+/* Called at the end of TERN_JOIN: takes part in the steps of other ranks until none has batches,
+ * then copies the parameters and buffers of the last active rank. */
 tern_status tern_ddp_follow(tern_ddp *d);
 
 #endif

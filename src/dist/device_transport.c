@@ -1,11 +1,12 @@
-/* device_transport.c -- data that go from device to device by the library of their vendor
- * (storage.h), while MPI carries who does what.
+/* device_transport.c -- collectives from device to device by the vendor's library (storage.h),
+ * while MPI carries the negotiation.
  *
- * Each header says whether the rank's tensors are where a transport could read them, and whether
- * their device is another one than the last time. All ranks see all headers and so decide alike: if
- * one rank can't, data go by way of the host. When the first work of a group can go, ranks report
- * their devices to each other, and the first rank makes the transport's id. There is none where two
- * ranks share a device, or have different versions of the library. */
+ * Each header has two bits: STAGED if no transport can read the rank's tensors, MOVED if their
+ * device is another than the last time. All ranks see all headers and so decide alike: if one rank
+ * has STAGED, the data go by way of the host. For the first work of a group that can use a
+ * transport, the ranks exchange cards of their devices, and the first rank makes the transport's
+ * id. A group has no transport if two of its ranks share a device or have different versions of the
+ * library. */
 #include "base/dtype.h"
 #include "base/os.h"
 #include "dist/dist.h"
@@ -20,7 +21,7 @@ static bool adds(const tern_dist_work *w)
     return w->kind <= DIST_REDUCE || w->kind == DIST_REDUCE_SCATTER;
 }
 
-/* Of its tensors, or their forms in float32. */
+/* Returns the transport's call for w's tensors, or for their float32 copies. */
 static tern_transport_call call_of(const tern_dist_work *w)
 {
     return (tern_transport_call){.kind = (int)w->kind,
@@ -38,7 +39,7 @@ static const tern_tensor *one_of(const tern_dist_work *w)
 
 /* ---- offers ---------------------------------------------------------------------------------- */
 
-/* Halves are added in float32, and rounded once. */
+/* Makes float32 copies of half tensors: sums are rounded to half once. */
 static void widen(tern_dist_work *w)
 {
     TERN_SCOPE {
@@ -102,7 +103,8 @@ tern_status tern_dist_narrow(tern_dist_work *w)
     return tern_failed_since(failures);
 }
 
-/* ---- what ranks decide alike ----------------------------------------------------------------- */
+/* ---- decisions that all ranks take alike
+ * --------------------------------------------------------- */
 
 void tern_dist_note_way(tern_dist_work *w)
 {
@@ -170,7 +172,7 @@ static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
     switch (w->phase) {
     case TRANSPORT_ASKS:
         return atomic_load(&g->has_transport) ? begin(w) : meet(job, w);
-    case TRANSPORT_MEETS: /* all have ended what was before */
+    case TRANSPORT_MEETS: /* all ranks have ended the works before */
         tern_transport_drop(g->transport);
         g->transport = NULL;
         if (fit(job, w)) {
@@ -210,7 +212,8 @@ bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *w)
     return happened;
 }
 
-/* ---- their end ------------------------------------------------------------------------------- */
+/* ---- destruction of transports
+ * ------------------------------------------------------------------- */
 
 static void *drop(void *transport)
 {

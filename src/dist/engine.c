@@ -1,4 +1,5 @@
-/* engine.c -- the job's thread, which goes on with all works, and whoever waits and helps it. */
+/* engine.c -- the job's thread, which makes progress on all works, and the threads that wait for a
+ * work and help it. */
 #include "base/ending.h"
 #include "base/os.h"
 #include "base/parallel.h"
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Microseconds, and how often it is looked without one: the thread has somebody's core, who waits
- * has its own. */
+/* Microseconds of sleep, and numbers of polls without sleep. The job's thread polls less before it
+ * sleeps: it takes a core from others, while a waiting thread has its own. */
 enum { NAP = 30, SPINS = 100, THREAD_SPINS = 8, LONG_NAP = 1000, IDLE_NAP = 20000 };
 
 static void nap(long microseconds)
@@ -21,8 +22,9 @@ static int64_t after(double seconds)
     return tern_os_now() + (int64_t)((seconds > 1e8 ? 1e8 : seconds) * 1e9);
 }
 
-/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or
- * received from it. But a collective's header may go while data of those before flow. */
+/* Works of one channel run one after the other. A channel is the collectives of a group, or the
+ * messages to or from one rank. But a collective's header may be sent while the data of earlier
+ * collectives are. */
 typedef enum standing { FIRST, BEHIND_DATA, BLOCKED } standing;
 
 static standing stand(const tern_dist_job *job, const tern_dist_work *w)
@@ -52,7 +54,7 @@ static bool waits_for_another(const tern_dist_job *job, tern_dist_work *w)
     return w->state == WORK_SIGNED && w->behind;
 }
 
-/* With the lock held: go on with everything; whether something happened. */
+/* Makes progress on all works. Returns whether any progressed. The caller holds the lock. */
 static bool poll_all(tern_dist_job *job)
 {
     bool happened = tern_dist_negotiation_step(job);
@@ -66,14 +68,15 @@ static bool poll_all(tern_dist_job *job)
         if (job->status != TERN_OK)
             break;
         if (w->state == WORK_DONE)
-            *link = next; /* w may be gone */
+            *link = next; /* w may have been freed */
         else
             link = &w->next;
     }
     return happened;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+/* ---- the job's thread
+ * --------------------------------------------------------------------------- */
 
 static void begin_mpi(tern_dist_job *job)
 {
@@ -81,7 +84,7 @@ static void begin_mpi(tern_dist_job *job)
     tern_mpi_level level = TERN_MPI_FUNNELED;
     bool ours = false;
     int rank = 0, size = 0, error = job->mpi->init(&ours, &level);
-    const bool mine = ours || level >= TERN_MPI_SERIALIZED; /* to call, on this thread */
+    const bool mine = ours || level >= TERN_MPI_SERIALIZED; /* this thread may call MPI */
     if (!error && mine)
         error = job->mpi->world(&rank, &size, comms, 3);
     tern_mutex_lock(&job->lock);
@@ -102,7 +105,8 @@ static void begin_mpi(tern_dist_job *job)
 static void end_mpi(tern_dist_job *job)
 {
     if (job->status != TERN_OK && job->negotiation) {
-        const double until = tern_dist_now() + 0.3; /* others are to hear of it */
+        const double until =
+            tern_dist_now() + 0.3; /* time to send the other ranks the end of the job */
         while (!tern_dist_negotiation_is_silent(job) && tern_dist_now() < until) {
             tern_dist_negotiation_step(job);
             nap(LONG_NAP);
@@ -146,8 +150,8 @@ static void *run(void *user)
     return NULL;
 }
 
-/* A program that leaves without tern_dist_destroy_process_group: before the destructors of MPI
- * run. */
+/* Stops the job of a program that exits without tern_dist_destroy_process_group, before MPI's
+ * destructors run. */
 static void at_exit(void)
 {
     if (!tern_is_forked_child())
@@ -180,7 +184,7 @@ tern_status tern_dist_start(tern_dist_job *job, double timeout)
         began = job->began;
         tern_mutex_unlock(&job->lock);
     }
-    if (!began) { /* nobody can take MPI_Init back */
+    if (!began) { /* MPI_Init can't be cancelled */
         job->status = TERN_ERR_PEER;
         snprintf(job->message, sizeof job->message,
                  "MPI_Init did not end within %.1f s: not all processes of the job have come to it",
@@ -202,7 +206,7 @@ void tern_dist_stop(tern_dist_job *job)
 {
     if (!job->threads)
         return;
-    bool hangs = true; /* in MPI_Init */
+    bool hangs = true; /* the thread is still in MPI_Init */
     if (tern_mutex_lock_until(&job->lock, after(1))) {
         hangs = !job->began;
         job->stops = true;
@@ -218,7 +222,8 @@ void tern_dist_stop(tern_dist_job *job)
         nap(IDLE_NAP / 2);
 }
 
-/* ---- from other threads ---------------------------------------------------------------------- */
+/* ---- called by other threads
+ * -------------------------------------------------------------------- */
 
 tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
 {

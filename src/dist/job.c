@@ -1,4 +1,4 @@
-/* job.c -- joining a job and leaving it; who is in it, and in its groups. */
+/* job.c -- joining a job and leaving it, its members, and its groups. */
 #include "base/option.h"
 #include "base/os.h"
 #include "base/parallel.h"
@@ -12,7 +12,8 @@
 static char notes[1024];
 static const char function[] = "tern_dist_init_process_group";
 
-/* ---- who is there ---------------------------------------------------------------------------- */
+/* ---- members
+ * ------------------------------------------------------------------------------------ */
 
 static const tern_dist_group *of(const tern_dist_group *group)
 {
@@ -73,7 +74,7 @@ static bool same_host(const tern_dist_card *a, const tern_dist_card *b)
     return strcmp(a->host, b->host) == 0;
 }
 
-/* Ranks of a host that may use the same cores share them. */
+/* Divides cores among the ranks of this host that may use the same ones. */
 static void share_cores(const tern_dist_job *job)
 {
     const tern_dist_card *own = &job->cards[job->all.rank];
@@ -130,8 +131,8 @@ static tern_status meet(tern_dist_job *job, const tern_dist_launcher *l)
     return TERN_OK;
 }
 
-/* What the launcher says must be what MPI sees: a foreign MPI takes each process for a job of
- * one. */
+/* Records an error if MPI has fewer processes than the launcher started: another MPI library than
+ * the launcher's takes each process for a job of one. */
 static tern_status compare(const tern_dist_job *job, const tern_dist_launcher *l,
                            const char *library)
 {
@@ -155,7 +156,7 @@ static tern_status join(tern_dist_job *job, const tern_dist_launcher *l, const c
     job->mpi->describe(library, sizeof library);
     snprintf(notes, sizeof notes, "%s by %.768s, %s", library, where, levels[job->level]);
     tern_status status = compare(job, l, library);
-    if (status != TERN_OK) { /* jobs of one process: nobody else is in it */
+    if (status != TERN_OK) { /* MPI sees jobs of one process, so no other rank waits */
         job->left = true;
         return status;
     }
@@ -168,14 +169,14 @@ static void forget(tern_dist_job *job)
     tern_mutex_lock(&job->lock);
     tern_dist_drop_transports(job);
     const bool whole = job->status == TERN_OK;
-    for (tern_dist_work *w; (w = job->first);) { /* nobody waits for them any more */
+    for (tern_dist_work *w; (w = job->first);) { /* no thread waits for these works any more */
         job->first = w->next;
         w->status = TERN_ERR_STATE;
         atomic_store(&w->done, true);
     }
     if (job->mpi && whole)
         tern_dist_negotiation_free(job);
-    if (whole) { /* else others may still hear of them */
+    if (whole) { /* after a failure other ranks may still get messages about groups */
         for (tern_dist_group *g; (g = job->groups);) {
             job->groups = g->next;
             tern_free(g->members);
@@ -232,7 +233,7 @@ tern_status tern_dist_init_process_group(const char *backend, const tern_dist_in
     tern_dist_job *job = &tern_dist_the_job;
     const tern_dist_init_options o = tern_read_dist_init(options);
     const tern_dist_launcher l = tern_dist_find_launcher();
-    char where[3400] = ""; /* three paths, or what the loader says of them */
+    char where[3400] = ""; /* three paths, or the loader's error messages about these */
     TERN_TRY(check_init(job, backend, o.timeout));
     job->all.timeout = o.timeout;
     job->forks = tern_forks();

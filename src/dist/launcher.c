@@ -1,4 +1,5 @@
-/* launcher.c -- what started this process, by the environment, and the plugin for its MPI. */
+/* launcher.c -- finds the launcher of this process by environment variables, and opens the plugin
+ * for its MPI. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/dynlib.h"
@@ -17,8 +18,8 @@ static int number(const char *variable, int otherwise)
     return *end || value < 0 || value > 1 << 30 ? otherwise : (int)value;
 }
 
-/* mpirun of Open MPI starts its own daemons by srun, so that Slurm's variables are the last to
- * believe. SLURM_NTASKS is set in a batch script too, where nothing was started yet. */
+/* mpirun of Open MPI starts its own daemons by srun, so Slurm's variables are checked last.
+ * SLURM_NTASKS is not used: a batch script has it before any process is started. */
 tern_dist_launcher tern_dist_find_launcher(void)
 {
     static const struct {

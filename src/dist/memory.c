@@ -1,4 +1,4 @@
-/* memory.c -- where the host finds the tensors of a work. */
+/* memory.c -- host memory for the tensors of a work. */
 #include "dist/dist.h"
 #include <string.h>
 
@@ -7,7 +7,8 @@ static size_t bytes_of(const tern_tensor *x)
     return (size_t)tern_numel(x) * tern_dtype_size(tern_dtype_of(x));
 }
 
-/* Where the host finds x: its own memory on the cpu, else a stage, into which it is copied. */
+/* Sets *memory to host memory with x's data: x's own on the cpu, else that of a new stage (*stage),
+ * into which x is copied if `reads`. */
 static tern_status find_memory(tern_tensor *x, bool reads, tern_stage **stage, void **memory)
 {
     const size_t bytes = bytes_of(x);
@@ -24,7 +25,7 @@ static tern_status find_memory(tern_tensor *x, bool reads, tern_stage **stage, v
     return reads ? tern_stage_read(*stage, 0, x, 0, bytes) : TERN_OK;
 }
 
-/* One in the other, but for a part that is in its place. */
+/* Records an error if in and out overlap, unless in is this rank's part of an all-gather's out. */
 static tern_status check_apart(tern_dist_work *w)
 {
     const char *in = w->from, *out = w->to;

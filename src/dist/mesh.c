@@ -1,8 +1,9 @@
-/* mesh.c -- the ranks of a job as a mesh, and the groups along its dims. */
+/* mesh.c -- device meshes: the groups of ranks along each dim. */
 #include "dist/dist.h"
 #include <tern/dist/tensor_parallel.h>
 
-/* All groups along dim d, whose neighbours are `step` ranks apart; *own is this rank's. */
+/* Makes the groups along one dim of that size, whose members are `step` ranks apart, and sets *own
+ * to this rank's group. */
 static tern_status groups_along(int size, int step, int ranks, tern_dist_group **own)
 {
     const int rank = tern_dist_get_rank(NULL);

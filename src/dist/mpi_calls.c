@@ -1,4 +1,5 @@
-/* mpi_calls.c -- what a work has MPI do, and what it is there. */
+/* mpi_calls.c -- the MPI calls of a work: their start, their completion, MPI's operations on
+ * bools. */
 #include "dist/dist.h"
 
 tern_dist_op tern_dist_bits_of(tern_dist_op op)

@@ -1,4 +1,4 @@
-/* negotiation.c -- questions among ranks when something is late, on a communicator of their own,
+/* negotiation.c -- messages between ranks about a late collective, on a communicator of their own,
  * and the end of the job. */
 #include "dist/dist.h"
 #include <inttypes.h>
@@ -15,7 +15,7 @@ typedef struct note {
     char text[NOTE_TEXT];
 } note;
 
-typedef struct letter { /* on its way */
+typedef struct letter { /* a message that is being sent */
     note note;
     tern_mpi_request request;
     struct letter *next;
@@ -30,7 +30,7 @@ struct tern_dist_negotiation {
     note heard;
     tern_mpi_request hears;
     letter *letters;
-    tern_dist_work *asks; /* about which is asked; NULL */
+    tern_dist_work *asks; /* the work that this rank asks about; NULL */
     char reason[256];
     bool deaf;
     uint64_t token;
@@ -69,7 +69,7 @@ void tern_dist_negotiation_free(tern_dist_job *job)
 {
     tern_dist_negotiation *t = job->negotiation;
     job->negotiation = NULL;
-    if (!t || job->status != TERN_OK) /* MPI may still write into it */
+    if (!t || job->status != TERN_OK) /* MPI may still write into t */
         return;
     while (t->letters) {
         letter *l = t->letters;
@@ -127,7 +127,7 @@ static void end_here(tern_dist_job *job, tern_status status, const char *message
         job->first = w->next;
         w->status = status;
         if (w->state != WORK_WAITS)
-            w->next = job->unfinished, job->unfinished = w; /* MPI may have its memory */
+            w->next = job->unfinished, job->unfinished = w; /* MPI may use its memory */
         atomic_store(&w->done, true);
     }
     if (job->negotiation)
@@ -164,7 +164,7 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
     for (int i = 0; i < g->size; i++) {
         if (i == g->rank || (pair && i != w->root))
             continue;
-        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* those that ask will report */
+        if (g->size > ALL_ASK && g->rank >= MOST_ASKERS) /* the MOST_ASKERS that ask will report */
             continue;
         t->answers[g->members[i]].state = ANSWER_NONE;
         write_to(job, g->members[i], &n);
@@ -173,7 +173,7 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
 
 void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *w)
 {
-    if (job->negotiation && job->negotiation->asks == w) /* it came late, but it came */
+    if (job->negotiation && job->negotiation->asks == w) /* it ended late */
         job->negotiation->asks = NULL;
 }
 
@@ -198,7 +198,7 @@ static void accuse(const tern_dist_job *job, char *text, size_t bytes)
     const tern_dist_negotiation *t = job->negotiation;
     int blamed = 0;
     char name[96];
-    for (int pass = 0; pass < 2; pass++) /* those that are silent first */
+    for (int pass = 0; pass < 2; pass++) /* first those that do not answer */
         for (int r = 0; r < job->all.size; r++) {
             const answer *a = &t->answers[r];
             if (a->state != (pass ? ANSWER_NOT_BEGUN : ANSWER_NONE) || ++blamed > 4)
@@ -285,7 +285,7 @@ void tern_dist_negotiation_end(tern_dist_job *job)
 {
     const note last = {.type = NOTE_LAST};
     const double until = tern_dist_now() + 1;
-    write_to(job, job->all.rank, &last); /* what waits for a note has one */
+    write_to(job, job->all.rank, &last); /* completes the pending receive */
     while ((!job->negotiation->deaf || job->negotiation->letters) && tern_dist_now() < until)
         tern_dist_negotiation_step(job);
 }

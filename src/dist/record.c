@@ -1,4 +1,4 @@
-/* record.c -- what collectives are called, and which were the last: the flight record. */
+/* record.c -- the names of collectives, and the flight record: a ring of the last ones. */
 #include "base/text.h"
 #include "base/os.h"
 #include "dist/dist.h"
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All zeros, as TERN_MUTEX_INIT and TERN_COND_INIT are here: nothing of it is
- * in the file. */
+/* The struct is all zeros, as are TERN_MUTEX_INIT and TERN_COND_INIT, so it takes no space in the
+ * file. */
 tern_dist_job tern_dist_the_job;
 
 double tern_dist_now(void)

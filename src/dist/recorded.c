@@ -1,17 +1,17 @@
-/* recorded.c -- collectives inside of a capture: the host begins them, and waits for them, in the
- * middle of replays. */
+/* recorded.c -- collectives inside of a capture: in each replay the host begins them and waits for
+ * them. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <stdio.h>
 
 typedef struct tern_dist_recorded {
-    tern_dist_request r; /* its tensors are held */
+    tern_dist_request r; /* holds references to its tensors */
     tern_status (*begin)(const tern_dist_request *r);
     char label[DIST_LABEL];
-    tern_dist_work *work; /* of the replay that has begun it and not come to its end */
+    tern_dist_work *work; /* the work that a replay began and has not waited for; NULL */
     const void *graph;
-    int holders;  /* the graph, and the program until it waits */
-    bool dropped; /* by the graph */
+    int holders;  /* references: the graph, and the program's handle until it is waited for */
+    bool dropped; /* the graph was destroyed */
 } tern_dist_recorded;
 
 static void let_go(tern_dist_recorded *p)
@@ -23,7 +23,8 @@ static void let_go(tern_dist_recorded *p)
     tern_free(p);
 }
 
-/* ---- in replays ------------------------------------------------------------------------------ */
+/* ---- called by replays
+ * -------------------------------------------------------------------------- */
 
 static tern_status wait_for(tern_dist_recorded *p)
 {
@@ -35,7 +36,7 @@ static tern_status wait_for(tern_dist_recorded *p)
 static tern_status run(void *user)
 {
     tern_dist_recorded *p = user;
-    TERN_TRY(wait_for(p)); /* of a replay that failed, or did not wait */
+    TERN_TRY(wait_for(p)); /* a replay that failed, or had no wait, may have left its work */
     return p->begin(&p->r);
 }
 
@@ -44,7 +45,8 @@ static tern_status run_wait(void *user)
     return wait_for(user);
 }
 
-/* ---- in the capture -------------------------------------------------------------------------- */
+/* ---- called in the capture
+ * ---------------------------------------------------------------------- */
 
 static void drop(void *user)
 {
@@ -57,7 +59,7 @@ static void drop(void *user)
 
 static void keep(void *user)
 {
-    (void)user; /* what begins it is dropped too */
+    (void)user; /* the graph's node that begins the work drops p */
 }
 
 static void written(const tern_dist_request *r)
@@ -66,7 +68,7 @@ static void written(const tern_dist_request *r)
         tern_storage_written(r->out);
 }
 
-/* The program's handle: nothing of it runs. */
+/* Returns a handle for the program, on which no collective runs, or NULL without memory. */
 static tern_dist_work *work_of(tern_dist_recorded *p)
 {
     tern_dist_work *w = tern_alloc(sizeof *w);

@@ -1,5 +1,5 @@
-/* reduce.c -- DistributedDataParallel's backward pass: buckets are summed over ranks as they fill,
- * in one order on all ranks. */
+/* reduce.c -- DistributedDataParallel's backward pass: each bucket is all-reduced once it is full,
+ * in the same order on all ranks. */
 #include "base/text.h"
 #include "base/warning.h"
 #include "dist/ddp.h"
@@ -8,7 +8,8 @@
 
 /* ---- during the backward pass ---------------------------------------------------------------- */
 
-/* Halves would not hold the sum, so it is a mean that travels in them. */
+/* Casts the bucket for the all-reduce. It is divided by the number of ranks first, as halves might
+ * not hold the sum. */
 static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
 {
     tern_status status = TERN_OK;
@@ -21,8 +22,8 @@ static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
     return status;
 }
 
-/* Shards are added as a binary tree over their numbers: as a counter in base two carries. What is
- * not the last of them is kept for the one that it is added to. */
+/* Adds shards as a binary tree over their numbers, as a binary counter carries. The sum of all but
+ * the last shard is kept on the stack for the shard that it is added to. */
 static tern_status fold(tern_ddp *d, tern_ddp_bucket *b)
 {
     const uint64_t failures = tern_failures();
@@ -58,8 +59,8 @@ static tern_status give(tern_ddp *d, int i)
                                    d->shards ? DIST_WAY_TREE : DIST_WAY_ANY, &o);
 }
 
-/* The gradient of a backward pass with create_graph, or one that the program put there, lies
- * elsewhere. */
+/* Copies the gradient into the bucket if it lies elsewhere, as after create_graph or
+ * tern_set_grad. */
 static tern_status copy_to_bucket(const tern_ddp_slot *s)
 {
     tern_tensor *grad = tern_grad(s->x);
@@ -98,10 +99,11 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
     return TERN_OK;
 }
 
-/* ---- at its end ------------------------------------------------------------------------------ */
+/* ---- end of the backward pass
+ * -------------------------------------------------------------------- */
 
-/* What the backward pass did not come to counts as 0, unless steps without sums left something
- * there. */
+/* Sets gradients that the backward pass did not compute to 0, unless earlier steps without
+ * all-reduce left one. */
 static tern_status fill_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;
@@ -119,7 +121,7 @@ static tern_status fill_rest(tern_ddp *d)
     return status;
 }
 
-/* A shard that is not the last of this rank's. */
+/* Keeps the gradients of a shard that is not this rank's last. */
 static tern_status keep_shard(tern_ddp *d)
 {
     for (int i = 0; i < d->n_buckets; i++)
@@ -130,7 +132,8 @@ static tern_status keep_shard(tern_ddp *d)
     return TERN_OK;
 }
 
-/* How many used what is asked for only where somebody did not use something. */
+/* Sums the rows of all ranks, and how many ranks used each slot. The latter are exchanged only if
+ * some rank did not use a slot. */
 static tern_status sum_counts(tern_ddp *d)
 {
     char label[48];
@@ -151,8 +154,8 @@ static tern_status sum_counts(tern_ddp *d)
     return TERN_OK;
 }
 
-/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks exchange
- * it once. */
+/* All replays of a recorded step use the same parameters and rows, so the counts are exchanged
+ * once, outside of the recording. */
 static tern_status give_rest(tern_ddp *d)
 {
     tern_status status = TERN_OK;
@@ -175,8 +178,8 @@ static tern_status scale(tern_ddp *d, tern_ddp_bucket *b, double factor)
     return x ? TERN_OK : TERN_ERR_STATE;
 }
 
-/* One by one, as others still travel; also after an error: MPI has their memory. Sums become what
- * they are to be, by the factor, if status is TERN_OK. */
+/* Waits for the buckets one by one, and scales each by factor while later ones are still sent.
+ * After an error it waits too, as MPI uses the buckets' memory, but does not scale. */
 static tern_status await_all(tern_ddp *d, tern_status status, double factor)
 {
     for (int i = 0; i < d->n_buckets; i++) {
@@ -211,7 +214,7 @@ static const double *counts_of(tern_ddp *d)
     return counts;
 }
 
-/* What makes sums the gradients of a step. */
+/* Sets *factor to the factor from sums over ranks to gradients. */
 static tern_status find_factor(tern_ddp *d, double *factor)
 {
     const double rows = counts_of(d)[0];

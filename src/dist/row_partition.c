@@ -1,4 +1,4 @@
-/* row_partition.c -- how rows are shared out over devices: equally, by weights, by measured
+/* row_partition.c -- the number of rows of a batch for each device: equal, by weights, by measured
  * speed. */
 #include "dist/row_partition.h"
 #include <math.h>
@@ -12,7 +12,7 @@ void tern_row_partition_equal(int64_t total, int n, int64_t *rows)
     }
 }
 
-/* Nobody who has a weight goes without: from the one with most. */
+/* Gives each device with a weight at least one row, taken from the device with most rows. */
 static void at_least_one(int64_t total, const double *weights, int n, int64_t *rows)
 {
     int wanted = 0;
@@ -40,7 +40,8 @@ void tern_row_partition_weighted(int64_t total, const double *weights, int n, in
         rows[i] = (int64_t)floor((double)total * (weights[i] / sum));
         left -= rows[i];
     }
-    /* What is left goes to whoever is furthest below what was due to it: at most one row each. */
+    /* The remaining rows go to the devices whose counts are furthest below their shares, at most
+     * one row each. */
     for (; left > 0; left--) {
         int next = -1;
         double most = 0;
@@ -56,8 +57,8 @@ void tern_row_partition_weighted(int64_t total, const double *weights, int n, in
     at_least_one(total, weights, n, rows);
 }
 
-/* Within 3 % of the best all stays as it is: other parts are other shapes, which devices meet as
- * new ones. */
+/* Weights stay if the time is within 3 % of the best: other counts are other shapes, for which
+ * devices may compile or tune again. */
 void tern_row_partition_balance(double *weights, const int64_t *rows, const double *seconds, int n,
                                 int64_t look)
 {

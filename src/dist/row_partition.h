@@ -1,16 +1,16 @@
-/* row_partition.h -- how rows are shared out over devices. */
+/* row_partition.h -- the number of rows of a batch for each device. */
 #ifndef TERN_DIST_ROW_PARTITION_H
 #define TERN_DIST_ROW_PARTITION_H
 #include <stdint.h>
 
-/* rows[i], of n, as torch.chunk: ceil(total / n) as long as there are some. */
+/* Sets rows[i], i < n, as torch.chunk does: ceil(total / n) each while rows remain. */
 void tern_row_partition_equal(int64_t total, int n, int64_t *rows);
-/* As weights are to each other, rounded by largest remainders; where there are enough rows, each
- * that has a weight gets one. */
+/* Sets rows[i], i < n, in proportion to weights, rounded by largest remainders. If there are enough
+ * rows, each device with a weight gets at least one. */
 void tern_row_partition_weighted(int64_t total, const double *weights, int n, int64_t *rows);
-/* Weights, whose sum is 1, nearer to those with which all take as long, from what each took for its
- * rows (0 seconds: not known, its weight is taken to be right) at looks 1 to 5 half of the way,
- * then a tenth. */
+/* Moves weights, whose sum is 1, towards those with which all devices take equally long: half of
+ * the way in looks 1 to 5, then a tenth. seconds[i] is the time of device i for its rows; 0:
+ * unknown, its weight stays. */
 void tern_row_partition_balance(double *weights, const int64_t *rows, const double *seconds, int n,
                                 int64_t look);
 

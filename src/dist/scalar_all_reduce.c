@@ -1,11 +1,11 @@
-/* scalar_all_reduce.c -- a few numbers of each rank: their sums, or the greatest; and what ranks
- * agree on by them. */
+/* scalar_all_reduce.c -- sums or maxima of a few numbers over ranks, and decisions that ranks take
+ * alike by them. */
 #include "dist/dist.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
 
-/* What MPI makes of NaN is its own affair, so that NaNs are counted beside. */
+/* MPI does not define reductions of NaN, so NaNs are counted in a second half of the array. */
 tern_status tern_dist_reduce_scalars(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest)
 {

@@ -1,4 +1,4 @@
-/* shard.c -- tern_dist_fully_shard: which parameters are a unit, and their parts. */
+/* shard.c -- tern_dist_fully_shard: the parameters of a unit, and their parts. */
 #include "base/checked.h"
 #include "base/option.h"
 #include "base/text.h"
@@ -7,10 +7,11 @@
 
 static const char function[] = "tern_dist_fully_shard";
 
-/* ---- whose parameters ------------------------------------------------------------------------ */
+/* ---- the unit's parameters
+ * ----------------------------------------------------------------------- */
 
-/* Members outside of units that are below m, with their paths; those that modules share more than
- * once. */
+/* Visits the tensors below m that are outside of other units, with their paths. Shared tensors are
+ * visited once for each place. */
 static tern_status each_own(tern_module *m, tern_member_kind kind, tern_text *path,
                             tern_tensor_visit visit, void *user)
 {
@@ -104,7 +105,7 @@ static tern_status count_place(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* Others would see a part where they look for the whole. */
+/* Fails if a module outside of the unit has one of its parameters, as it would see a part only. */
 static tern_status check_outside(tern_shard_unit *u, tern_module *m)
 {
     const tern_each_options all = {.keep_duplicates = true};
@@ -124,7 +125,7 @@ static bool travel_together(const tern_tensor *a, const tern_tensor *b)
     return tern_dtype_of(a) == tern_dtype_of(b) && tern_device(a) == tern_device(b);
 }
 
-/* Behind each parameter those of its dtype and device. */
+/* Divides the slots into buckets, each of one dtype and device. */
 static void deal_out(tern_shard_unit *u)
 {
     for (int at = 0; at < u->n; at++) {
@@ -176,7 +177,7 @@ static tern_status make_bucket(tern_shard_unit *u, tern_shard_bucket *b)
     return TERN_OK;
 }
 
-/* What can fail comes first. */
+/* Steps that can fail come first, so that an error leaves the parameters unchanged. */
 static tern_status make_parts(tern_shard_unit *u)
 {
     const uint64_t failures = tern_failures();
@@ -246,7 +247,7 @@ static tern_status set_up(tern_shard_unit *u, tern_module *m, const tern_fully_s
     return status;
 }
 
-/* The module is gone; graphs may still hold the unit. */
+/* The module was freed; graphs may still hold the unit. */
 static void module_ended(tern_module_around *around)
 {
     tern_shard_unit *u = (tern_shard_unit *)(void *)around;

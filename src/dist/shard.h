@@ -1,9 +1,10 @@
-/* shard.h -- inside of fully_shard: units, whose parameters are gathered and given back together.
+/* shard.h -- internals of fully_shard: units, whose parameters are gathered and freed together.
  *
- * Parameters of one dtype and device lie in a bucket, one flat tensor a rank: this rank's rows of
- * each, and zeros behind them where other ranks have more. All of a bucket is gathered at once, and
- * copied to whole parameters; gradients go the reverse way. Whole parameters are the results of a
- * function of the parts, in the members' places while the module runs. */
+ * Parameters of one dtype and device lie in a bucket, one flat tensor on each rank: this rank's
+ * rows of each parameter, padded with zeros where other ranks have more rows. A whole bucket is
+ * all-gathered at once and copied to whole parameters; gradients go the reverse way. An autograd
+ * function computes the whole parameters from the parts; they replace the module's members while it
+ * runs. */
 #ifndef TERN_DIST_SHARD_H
 #define TERN_DIST_SHARD_H
 #include "base/thread.h"
@@ -13,32 +14,30 @@
 #include "tensor/storage.h"
 #include <tern/dist/sharding.h>
 
-/* The ranks that share parameters out. There is one for each pair of groups and cut, so that norms
- * are summed once. */
+/* The ranks among which parameters are cut. One struct exists for each pair of groups and cut, so
+ * that norms are summed once. */
 typedef struct tern_shard_mesh {
-    tern_dist_ranks of; /* first */
+    tern_dist_ranks of; /* first member */
     tern_dist_group *group, *replicate;
-    tern_ranks *
-        cut; /* what is shared out is a part of a tensor parallel layer: who has the others; NULL */
-    uint64_t epoch; /* how often parts were seen to have changed that stay whole as well */
+    tern_ranks *cut; /* ranks of the tensor-parallel layer whose part is cut again; NULL */
+    uint64_t epoch;  /* increases when the parts of a keep_whole unit are found to have changed */
     struct tern_shard_mesh *next;
 } tern_shard_mesh;
 
 typedef struct tern_shard_slot {
     tern_tensor *x;           /* the parameter: this rank's rows */
-    tern_tensor *bucket_view; /* where they are in the bucket */
+    tern_tensor *bucket_view; /* place of these rows in the bucket */
     tern_ranks *cut;          /* as the mesh's */
-    tern_shape shape;         /* of the whole */
-    int64_t each,
-        elements;       /* rows of a rank, and elements of these; the last ranks may have fewer */
-    int64_t at;         /* first element in the bucket */
-    int bucket, places; /* places: members that it is */
-    bool shared;        /* x is the part */
+    tern_shape shape;         /* of the whole parameter */
+    int64_t each, elements; /* rows and elements of a rank's part; the last ranks may have fewer */
+    int64_t at;             /* first element in the bucket */
+    int bucket, places;     /* places: members that have this parameter */
+    bool shared;            /* x was replaced by its part */
 } tern_shard_slot;
 
 typedef struct tern_shard_bucket {
     tern_tensor *flat;
-    int first, slots; /* of the unit's */
+    int first, slots; /* range of the unit's slots */
 } tern_shard_bucket;
 
 typedef struct tern_shard_unit tern_shard_unit;
@@ -48,101 +47,104 @@ struct tern_shard_item {
     tern_dist_work *work;
 };
 
-/* Parameters on their way to this rank, or gradients on theirs to all. */
+/* An all-gather of parameters, or a reduce-scatter of gradients, that is under way. */
 typedef struct tern_shard_traffic {
-    tern_shard_unit *unit;         /* held */
-    struct tern_shard_item *items; /* one for each bucket; NULL: there is no traffic */
-    bool *own, *trained; /* of slots: which have a gradient here, which should have one somewhere */
+    tern_shard_unit *unit;         /* a reference */
+    struct tern_shard_item *items; /* one for each bucket; NULL: nothing is under way */
+    bool *own, *trained; /* by slot: this rank has a gradient; some rank should have one */
 } tern_shard_traffic;
 
-/* A run of a unit's module, as its graph has it. */
+/* One forward of a unit's module; the autograd graph holds a reference. */
 typedef struct tern_shard_pass {
     atomic_int refs;
     tern_shard_unit *unit, *root;
-    int index;                         /* in the root's order */
-    bool recorded;                     /* for a backward pass */
-    tern_tensor **full;                /* of each slot, without history */
-    tern_tensor **stand;               /* in the members' places while a backward pass is in it */
-    struct tern_shard_pass *next_open; /* that a backward pass is in */
+    int index;          /* in the root's order */
+    bool recorded;      /* the forward was recorded for a backward pass */
+    tern_tensor **full; /* whole parameter of each slot, without history */
+    tern_tensor *
+        *stand; /* whole parameters that the module has while a backward pass is inside of it */
+    struct tern_shard_pass *next_open; /* list of passes that a backward pass is inside of */
 } tern_shard_pass;
 
 typedef struct tern_shard_units {
-    tern_shard_unit **units; /* held */
+    tern_shard_unit **units; /* references */
     int n, capacity;
 } tern_shard_units;
 
 struct tern_shard_unit {
-    tern_module_around around; /* first */
-    tern_after_backward end;   /* of a backward pass through what this outermost unit ran */
+    tern_module_around around; /* first member */
+    tern_after_backward end;   /* called at the end of a backward pass, for an outermost unit */
     atomic_int refs;
     int number;
-    tern_module *module; /* NULL: gone */
+    tern_module *module; /* NULL: the module was freed */
     tern_shard_mesh *mesh;
     bool keeps; /* no_reshard_after_forward */
     tern_dtype param_dtype, reduce_dtype;
-    bool stays;             /* keep_whole; then: */
-    tern_tensor **whole;    /* of each slot, once gathered; NULL: not yet */
-    uint64_t epoch;         /* the mesh's then */
-    int64_t seen;           /* the parts' versions then */
-    bool waits;             /* gradients are added up here */
-    tern_tensor **local;    /* of each slot; NULL: none */
-    tern_shard_slot *slots; /* bucket by bucket */
+    bool stays;             /* keep_whole; it uses the next three fields */
+    tern_tensor **whole;    /* whole parameter of each slot, once gathered; else NULL */
+    uint64_t epoch;         /* the mesh's epoch at that time */
+    int64_t seen;           /* sum of the parts' versions at that time */
+    bool waits;             /* gradients are summed on this rank, without communication */
+    tern_tensor **local;    /* sum of local gradients of each slot; NULL: none */
+    tern_shard_slot *slots; /* sorted by bucket */
     int n;
     tern_shard_bucket *buckets;
     int n_buckets;
-    tern_shard_traffic gather;  /* begun before it is needed */
-    tern_tensor *const *inside; /* what stands in the members' places; NULL: the parts */
+    tern_shard_traffic gather;  /* all-gather that was begun ahead */
+    tern_tensor *const *inside; /* the module's current members; NULL: the parts */
     int runs;                   /* forwards under way */
-    bool recorded;              /* the last of them was, for a backward pass */
-    /* Of an outermost unit: the units of its last forward, in order, those of the one that runs,
-     * what is being averaged, and what a backward pass is in. It is in no unit of its own plan but
-     * itself. */
+    bool recorded;              /* the last forward was recorded for a backward pass */
+    /* Only an outermost unit uses the next five: the units of its last forward in order, those of
+     * the forward that runs, the gradients that are being averaged, and the passes that a backward
+     * pass is inside of. A unit is in its own plan, and in the plan of no other unit of its
+     * plan. */
     tern_shard_units plan, order;
     tern_shard_traffic reduce;
     tern_shard_pass *open;
     bool in_backward;
-    tern_shard_unit *next; /* all there are */
+    tern_shard_unit *next; /* list of all units */
 };
 
 /* ---- shard_unit.c ---------------------------------------------------------------------------- */
-/* Found from now on, under a number. */
+/* Adds the unit to the list of all units and sets its number. */
 void tern_shard_list(tern_shard_unit *u);
-/* The slot whose parameter x is; NULL. */
+/* Returns the slot with the parameter x and sets *unit (if not NULL) to its unit, or returns
+ * NULL. */
 const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit);
-/* The sum of the versions of its parts; -1 where one lies elsewhere by now. */
+/* Returns the sum of the versions of the unit's parts, or -1 if one has other memory now. */
 int64_t tern_shard_version(const tern_shard_unit *u);
-/* Whether some unit of the mesh has other parts than when it was gathered to stay; *any: there are
- * such units. */
+/* Returns whether the parts of a keep_whole unit of the mesh have changed since it was gathered.
+ * Sets *any to whether the mesh has such units. */
 bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any);
 void tern_shard_release(tern_tensor **list, int n);
 void tern_shard_hold(tern_shard_unit *u);
 void tern_shard_drop(tern_shard_unit *u);
-/* In the places of the unit's parameters: those tensors, NULL: the parts. */
+/* Makes these tensors the module's members. NULL: the parts. */
 void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
 
 /* ---- shard_mesh.c ---------------------------------------------------------------------------- */
-/* NULL after TERN_ERR_MEMORY. */
+/* Returns the mesh of these groups and cut, or NULL after TERN_ERR_MEMORY. */
 tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
                                     tern_ranks *cut);
 
-/* Before a forward of root, and what it runs: whether parts that stay whole have changed
- * anywhere. */
+/* Called before a forward of root: exchanges whether parts of keep_whole units changed on any
+ * rank. */
 tern_status tern_shard_look(const tern_shard_unit *root);
 
 /* ---- shard_traffic.c ------------------------------------------------------------------------- */
-/* Begin to gather the unit's buckets; wait for them, and copy them to the n whole parameters.
- * Whatever happens, the traffic is over then. */
+/* tern_shard_gather begins to all-gather the unit's buckets; tern_shard_take waits for them and
+ * copies them to the n whole parameters. The all-gather is over then, also after an error. */
 tern_status tern_shard_gather(tern_shard_unit *u);
 tern_status tern_shard_take(tern_shard_unit *u, tern_tensor *const *full);
-/* Begin to average gradients (NULL: none) of those slots that are trained. */
+/* Begins to average the gradients (NULL: none) of the slots that are trained. */
 tern_status tern_shard_reduce(tern_shard_unit *u, tern_shard_traffic *t, tern_tensor *const *grads,
                               const bool *trained);
-/* Wait for them: of each slot this rank's part, or NULL. */
+/* Waits for the averages. Sets parts[i] to this rank's part of slot i, or to NULL. */
 tern_status tern_shard_take_reduced(tern_shard_traffic *t, tern_tensor **parts);
 void tern_shard_end_traffic(tern_shard_traffic *t);
 
 /* ---- shard_run.c ----------------------------------------------------------------------------- */
-/* around.call of a unit. */
+/* The function around.call of a unit. */
 tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                            tern_tensor **out, int k);
 

@@ -1,6 +1,6 @@
-/* shard_run.c -- running a unit: its parameters are gathered before, given back after, and once
- * more around its part of the backward pass, where gradients leave for the ranks that have the
- * parts. */
+/* shard_run.c -- the forward and backward pass of a unit. Its parameters are gathered before the
+ * forward and freed after it, and again around its part of the backward pass, whose gradients are
+ * reduce-scattered. */
 #include "dist/shard.h"
 #include "tensor/leaf.h"
 #include <stddef.h>
@@ -56,8 +56,8 @@ static bool is_there(const tern_shard_unit *u, const tern_shard_unit *root)
     return u->stays && u->whole && u->mesh == root->mesh && u->epoch == u->mesh->epoch;
 }
 
-/* What ran before or after this in the last forward. Backward needs those only that gave their
- * parameters back. */
+/* Begins the all-gather of the unit that ran after (step 1) or before (step -1) this one in the
+ * last forward. The backward pass needs it only for units that freed their parameters. */
 static tern_status prefetch(const tern_shard_pass *p, int step)
 {
     const tern_shard_units *plan = &p->root->plan;
@@ -124,8 +124,8 @@ static tern_status nothing(tern_function *f, tern_tensor *const *grad_out, int k
     return TERN_OK;
 }
 
-/* Checkpoints in the unit compute again what was there: they meet whole parameters that were
- * computed, as the first time. */
+/* Checkpoints in the unit run its forward again, which then needs computed whole parameters as
+ * members, as in the first forward. */
 static tern_status stand_in(tern_shard_pass *p)
 {
     static const tern_function_type type = {
@@ -171,7 +171,7 @@ static tern_status open_pass(tern_shard_pass *p)
     return status;
 }
 
-/* Averages become gradients of the parts, with their hooks. */
+/* Waits for the averages, and passes them to the parts as gradients, so that their hooks run. */
 static tern_status settle(tern_shard_unit *root)
 {
     if (!root->reduce.items)
@@ -214,9 +214,11 @@ static tern_status backward_ended(tern_after_backward *end, tern_status status)
     return status;
 }
 
-/* ---- whole parameters, as a function of the parts -------------------------------------------- */
+/* ---- the autograd function from parts to whole parameters
+ * ---------------------------------------- */
 
-/* Its memory has room for the rows that the last ranks lack. */
+/* Returns a tensor for the whole parameter. Its memory includes padding rows that the last ranks
+ * lack. */
 static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
 {
     tern_shape padded = s->shape;
@@ -227,7 +229,7 @@ static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
     return rows ? tern_storage_view(rows, s->shape, NULL, 0) : NULL;
 }
 
-/* They are there for the next forward too; graphs of those before keep theirs. */
+/* Keeps the whole parameters for the next forward. Graphs of earlier forwards keep the old ones. */
 static tern_status stay(tern_shard_unit *u, tern_tensor *const *full)
 {
     tern_tensor **whole = tern_alloc(sizeof *whole * (size_t)u->n);
@@ -266,7 +268,7 @@ static tern_status gather(tern_function *f, tern_tensor *const *in, int n, tern_
     return p->unit->stays ? stay(p->unit, p->full) : TERN_OK;
 }
 
-/* What was added up here and grads; NULL: no gradient. */
+/* Sets sums[i] to local[i] + grads[i], where NULL is no gradient. */
 static tern_status add_local(const tern_shard_unit *u, tern_tensor *const *grads,
                              tern_tensor **sums)
 {
@@ -323,7 +325,8 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
 static const tern_function_type gather_type = {
     .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
 
-/* ---- what notices that the backward pass enters a unit and leaves it ------------------------ */
+/* ---- functions whose backward opens and closes a pass
+ * -------------------------------------------- */
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
@@ -349,7 +352,7 @@ static const tern_function_type behind_type = {
 static const tern_function_type before_type = {
     .name = "Reshard", .forward = look, .backward = before, .free_data = release_pass};
 
-/* Those of x that have gradients go through the function. */
+/* Replaces those of the n tensors x that require gradients by the outputs of the function. */
 static tern_status go_through(const tern_function_type *type, tern_shard_pass *p, tern_tensor **x,
                               int n)
 {
@@ -368,9 +371,10 @@ static tern_status go_through(const tern_function_type *type, tern_shard_pass *p
     return TERN_OK;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- forward
+ * ------------------------------------------------------------------------------------- */
 
-/* Whole parameters, held. */
+/* Sets full to references to the whole parameters. */
 static tern_status gather_all(tern_shard_pass *p, tern_tensor **full)
 {
     tern_shard_unit *u = p->unit;
@@ -401,8 +405,8 @@ static tern_status cast_inputs(const tern_shard_unit *u, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* Memory that nobody but a backward pass needs. Where a checkpoint runs, what it saves is what it
- * needs. */
+/* Frees memory that only a backward pass needs. In a checkpoint, the tensors that it saves are
+ * enough. */
 static void give_back(tern_shard_pass *p)
 {
     if (!p->recorded)
@@ -459,8 +463,8 @@ static tern_status add_to(tern_shard_units *list, tern_shard_unit *u)
     return TERN_OK;
 }
 
-/* A forward of everything has ended: its order is what the next one, and the backward pass,
- * expect. */
+/* At the end of an outermost forward, its order of units becomes the plan for prefetching in the
+ * backward pass and the next forward. */
 static void end_forward(tern_shard_unit *root)
 {
     const tern_shard_units old = root->plan;

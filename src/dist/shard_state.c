@@ -1,13 +1,14 @@
-/* shard_state.c -- whole parameters of a sharded model: gathered into a state_dict, and taken out
- * of one. */
+/* shard_state.c -- state dicts of a sharded model with whole parameters: gathering and loading
+ * them. */
 #include "dist/shard.h"
 #include "nn/state_dict.h"
 
 static const char load_function[] = "tern_dist_load_full_state_dict";
 
-/* ---- out of all ranks ------------------------------------------------------------------------ */
+/* ---- gathering
+ * ----------------------------------------------------------------------------------- */
 
-/* Ranks with fewer rows send zeros behind them. */
+/* Ranks with fewer rows are padded with zeros. */
 tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group)
 {
     const int ranks = tern_dist_get_world_size(group);
@@ -28,7 +29,7 @@ tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_gro
     return rows == all.dims[0] ? whole : tern_clone(tern_narrow(whole, 0, 0, rows));
 }
 
-/* Backwards through its cuts: along each of those dims the parts of all. */
+/* Undoes x's cuts from the last to the first: gathers the parts of all ranks along each dim. */
 static tern_tensor *gather(tern_tensor *x)
 {
     tern_cut cut[TERN_MOST_CUTS];
@@ -79,7 +80,8 @@ tern_state_dict *tern_dist_full_state_dict(tern_module *module)
     return NULL;
 }
 
-/* ---- back ------------------------------------------------------------------------------------ */
+/* ---- loading
+ * ------------------------------------------------------------------------------------- */
 
 static tern_status take_part(const char *path, tern_tensor *x, void *user)
 {

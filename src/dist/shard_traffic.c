@@ -1,5 +1,5 @@
-/* shard_traffic.c -- a unit's messages: its buckets gathered from all ranks, its gradients averaged
- * to each rank's part. */
+/* shard_traffic.c -- a unit's communication: its buckets are all-gathered, its gradients
+ * reduce-scattered as averages. */
 #include "dist/shard.h"
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ static tern_status begin_traffic(tern_shard_unit *u, tern_shard_traffic *t, int 
     return TERN_OK;
 }
 
-/* Until all of it is there. */
+/* Waits for all works of t, and returns the first error. */
 static tern_status wait(tern_shard_traffic *t)
 {
     tern_status status = TERN_OK;
@@ -66,7 +66,7 @@ static tern_status wait(tern_shard_traffic *t)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* A parameter that was given other memory is copied back to its bucket. */
+/* Copies a parameter that was given other memory back to its bucket. */
 static tern_status copy_to_bucket(const tern_shard_slot *s)
 {
     if (tern_storage_is_shared(s->x, s->bucket_view) && tern_same_shape(s->x, s->bucket_view))
@@ -124,7 +124,7 @@ tern_status tern_shard_gather(tern_shard_unit *u)
     return status;
 }
 
-/* A bucket of all ranks has a row of each; a parameter is a part of every row. */
+/* The gathered bucket is a matrix with a row for each rank; a parameter is a range of columns. */
 static tern_status copy_out(const tern_shard_slot *s, tern_tensor *all, int ranks,
                             tern_tensor *full)
 {
@@ -153,7 +153,7 @@ tern_status tern_shard_take(tern_shard_unit *u, tern_tensor *const *full)
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Into the parts of all ranks, from element `at` of each on. */
+/* Copies a gradient into the matrix `all`, in each rank's row from column `at` on. */
 static tern_status copy_in(const tern_shard_slot *s, tern_tensor *grad, tern_tensor *all,
                            int64_t row, int64_t at)
 {
@@ -170,8 +170,8 @@ static tern_status copy_in(const tern_shard_slot *s, tern_tensor *grad, tern_ten
     return tern_failed_since(failures);
 }
 
-/* A 1 behind the gradients for each of these that there is here: its average shows whether any rank
- * has it. */
+/* Writes `value` into n flags after the gradients of each rank's row: 1 if this rank has the
+ * gradient. The flag's average is positive if any rank has it. */
 static tern_status flag(tern_tensor *all, int ranks, int64_t row, int64_t at, int n, double value)
 {
     const uint64_t failures = tern_failures();
@@ -180,7 +180,7 @@ static tern_status flag(tern_tensor *all, int ranks, int64_t row, int64_t at, in
     return tern_failed_since(failures);
 }
 
-/* Elements of a rank's part of the trained ones; *n of them. */
+/* Returns the elements of a rank's part of the trained slots, and sets *n to their number. */
 static int64_t part_of(const tern_shard_traffic *t, int bucket, int *n)
 {
     const tern_shard_bucket *b = &t->unit->buckets[bucket];

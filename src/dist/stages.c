@@ -1,5 +1,5 @@
-/* stages.c -- tensors of a pipeline's stages, each of which one rank has and others stand-ins of:
- * who has it, for norms, steps that are skipped, state dicts and snapshots. */
+/* stages.c -- tensors of a pipeline's stages, which one rank has while the others have stand-ins:
+ * which rank has a tensor, for norms, skipped steps, state dicts and snapshots. */
 #include "base/memory.h"
 #include "base/lock.h"
 #include "dist/dist.h"
@@ -8,17 +8,18 @@
 
 enum { TAG = 19997 };
 
-/* The ranks of a pipeline, each once; they stay. */
+/* The distinct ranks of a pipeline. The structs are never freed. */
 typedef struct crew {
-    int n, own; /* own: this process's number among them; -1: it has no stage */
-    int last;   /* who has the last stage */
+    int n, own; /* own: index of this process in rank; -1: it has no stage */
+    int last;   /* index of the rank with the last stage */
     struct crew *next;
     int rank[];
 } crew;
 
-/* Those that one of them has, which inner, or NULL, share out further. */
+/* The tensors of one rank's stages. inner: the ranks among which they are cut further, or NULL. */
 typedef struct stage {
-    tern_dist_ranks of; /* first: all processes, as there may be copies of the pipeline */
+    tern_dist_ranks
+        of; /* first member: all processes, as other ranks may have copies of the pipeline */
     const crew *crew;
     int owner;
     tern_ranks *inner;
@@ -27,7 +28,8 @@ typedef struct stage {
 
 static tern_mutex lock = TERN_MUTEX_INIT;
 
-/* ---- numbers of all -------------------------------------------------------------------------- */
+/* ---- reductions
+ * ---------------------------------------------------------------------------------- */
 
 static void combine(double *all, const double *more, int n, bool greatest)
 {
@@ -38,7 +40,7 @@ static void combine(double *all, const double *more, int n, bool greatest)
             all[i] = more[i];
 }
 
-/* To the first one and back, so that all have the same bits. */
+/* Reduces on the first rank and sends it the others, so that all ranks have the same bits. */
 static tern_status reduce_over(const crew *c, double *values, int n, bool greatest)
 {
     const tern_dist_options o = {.tag = TAG, .label = "numbers of all stages"};
@@ -95,9 +97,11 @@ static tern_status first(tern_ranks *ranks, int number, int count, bool *leads, 
     return tern_dist_first(ranks, s->crew->own < 0 ? -1 : number, count, leads, own, all);
 }
 
-/* ---- who they are ---------------------------------------------------------------------------- */
+/* ---- lists of ranks and stages
+ * ------------------------------------------------------------------- */
 
-/* With the lock held; NULL after TERN_ERR_MEMORY. */
+/* Returns the crew with these ranks, made if need be, or NULL after TERN_ERR_MEMORY. The caller
+ * holds the lock. */
 static const crew *crew_of(const int *rank, int n, int last)
 {
     static crew *all;
@@ -121,7 +125,8 @@ static const crew *crew_of(const int *rank, int n, int last)
     return c;
 }
 
-/* With the lock held; likewise. */
+/* Returns the stage of that crew, owner and inner, made if need be, or NULL after TERN_ERR_MEMORY.
+ * The caller holds the lock. */
 static stage *stage_of(const crew *c, int owner, tern_ranks *inner)
 {
     static stage *all;
@@ -157,7 +162,8 @@ static const stage *its_stage(const tern_tensor *x)
     return ranks && ranks->reduce == reduce ? (const stage *)(const void *)ranks : NULL;
 }
 
-/* ---- setting them ---------------------------------------------------------------------------- */
+/* ---- assigning tensors to stages
+ * ----------------------------------------------------------------- */
 
 typedef struct setting {
     const crew *crew;
@@ -165,7 +171,8 @@ typedef struct setting {
     bool checks;
 } setting;
 
-/* First all tensors are set; then one that another rank's stage has set since is in both. */
+/* The first pass assigns all tensors; the second finds tensors that a stage of another rank has
+ * overwritten, so that two stages share them. */
 static tern_status visit(const char *path, tern_tensor *x, void *user)
 {
     const setting *t = user;

@@ -1,5 +1,5 @@
-/* steps.c -- a work, step by step: signatures are compared, in headers in which small data travel
- * along, then data flow. */
+/* steps.c -- the state machine of a collective: the ranks compare signatures, in headers that also
+ * carry small data, then the data are sent. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@ static bool is_pair(const tern_dist_work *w)
     return w->kind == DIST_SEND || w->kind == DIST_RECV;
 }
 
-/* MPI's unsigned integer of that size: what is only moved is moved as it lies. */
+/* Returns MPI's unsigned integer type of the dtype's size: data that are only moved need no
+ * other. */
 static int moved_as(tern_dtype dtype)
 {
     const size_t size = tern_dtype_size(dtype);
@@ -26,7 +27,8 @@ static bool is_linear(const tern_dist_work *w)
     return w->kind <= DIST_BROADCAST || is_pair(w);
 }
 
-/* This rank's part of n elements (TERN_MPI_EXCHANGE). */
+/* Returns how many of n elements are this rank's part, and sets *from to the first
+ * (TERN_MPI_EXCHANGE). */
 static int64_t own_part(const tern_dist_work *w, int64_t n, int64_t *from)
 {
     const int64_t each = (n + w->group->size - 1) / w->group->size;
@@ -34,7 +36,7 @@ static int64_t own_part(const tern_dist_work *w, int64_t n, int64_t *from)
     return n - *from < each ? n - *from : each;
 }
 
-/* What the phase of a piece begins; false: there is no such phase. */
+/* Sets *call to the MPI call of w's phase. Returns false if the current piece has no such phase. */
 static bool next_call(const tern_dist_work *w, tern_mpi_call *call)
 {
     static const tern_mpi_kind kinds[] = {
@@ -80,7 +82,7 @@ static bool next_call(const tern_dist_work *w, tern_mpi_call *call)
     return w->kind != DIST_REDUCE_SCATTER;
 }
 
-/* The sums between the two phases, and the division behind the last. */
+/* Computes the sums between the two phases, or the division of an average after the last one. */
 static void compute(const tern_dist_work *w)
 {
     const size_t size = tern_dtype_size(w->dtype);
@@ -99,7 +101,7 @@ static void compute(const tern_dist_work *w)
     }
 }
 
-/* Begin what comes next, on to the next piece; false: there is nothing more. */
+/* Begins the next MPI call of w, of the next piece if need be. Returns false if all are done. */
 static bool flow(tern_dist_job *job, tern_dist_work *w)
 {
     tern_mpi_call call;
@@ -128,7 +130,7 @@ static void finish(tern_dist_job *job, tern_dist_work *w)
     atomic_store(&w->done, true);
 }
 
-/* Both communicators of a group, while nothing else is begun on those of all ranks. */
+/* Makes both communicators of a group. No other call on the job's communicators is under way. */
 static void make_group(tern_dist_job *job, tern_dist_work *w)
 {
     tern_dist_group *g = w->to;
@@ -143,7 +145,7 @@ static void make_group(tern_dist_job *job, tern_dist_work *w)
     tern_dist_end(job, TERN_ERR_PEER, text);
 }
 
-/* What a device was to copy is there; its failure is no error of the thread that looks. */
+/* Waits for a device's copy. An error of the copy ends the job and is no error of this thread. */
 static bool arrived(tern_dist_job *job, tern_stage *stage)
 {
     tern_error_hold hold;
@@ -166,7 +168,7 @@ static bool all_arrived(tern_dist_job *job, tern_dist_work *w)
            (!w->out_stage || !w->reads || arrived(job, w->out_stage));
 }
 
-/* The host's memory of tensors that a transport was to read. */
+/* Finds host memory for tensors for which a transport was planned. An error ends the job. */
 static bool staged(tern_dist_job *job, tern_dist_work *w)
 {
     tern_error_hold hold;
@@ -209,7 +211,7 @@ static void write_header(tern_dist_work *w)
         memcpy(own->eager, from, bytes);
 }
 
-/* What came in the headers, to where it belongs. */
+/* Writes the data that the headers carried to the output, combined if the work is a reduction. */
 static void read_headers(tern_dist_work *w)
 {
     const int ranks = w->group->size;
@@ -262,7 +264,8 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
     call.root = w->root;
     call.tag = FIRST_TAG + w->tag;
     if (tern_dist_begin(job, w, call) && w->kind == DIST_SEND)
-        data(job, w); /* both at once: who receives looks first */
+        data(job,
+             w); /* The deed and the data are sent at once: the receiver compares the deed first. */
 }
 
 static void exchange_deeds(tern_dist_job *job, tern_dist_work *w)
@@ -285,7 +288,8 @@ static int others_like(const tern_dist_work *w, int i)
     return n;
 }
 
-/* Those that differ from most; where there is no most, from this rank. */
+/* Ends the job with a message that lists the ranks that differ from the majority, or, without a
+ * majority, from this rank. */
 static void report_difference(tern_dist_job *job, tern_dist_work *w)
 {
     const tern_dist_group *g = w->group;

@@ -1,4 +1,5 @@
-/* sum.c -- combining what all ranks have, in their order: halves in float32, rounded once. */
+/* sum.c -- reductions over the ranks' data, in the order of ranks; halves are computed in float32
+ * and rounded once. */
 #include "dist/dist.h"
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,8 @@ static float f16_to_f32(uint16_t h)
         bits |= 0x7f800000; /* inf, nan */
     memcpy(&value, &bits, 4);
     if ((h & 0x7c00) != 0x7c00)
-        value *= 0x1p112f; /* the exponent's bias; subnormal numbers too */
+        value *=
+            0x1p112f; /* scales by the difference of exponent biases; correct for subnormal numbers too */
     return h & 0x8000 ? -value : value;
 }
 
@@ -27,7 +29,7 @@ static uint16_t f32_to_f16(float value)
     value = fabsf(value);
     if (value >= 65520)
         return sign | 0x7c00;
-    if (value < 0x1p-14f) /* to a multiple of 2^-24, to even */
+    if (value < 0x1p-14f) /* subnormal: rounds to a multiple of 2^-24, ties to even */
         return (uint16_t)(sign | (uint16_t)nearbyintf(value * 0x1p24f));
     bits &= 0x7fffffff;
     bits += 0xfff + (bits >> 13 & 1);
@@ -71,7 +73,7 @@ static void store(void *to, int64_t at, const float *from, int n, tern_dtype dty
             halves[i] = dtype == TERN_F16 ? f32_to_f16(from[i]) : f32_to_bf16(from[i]);
 }
 
-/* NaN of either is NaN, as PyTorch's minimum and maximum. */
+/* The result is NaN if either value is, as in PyTorch's minimum and maximum. */
 #define COMBINE(REAL)                                                                              \
     static void combine_##REAL(REAL *a, const REAL *b, int n, tern_dist_op op)                     \
     {                                                                                              \
@@ -122,7 +124,7 @@ void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_d
                       dtype, op, ranks);
 }
 
-/* a += b, n of them. */
+/* Adds the n elements of b from `at` on to those of a. */
 static void add(void *a, const void *b, int64_t at, int n, tern_dtype dtype)
 {
     if (dtype == TERN_F64) {

@@ -1,6 +1,6 @@
-/* tensor_parallel.c -- linear layers and embeddings that a group's ranks share out: a module keeps
- * its name and place, its parameters become this rank's parts, and it runs between two ways of
- * activations. */
+/* tensor_parallel.c -- linear layers and embeddings that are cut among a group's ranks: the module
+ * keeps its name and place, its parameters become this rank's parts, and its forward runs between
+ * two communications of activations. */
 #include "base/memory.h"
 #include "base/lock.h"
 #include "base/option.h"
@@ -13,7 +13,8 @@
 #include <tern/dist/tensor_parallel.h>
 #include <tern/ops.h>
 
-/* ---- who has the other parts of a parameter -------------------------------------------------- */
+/* ---- the ranks with the other parts of a parameter
+ * ----------------------------------------------- */
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
@@ -98,7 +99,7 @@ tern_status tern_dist_check_cut(const char *function, const char *path, const te
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-/* How many of size this rank has, from *first on. */
+/* Returns how many of `size` elements this rank has, and sets *first to their first. */
 static int64_t part_of(int64_t size, tern_dist_group *group, int64_t *first)
 {
     return tern_rows_of_rank(size, tern_dist_get_rank(group), tern_dist_get_world_size(group),
@@ -111,8 +112,8 @@ static bool is_cut_so(const tern_tensor *x, const tern_dist_group *group, int di
     return p && p->group == group && p->dim == dim;
 }
 
-/* The parameter becomes this rank's part of what the first rank has; nothing where it is cut so
- * already, as it is shared with another module. dim -1: it stays whole. */
+/* Replaces the parameter's data by this rank's part of the first rank's data. Does nothing if it is
+ * cut so already, as a parameter shared with another module. dim -1: broadcasts it whole. */
 static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_group *group)
 {
     const uint64_t failures = tern_failures();
@@ -145,15 +146,16 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
     return status == TERN_OK && p ? tern_set_ranks(x, &p->of.ranks) : status;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- forward
+ * ------------------------------------------------------------------------------------- */
 
 /* The module's data. */
 typedef struct layer {
     tern_parallel_style style;
-    bool looks_up; /* an Embedding */
+    bool looks_up; /* the module is an Embedding */
     tern_parallel_options o;
-    int64_t first, rows; /* of a table, those that are here */
-    int64_t padding;     /* this rank's row that gets no gradient; -1 */
+    int64_t first, rows; /* this rank's rows of an embedding's table */
+    int64_t padding;     /* index among these of the row without gradient; -1: none here */
 } layer;
 
 static int sequence_of(const layer *l)
@@ -183,7 +185,7 @@ static tern_tensor *leave(const layer *l, tern_tensor *y)
     return tern_dist_reduce_from_group(y, l->o.group);
 }
 
-/* Rows of the table's part; zeros for words of other ranks. */
+/* Returns rows of this rank's part of the table, and zeros for words of other ranks' rows. */
 static tern_tensor *look_up(const layer *l, tern_tensor *weight, tern_tensor *words)
 {
     const tern_embedding_function_options o = {
@@ -191,7 +193,7 @@ static tern_tensor *look_up(const layer *l, tern_tensor *weight, tern_tensor *wo
     if (l->style == TERN_PARALLEL_COLWISE)
         return tern_embedding(words, weight, &o);
     tern_shape shape = tern_shape_of(words);
-    if (l->rows == 0) { /* a sum of no rows, so that all ranks have a way back */
+    if (l->rows == 0) { /* the sum of no rows lets all ranks take part in the backward pass */
         shape.dims[shape.ndim++] = tern_size(weight, 1);
         return tern_expand(tern_sum_dim(weight, TERN_SHAPE(0), false), shape);
     }
@@ -202,7 +204,8 @@ static tern_tensor *look_up(const layer *l, tern_tensor *weight, tern_tensor *wo
     return tern_mul(rows, tern_to_dtype(tern_unsqueeze(here, -1), tern_dtype_of(weight)));
 }
 
-/* A bias behind a sum is whole, and each rank's gradient of it that of its part of a sequence. */
+/* A bias that is added after a sum is whole on each rank. With a sequence layout its gradient is
+ * that of this rank's part of the sequence, so copy_to_group sums it in the backward pass. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     const layer *l = tern_nn_data(self);
@@ -218,7 +221,8 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return tern_add(leave(l, tern_linear(x, weight, NULL)), bias);
 }
 
-/* ---- making them ----------------------------------------------------------------------------- */
+/* ---- conversion of modules
+ * ----------------------------------------------------------------------- */
 
 static const char *const functions[] = {[TERN_PARALLEL_COLWISE] = "tern_nn_colwise_parallel",
                                         [TERN_PARALLEL_ROWWISE] = "tern_nn_rowwise_parallel",
@@ -246,7 +250,7 @@ static tern_status check(const tern_module *m, const layer *l)
     return TERN_OK;
 }
 
-/* Options of an Embedding that go on: its padding, as a row of this rank's. */
+/* Reads the Embedding's options: padding_idx becomes a row of this rank's part. */
 static tern_status read_table(tern_module *m, layer *l)
 {
     const tern_embedding_function_options *o = tern_nn_data(m);
@@ -268,7 +272,7 @@ static tern_status read_table(tern_module *m, layer *l)
     return TERN_OK;
 }
 
-/* The module runs so from now on. */
+/* Replaces the module's name, data and forward. */
 static tern_status become(tern_module *m, const layer *l)
 {
     static const char *const names[][2] = {
@@ -306,7 +310,7 @@ static tern_module *share_out(tern_module *m, tern_parallel_style style,
     l.looks_up = strcmp(m->name, "Embedding") == 0;
     if (check(m, &l) != TERN_OK || (l.looks_up && read_table(m, &l) != TERN_OK))
         return NULL;
-    /* rows of weights are outputs of a Linear, and inputs of a table */
+    /* dim 0 of a weight is the outputs of a Linear, but the inputs (words) of an Embedding */
     const bool colwise = style == TERN_PARALLEL_COLWISE;
     if (cut(m, "weight", colwise == l.looks_up, l.o.group) != TERN_OK ||
         (!l.looks_up && cut(m, "bias", colwise ? 0 : -1, l.o.group) != TERN_OK) ||
@@ -325,7 +329,8 @@ tern_module *tern_nn_rowwise_parallel(tern_module *m, const tern_parallel_option
     return share_out(m, TERN_PARALLEL_ROWWISE, options);
 }
 
-/* ---- parts of a sequence --------------------------------------------------------------------- */
+/* ---- sequence parallel
+ * --------------------------------------------------------------------------- */
 
 static tern_tensor *sum_gradient(tern_tensor *grad, void *group)
 {
@@ -362,9 +367,10 @@ tern_module *tern_nn_sequence_parallel(tern_module *m, const tern_parallel_optio
     return m;
 }
 
-/* ---- by a plan ------------------------------------------------------------------------------- */
+/* ---- plans
+ * --------------------------------------------------------------------------------------- */
 
-/* Whether names of a path are those of the pattern, * being any one. */
+/* Returns whether each name of the path equals that of the pattern, in which * equals any name. */
 static bool fits(const char *pattern, const char *path)
 {
     for (;;) {

@@ -1,12 +1,13 @@
-/* tensor_parallel_functions.c -- activations that go between ranks of a group, as functions of the
- * graph: each way is another one's gradient. */
+/* tensor_parallel_functions.c -- communications of activations as autograd functions: the gradient
+ * of each is another of them. */
 #include "base/memory.h"
 #include "dist/dist.h"
 #include <tern/autograd.h>
 #include <tern/dist/tensor_parallel.h>
 #include <tern/ops.h>
 
-/* What a way does on every rank. */
+/* What a communication does on each rank: nothing, all-reduce, all-gather, this rank's part,
+ * reduce-scatter. */
 typedef enum deed { STAY, ADD, GATHER, CUT, ADD_AND_CUT } deed;
 
 typedef struct way {
@@ -17,7 +18,8 @@ typedef struct way {
 
 static tern_tensor *go(tern_tensor *x, way w);
 
-/* ---- what they do ---------------------------------------------------------------------------- */
+/* ---- communications
+ * ------------------------------------------------------------------------------ */
 
 static tern_dist_options options_of(const way *w)
 {
@@ -31,7 +33,7 @@ static tern_tensor *add(tern_tensor *x, const way *w)
     return sum && tern_dist_all_reduce(sum, &o) == TERN_OK ? sum : NULL;
 }
 
-/* As if the parts lay along a dim in front. */
+/* All-gathers along dim 0 of the transposed tensor. */
 static tern_tensor *gather(tern_tensor *x, const way *w)
 {
     const tern_dist_options o = options_of(w);
@@ -64,7 +66,8 @@ static tern_tensor *add_and_cut(tern_tensor *x, const way *w)
     return tern_contiguous(tern_transpose(out, 0, w->dim));
 }
 
-/* ---- a function of the graph ----------------------------------------------------------------- */
+/* ---- autograd function
+ * --------------------------------------------------------------------------- */
 
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
@@ -116,7 +119,8 @@ static tern_tensor *go(tern_tensor *x, way w)
     return tern_function_apply(&type, own, &x, 1, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* ---- their names ----------------------------------------------------------------------------- */
+/* ---- public functions
+ * ---------------------------------------------------------------------------- */
 
 tern_tensor *tern_dist_copy_to_group(tern_tensor *x, tern_dist_group *group)
 {

@@ -1,13 +1,12 @@
-/* uneven_inputs.c -- TERN_JOIN: ranks of DistributedDataParallel that have different numbers of
- * batches.
+/* uneven_inputs.c -- TERN_JOIN: ranks of DistributedDataParallel with different numbers of batches.
  *
- * Each step begins with a number that those who go on send, whose greatest is that of the last of
- * them; who has left the block sends 0, and does with zeros what the number says that the others
- * do. */
+ * Each step begins with an all-reduce (max) of a number. Ranks that still have batches send one
+ * that has their rank and the collectives of the step; ranks without send 0, and take part in the
+ * collectives that the maximum names with zeros. The maximum is that of the last active rank. */
 #include "dist/ddp.h"
 #include <string.h>
 
-enum { BUFFERS = 1, GRADIENTS = 2, RANK = 4 }; /* RANK: times 1 + the rank */
+enum { BUFFERS = 1, GRADIENTS = 2, RANK = 4 }; /* RANK: multiplied by 1 + the rank */
 
 static tern_status find_sync(const char *path, tern_module *m, void *user)
 {
@@ -18,7 +17,7 @@ static tern_status find_sync(const char *path, tern_module *m, void *user)
     return TERN_OK;
 }
 
-/* Some have left, and some go on: not with a module that needs all. */
+/* Some ranks have no batches left: records an error if a module needs the rows of all ranks. */
 static tern_status check_sync(tern_ddp *d)
 {
     const tern_module *found = NULL;

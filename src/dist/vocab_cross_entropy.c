@@ -1,11 +1,12 @@
-/* vocab_cross_entropy.c -- cross entropy of logits whose classes the ranks of a group share out.
+/* vocab_cross_entropy.c -- cross entropy of logits whose classes are cut among the ranks of a
+ * group.
  *
- *   loss = log z - p,   z = sum e^(x - m) over all classes, p = x_target - m, m the greatest logit
- *                       of all
+ *   loss = log z - p,   z = sum e^(x - m) over all classes, p = x_target - m, m the greatest
+ *                       logit of all ranks
  *   smoothed: loss = log z - (1 - s) p - s / C sum (x - m)
  *
- * z, p and the sum of logits are each rank's part, added up in one message; autograd finds the
- * gradient, which needs none. */
+ * One all-reduce adds the ranks' parts of z, p and the sum of logits. Autograd computes the
+ * gradient, which needs no communication. */
 #include "base/option.h"
 #include "dist/dist.h"
 #include <math.h>
@@ -41,7 +42,8 @@ static tern_status check(const tern_tensor *logits, const tern_tensor *target, c
                : tern_fail(TERN_ERR_ARGUMENT, "%s: this process is not in the group", function);
 }
 
-/* Which classes are here: where the first stands, among how many. */
+/* Sets *first to this rank's first class and *classes to the number of all classes. Fails if this
+ * rank should not have `here` of them. */
 static tern_status find_classes(int64_t here, const options *o, int64_t *first, int64_t *classes)
 {
     const int64_t ranks = tern_dist_get_world_size(o->group), rank = tern_dist_get_rank(o->group);
@@ -56,7 +58,7 @@ static tern_status find_classes(int64_t here, const options *o, int64_t *first, 
                      (long long)*classes, (long long)own);
 }
 
-/* x less the greatest logit of all ranks, which is no variable. */
+/* Returns x less the greatest logit of all ranks, which counts as a constant in the gradient. */
 static tern_tensor *less_greatest(tern_tensor *x, const options *o)
 {
     const tern_dist_options all = {
@@ -74,7 +76,7 @@ static tern_tensor *less_greatest(tern_tensor *x, const options *o)
     return tern_sub(x, most);
 }
 
-/* This rank's parts of what is added up: (*, 3). */
+/* Returns this rank's parts of z, p and the sum of logits: (*, 3). */
 static tern_tensor *own_parts(tern_tensor *x, tern_tensor *target, int64_t first)
 {
     const int64_t here = tern_size(x, -1);
