@@ -130,8 +130,7 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
     return status;
 }
 
-/* ---- sorting by arrival
- * -------------------------------------------------------------------------- */
+/* ---- sorting by arrival ---------------------------------------------------------------------- */
 
 /* Sets order to rank 0's slots in the order in which their gradients arrived; slots without one
  * follow in their old order. */

@@ -9,8 +9,7 @@
 
 enum { MOST_TAG = 30000, NO_ROOT = INT_MIN };
 
-/* ---- arguments
- * ---------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 typedef tern_dist_request request;
 
@@ -109,8 +108,7 @@ static tern_status check(request *r, int root)
     return r->one && adds(r->w.kind) ? check_op(r->name, r->o.op, tern_dtype_of(r->one)) : TERN_OK;
 }
 
-/* ---- host memory or transport
- * ------------------------------------------------------------------- */
+/* ---- host memory or transport ---------------------------------------------------------------- */
 
 static size_t bytes_of(const tern_tensor *x)
 {
@@ -148,8 +146,7 @@ static tern_status alone(const request *r)
     return TERN_OK;
 }
 
-/* ---- start and wait
- * ----------------------------------------------------------------------------- */
+/* ---- start and wait -------------------------------------------------------------------------- */
 
 tern_status tern_dist_wait(tern_dist_work *w)
 {
@@ -374,8 +371,7 @@ tern_status tern_dist_monitored_barrier(const tern_dist_options *options)
     return tern_dist_barrier(options);
 }
 
-/* ---- collectives of bytes
- * ----------------------------------------------------------------------- */
+/* ---- collectives of bytes -------------------------------------------------------------------- */
 
 static tern_status run_bytes(tern_dist_kind kind, const void *from, void *to, int64_t count,
                              int src, const tern_dist_options *o, const char *what)

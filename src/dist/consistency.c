@@ -5,8 +5,7 @@
 #include "dist/ddp.h"
 #include <string.h>
 
-/* ---- parameters
- * ------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /* Adds a line "0.weight: float32 [3, 4], not trained" for x to the text `user`. */
 static tern_status describe(const char *path, tern_tensor *x, void *user)
@@ -99,8 +98,7 @@ tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp
     return status;
 }
 
-/* ---- values
- * ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 enum { AT_ONCE = 25 << 20 };
 

@@ -1,5 +1,6 @@
-/* data_parallel.c -- one module on several devices of one process: rows are dealt out, the module
- * is run for each device with its members swapped for copies there, results are gathered. */
+/* data_parallel.c -- one module on several devices of one process: the rows of the inputs are
+ * divided, the module runs for each device with its members replaced by copies there, and the
+ * results are gathered. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/replicas.h"
@@ -11,33 +12,34 @@
 
 static const char function[] = "tern_nn_data_parallel";
 
-/* Steps that are not timed, as kernels are compiled in them; then all with the parts of the step
- * before are, until there were so many looks, and later one of so many. */
+/* The first COLD_STEPS steps are not timed, as kernels are compiled in them. Then each step with
+ * the same parts as the step before is timed, until there are FAST_LOOKS timings; later one step in
+ * RARELY. */
 enum { COLD_STEPS = 2, FAST_LOOKS = 20, RARELY = 16 };
 
 typedef struct parallel {
     int n, dim;
-    const char **device; /* texts of the library's */
+    const char **device; /* the library's strings */
     const char *output;
-    double *weight; /* their sum is 1; NULL: equal parts */
+    double *weight; /* sum 1; NULL: equal parts */
     bool balance;
-    bool whole;                /* steps are timed as a whole: there are backward passes */
-    int64_t step, looks, next; /* next: the step of the next look */
-    int64_t *part;             /* of the last step */
-    tern_step_watch *watch;    /* of the last step, if it was timed */
+    bool whole;                /* some step had a backward pass: only such steps are timed */
+    int64_t step, looks, next; /* next: the step of the next timing */
+    int64_t *part;             /* rows of each device in the last step */
+    tern_step_watch *watch;    /* of the last step if it was timed; NULL */
     tern_replicas replicas;
 } parallel;
 
-/* One run. */
+/* One forward. */
 typedef struct pass {
     parallel *p;
     tern_module *child;
     tern_tensor *const *in;
     int n_in, n_out;
-    int64_t rows;        /* of inputs; -1 where none has dims */
-    int64_t *part, *at;  /* how many of them a device gets, from which on */
-    tern_tensor **parts; /* n_in of each device */
-    tern_tensor **out;   /* n_out of each device */
+    int64_t rows;        /* of the inputs; -1: no input has dims */
+    int64_t *part, *at;  /* each device's number of rows, and its first row */
+    tern_tensor **parts; /* n_in for each device */
+    tern_tensor **out;   /* n_out for each device */
 } pass;
 
 /* ---- one device ------------------------------------------------------------------------------ */
@@ -49,8 +51,8 @@ static bool is_shared_out(const tern_tensor *x)
 
 static tern_status run_one(pass *s, int i)
 {
-    /* What the module makes on the default device is made on this one, as with
-     * torch.cuda.device. */
+    /* As with torch.cuda.device, tensors that the module makes on the default device are made on
+     * this one. */
     const char *own = strcmp(tern_default_device(), s->p->device[0]) == 0 ? s->p->device[i] : NULL;
     tern_device_block block = tern_device_block_enter(own ? own : tern_default_device());
     tern_status status =
@@ -74,7 +76,7 @@ static tern_status run_replica(pass *s, int i)
     return status;
 }
 
-/* Devices that work by themselves first; the host's own part is done while they do. */
+/* Runs asynchronous devices first, so that they work during the cpu's part. */
 static tern_status run_replicas(pass *s)
 {
     tern_status status = TERN_OK;
@@ -85,7 +87,7 @@ static tern_status run_replicas(pass *s)
     return status;
 }
 
-/* ---- sharing out ----------------------------------------------------------------------------- */
+/* ---- dividing the inputs --------------------------------------------------------------------- */
 
 static tern_status count_rows(pass *s)
 {
@@ -107,7 +109,7 @@ static tern_status count_rows(pass *s)
     return TERN_OK;
 }
 
-/* Without rows the first device does it all. */
+/* Divides the rows. Without rows the first device runs alone. */
 static void share_out(pass *s)
 {
     const parallel *p = s->p;
@@ -126,7 +128,7 @@ static void share_out(pass *s)
     }
 }
 
-/* The inputs of all devices that have rows; what has none itself goes to each of them. */
+/* Copies to each device with rows its rows of the inputs. Inputs without dims are copied to all. */
 static tern_status deal_out(pass *s)
 {
     const parallel *p = s->p;
@@ -157,7 +159,7 @@ static tern_status deal_out(pass *s)
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
-/* Result k of all devices along dim; of numbers without dims a vector. */
+/* Concatenates result k of all devices along dim; scalars become a vector. */
 static tern_status gather(const pass *s, int k, tern_tensor **out)
 {
     const uint64_t failures = tern_failures();
@@ -187,8 +189,8 @@ static void drop_watch(parallel *p)
     p->watch = NULL;
 }
 
-/* What follows from the last step. Where no backward pass came, it is the way to the results that
- * counts, unless others had one. */
+/* Moves the weights by the times of the last step. If that step had no backward pass, its forward
+ * alone counts, unless other steps had one. */
 static tern_status look_back(parallel *p)
 {
     double seconds[p->n];
@@ -205,7 +207,7 @@ static tern_status look_back(parallel *p)
     return status;
 }
 
-/* Of one device alone there is nothing to balance. */
+/* Returns whether to time this step. There is nothing to balance if all parts are on one device. */
 static bool is_time_to_look(const parallel *p, const int64_t *part)
 {
     bool apart = false;
@@ -269,7 +271,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return run_all(&s, out);
 }
 
-/* ---- making it ------------------------------------------------------------------------------- */
+/* ---- construction ---------------------------------------------------------------------------- */
 
 static void free_parallel(void *data)
 {
@@ -337,7 +339,7 @@ static tern_status read_device(const char *text, const char **device)
     return tern_failed_since(failures);
 }
 
-/* devices NULL: numbers 0 to n - 1 of the kind. */
+/* devices NULL: devices 0 to n - 1 of that kind. */
 static tern_status read_devices(parallel *p, const char *const *devices, const char *kind)
 {
     for (int i = 0; i < p->n; i++) {
@@ -363,7 +365,7 @@ static tern_status set_up(parallel *p, tern_module *module, const char *const *d
     return tern_replicas_look(&p->replicas, module, p->device[0]);
 }
 
-/* The device of the first tensor that there is. */
+/* Sets *device to the device of the first tensor. */
 static tern_status first_device(const char *path, tern_tensor *x, void *device)
 {
     (void)path;

@@ -8,9 +8,9 @@
 
 typedef struct tern_ddp tern_ddp;
 
-/* A parameter that requires a gradient. */
 enum { DDP_LEVELS = 16 };
 
+/* A parameter that requires a gradient. */
 typedef struct tern_ddp_slot {
     tern_ddp *of;
     tern_tensor *x, *bucket_view; /* bucket_view: place of the gradient in the bucket */
@@ -27,7 +27,8 @@ typedef struct tern_ddp_bucket {
     int slots, waiting;  /* waiting: slots whose gradient is not final yet */
     tern_dist_work *work;
     tern_tensor
-        *stack[DDP_LEVELS]; /* of shards: sums of 1, 2, 4, ... shards that wait for as many more */
+        /* Sums of 1, 2, 4, ... shards that wait for the sum of as many more. */
+        *stack[DDP_LEVELS];
 } tern_ddp_bucket;
 
 struct tern_ddp {
@@ -41,14 +42,15 @@ struct tern_ddp {
     int n;
     tern_ddp_bucket *buckets;
     int n_buckets,
-        given; /* given: number of leading buckets whose all-reduce has begun in this backward pass */
+        /* given: number of leading buckets whose all-reduce has begun in this backward pass. */
+        given;
     tern_tensor *counts; /* all-reduced: rows, then for each slot how many ranks used it */
     double rows;         /* rows of this rank since the last all-reduce */
     bool no_sync;        /* inside of a TERN_NO_SYNC block */
-    bool
-        joins; /* inside of a TERN_JOIN block: each step begins with an exchange of the active ranks */
-    bool
-        torn; /* the TERN_JOIN block failed: a rank had no batches left, and a module needs all ranks */
+    /* Inside of a TERN_JOIN block: each step begins with an exchange of the active ranks. */
+    bool joins;
+    /* The TERN_JOIN block failed: a rank had no batches left, and a module needs all ranks. */
+    bool torn;
     int last;  /* greatest active rank of the last step */
     bool sums; /* the last forward was outside of TERN_NO_SYNC: gradients will be all-reduced */
     bool buffers_due;
@@ -57,7 +59,8 @@ struct tern_ddp {
     int64_t step, result;
     int64_t came; /* gradients that have arrived in this backward pass */
     bool sorted,
-        due; /* sorted: the buckets have the order in which gradients arrive; due: a backward pass has shown that order */
+        /* sorted: buckets are in order of arrival. due: a backward pass has shown this order. */
+        due;
     double limit;        /* bytes of a bucket */
     int shards, own;     /* shards: of all ranks, 0 without .shards; own: of this rank */
     int done;            /* own shards of this step that are done */

@@ -103,8 +103,7 @@ tern_status tern_dist_narrow(tern_dist_work *w)
     return tern_failed_since(failures);
 }
 
-/* ---- decisions that all ranks take alike
- * --------------------------------------------------------- */
+/* ---- decisions that all ranks take alike ----------------------------------------------------- */
 
 void tern_dist_note_way(tern_dist_work *w)
 {
@@ -212,8 +211,7 @@ bool tern_dist_transport_step(tern_dist_job *job, tern_dist_work *w)
     return happened;
 }
 
-/* ---- destruction of transports
- * ------------------------------------------------------------------- */
+/* ---- destruction of transports --------------------------------------------------------------- */
 
 static void *drop(void *transport)
 {

@@ -135,7 +135,8 @@ struct tern_dist_work {
     tern_status status;
     atomic_bool done;
     struct tern_dist_recorded
-        *recorded; /* set in a handle to a collective of a capture, else NULL */
+        /* NULL, or the recorded collective of which this work is only the program's handle. */
+        *recorded;
 };
 
 /* A collective's arguments. */
@@ -144,7 +145,8 @@ typedef struct tern_dist_request {
     tern_dist_work w;
     tern_dist_options o;
     tern_tensor *one,
-        *all; /* this rank's part, and the tensor of all ranks' parts; NULL if the kind has none */
+        /* This rank's part, and the tensor of all ranks' parts; NULL if the kind has none. */
+        *all;
     tern_tensor *in, *out; /* one or all, depending on kind; NULL */
 } tern_dist_request;
 
@@ -177,8 +179,8 @@ typedef struct tern_dist_job {
     bool threads; /* the job's thread was started */
     bool helps;   /* threads other than the job's may call MPI */
     bool began, failed, stops, left;
-    bool
-        foreign; /* the program called MPI_Init_thread with a level that forbids calls of the job's thread */
+    /* The program called MPI_Init_thread with a level that forbids calls of the job's thread. */
+    bool foreign;
     int forks;
     atomic_int drops; /* transports that are being destroyed, by threads of their own */
     int local_rank;
@@ -189,7 +191,8 @@ typedef struct tern_dist_job {
     tern_dist_card *cards; /* of all ranks */
     tern_dist_work *first; /* works under way, in order of their start */
     tern_dist_work
-        *unfinished; /* works cut off by the job's end, never freed: MPI may use their memory */
+        /* Works that the job's end cut off; they are never freed, as MPI may use their memory. */
+        *unfinished;
     tern_dist_group *groups;
     int n_groups;
     tern_status status; /* the error that ended the job: all later calls return it */
@@ -203,7 +206,7 @@ extern tern_dist_job tern_dist_the_job;
 /* ---- record.c -------------------------------------------------------------------------------- */
 double tern_dist_now(void);
 const char *tern_dist_kind_name(tern_dist_kind kind);
-/* Sets work->deed. */
+/* Sets work->deed to the work's description, with the label. */
 void tern_dist_describe(tern_dist_work *work, const char *label);
 void tern_dist_note(const tern_dist_work *work);
 void tern_dist_note_end(const tern_dist_work *work);
@@ -217,10 +220,11 @@ void tern_dist_add(char *text, size_t bytes, const char *format, ...) TERN_PRINT
 /* ---- launcher.c ------------------------------------------------------------------------------ */
 typedef struct tern_dist_launcher {
     const char *families[3]; /* plugins to try, in order; NULL-terminated */
-    const char *
-        variable; /* environment variable with the number of processes or this one's rank; NULL: no launcher */
-    int size;       /* processes; 0: unknown */
-    int rank;       /* -1: unknown */
+    const char
+        *variable; /* environment variable with the number of processes or this one's rank; NULL: no
+                     launcher */
+    int size;      /* processes; 0: unknown */
+    int rank;      /* -1: unknown */
     int local_rank; /* -1: unknown */
     bool there;     /* a launcher started this process */
 } tern_dist_launcher;
@@ -229,8 +233,7 @@ tern_dist_launcher tern_dist_find_launcher(void);
  * reason to `where`, without recording an error. */
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes);
 
-/* ---- negotiation.c: messages about late collectives, on a communicator of their own
- * -------------- */
+/* ---- negotiation.c: messages about late collectives, on a communicator of their own ---------- */
 tern_status tern_dist_negotiation_begin(tern_dist_job *job);
 void tern_dist_negotiation_free(tern_dist_job *job);
 /* Sends answers and reads one message. Returns whether a message came. */
@@ -274,8 +277,7 @@ void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 /* Sets the host memory of the work's tensors: their own memory on the cpu, else copies. */
 tern_status tern_dist_stage(tern_dist_work *work);
 
-/* ---- device_transport.c: from device to device by the vendor's library
- * --------------------------- */
+/* ---- device_transport.c: from device to device by the vendor's library ----------------------- */
 /* Prepares the work for a transport. Returns false if no transport can carry its data. The tensors
  * are set. */
 bool tern_dist_offer(tern_dist_work *work);
@@ -297,14 +299,15 @@ void tern_dist_drop_transports(tern_dist_job *job);
 /* ---- collective.c ---------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
     DIST_WAY_ANY,
-    DIST_WAY_TREE, /* floating point: a binary tree over the ranks; if each rank adds its own terms as a tree, the whole sum is one tree */
-    DIST_WAY_APART /* no collective under way writes the tensor, so a small one need not wait for others */
+    DIST_WAY_TREE, /* floating point: a binary tree over the ranks; if each rank adds its own terms
+                      as a tree, the whole sum is one tree */
+    DIST_WAY_APART /* no collective under way writes the tensor, so a small one need not wait for
+                      others */
 } tern_dist_way;
 tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
                                     const tern_dist_options *options);
 
-/* ---- recorded.c: collectives in a capture of the tensors' device
- * --------------------------------- */
+/* ---- recorded.c: collectives in a capture of the tensors' device ----------------------------- */
 /* Records the collective. A replay begins it and waits for it, right there if the program passed no
  * options.work, else where the program called tern_dist_wait. */
 tern_status tern_dist_record(const tern_dist_request *r,
@@ -334,7 +337,8 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
  * dim and size, and is never freed. */
 typedef struct tern_dist_cut {
     tern_dist_ranks
-        of; /* first member: all processes, as DistributedDataParallel may have copies of parts on others */
+        of; /* first member: all processes, as DistributedDataParallel may have copies of parts on
+               others */
     tern_dist_group *group;
     int dim;
     int64_t size; /* of the whole tensor's dim */

@@ -75,8 +75,7 @@ static bool poll_all(tern_dist_job *job)
     return happened;
 }
 
-/* ---- the job's thread
- * --------------------------------------------------------------------------- */
+/* ---- the job's thread ------------------------------------------------------------------------ */
 
 static void begin_mpi(tern_dist_job *job)
 {
@@ -222,8 +221,7 @@ void tern_dist_stop(tern_dist_job *job)
         nap(IDLE_NAP / 2);
 }
 
-/* ---- called by other threads
- * -------------------------------------------------------------------- */
+/* ---- called by other threads ----------------------------------------------------------------- */
 
 tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
 {

@@ -12,8 +12,7 @@
 static char notes[1024];
 static const char function[] = "tern_dist_init_process_group";
 
-/* ---- members
- * ------------------------------------------------------------------------------------ */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static const tern_dist_group *of(const tern_dist_group *group)
 {

@@ -16,9 +16,8 @@ enum { TERN_MPI_VERSION = 1 }; /* of the table below */
 typedef uint64_t tern_mpi_comm;
 typedef uint64_t tern_mpi_request;
 
-typedef enum tern_mpi_level { /* thread support of MPI_Init_thread */
-                              TERN_MPI_FUNNELED =
-                                  1, /* or MPI_THREAD_SINGLE: only the thread that called MPI_Init_thread */
+typedef enum tern_mpi_level {                        /* thread support of MPI_Init_thread */
+                              TERN_MPI_FUNNELED = 1, /* or less: the initializing thread */
                               TERN_MPI_SERIALIZED = 2,
                               TERN_MPI_MULTIPLE = 3
 } tern_mpi_level;
@@ -36,9 +35,9 @@ typedef enum tern_mpi_kind {
     TERN_MPI_SCATTER,
     TERN_MPI_ALL_TO_ALL, /* count elements from each rank to each */
     /* The next three divide count elements: rank i has those from i * ceil(count / ranks) on. */
-    TERN_MPI_EXCHANGE, /* in: the parts of all ranks; out: this rank's part from each, in rank order */
-    TERN_MPI_SPREAD, /* out: this rank's part, in its place; then the parts of all */
-    TERN_MPI_COLLECT /* in: this rank's part; out at the root: the parts of all, in their places */
+    TERN_MPI_EXCHANGE, /* in: the parts of all ranks; out: this rank's part from each */
+    TERN_MPI_SPREAD,   /* out: this rank's part, in its place; then the parts of all */
+    TERN_MPI_COLLECT   /* in: this rank's part; out at the root: all parts in place */
 } tern_mpi_kind;
 
 typedef struct tern_mpi_call {

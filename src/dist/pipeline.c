@@ -1,9 +1,8 @@
 /* pipeline.c -- stages of a sequential, and the schedules by which micro-batches go through them.
  *
- * Each stage has a list of its own: forwards and backwards in an order that depends on nothing but
- * the schedule. In rounds every stage does what is next on it, if what that needs was handed over
- * in a round before: so devices that do not wait have work of several micro-batches at once. Graphs
- * end between stages. */
+ * Each stage has an order of forwards and backwards that depends on the schedule alone. In each
+ * round every stage takes its next step if the input was given in an earlier round, so asynchronous
+ * devices have work of several micro-batches at once. Autograd graphs end between stages. */
 #include "base/option.h"
 #include "base/os.h"
 #include "dist/dist.h"
@@ -21,8 +20,8 @@ static tern_status add_bytes(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* A stage ends where its share of all bytes is reached, and leaves a child for each stage behind
- * it. */
+/* Ends each stage where its share of all bytes is reached, with at least one child left for each
+ * later stage. */
 static tern_status split_evenly(tern_pipeline *p, int children)
 {
     double all = 0, sum = 0;
@@ -159,14 +158,14 @@ int tern_dist_pipeline_stage(const tern_pipeline *p, int child)
 
 typedef struct step {
     tern_pipeline *p;
-    tern_tensor *x, *y, *loss; /* loss: so far, held */
+    tern_tensor *x, *y, *loss; /* loss: the sum so far; a reference */
     tern_module *criterion;
     int64_t rows, each;
-    int micro_batches; /* that have rows */
+    int micro_batches; /* those that have rows */
     int round;
 } step;
 
-/* The rows of a micro-batch. */
+/* Returns the rows of a micro-batch. */
 static tern_tensor *rows_of(const step *t, tern_tensor *x, int micro)
 {
     const int64_t from = micro * t->each, left = t->rows - from;
@@ -178,7 +177,8 @@ static tern_tensor *keep(tern_tensor *x)
     return x ? tern_keep(x) : NULL;
 }
 
-/* What the last stage adds to the loss, as the root of its backward. */
+/* Returns the loss of a micro-batch, from which its backward pass begins, and adds it to
+ * t->loss. */
 static tern_tensor *loss_of(step *t, tern_tensor *out, int micro)
 {
     tern_tensor *y = tern_to(rows_of(t, t->y, micro), tern_device(out));
@@ -231,7 +231,8 @@ static tern_status backward(step *t, int s)
         tern_tensor *dout = last ? NULL : tern_stage_message_take(p, s + 1, s, micro);
         if ((last || dout) && tern_requires_grad(out))
             tern_backward_with(out, &(tern_backward_options){.gradient = dout});
-        if (s && tern_failed_since(failures) == TERN_OK) { /* zeros where nothing came back */
+        if (s && tern_failed_since(failures) == TERN_OK) { /* the gradient of an unused input is
+                                                              zeros */
             tern_tensor *dx = tern_grad(in);
             tern_stage_message_give(p, s, s - 1, micro, dx ? dx : tern_zeros_like(in), t->round);
         }
@@ -242,7 +243,7 @@ static tern_status backward(step *t, int s)
     return tern_failed_since(failures);
 }
 
-/* Whether the next of stage s is a forward. */
+/* Returns whether the next step of stage s is a forward. */
 static bool goes_forward(const step *t, int s)
 {
     const tern_stage_run *r = &t->p->run[s];
@@ -278,11 +279,11 @@ static tern_status run_rounds(step *t)
         if (!left)
             return TERN_OK;
         if (!ran)
-            tern_os_sleep(NAP); /* for messages */
+            tern_os_sleep(NAP); /* waits for messages */
     }
 }
 
-/* All ranks of the pipeline get the loss of the last stage's. */
+/* Sends the loss from the rank of the last stage to all others of the pipeline. */
 static tern_status share_loss(step *t)
 {
     tern_pipeline *p = t->p;
@@ -340,7 +341,7 @@ static tern_status begin(step *t)
     return TERN_OK;
 }
 
-/* Ranks that have neither end receive the number of rows. */
+/* Sends the number of rows to ranks with neither the first nor the last stage. */
 static tern_status share_rows(step *t)
 {
     const tern_pipeline *p = t->p;

@@ -1,4 +1,5 @@
-/* pipeline.h -- the inside of a pipeline: its stages, and what is between them in a step. */
+/* pipeline.h -- internals of a pipeline: its stages, and the tensors sent between them in a
+ * step. */
 #ifndef TERN_DIST_PIPELINE_INSIDE_H
 #define TERN_DIST_PIPELINE_INSIDE_H
 #include "base/memory.h"
@@ -7,20 +8,21 @@
 #include <tern/dist/pipeline.h>
 #include <tern/tern.h>
 
-/* A tensor on its way to the next stage, or a gradient on its way back. */
+/* An activation for the next stage, or a gradient for the one before. */
 typedef struct tern_stage_message {
-    tern_tensor *x;       /* held */
-    tern_transfer *copy;  /* x is being copied to the cpu */
-    tern_tensor *head;    /* of a message: dtype and shape of x; held */
-    tern_dist_work *work; /* by which head or x is being received */
-    int round;            /* in which it was handed over */
+    tern_tensor *x;       /* a reference */
+    tern_transfer *copy;  /* copy of x to the cpu that is under way */
+    tern_tensor *head;    /* from another rank: a reference to dtype and shape of x */
+    tern_dist_work *work; /* the receive of head or x; NULL */
+    int round;            /* the round in which the sender gave it */
     bool there;
 } tern_stage_message;
 
-typedef struct tern_stage_run {    /* of a stage in a step */
-    int forwards, backwards;       /* done */
-    tern_tensor **in, **out;       /* of each micro-batch: a leaf, and what was computed of it */
-    tern_stage_message *up, *down; /* to this stage: inputs, gradients of out */
+typedef struct tern_stage_run {    /* the state of a stage in a step */
+    int forwards, backwards;       /* micro-batches done */
+    tern_tensor **in, **out;       /* of each micro-batch: the input as a leaf, the output or
+                                      loss */
+    tern_stage_message *up, *down; /* of each micro-batch, to this stage: input, gradient of out */
 } tern_stage_run;
 
 struct tern_pipeline {
@@ -29,24 +31,26 @@ struct tern_pipeline {
     tern_pipeline_schedule schedule;
     bool no_scale_grads;
     int *begin;          /* n + 1: the first child of each stage */
-    const char **device; /* texts of the library's; NULL: another rank's */
+    const char **device; /* the library's strings; NULL: a stage of another rank */
     int *rank;
     tern_stage_run *run;
-    tern_dist_work **sent; /* what was sent in a step */
+    tern_dist_work **sent; /* sends of this step */
     int n_sent, capacity;
 };
 
-/* ---- stage_message.c: between stages --------------------------------------------------------- */
-/* Hand x over from one stage to another, whoever has it. */
+/* ---- stage_message.c: tensors between stages ------------------------------------------------- */
+/* Gives x to the other stage, on this rank or another. */
 tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
                                     int round);
-/* Whether it is there, handed over in a round before this one; of messages, what comes next is
- * received. An error is there too: taking it reports it. */
+/* Returns whether the tensor can be taken: it was given in an earlier round, or received from
+ * another rank, whose messages this function receives. After an error it returns true, and
+ * tern_stage_message_take fails. */
 bool tern_stage_message_is_there(tern_pipeline *p, int from, int to, int micro, int round);
-/* The tensor on the stage's device, owned by the innermost scope; NULL after an error. */
+/* Returns the tensor on the stage's device, owned by the innermost scope, or NULL after an
+ * error. */
 tern_tensor *tern_stage_message_take(tern_pipeline *p, int from, int to, int micro);
 void tern_stage_message_drop(tern_stage_message *message);
-/* Until all that was sent has gone. */
+/* Waits until all sends are complete. */
 tern_status tern_stage_messages_wait(tern_pipeline *p);
 
 #endif

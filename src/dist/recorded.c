@@ -23,8 +23,7 @@ static void let_go(tern_dist_recorded *p)
     tern_free(p);
 }
 
-/* ---- called by replays
- * -------------------------------------------------------------------------- */
+/* ---- called by replays ----------------------------------------------------------------------- */
 
 static tern_status wait_for(tern_dist_recorded *p)
 {
@@ -45,8 +44,7 @@ static tern_status run_wait(void *user)
     return wait_for(user);
 }
 
-/* ---- called in the capture
- * ---------------------------------------------------------------------- */
+/* ---- called in the capture ------------------------------------------------------------------- */
 
 static void drop(void *user)
 {

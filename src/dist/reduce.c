@@ -99,8 +99,7 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
     return TERN_OK;
 }
 
-/* ---- end of the backward pass
- * -------------------------------------------------------------------- */
+/* ---- end of the backward pass ---------------------------------------------------------------- */
 
 /* Sets gradients that the backward pass did not compute to 0, unless earlier steps without
  * all-reduce left one. */

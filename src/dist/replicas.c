@@ -1,5 +1,5 @@
-/* replicas.c -- one module run on several devices: its members are swapped for copies of them,
- * through which gradients come back to them, as by PyTorch's Broadcast. */
+/* replicas.c -- one module that runs on several devices: its members are replaced by copies, from
+ * which gradients flow back as in PyTorch's Broadcast. */
 #include "base/addresses.h"
 #include "dist/replicas.h"
 #include "tensor/storage.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <tern/ops/collective.h>
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- the module's tensors -------------------------------------------------------------------- */
 
 static tern_status add_members(tern_module *m, void *user)
 {
@@ -62,7 +62,7 @@ tern_status tern_replicas_look(tern_replicas *r, tern_module *module, const char
     return find_tied(r);
 }
 
-/* ---- copies that stay ------------------------------------------------------------------------ */
+/* ---- cached copies --------------------------------------------------------------------------- */
 
 static void forget(tern_replica_copy *c)
 {
@@ -96,7 +96,8 @@ static tern_status reserve(tern_replicas *r, int n)
     return TERN_OK;
 }
 
-/* Neither x nor the copy, a buffer that the replica may have written, is another since. */
+/* Returns whether neither x nor its copy (a buffer that the replica may write) has changed
+ * since. */
 static bool is_right(const tern_replica_copy *c, const tern_tensor *x, const char *device)
 {
     return c->copy && tern_storage_is_shared(c->of, x) && tern_same_shape(c->of, x) &&
@@ -104,7 +105,7 @@ static bool is_right(const tern_replica_copy *c, const tern_tensor *x, const cha
            strcmp(tern_device(c->copy), device) == 0;
 }
 
-/* Replicas that work in this pass, by their numbers, and their devices. */
+/* The replicas that run in this pass: numbers and devices. */
 typedef struct crowd {
     const char *const *device;
     const int *who;
@@ -116,27 +117,29 @@ static tern_replica_copy *copy_at(const tern_replicas *r, int i, int slot)
     return &r->copies[i * r->count + slot];
 }
 
-/* Whether gradients come back from a copy of it: it is another in each pass. */
+/* Returns whether gradients flow back from the slot's copies, which are then made in each pass. */
 static bool is_trained(const tern_replica_slot *s)
 {
     return tern_requires_grad(s->x) && tern_is_grad_enabled();
 }
 
-/* Computed members are made anew before each run; tied ones are the first's. */
+/* Returns whether the slot is copied: computed members are made before each run, and tied ones use
+ * the copy of the first slot. */
 static bool is_sent(const tern_replica_slot *s, int slot)
 {
     const tern_member *member = member_of(s);
     return member && member->kind != MEMBER_COMPUTED && s->first == slot;
 }
 
-/* On the module's own device, which all may read. */
+/* Returns whether the replica reads the module's own tensor: one on its device that is no
+ * buffer. */
 static bool is_own(const tern_replica_slot *s, const char *device)
 {
     return member_of(s) && member_of(s)->kind != MEMBER_BUFFER &&
            strcmp(tern_device(s->x), device) == 0;
 }
 
-/* Whether some replica is to get a copy of it. */
+/* Returns whether some replica needs a new copy of the slot's tensor. */
 static bool is_wanted(const tern_replicas *r, const crowd *all, int slot)
 {
     const tern_replica_slot *s = &r->slots[slot];
@@ -147,8 +150,8 @@ static bool is_wanted(const tern_replicas *r, const crowd *all, int slot)
     return false;
 }
 
-/* One that stays, of a slot's tensor, which is `of` outside of the graph; on the module's own
- * device buffers alone are copied. */
+/* Caches a copy of a slot's tensor; `of` is that tensor, detached. On the module's own device only
+ * buffers come here, and are cloned. */
 static tern_status keep_copy(tern_replicas *r, int i, int slot, tern_tensor *of, tern_tensor *copy)
 {
     const tern_replica_slot *s = &r->slots[slot];
@@ -179,8 +182,8 @@ static tern_status hand_out(tern_replicas *r, const crowd *all, int slot, tern_t
     return status;
 }
 
-/* All tensors that are trained, or all others of which a copy is not right, to all of them at
- * once. */
+/* Broadcasts all tensors with gradients, or all others without a valid copy, to all replicas in one
+ * call. */
 static tern_status send(tern_replicas *r, const crowd *all, bool trained)
 {
     const uint64_t failures = tern_failures();
@@ -229,12 +232,12 @@ tern_status tern_replicas_send(tern_replicas *r, const char *const *device, cons
     return send(r, &all, false);
 }
 
-/* ---- in and out ------------------------------------------------------------------------------ */
+/* ---- swapping members ------------------------------------------------------------------------ */
 
 void tern_replicas_enter(tern_replicas *r, int i)
 {
-    /* All are held before the first is swapped, so that leave may put all of them back; computed
-     * members have changed since they were looked at. */
+    /* All members get a reference before the first is swapped, so that tern_replicas_leave can
+     * restore them. Computed members may have changed since they were listed. */
     for (int k = 0; k < r->count; k++)
         r->slots[k].x = member_of(&r->slots[k]) ? tern_keep(member_of(&r->slots[k])->tensor) : NULL;
     for (int k = 0; k < r->count; k++) {

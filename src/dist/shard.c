@@ -7,8 +7,7 @@
 
 static const char function[] = "tern_dist_fully_shard";
 
-/* ---- the unit's parameters
- * ----------------------------------------------------------------------- */
+/* ---- the unit's parameters ------------------------------------------------------------------- */
 
 /* Visits the tensors below m that are outside of other units, with their paths. Shared tensors are
  * visited once for each place. */

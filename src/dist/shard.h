@@ -29,10 +29,10 @@ typedef struct tern_shard_slot {
     tern_tensor *bucket_view; /* place of these rows in the bucket */
     tern_ranks *cut;          /* as the mesh's */
     tern_shape shape;         /* of the whole parameter */
-    int64_t each, elements; /* rows and elements of a rank's part; the last ranks may have fewer */
-    int64_t at;             /* first element in the bucket */
-    int bucket, places;     /* places: members that have this parameter */
-    bool shared;            /* x was replaced by its part */
+    int64_t each, elements;   /* rows, elements of a rank's part; fewer in the last ranks */
+    int64_t at;               /* first element in the bucket */
+    int bucket, places;       /* places: members that have this parameter */
+    bool shared;              /* x was replaced by its part */
 } tern_shard_slot;
 
 typedef struct tern_shard_bucket {
@@ -62,7 +62,8 @@ typedef struct tern_shard_pass {
     bool recorded;      /* the forward was recorded for a backward pass */
     tern_tensor **full; /* whole parameter of each slot, without history */
     tern_tensor *
-        *stand; /* whole parameters that the module has while a backward pass is inside of it */
+        /* Members of the module while a backward pass is inside of it. */
+        *stand;
     struct tern_shard_pass *next_open; /* list of passes that a backward pass is inside of */
 } tern_shard_pass;
 

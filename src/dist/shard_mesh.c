@@ -1,4 +1,4 @@
-/* shard_mesh.c -- the ranks that share parameters out, for norms, steps that are skipped, and
+/* shard_mesh.c -- the ranks among which parameters are cut, for norms, skipped steps and
  * snapshots. */
 #include "dist/shard.h"
 #include "base/lock.h"
@@ -28,7 +28,7 @@ static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN
     return n;
 }
 
-/* Those of one pair of groups and cut are one. They stay. */
+/* One struct exists for each pair of groups and cut; it is never freed. */
 tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
                                     tern_ranks *cut)
 {
@@ -52,7 +52,7 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
                                   .cut = cut,
                                   .epoch = 1,
                                   .next = meshes};
-        if (cut || !replicate) /* of all processes, or of the one group */
+        if (cut || !replicate) /* one group: all processes, or `group` */
             mesh->of = (tern_dist_ranks){mesh->of.ranks, {cut ? NULL : group}, 1};
         for (const tern_shard_mesh *m = meshes; m; m = m->next)
             if (m->group == group && m->replicate == replicate && cut && m->cut &&

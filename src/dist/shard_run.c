@@ -57,7 +57,7 @@ static bool is_there(const tern_shard_unit *u, const tern_shard_unit *root)
 }
 
 /* Begins the all-gather of the unit that ran after (step 1) or before (step -1) this one in the
- * last forward. The backward pass needs it only for units that freed their parameters. */
+ * last forward; for the backward pass only if that unit freed its parameters. */
 static tern_status prefetch(const tern_shard_pass *p, int step)
 {
     const tern_shard_units *plan = &p->root->plan;
@@ -214,8 +214,7 @@ static tern_status backward_ended(tern_after_backward *end, tern_status status)
     return status;
 }
 
-/* ---- the autograd function from parts to whole parameters
- * ---------------------------------------- */
+/* ---- the autograd function from parts to whole parameters ------------------------------------ */
 
 /* Returns a tensor for the whole parameter. Its memory includes padding rows that the last ranks
  * lack. */
@@ -325,8 +324,7 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
 static const tern_function_type gather_type = {
     .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
 
-/* ---- functions whose backward opens and closes a pass
- * -------------------------------------------- */
+/* ---- functions whose backward opens and closes a pass ---------------------------------------- */
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
@@ -371,8 +369,7 @@ static tern_status go_through(const tern_function_type *type, tern_shard_pass *p
     return TERN_OK;
 }
 
-/* ---- forward
- * ------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* Sets full to references to the whole parameters. */
 static tern_status gather_all(tern_shard_pass *p, tern_tensor **full)
@@ -405,8 +402,7 @@ static tern_status cast_inputs(const tern_shard_unit *u, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* Frees memory that only a backward pass needs. In a checkpoint, the tensors that it saves are
- * enough. */
+/* Frees what only a backward pass needs. A checkpoint needs only the tensors that it saves. */
 static void give_back(tern_shard_pass *p)
 {
     if (!p->recorded)

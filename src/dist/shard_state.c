@@ -5,8 +5,7 @@
 
 static const char load_function[] = "tern_dist_load_full_state_dict";
 
-/* ---- gathering
- * ----------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 /* Ranks with fewer rows are padded with zeros. */
 tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group)
@@ -80,8 +79,7 @@ tern_state_dict *tern_dist_full_state_dict(tern_module *module)
     return NULL;
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static tern_status take_part(const char *path, tern_tensor *x, void *user)
 {

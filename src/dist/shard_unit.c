@@ -1,5 +1,5 @@
-/* shard_unit.c -- units while they are there: found by their parameters, held by graphs, whole
- * parameters in members' places. */
+/* shard_unit.c -- the list of units, their references, and the swap of parts for whole parameters
+ * in modules. */
 #include "dist/shard.h"
 #include "base/lock.h"
 
@@ -106,7 +106,8 @@ static tern_tensor *stands(const tern_shard_unit *u, int i)
     return u->inside ? u->inside[i] : u->slots[i].x;
 }
 
-/* They are met in one order each time: the search goes on where it ended. */
+/* Returns the slot whose current tensor is x, or -1. Members have the same order each time, so the
+ * search begins at *last. */
 static int slot_of(const tern_shard_unit *u, const tern_tensor *x, int *last)
 {
     for (int k = 0; k < u->n; k++) {

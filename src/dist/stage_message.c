@@ -1,5 +1,5 @@
-/* stage_message.c -- tensors between stages of a pipeline: on a device, from one to another, or by
- * messages. */
+/* stage_message.c -- tensors between stages of a pipeline: on one device, from device to device, or
+ * from rank to rank. */
 #include "base/error.h"
 #include "dist/pipeline.h"
 #include <string.h>
@@ -51,7 +51,7 @@ static tern_status receive(tern_pipeline *p, int from, int to, tern_stage_messag
     return message->work ? TERN_OK : TERN_ERR_PEER;
 }
 
-/* Ask for the first message, and once it is there for the second. */
+/* Receives the first message, dtype and shape, and after its end the second, the elements. */
 static tern_status go_on(tern_pipeline *p, int from, int to, tern_stage_message *message)
 {
     tern_status status = TERN_OK;
@@ -90,7 +90,7 @@ tern_status tern_stage_messages_wait(tern_pipeline *p)
     return status;
 }
 
-/* ---- devices --------------------------------------------------------------------------------- */
+/* ---- stages of one rank ---------------------------------------------------------------------- */
 
 tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micro, tern_tensor *x,
                                     int round)
@@ -103,7 +103,7 @@ tern_status tern_stage_message_give(tern_pipeline *p, int from, int to, int micr
     tern_status status = TERN_OK;
     TERN_SCOPE {
         tern_tensor *alone = tern_detach(x);
-        if (moves) /* behind what computes x, beside all that is launched from now on */
+        if (moves) /* the copy waits for the kernels that compute x, not for later ones */
             message->copy = tern_transfer_begin(tern_contiguous(alone), "cpu");
         message->x = alone ? tern_keep(alone) : NULL;
         if (!alone || (moves && !message->copy))
@@ -132,7 +132,7 @@ tern_tensor *tern_stage_message_take(tern_pipeline *p, int from, int to, int mic
     tern_stage_message *message = message_of(p, from, to, micro);
     tern_tensor *x = message->copy ? tern_transfer_take(message->copy) : message->x;
     tern_tensor *there = x ? tern_to(x, p->device[to]) : NULL;
-    if (there == message->x && there) /* in the scope, as a copy would be */
+    if (there == message->x && there) /* owned by the scope, as a copy would be */
         there = tern_detach(there);
     message->copy = NULL;
     tern_stage_message_drop(message);
@@ -144,5 +144,6 @@ void tern_stage_message_drop(tern_stage_message *message)
     tern_transfer_free(message->copy);
     tern_release(message->x);
     tern_release(message->head);
-    *message = (tern_stage_message){0}; /* a message that is still to come keeps its own tensor */
+    *message = (tern_stage_message){0}; /* a receive that is still under way has its own
+                                           reference */
 }

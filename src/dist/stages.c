@@ -28,8 +28,7 @@ typedef struct stage {
 
 static tern_mutex lock = TERN_MUTEX_INIT;
 
-/* ---- reductions
- * ---------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 static void combine(double *all, const double *more, int n, bool greatest)
 {
@@ -97,8 +96,7 @@ static tern_status first(tern_ranks *ranks, int number, int count, bool *leads, 
     return tern_dist_first(ranks, s->crew->own < 0 ? -1 : number, count, leads, own, all);
 }
 
-/* ---- lists of ranks and stages
- * ------------------------------------------------------------------- */
+/* ---- lists of pipelines and stages ----------------------------------------------------------- */
 
 /* Returns the crew with these ranks, made if need be, or NULL after TERN_ERR_MEMORY. The caller
  * holds the lock. */
@@ -162,8 +160,7 @@ static const stage *its_stage(const tern_tensor *x)
     return ranks && ranks->reduce == reduce ? (const stage *)(const void *)ranks : NULL;
 }
 
-/* ---- assigning tensors to stages
- * ----------------------------------------------------------------- */
+/* ---- assigning tensors to stages ------------------------------------------------------------- */
 
 typedef struct setting {
     const crew *crew;

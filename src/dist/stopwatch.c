@@ -1,4 +1,4 @@
-/* stopwatch.c -- how long devices take for what they were given. */
+/* stopwatch.c -- measures how long devices take for the kernels that they are given. */
 #include "dist/stopwatch.h"
 #include "base/os.h"
 #include "base/error.h"
@@ -20,7 +20,7 @@ static uint64_t launches(const tern_stopwatch *s)
     return stats.launches;
 }
 
-/* The end is when the device was last found to be done with something new. */
+/* Sets s->ended to the last time at which the device had completed a new launch. */
 static void *wait_for_device(void *of)
 {
     tern_stopwatch *s = of;
@@ -52,28 +52,28 @@ void tern_stopwatch_begin(tern_stopwatch *s, const char *device)
 void tern_stopwatch_given(tern_stopwatch *s)
 {
     if (!s->waits)
-        s->ended = now(); /* what the cpu was given is done */
+        s->ended = now(); /* the cpu has completed its part */
     atomic_store(&s->given, true);
 }
 
 static void join(tern_stopwatch *s)
 {
-    atomic_store(&s->given, true); /* whether or not the step came so far */
+    atomic_store(&s->given, true); /* also if the step failed before */
     if (s->waits)
         tern_os_thread_join(s->thread);
     s->waits = false;
 }
 
-/* ---- both ways ----------------------------------------------------------------------------- */
+/* ---- forward and backward -------------------------------------------------------------------- */
 
 static bool is_same(const tern_stopwatch *a, const tern_stopwatch *b)
 {
     return a->device && b->device && strcmp(a->device, b->device) == 0;
 }
 
-/* The way back begins with the first gradient that goes to a device, and what comes back first
- * comes when the host has nothing else left to do and all devices have been given all: an end for
- * the host, and others are waited for. */
+/* The backward pass begins with the first gradient that is sent to a device. When the gradients
+ * have returned, the host has given all devices all of their work: this is the end for the cpu, and
+ * threads wait for the other devices. */
 static void see(tern_comm_watch *comm, bool returned)
 {
     tern_step_watch *w = (tern_step_watch *)comm;
@@ -113,7 +113,7 @@ tern_step_watch *tern_step_watch_new(int n)
     return w;
 }
 
-/* From the first begin to the last end of a device's parts of one way. */
+/* Returns the time from the first begin to the last end of a device's parts. */
 static double span(const tern_stopwatch *way, int n, const tern_stopwatch *of)
 {
     double began = 0, ended = 0;

@@ -1,4 +1,4 @@
-/* stopwatch.h -- how long devices take for their parts of a step. */
+/* stopwatch.h -- the time that each device takes for its part of a step. */
 #ifndef TERN_DIST_STOPWATCH_H
 #define TERN_DIST_STOPWATCH_H
 #include "ops/collective/comm_watch.h"
@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <tern/error.h>
 
-/* One device's part of the way to the results, or of the way back. */
+/* The time of one device's part of a forward, or of a backward pass. */
 typedef struct tern_stopwatch {
-    const char *device;  /* NULL: it was given nothing */
+    const char *device;  /* NULL: the device has no part */
     double began, ended; /* seconds */
     tern_os_thread thread;
     bool waits;
@@ -18,23 +18,24 @@ typedef struct tern_stopwatch {
     char message[256];
 } tern_stopwatch;
 
-/* Of n devices, whose gradients it sees as the watch of what is sent to them; refs is 1. */
+/* The times of a step on n devices. As the tern_comm_watch of what the forward sends, it sees the
+ * gradients; refs is 1. */
 typedef struct tern_step_watch {
-    tern_comm_watch comm; /* first */
+    tern_comm_watch comm; /* first member */
     int n;
-    bool back, returned;   /* the backward pass is at these parts; is behind them */
-    tern_stopwatch part[]; /* of each device, then the same on the way back */
+    bool back, returned;   /* the backward pass has reached these devices; has left them */
+    tern_stopwatch part[]; /* n for the forward, then n for the backward pass */
 } tern_step_watch;
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 tern_step_watch *tern_step_watch_new(int n);
-/* Before the device is given its part; a thread looks when it is done with that, as other work goes
- * on. */
+/* Called before the device is given its part. A thread finds out when the device is done, while the
+ * host goes on. */
 void tern_stopwatch_begin(tern_stopwatch *s, const char *device);
-/* After it. */
+/* Called after all of its part was given. */
 void tern_stopwatch_given(tern_stopwatch *s);
-/* Seconds that each of n took for both ways, all parts of a device together; 0 where that is not
- * known. Waits for all. What devices failed with is recorded. */
+/* Sets seconds[i] to the time of device i, of n, for the forward and the backward pass, over all
+ * parts of that device; 0: unknown. Waits for all devices, and records their errors. */
 tern_status tern_step_watch_read(tern_step_watch *w, double *seconds);
 
 #endif

@@ -15,7 +15,8 @@ static float f16_to_f32(uint16_t h)
     memcpy(&value, &bits, 4);
     if ((h & 0x7c00) != 0x7c00)
         value *=
-            0x1p112f; /* scales by the difference of exponent biases; correct for subnormal numbers too */
+            0x1p112f; /* scales by the difference of exponent biases; correct for subnormal numbers
+                         too */
     return h & 0x8000 ? -value : value;
 }
 

@@ -1,11 +1,11 @@
 /* sync_batch_norm.c -- batch norm over the rows of all ranks.
  *
- *   T = sum n,   mean = sum n mean_r / T, T var = sum (M2_r + n (mean_r - mean)^2), M2_r: sum (x -
- *                mean_r)^2
+ *   T = sum n,   mean = sum n mean_r / T,   T var = sum (M2_r + n (mean_r - mean)^2),
+ *              M2_r = sum (x - mean_r)^2
  *   dx = w rstd (dy - sum dy / T - h sum(dy h) / T),   h = (x - mean) rstd
  *
- * Sums of the first line are over ranks, of what each rank sends to all, in their order: the same
- * bits on every rank. */
+ * The first line's sums are over ranks. Each rank computes them from all-gathered statistics in the
+ * order of ranks, so that all have the same bits. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "dist/dist.h"
@@ -15,22 +15,23 @@
 #include <tern/dist/sync_batch_norm.h>
 #include <tern/ops.h>
 
-/* What is kept from forward to backward. */
+/* Data kept from the forward for the backward pass. */
 typedef struct batch {
     tern_dist_group *group;
-    double eps, total; /* elements of a channel, of all ranks */
+    double eps, total; /* total: elements of a channel on all ranks */
 } batch;
 
 enum { X, WEIGHT, BIAS, INPUTS };
-enum { Y, MEAN, VAR, OUTPUTS }; /* VAR: of the batch as a sample, as running_var has it */
-enum { SAVED_X, SAVED_MEAN, SAVED_SCALES }; /* rstd, and rstd weight behind it */
+enum { Y, MEAN, VAR, OUTPUTS };             /* VAR: unbiased variance, as running_var */
+enum { SAVED_X, SAVED_MEAN, SAVED_SCALES }; /* rows of SAVED_SCALES: rstd, rstd * weight */
 
 static tern_dtype wide(const tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* All dims but that of channels, and a shape that puts one number a channel beside x. */
+/* Sets *dims to all dims except the channels', and *each to a shape that broadcasts one number a
+ * channel over x. */
 static void dims_of(const tern_tensor *x, tern_shape *dims, tern_shape *each)
 {
     *dims = *each = (tern_shape){.ndim = tern_dim(x) - 1, .dims = {0}};
@@ -43,7 +44,7 @@ static void dims_of(const tern_tensor *x, tern_shape *dims, tern_shape *each)
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-/* n, the means, and M2 of this rank's channels, one behind the other. */
+/* Returns n, the means and the M2 of this rank's channels, concatenated. */
 static tern_tensor *local_statistics(tern_tensor *x)
 {
     tern_shape dims, each;
@@ -60,13 +61,14 @@ static tern_tensor *local_statistics(tern_tensor *x)
     return tern_cat(parts, 3, 0);
 }
 
-/* The sum over ranks (rows of x). */
+/* Returns the sum over ranks (rows of x). */
 static tern_tensor *over_ranks(tern_tensor *x)
 {
     return tern_sum_dim(x, TERN_SHAPE(0), false);
 }
 
-/* Mean and var (C) of what all ranks send; *total elements of each channel. */
+/* Computes mean and var (C) from the statistics of all ranks; b->total is the number of elements of
+ * each channel. */
 static tern_status combine(batch *b, tern_tensor *local, int64_t channels, tern_tensor **mean,
                            tern_tensor **var)
 {
@@ -94,7 +96,7 @@ static tern_status combine(batch *b, tern_tensor *local, int64_t channels, tern_
     return tern_failed_since(failures);
 }
 
-/* ---- a function of the graph ----------------------------------------------------------------- */
+/* ---- autograd function ----------------------------------------------------------------------- */
 
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
@@ -120,7 +122,7 @@ static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern
     return tern_function_save(f, both);
 }
 
-/* The two sums of each channel travel. */
+/* One all-reduce adds the ranks' sums of dy and of dy h of each channel. */
 static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int k,
                             tern_tensor **grad_in, int n)
 {
@@ -215,7 +217,7 @@ static tern_module *converted(tern_module *m, tern_dist_group *group, tern_statu
     return sync;
 }
 
-/* Children in place: the member's name stays. */
+/* Replaces children by converted modules of the same names. */
 static tern_status convert_below(tern_module *m, tern_dist_group *group)
 {
     tern_status status = TERN_OK;

@@ -13,8 +13,7 @@
 #include <tern/dist/tensor_parallel.h>
 #include <tern/ops.h>
 
-/* ---- the ranks with the other parts of a parameter
- * ----------------------------------------------- */
+/* ---- the ranks with the other parts of a parameter ------------------------------------------- */
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
@@ -146,8 +145,7 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
     return status == TERN_OK && p ? tern_set_ranks(x, &p->of.ranks) : status;
 }
 
-/* ---- forward
- * ------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* The module's data. */
 typedef struct layer {
@@ -221,8 +219,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return tern_add(leave(l, tern_linear(x, weight, NULL)), bias);
 }
 
-/* ---- conversion of modules
- * ----------------------------------------------------------------------- */
+/* ---- conversion of modules ------------------------------------------------------------------- */
 
 static const char *const functions[] = {[TERN_PARALLEL_COLWISE] = "tern_nn_colwise_parallel",
                                         [TERN_PARALLEL_ROWWISE] = "tern_nn_rowwise_parallel",
@@ -329,8 +326,7 @@ tern_module *tern_nn_rowwise_parallel(tern_module *m, const tern_parallel_option
     return share_out(m, TERN_PARALLEL_ROWWISE, options);
 }
 
-/* ---- sequence parallel
- * --------------------------------------------------------------------------- */
+/* ---- sequence parallel ----------------------------------------------------------------------- */
 
 static tern_tensor *sum_gradient(tern_tensor *grad, void *group)
 {
@@ -367,8 +363,7 @@ tern_module *tern_nn_sequence_parallel(tern_module *m, const tern_parallel_optio
     return m;
 }
 
-/* ---- plans
- * --------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Returns whether each name of the path equals that of the pattern, in which * equals any name. */
 static bool fits(const char *pattern, const char *path)

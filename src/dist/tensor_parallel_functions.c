@@ -18,8 +18,7 @@ typedef struct way {
 
 static tern_tensor *go(tern_tensor *x, way w);
 
-/* ---- communications
- * ------------------------------------------------------------------------------ */
+/* ---- communications -------------------------------------------------------------------------- */
 
 static tern_dist_options options_of(const way *w)
 {
@@ -66,8 +65,7 @@ static tern_tensor *add_and_cut(tern_tensor *x, const way *w)
     return tern_contiguous(tern_transpose(out, 0, w->dim));
 }
 
-/* ---- autograd function
- * --------------------------------------------------------------------------- */
+/* ---- autograd function ----------------------------------------------------------------------- */
 
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
@@ -119,8 +117,7 @@ static tern_tensor *go(tern_tensor *x, way w)
     return tern_function_apply(&type, own, &x, 1, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* ---- public functions
- * ---------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 tern_tensor *tern_dist_copy_to_group(tern_tensor *x, tern_dist_group *group)
 {

@@ -1,4 +1,4 @@
-/* plugin.c -- the plugin for an MPI library: the only file that sees mpi.h. */
+/* plugin.c -- the plugin for an MPI library: the only file that includes mpi.h. */
 #include "dist/mpi.h"
 #include <mpi.h>
 #include <stdio.h>
@@ -111,8 +111,8 @@ static void describe(char *text, size_t bytes)
     snprintf(text, bytes, "%s", version);
 }
 
-/* MPI's own words. MPICH's are the error's name, and lines of calls and addresses, of which the
- * last says why. */
+/* Writes MPI's text of the error. MPICH's is a name, then a stack of calls with addresses, of which
+ * only the reason in the last line is kept. */
 static void explain(int error, char *text, size_t bytes)
 {
     char words[MPI_MAX_ERROR_STRING + 1];
@@ -176,10 +176,10 @@ static int test(tern_mpi_request *request, bool *done)
     return error;
 }
 
-/* ---- what is begun --------------------------------------------------------------------------- */
+/* ---- nonblocking calls ----------------------------------------------------------------------- */
 
-/* The counts and places of the parts of all ranks, and of this rank's part as often as there are
- * ranks. */
+/* Writes four arrays of one integer a rank: counts and offsets of all ranks' parts, then this
+ * rank's count, repeated, and its multiples. */
 static void share_out(int count, int ranks, int rank, int *integers)
 {
     int *counts = integers, *places = counts + ranks, *own = places + ranks, *behind = own + ranks;
