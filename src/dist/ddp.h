@@ -26,9 +26,8 @@ typedef struct tern_ddp_bucket {
     tern_tensor *packed; /* gradients in the dtype of the all-reduce; NULL: flat itself is sent */
     int slots, waiting;  /* waiting: slots whose gradient is not final yet */
     tern_dist_work *work;
-    tern_tensor
-        /* Sums of 1, 2, 4, ... shards that wait for the sum of as many more. */
-        *stack[DDP_LEVELS];
+    /* Sums of 1, 2, 4, ... shards that wait for the sum of as many more. */
+    tern_tensor *stack[DDP_LEVELS];
 } tern_ddp_bucket;
 
 struct tern_ddp {
@@ -41,9 +40,8 @@ struct tern_ddp {
     tern_ddp_slot *slots; /* sorted by bucket */
     int n;
     tern_ddp_bucket *buckets;
-    int n_buckets,
-        /* given: number of leading buckets whose all-reduce has begun in this backward pass. */
-        given;
+    /* given: number of leading buckets whose all-reduce has begun in this backward pass. */
+    int n_buckets, given;
     tern_tensor *counts; /* all-reduced: rows, then for each slot how many ranks used it */
     double rows;         /* rows of this rank since the last all-reduce */
     bool no_sync;        /* inside of a TERN_NO_SYNC block */
@@ -58,9 +56,8 @@ struct tern_ddp {
     bool kept; /* .grad still held the last all-reduced gradients when the last forward began */
     int64_t step, result;
     int64_t came; /* gradients that have arrived in this backward pass */
-    bool sorted,
-        /* sorted: buckets are in order of arrival. due: a backward pass has shown this order. */
-        due;
+    /* sorted: buckets are in order of arrival. due: a backward pass has shown this order. */
+    bool sorted, due;
     double limit;        /* bytes of a bucket */
     int shards, own;     /* shards: of all ranks, 0 without .shards; own: of this rank */
     int done;            /* own shards of this step that are done */

@@ -134,9 +134,8 @@ struct tern_dist_work {
 
     tern_status status;
     atomic_bool done;
-    struct tern_dist_recorded
-        /* NULL, or the recorded collective of which this work is only the program's handle. */
-        *recorded;
+    /* NULL, or the recorded collective of which this work is only the program's handle. */
+    struct tern_dist_recorded *recorded;
 };
 
 /* A collective's arguments. */
@@ -144,9 +143,8 @@ typedef struct tern_dist_request {
     const char *name; /* "all_reduce" */
     tern_dist_work w;
     tern_dist_options o;
-    tern_tensor *one,
-        /* This rank's part, and the tensor of all ranks' parts; NULL if the kind has none. */
-        *all;
+    /* This rank's part, and the tensor of all ranks' parts; NULL if the kind has none. */
+    tern_tensor *one, *all;
     tern_tensor *in, *out; /* one or all, depending on kind; NULL */
 } tern_dist_request;
 
@@ -190,9 +188,8 @@ typedef struct tern_dist_job {
     tern_dist_negotiation *negotiation;
     tern_dist_card *cards; /* of all ranks */
     tern_dist_work *first; /* works under way, in order of their start */
-    tern_dist_work
-        /* Works that the job's end cut off; they are never freed, as MPI may use their memory. */
-        *unfinished;
+    /* Works that the job's end cut off; they are never freed, as MPI may use their memory. */
+    tern_dist_work *unfinished;
     tern_dist_group *groups;
     int n_groups;
     tern_status status; /* the error that ended the job: all later calls return it */
@@ -220,11 +217,10 @@ void tern_dist_add(char *text, size_t bytes, const char *format, ...) TERN_PRINT
 /* ---- launcher.c ------------------------------------------------------------------------------ */
 typedef struct tern_dist_launcher {
     const char *families[3]; /* plugins to try, in order; NULL-terminated */
-    const char
-        *variable; /* environment variable with the number of processes or this one's rank; NULL: no
-                     launcher */
-    int size;      /* processes; 0: unknown */
-    int rank;      /* -1: unknown */
+    /* Environment variable with the number of processes or this one's rank; NULL: no launcher. */
+    const char *variable;
+    int size;       /* processes; 0: unknown */
+    int rank;       /* -1: unknown */
     int local_rank; /* -1: unknown */
     bool there;     /* a launcher started this process */
 } tern_dist_launcher;
@@ -336,9 +332,9 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
 /* A cut along a dim of that size into parts of the group's ranks. One struct exists for each group,
  * dim and size, and is never freed. */
 typedef struct tern_dist_cut {
-    tern_dist_ranks
-        of; /* first member: all processes, as DistributedDataParallel may have copies of parts on
-               others */
+    /* First member: all processes, as DistributedDataParallel may have copies of parts on
+     * others. */
+    tern_dist_ranks of;
     tern_dist_group *group;
     int dim;
     int64_t size; /* of the whole tensor's dim */

@@ -22,9 +22,8 @@ typedef struct tern_replicas {
     tern_replica_slot *slots;
     int count, capacity;
     tern_replica_copy *copies; /* count for each device */
-    tern_tensor *
-        /* As copies: the members while a replica runs, owned by copies or by the scope. */
-        *sent;
+    /* As copies: the members while a replica runs, owned by copies or by the scope. */
+    tern_tensor **sent;
     int devices, copied;
 } tern_replicas;
 

@@ -61,9 +61,8 @@ typedef struct tern_shard_pass {
     int index;          /* in the root's order */
     bool recorded;      /* the forward was recorded for a backward pass */
     tern_tensor **full; /* whole parameter of each slot, without history */
-    tern_tensor *
-        /* Members of the module while a backward pass is inside of it. */
-        *stand;
+    /* Members of the module while a backward pass is inside of it. */
+    tern_tensor **stand;
     struct tern_shard_pass *next_open; /* list of passes that a backward pass is inside of */
 } tern_shard_pass;
 

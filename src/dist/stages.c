@@ -18,8 +18,8 @@ typedef struct crew {
 
 /* The tensors of one rank's stages. inner: the ranks among which they are cut further, or NULL. */
 typedef struct stage {
-    tern_dist_ranks
-        of; /* first member: all processes, as other ranks may have copies of the pipeline */
+    /* First member: all processes, as other ranks may have copies of the pipeline. */
+    tern_dist_ranks of;
     const crew *crew;
     int owner;
     tern_ranks *inner;
