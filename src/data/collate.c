@@ -1,4 +1,4 @@
-/* collate.c -- a batch of items: each tensor stacked. */
+/* collate.c -- a batch of items: corresponding tensors are stacked. */
 #include "data/data.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,12 +32,12 @@ static bool same_row(const tern_tensor *rows, const tern_tensor *x)
 {
     const int ndim = tern_dim(x);
     bool same = tern_dim(rows) == ndim + 1;
-    for (int i = 0; same && i < ndim; i++) /* a tern_shape takes longer, as it is copied */
+    for (int i = 0; same && i < ndim; i++) /* faster than tern_shape, which is copied */
         same = tern_size(rows, i + 1) == tern_size(x, i);
     return same;
 }
 
-/* *x in the type of the rows, or both in their common one. */
+/* Converts *x to the dtype of the rows, or both to their common dtype. */
 static tern_status agree(tern_stack_up *s, int k, tern_tensor **x)
 {
     tern_dtype have = tern_dtype_of(s->rows[k]), dtype = tern_dtype_of(*x);
@@ -61,7 +61,8 @@ static bool is_host(const tern_tensor *x)
     return strcmp(tern_device(x), "cpu") == 0;
 }
 
-/* The next item's row, when it is as those before: most are. */
+/* Copies x to the next row if it has the rows' shape and dtype, as most items do; else returns
+ * false. */
 static bool put_alike(tern_stack_up *s, int k, tern_tensor *x)
 {
     tern_tensor *rows = s->rows[k];
@@ -114,7 +115,7 @@ tern_status tern_stack_up_add(tern_stack_up *s, tern_tensor *const *item)
         if (!s->kept)
             return TERN_ERR_MEMORY;
         tern_tensor **at = &s->kept[k * s->n + s->filled];
-        tern_release(*at); /* of an item that failed behind it */
+        tern_release(*at); /* left by an item that failed later */
         *at = tern_keep(item[k]);
     }
     s->filled++;
@@ -179,7 +180,7 @@ tern_status tern_data_default_collate(tern_tensor *const *items, int64_t n, int 
     }
     tern_tensor *made[TERN_MAX_ITEM] = {NULL};
     status = tern_stack_up_end(&s, made);
-    for (int k = 0; k < count; k++) { /* from the caller's reference to the scope's */
+    for (int k = 0; k < count; k++) { /* the scope takes over the caller's reference */
         batch[k] = status == TERN_OK ? tern_view(made[k], tern_shape_of(made[k])) : NULL;
         if (status == TERN_OK && !batch[k])
             status = TERN_ERR_MEMORY;

@@ -1,4 +1,5 @@
-/* csv.c -- tables of numbers and names. One pass counts rows and fields, one reads them. */
+/* csv.c -- tables of numbers and names. A first pass counts rows and fields, a second reads
+ * them. */
 #include "base/magic.h"
 #include "base/os.h"
 #include "base/option.h"
@@ -12,17 +13,17 @@ enum { LONGEST_FIELD = 1 << 20, MOST_COLUMNS = 1 << 16 };
 
 static const char function[] = "tern_datasets_csv";
 
-/* A place in the text, and the field that was read there. */
+/* A position in the text, and the last field that was read. */
 typedef struct reader {
     const char *path;
     const unsigned char *at, *end;
-    char separator, comment; /* the latter '\0': there are none */
+    char separator, comment; /* comment '\0': no comments */
     int64_t line;            /* of the field, from 1 on */
     int64_t next_line;
-    char *field; /* LONGEST_FIELD + 1 */
+    char *field; /* LONGEST_FIELD + 1 bytes */
     size_t length;
     bool quoted;
-    bool row_ends; /* behind the field */
+    bool row_ends; /* the field ends its row */
 } reader;
 
 static tern_status wrong(const reader *r, const char *what)
@@ -53,8 +54,7 @@ static tern_status quoted_part(reader *r)
     return wrong(r, "a quote is not closed");
 }
 
-/* How many bytes the end of a line has that stands there: LF, CR LF or a CR alone; 0: there is
- * none. */
+/* Returns the length of the line end at r->at: LF, CR LF or CR; 0 if there is none. */
 static int line_end(const reader *r)
 {
     if (r->at == r->end || (*r->at != '\n' && *r->at != '\r'))
@@ -73,7 +73,7 @@ static void skip_to_line_end(reader *r)
         r->at++;
 }
 
-/* The next field; the end of the text ends a row. */
+/* Reads the next field. The end of the text ends a row. */
 static tern_status next_field(reader *r)
 {
     r->line = r->next_line;
@@ -96,13 +96,13 @@ static tern_status next_field(reader *r)
         r->at++;
         return TERN_OK;
     }
-    skip_to_line_end(r); /* a comment */
+    skip_to_line_end(r); /* skips a comment */
     r->next_line += line_end(r) > 0;
     r->at += line_end(r);
     return TERN_OK;
 }
 
-/* Lines without a character, or with a comment alone, are none. */
+/* Skips empty lines and lines with only a comment. Returns whether a row follows. */
 static bool more_rows(reader *r)
 {
     while (r->at < r->end) {
@@ -121,7 +121,7 @@ static bool more_rows(reader *r)
     return false;
 }
 
-/* The beginning of the text, behind the lines that are to be skipped. */
+/* Sets r to the beginning of the text, after the lines to skip. */
 static void rewind_to(reader *r, const unsigned char *text, int64_t size, int64_t skip)
 {
     bool bom = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
@@ -134,14 +134,14 @@ static void rewind_to(reader *r, const unsigned char *text, int64_t size, int64_
     }
 }
 
-/* ---- what is wanted ---------------------------------------------------------------------- */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 typedef struct table {
     int64_t rows;
     int fields;
-    int *to; /* of each field: the column of values, -1 for none, -2 for the label */
+    int *to; /* for each field its column of values, -1 for none, -2 for the label */
     int columns;
-    tern_names header, labels; /* labels: all texts of the column, in rows' order */
+    tern_names header, labels; /* labels: all texts of the label column, by row */
     float *values;
 } table;
 
@@ -211,7 +211,8 @@ static tern_status choose(const reader *r, table *t, const tern_csv_options *o)
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
-/* Digits, sign, point, exponent, nan, inf, blanks around; nothing else that strtod takes. */
+/* Converts decimal numbers, nan and inf, with blanks around; rejects other forms of strtod
+ * (hexadecimal, nan with payload). */
 static bool to_number(const char *text, double *x)
 {
     char *end;
@@ -228,7 +229,7 @@ static bool to_number(const char *text, double *x)
     return !*end;
 }
 
-/* Whether the field, without blanks around, is one of n words. */
+/* Returns whether the field, without blanks around, is one of n words. */
 static bool is_word(const reader *r, const char *const *words, int n)
 {
     if (!words || n <= 0)
@@ -245,13 +246,14 @@ static bool is_word(const reader *r, const char *const *words, int n)
     return false;
 }
 
-/* pandas's own. */
+/* The default na_values of pandas. */
 static const char *const absent[] = {
     "",     "#N/A", "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A",  "NA",       "NULL", "NaN",     "None",     "n/a",  "nan",  "null"};
 enum { ABSENT = sizeof absent / sizeof *absent };
 
-/* The field as strtod takes it: without separators of thousands, and with a decimal point. */
+/* Prepares the field for strtod: removes separators of thousands, and writes '.' for the decimal
+ * point. */
 static void normalize(reader *r, const tern_csv_options *o)
 {
     char *to = r->field;
@@ -266,7 +268,7 @@ static void normalize(reader *r, const tern_csv_options *o)
             *to = '.';
             whole = false;
         } else if (*at == '.' && o->decimal && o->decimal != '.')
-            *to = 'x'; /* no number then */
+            *to = 'x'; /* makes the field no number */
         else if (*at == '.')
             whole = false;
         to++;
@@ -322,7 +324,8 @@ static bool to_whole(const char *text, int64_t *x)
     return !*end && (*text == '-' || (*text >= '0' && *text <= '9'));
 }
 
-/* Numbers where all are, else the numbers of the names among all, which become classes. */
+/* Returns the label column: its integers, or, if some label is none, indices of names, which become
+ * classes in sorted order. */
 static tern_tensor *label_column(table *t, tern_names *classes)
 {
     tern_tensor *y = tern_empty(TERN_SHAPE(t->rows), TERN_I64, "cpu");
@@ -362,7 +365,7 @@ static tern_dataset *data_set(reader *r, table *t, const tern_csv_options *o)
     return d;
 }
 
-/* Characters that mean two things, and words that are NULL. */
+/* Checks for characters with two meanings, and words that are NULL. */
 static tern_status check(const tern_csv_options *o)
 {
     const char separator = o->separator ? o->separator : ',';
@@ -381,7 +384,7 @@ static tern_status check(const tern_csv_options *o)
     return TERN_OK;
 }
 
-/* Two passes over the text: rows and fields are counted, then read. */
+/* Makes the data set in two passes: the first counts rows and fields, the second reads them. */
 static tern_dataset *read_text(reader *r, const unsigned char *text, int64_t size,
                                const tern_csv_options *o)
 {
@@ -398,7 +401,8 @@ static tern_dataset *read_text(reader *r, const unsigned char *text, int64_t siz
     return d;
 }
 
-/* What the file is in place of a text: it has a NUL, or is the page of a download that failed. */
+/* Returns the kind of a file that is no text (it has a NUL, or is the HTML page of a failed
+ * download), or NULL. */
 static const tern_magic *other_kind(const unsigned char *text, int64_t size)
 {
     const int64_t n = size < TERN_MAGIC_BYTES ? size : TERN_MAGIC_BYTES;

@@ -1,4 +1,4 @@
-/* data.h -- the insides of data sets, samplers and transforms. */
+/* data.h -- internals of data sets, samplers and transforms. */
 #ifndef TERN_SRC_DATA_H
 #define TERN_SRC_DATA_H
 #include "base/callback.h"
@@ -13,16 +13,17 @@ struct tern_dataset {
     tern_handle handle;
     tern_dataset_type type;
     char *name;
-    int64_t length; /* -1: not known */
+    int64_t length; /* -1: unknown */
     int count;
     void *data;
-    /* Of a transformed one: what is transformed, and how. */
+    /* A transformed data set only: the data set, the transform, and the number of the tensor it
+     * changes. */
     tern_dataset *inner;
     tern_transform *transform;
     int which;
-    tern_names classes;   /* of its labels */
-    int64_t n_classes;    /* where they have no names */
-    atomic_bool iterated; /* a loop goes through an iterable one */
+    tern_names classes;   /* names of the classes of its labels */
+    int64_t n_classes;    /* number of classes if they have no names */
+    atomic_bool iterated; /* a loop iterates over this iterable data set */
 };
 
 #define TERN_DATASET_GIVEN(d, function) TERN_GIVEN(d, "data set", function)
@@ -31,45 +32,47 @@ static inline bool tern_dataset_iterates(const tern_dataset *d)
 {
     return d->type.next != NULL;
 }
-/* What a transformed one takes its items from. */
+/* Returns the data set below all transforms of d. */
 static inline tern_dataset *tern_dataset_root(tern_dataset *d)
 {
     while (d->inner)
         d = d->inner;
     return d;
 }
-/* d with one reference more; NULL after an error that names function where d is NULL or gone. */
+/* Returns d with one more reference. If d is NULL or was freed, returns NULL after an error that
+ * names the function. */
 tern_dataset *tern_dataset_keep(tern_dataset *d, const char *function);
-/* Item i into item[count]: of the innermost scope, none NULL. An error names the data set where its
- * code recorded none. */
+/* Loads item i into item[count]: tensors of the innermost scope, none NULL. If the data set's code
+ * fails without an error, one that names the data set is recorded. */
 tern_status tern_dataset_get(tern_dataset *d, int64_t i, tern_tensor **item);
-/* The same of n items as a batch; the type has items. */
+/* Loads n items as a batch, which is owned as in tern_dataset_get. The data set has type.items. */
 tern_status tern_dataset_get_items(tern_dataset *d, const int64_t *indices, int64_t n,
                                    tern_tensor **batch);
-/* The next one before it is transformed, which tern_dataset_finish does. */
+/* tern_dataset_get_next loads the next item of an iterable data set without its transforms, which
+ * tern_dataset_finish applies. *end: there was no item. */
 tern_status tern_dataset_get_next(tern_dataset *d, tern_tensor **item, bool *end);
 tern_status tern_dataset_finish(tern_dataset *d, tern_tensor **item);
 
 /* ---- batches (collate.c) ----------------------------------------------------------------- */
 
-/* n items, of which `filled` are there, become a batch: those of the host are copied into their
- * rows one by one, others kept until all are there. */
+/* A batch of n items that is being assembled; `filled` are there. Items on the host are copied to
+ * their rows at once, items on devices are kept until all are there. */
 typedef struct tern_stack_up {
     int count;
     int64_t n, filled;
     tern_tensor *rows[TERN_MAX_ITEM]; /* (n, ...) on the host */
-    tern_tensor **kept;               /* of n * count; NULL: none is elsewhere */
+    tern_tensor **kept;               /* n * count tensors of items on devices; NULL: none */
 } tern_stack_up;
-/* Add an item; what fails leaves the others as they are. */
+/* Adds an item. After an error the earlier items are unchanged. */
 tern_status tern_stack_up_add(tern_stack_up *s, tern_tensor *const *item);
-/* Into batch[count], which are the caller's; s is empty after it, also when this fails. */
+/* Writes the batch to batch[count], owned by the caller, and empties s, also after an error. */
 tern_status tern_stack_up_end(tern_stack_up *s, tern_tensor **batch);
 void tern_stack_up_drop(tern_stack_up *s);
 
-/* ---- how an item is made (item_state.c) ----------------------------------------------------- */
+/* ---- the thread's state while items are made (item_state.c) ---------------------------------- */
 
-/* The state of a worker: the default device is the cpu, nothing is recorded, nothing is cast, and
- * work is not shared with other threads. */
+/* A thread's saved state while it makes items: meanwhile the default device is the cpu, grad mode
+ * and autocast are off, and operations use this thread alone. */
 typedef struct tern_item_state {
     tern_device_block device;
     tern_thread_mode mode;
@@ -82,43 +85,46 @@ void tern_item_state_leave(tern_item_state *state);
 
 /* ---- random numbers on the host (item_state.c) ---------------------------------------------- */
 
-/* The seed of what depends on these three. */
+/* Returns the random seed for a seed, an epoch and an index. */
 uint64_t tern_data_seed(uint64_t seed, uint64_t epoch, uint64_t index);
-/* Four words of 32 bits: group `at` of a seed (Philox). */
+/* Writes group number `at` of four 32-bit words of a seed's random stream (Philox). */
 void tern_data_words(uint64_t seed, uint64_t at, uint32_t words[4]);
-/* Of [0, 1), from words[0] and words[1]. */
+/* Returns a uniform number of [0, 1) from words[0] and words[1]. */
 double tern_data_real(const uint32_t words[2]);
-/* Of 0..n - 1, from all four; n > 0. */
+/* Returns a uniform number of 0..n - 1 from words[0] and words[1]; n > 0. */
 int64_t tern_data_below(const uint32_t words[4], int64_t n);
-/* The next group of what random numbers an item has; the cpu's generator outside of items. */
+/* Draws four words: the next group of the current item's stream, or the cpu's generator outside of
+ * items. */
 tern_status tern_data_draw(uint32_t words[4]);
 
 /* ---- samplers (sampler.c) ---------------------------------------------------------------- */
 
 typedef struct tern_sampler_kind {
     const char *name;
-    /* Prepare an epoch of a data set of `length` items: *samples are given, over all ranks. */
+    /* Prepares an epoch of a data set of `length` items. Sets *samples to its number of samples, on
+     * all ranks together. */
     tern_status (*begin)(tern_sampler *s, int64_t length, uint64_t seed, int64_t epoch,
                          int64_t *samples);
-    int64_t (*at)(tern_sampler *s, int64_t position); /* of 0..samples - 1 */
-    uint64_t (*fingerprint)(const tern_sampler *s);   /* NULL: the name says it all */
+    int64_t (*at)(tern_sampler *s, int64_t position); /* the item at a position of 0..samples - 1 */
+    uint64_t (*fingerprint)(const tern_sampler *s);   /* hash of the settings; NULL: the name
+                                                         suffices */
 } tern_sampler_kind;
 
 struct tern_sampler {
     tern_handle handle;
     const tern_sampler_kind *kind;
     tern_sampler *inner; /* of a batch sampler */
-    int64_t batch_size;  /* of a batch sampler; 0 of others */
+    int64_t batch_size;  /* of a batch sampler; else 0 */
     bool drop_last;
     int world, rank; /* 1 and 0 unless distributed */
     bool uneven, cuts;
-    /* The kind's own: numbers[n], what is drawn of them, and the epoch's order, where it is a
-     * list. */
+    /* Used by some kinds: weights[n] or indices[n], how many samples to draw, and the epoch's order
+     * if it is a list of `ordered` indices. */
     double *weights;
     int64_t *indices, *order;
     int64_t n, samples, ordered;
     bool shuffles, replaces, has_seed;
-    uint64_t own_seed, seed; /* of an epoch */
+    uint64_t own_seed, seed; /* seed: of the epoch */
     int64_t epoch;
     tern_sampler_type type;
     void *data;
@@ -126,13 +132,13 @@ struct tern_sampler {
 
 #define TERN_SAMPLER_GIVEN(s, function) TERN_GIVEN(s, "sampler", function)
 
-/* ---- an order of 0..n-1 (order.c) -------------------------------------------------------- */
+/* ---- random orders of 0..n-1 (order.c) ------------------------------------------------------- */
 
-/* Above so many it is computed number by number, and takes no memory. */
+/* Above this length no list is made: each number is computed from its position. */
 enum { TERN_ORDER_LISTED = 1 << 22 };
-/* Fill order[n]. */
+/* Shuffles order[n]. */
 void tern_data_shuffle(int64_t *order, int64_t n, uint64_t seed);
-/* The number at a position of a random order of n. */
+/* Returns the number at a position of a random order of 0..n - 1. */
 int64_t tern_data_permuted(int64_t position, int64_t n, uint64_t seed);
 uint64_t tern_data_hash(uint64_t so_far, const void *bytes, size_t n);
 
@@ -141,9 +147,10 @@ uint64_t tern_data_hash(uint64_t so_far, const void *bytes, size_t n);
 typedef struct tern_transform_kind {
     const char *name; /* "RandomHorizontalFlip" */
     tern_tensor *(*apply)(tern_transform *t, tern_tensor *x);
-    void (*free_data)(tern_transform *t); /* what data points to; NULL: nothing */
-    bool pointwise; /* an element of the result is a function of that of x and its channel; nothing
-                      is drawn */
+    void (*free_data)(tern_transform *t); /* frees what data points to; NULL: nothing */
+    /* pointwise: each element of the result depends only on that of x and its channel, without
+     * randomness. */
+    bool pointwise;
 } tern_transform_kind;
 
 struct tern_transform {
@@ -154,9 +161,9 @@ struct tern_transform {
 
 #define TERN_TRANSFORM_GIVEN(t, function) TERN_GIVEN(t, "transform", function)
 
-/* A transform with a copy of data; NULL after TERN_ERR_MEMORY. */
+/* Returns a transform with a copy of data, or NULL after TERN_ERR_MEMORY. */
 tern_transform *tern_transform_new(const tern_transform_kind *kind, const void *data, size_t bytes);
-/* x transformed. NULL always comes with an error. */
+/* Returns t applied to x, or NULL after an error. */
 tern_tensor *tern_transform_run(tern_transform *t, tern_tensor *x);
 
 #endif

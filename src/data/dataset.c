@@ -1,4 +1,4 @@
-/* dataset.c -- what all data sets share, and those of the program's own. */
+/* dataset.c -- functions of all data sets, and data sets of the program. */
 #include "data/data.h"
 #include <inttypes.h>
 #include <string.h>
@@ -80,7 +80,7 @@ void tern_dataset_free(tern_dataset *d)
         end(d);
 }
 
-/* ---- questions --------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 int64_t tern_dataset_length(const tern_dataset *d)
 {
@@ -114,7 +114,8 @@ void *tern_dataset_data(const tern_dataset *d)
 
 /* ---- items ------------------------------------------------------------------------------- */
 
-/* What the data set's code says of itself, and what it left. */
+/* Returns the status of the data set's code; a missing tensor, or an error without a message, is
+ * recorded. */
 static tern_status checked(const tern_dataset *d, tern_status status, uint64_t failures, int64_t i,
                            tern_tensor *const *item)
 {

@@ -1,4 +1,4 @@
-/* file.c -- files read whole or in parts, out of gzip by zlib and out of zstd by libzstd. */
+/* file.c -- reads files, whole or in parts; decompresses gzip by zlib and zstd by libzstd. */
 #include "data/file.h"
 #include "base/os.h"
 #include "base/zlib.h"
@@ -135,7 +135,7 @@ void tern_data_stream_close(tern_data_stream *s)
     s->piece = NULL;
 }
 
-/* Frames one after the other; a file that ends within one is an error. */
+/* Decompresses frame after frame; a file that ends within one is an error. */
 static tern_status read_zstd(tern_data_stream *s, void *to, int64_t n, int64_t *got,
                              const char *function)
 {
@@ -187,7 +187,7 @@ tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int6
         if (m < 0)
             return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, s->file->path,
                              s->zlib->gzerror(s->gz, &number));
-        if (m == 0) { /* at the end, or of a file that was cut: gzread says so behind */
+        if (m == 0) { /* the end, or a truncated file, which gzerror reports */
             const char *text = s->zlib->gzerror(s->gz, &number);
             if (number != 0)
                 return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, s->file->path, text);

@@ -1,5 +1,5 @@
-/* folder.c -- images in folders that are their classes. */
-#define _GNU_SOURCE /* strcasecmp */
+/* folder.c -- images in folders whose names are the classes. */
+#define _GNU_SOURCE /* for strcasecmp */
 #include "base/option.h"
 #include "base/os.h"
 #include "data/file.h"
@@ -15,7 +15,7 @@ enum { DEEPEST = 32 };
 typedef struct folder {
     tern_image_options image;
     tern_names files;
-    int64_t *label, capacity; /* of each file */
+    int64_t *label, capacity; /* label: class of each file */
 } folder;
 
 static void free_folder(void *data)
@@ -45,7 +45,7 @@ static bool is_image(const char *name)
                    !tern_os_strcasecmp(end, ".bmp"));
 }
 
-/* The entries of path that are folders (or are not), sorted. Links are followed. */
+/* Adds the folders of path, and its images unless files is NULL, in sorted order. Follows links. */
 static tern_status list(const char *path, tern_names *folders, tern_names *files)
 {
     tern_os_dir *dir = tern_os_opendir(path);

@@ -1,11 +1,11 @@
-/* idx.c -- IDX files (MNIST's), and CIFAR's batches. */
+/* idx.c -- IDX files (MNIST), and CIFAR's binary files. */
 #include "base/magic.h"
 #include "base/os.h"
 #include "data/file.h"
 #include <stdio.h>
 #include <string.h>
 
-/* ---- one file ---------------------------------------------------------------------------- */
+/* ---- IDX files ------------------------------------------------------------------------------- */
 
 typedef struct idx_type {
     unsigned char code;
@@ -35,7 +35,7 @@ static tern_status read_exactly(tern_data_stream *s, void *to, int64_t n, const 
                      s->file->path, what, (long long)got, (long long)n);
 }
 
-/* The header: type and shape. */
+/* Reads the header. Returns the type, or NULL after an error. */
 static const idx_type *read_header(tern_data_stream *s, tern_shape *shape, int64_t *bytes)
 {
     unsigned char head[4], size[4];
@@ -78,7 +78,7 @@ static tern_tensor *read_stream(tern_data_stream *s)
     if (!type)
         return NULL;
     head += 4 * shape.ndim;
-    /* gzip makes a file 1,032 times smaller at most */
+    /* gzip compresses by a factor of 1,032 at most */
     int64_t most = s->gz ? tern_size_mul(s->file->size, 1032) : s->file->size - head;
     if (bytes > most || (!s->gz && bytes != most))
         return tern_fail_null(TERN_ERR_IO,
@@ -114,7 +114,7 @@ tern_tensor *tern_read_idx(const char *path)
 
 /* ---- data sets --------------------------------------------------------------------------- */
 
-/* A data set named name of images (n, ...), as (1, ...) each where `channel`, and labels. */
+/* Returns a data set of images (n, ...) and labels; `channel`: each image gets a first dim of 1. */
 static tern_dataset *named(const char *name, tern_tensor *images, tern_tensor *labels, bool channel)
 {
     if (!images)
@@ -150,7 +150,8 @@ tern_dataset *tern_datasets_idx(const char *images, const char *labels)
     return named("IDX", x, y, true);
 }
 
-/* The file under one of the folders, with or without .gz, into path; false if there is none. */
+/* Writes the path of the file in root or root/folder, with or without .gz. Returns false if there
+ * is none. */
 static bool find(const char *root, const char *folder, const char *file, char *path, size_t bytes)
 {
     for (int i = 0; i < 4; i++) {
@@ -219,7 +220,7 @@ tern_dataset *tern_datasets_emnist(const char *root, const char *split, bool tra
 
 enum { CIFAR_IMAGE = 3 * 32 * 32 };
 
-/* Rows of n_labels bytes, the last of which is the label, and an image. */
+/* Reads rows of n_labels bytes, the last of which is the label, and an image. */
 static tern_status add_rows(const char *path, int n_labels, tern_tensor **images,
                             tern_tensor **labels, const char *function)
 {

@@ -1,4 +1,4 @@
-/* image.c -- colours of images. */
+/* image.c -- colours of images: brightness, contrast, saturation, hue and the like. */
 #include "data/image.h"
 
 bool tern_image_given(const tern_tensor *x, bool any, const char *function)
@@ -51,9 +51,9 @@ bool tern_image_below(int64_t n, int64_t *drawn)
     return true;
 }
 
-/* ---- mixtures ---------------------------------------------------------------------------- */
+/* ---- blending -------------------------------------------------------------------------------- */
 
-/* ratio x + (1 - ratio) other */
+/* Returns ratio x + (1 - ratio) other. */
 static tern_tensor *blend(tern_tensor *x, tern_tensor *other, double ratio)
 {
     tern_tensor *sum = tern_add(tern_mul_scalar(tern_image_real(x), TERN_SCALAR(ratio)),
@@ -61,7 +61,7 @@ static tern_tensor *blend(tern_tensor *x, tern_tensor *other, double ratio)
     return tern_image_like(sum, x);
 }
 
-/* Grey as reals, not rounded: 0.2989 R + 0.587 G + 0.114 B. */
+/* Returns grey in floating point, not rounded: 0.2989 R + 0.587 G + 0.114 B. */
 static tern_tensor *grey(tern_tensor *x)
 {
     static const double weights[] = {0.2989, 0.587, 0.114};
@@ -144,7 +144,7 @@ static planes to_hsv(tern_tensor *x)
     tern_tensor *divisor = tern_where_scalar_self(flat, TERN_SCALAR(1.0), range);
     for (int c = 0; c < 3; c++)
         part[c] = tern_div(tern_sub(high, rgb.of[c]), divisor);
-    /* The hue by which channel is the highest: the first of them where several are. */
+    /* The largest channel decides the formula; of equal ones, the first. */
     tern_tensor *is_red = tern_eq(high, rgb.of[0]), *is_green = tern_eq(high, rgb.of[1]);
     tern_tensor *red = tern_sub(part[2], part[1]);
     tern_tensor *green = tern_add_scalar(tern_sub(part[0], part[2]), TERN_SCALAR(2.0));
@@ -252,7 +252,7 @@ tern_tensor *tern_image_autocontrast(tern_tensor *x)
     return tern_image_like(tern_div(tern_sub(real, low), unit), x);
 }
 
-/* Of one plane of n bytes: the table that flattens its histogram. */
+/* Equalizes the histogram of one plane of n bytes by a table. */
 static void flatten(uint8_t *plane, int64_t n)
 {
     int64_t count[256] = {0}, sum = 0;

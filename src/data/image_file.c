@@ -1,4 +1,4 @@
-/* image_file.c -- planes of pixels, and JPEG by libjpeg-turbo, opened at run time. */
+/* image_file.c -- conversion of pixels to planes, and JPEG by libjpeg-turbo, opened at run time. */
 #include "base/dynlib.h"
 #include "base/os_cpu.h"
 #include "base/lock.h"
@@ -13,7 +13,8 @@
 static const char function[] = tern_image_function;
 
 #if defined(__x86_64__)
-/* 16 pixels of three bytes at a time: which bytes of three vectors belong to a plane. */
+/* Converts 16 pixels of three bytes at a time: a shuffle of each of three vectors picks the bytes
+ * of a plane. Returns the number of pixels converted. */
 __attribute__((target("ssse3"))) static int64_t planes_of_16(const unsigned char *pixels, int64_t n,
                                                              unsigned char *to)
 {
@@ -42,7 +43,7 @@ __attribute__((target("ssse3"))) static int64_t planes_of_16(const unsigned char
 }
 #endif
 
-/* Rows of pixels of `channels` bytes become planes, the first three. */
+/* Interleaved pixels of `channels` bytes become three planes. */
 tern_tensor *tern_image_planes(const unsigned char *pixels, int64_t w, int64_t h, int channels)
 {
     tern_tensor *x = tern_empty(TERN_SHAPE(3, h, w), TERN_U8, "cpu");
@@ -122,7 +123,8 @@ static void find_jpeg(void)
 }
 #endif
 
-/* The smallest of 1, 1/2, 1/4, 1/8 of which the shorter edge is min_edge or more. */
+/* Returns the largest of the divisors 1, 2, 4, 8 for which the shorter edge stays min_edge or
+ * more. */
 static int scale_of(int64_t w, int64_t h, int64_t min_edge)
 {
     int by = 1;
@@ -132,16 +134,15 @@ static int scale_of(int64_t w, int64_t h, int64_t min_edge)
     return by;
 }
 
-/* a * b / 255, rounded as Pillow does. */
+/* Returns a * b / 255, rounded as in Pillow. */
 static unsigned char scaled(unsigned a, unsigned b)
 {
     unsigned x = a * b + 128;
     return (unsigned char)(((x >> 8) + x) >> 8);
 }
 
-/* n pixels of inks, whose numbers are inverted in JPEGs (Adobe's convention, which Pillow takes to
- * hold for all), become colours where they are, in the first three bytes: what black leaves, less
- * the part that the ink takes. */
+/* Converts n pixels from CMYK to RGB in place, to the first three bytes. The values in JPEGs are
+ * inverted (Adobe's convention, which Pillow assumes for all). */
 static void inks_to_colours(unsigned char *pixels, int64_t n)
 {
     for (int64_t i = 0; i < n; i++, pixels += 4)
@@ -152,7 +153,8 @@ static void inks_to_colours(unsigned char *pixels, int64_t n)
 static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t n,
                                 const tern_image_options *o)
 {
-    int w = 0, h = 0, subsampling, colours = 0; /* tables alone have none, and are no error there */
+    int w = 0, h = 0, subsampling, colours = 0; /* colours stays 0 for a JPEG of tables alone, which
+                                                   is no error here */
     if (jpeg.header(handle, bytes, (unsigned long)n, &w, &h, &subsampling, &colours) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
     if (!tern_image_fits(w, h, o, "JPEG"))
@@ -167,7 +169,7 @@ static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t
     if (!pixels)
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %d x %d pixels", function, w, h);
     tern_tensor *x = NULL;
-    /* a warning is data that is damaged: an error here, where torchvision gives grey */
+    /* a warning means damaged data: an error here, while torchvision returns grey */
     if (jpeg.decode(handle, bytes, (unsigned long)n, pixels, w, 0, h,
                     inks ? TJ_PIXELS_CMYK : TJ_RGB, 0) != 0)
         tern_fail(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));

@@ -1,5 +1,4 @@
-/* image_more.c -- images in files beside PNG and JPEG: WebP by libwebp, opened at run time, and
- * BMP. */
+/* image_more.c -- WebP by libwebp, opened at run time, and BMP. */
 #include "base/dynlib.h"
 #include "base/lock.h"
 #include "data/image_file.h"
@@ -24,7 +23,7 @@ static void find_webp(void)
 #endif
 }
 
-/* Alpha is dropped: the colours under it are those of the file. */
+/* Alpha is dropped: pixels have the file's colours, also where they are transparent. */
 tern_tensor *tern_image_decode_webp(const unsigned char *bytes, size_t n,
                                     const tern_image_options *o)
 {
@@ -50,7 +49,7 @@ tern_tensor *tern_image_decode_webp(const unsigned char *bytes, size_t n,
     return x;
 }
 
-/* ---- BMP: uncompressed, of 1, 4, 8, 16, 24 and 32 bits, and runs of 4 and 8 bits ------------- */
+/* ---- BMP: uncompressed of 1, 4, 8, 16, 24 and 32 bits, and RLE of 4 and 8 bits --------------- */
 
 typedef struct bmp {
     const unsigned char *bytes, *palette;
@@ -91,7 +90,7 @@ static tern_status read_colours(bmp *b)
     const bool fields = b->compression == FIELDS || b->compression == ALPHA_FIELDS;
     for (int i = 0; i < 3; i++)
         b->masks[i] = b->bits == 16 ? masks16[i] : masks32[i];
-    if (fields) { /* behind the plain header, within larger ones */
+    if (fields) { /* masks follow the plain header, and are inside of larger ones */
         if (54 + 12 > b->n)
             return bad("it ends within its header");
         for (int i = 0; i < 3; i++)
@@ -138,7 +137,7 @@ static tern_status read_header(bmp *b)
     return read_colours(b);
 }
 
-/* The bits of a mask as 0 .. 255. */
+/* Returns the bits of a mask, scaled to 0 .. 255. */
 static unsigned char masked(uint32_t value, uint32_t mask)
 {
     if (!mask)
@@ -187,7 +186,8 @@ static tern_status read_uncompressed(const bmp *b, unsigned char *pixels)
     return TERN_OK;
 }
 
-/* Runs of a colour and texts of colours; what they leave out is the first colour. */
+/* Decodes RLE: runs of one colour, and literal colours. Pixels that it skips get the first
+ * colour. */
 static tern_status read_runs(const bmp *b, unsigned char *pixels)
 {
     const unsigned char *at = b->bytes + (b->data < b->n ? b->data : b->n), *end = b->bytes + b->n;

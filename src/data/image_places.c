@@ -1,7 +1,7 @@
-/* image_places.c -- images cut, resized, blurred, turned. */
+/* image_places.c -- crops, resizes, filters and affine transforms of images. */
 #include "data/image.h"
 
-/* x as (N, C, H, W), and back. */
+/* as_batch returns x as (N, C, H, W); from_batch reshapes such a result back. */
 static tern_tensor *as_batch(tern_tensor *x)
 {
     tern_shape s = tern_shape_of(x);
@@ -50,7 +50,8 @@ tern_tensor *tern_image_center_crop(tern_tensor *x, int64_t height, int64_t widt
     if (height < 1 || width < 1)
         return tern_image_crop(x, 0, 0, height, width);
     int64_t h = tern_size(x, -2), w = tern_size(x, -1);
-    /* Python's round: ties to even; what is missing is put around first, less of it before. */
+    /* Python's round: ties to even. A smaller image is padded first, with the smaller part before
+     * it. */
     int64_t top = h >= height ? (int64_t)nearbyint((double)(h - height) / 2) : -((height - h) / 2);
     int64_t left = w >= width ? (int64_t)nearbyint((double)(w - width) / 2) : -((width - w) / 2);
     return tern_image_crop(x, top, left, height, width);
@@ -70,9 +71,9 @@ tern_tensor *tern_image_resize(tern_tensor *x, int64_t height, int64_t width)
         x);
 }
 
-/* ---- kernels ----------------------------------------------------------------------------- */
+/* ---- filters --------------------------------------------------------------------------------- */
 
-/* Each channel with the same kernel of (rows, columns) on x, reals. */
+/* Convolves each channel of x, floating point, with the same kernel of (rows, columns). */
 static tern_tensor *filtered(tern_tensor *x, const double *kernel, int rows, int columns)
 {
     int64_t channels = tern_size(x, -3);
@@ -111,7 +112,7 @@ tern_tensor *tern_image_gaussian_blur(tern_tensor *x, int size, double sigma)
     tern_tensor *real =
         tern_pad(as_batch(tern_image_real(x)), TERN_SHAPE(size / 2, size / 2, size / 2, size / 2),
                  &(tern_pad_options){.mode = TERN_PAD_REFLECT});
-    /* The kernel is the product of a row and a column. */
+    /* the kernel is the product of a row and a column */
     tern_tensor *y = filtered(filtered(real, kernel, 1, size), kernel, size, 1);
     return from_batch(rounded_like(y, x), x);
 }
@@ -142,9 +143,10 @@ tern_tensor *tern_image_adjust_sharpness(tern_tensor *x, double factor)
     return from_batch(tern_image_like(y, x), x);
 }
 
-/* ---- turned, moved, sheared ---------------------------------------------------------------- */
+/* ---- affine transforms ----------------------------------------------------------------------- */
 
-/* From places of the result to places of x: torchvision's _get_inverse_affine_matrix. */
+/* Computes the matrix from positions of the result to positions of x: torchvision's
+ * _get_inverse_affine_matrix. */
 static void inverse(double angle, const double *move, double scale, const double *shear,
                     const double *center, double m[6])
 {
@@ -161,7 +163,7 @@ static void inverse(double angle, const double *move, double scale, const double
     m[5] = m[3] * (-cx - move[0]) + m[4] * (-cy - move[1]) + cy;
 }
 
-/* The grid (1, H, W, 2) that tern_grid_sample takes. */
+/* Returns the grid (1, H, W, 2) for tern_grid_sample. */
 static tern_tensor *grid_of(const double m[6], int64_t h, int64_t w)
 {
     tern_tensor *grid = tern_empty(TERN_SHAPE(1, h, w, 2), TERN_F32, "cpu");

@@ -1,5 +1,5 @@
-/* image_png.c -- PNG by libpng, opened at run time: its simplified interface, and for 16 bits that
- * are kept the other one. */
+/* image_png.c -- PNG by libpng, opened at run time: by its simplified interface, or by the full one
+ * to keep 16 bits. */
 #include "base/dynlib.h"
 #include "base/lock.h"
 #include "data/image_file.h"
@@ -88,7 +88,7 @@ static tern_tensor *read_png(png_image *image, const tern_image_options *o)
 {
     if (!tern_image_fits(image->width, image->height, o, "PNG"))
         return NULL;
-    image->format = PNG_RGBA; /* without alpha it would be mixed with a background */
+    image->format = PNG_RGBA; /* without alpha, libpng would blend with a background */
     image->flags |= PNG_16BIT_SRGB;
     size_t bytes = tern_size_bytes(tern_size_mul(image->width, image->height), 4);
     unsigned char *pixels = tern_alloc_aligned(bytes);
@@ -104,7 +104,7 @@ static tern_tensor *read_png(png_image *image, const tern_image_options *o)
     return x;
 }
 
-/* ---- 16 bits, as they lie: without the gamma that the simplified interface applies ---------- */
+/* ---- 16 bits, unchanged: without the gamma that the simplified interface applies ------------- */
 
 typedef struct deep {
     jmp_buf failed;
@@ -137,7 +137,7 @@ static void give_deep(void *of, unsigned char *to, size_t n)
     d->left -= n;
 }
 
-/* The header: false after libpng's error, which d->message has. */
+/* Reads the header. After libpng's error returns false; d->message has the error. */
 static bool begin_deep(deep *d, int64_t *w, int64_t *h)
 {
     if (setjmp(d->failed))
@@ -149,7 +149,7 @@ static bool begin_deep(deep *d, int64_t *w, int64_t *h)
     return true;
 }
 
-/* Rows of (r, g, b) into d->rows. */
+/* Reads the rows of (r, g, b) into d->rows. Returns false after libpng's error. */
 static bool finish_deep(deep *d)
 {
     if (setjmp(d->failed))
@@ -163,7 +163,7 @@ static bool finish_deep(deep *d)
     return true;
 }
 
-/* (3, h, w) of uint16 of such rows, one behind the other. */
+/* Returns a uint16 tensor (3, h, w) of interleaved pixels. */
 static tern_tensor *deep_planes(const uint16_t *from, int64_t w, int64_t h)
 {
     tern_tensor *x = tern_empty(TERN_SHAPE(3, h, w), TERN_U16, "cpu");
@@ -224,7 +224,7 @@ tern_tensor *tern_image_decode_png(const unsigned char *bytes, size_t n,
     tern_call_once(&png.once, find_png);
     if (!png.begin)
         return tern_image_absent("PNG", "libpng16-16", png.reason);
-    enum { DEPTH = 24, DEEP = 16 }; /* where the header has the bits of a number */
+    enum { DEPTH = 24, DEEP = 16 }; /* offset of the bit depth in the file */
     if (o->keep_16_bits && n > DEPTH && bytes[DEPTH] == DEEP)
         return decode_deep(bytes, n, o);
     png_image image = {.version = 1};

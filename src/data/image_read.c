@@ -1,4 +1,5 @@
-/* image_read.c -- images in memory and in files, by their first bytes. */
+/* image_read.c -- decodes images in memory and in files, by the format that their first bytes
+ * show. */
 #include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"

@@ -1,4 +1,4 @@
-/* item_state.c -- the state of a thread that makes items, and their random numbers. */
+/* item_state.c -- the thread's state while it makes items, and random numbers of items. */
 #include "base/parallel.h"
 #include "data/data.h"
 
@@ -58,7 +58,7 @@ double tern_data_real(const uint32_t words[2])
 
 int64_t tern_data_below(const uint32_t words[4], int64_t n)
 {
-    /* The high half of a product of 64 by 64 bits: uneven by n / 2^64 at most. */
+    /* The high half of a 64 by 64 bit product: probabilities differ by n / 2^64 at most. */
     uint64_t x = (uint64_t)words[0] << 32 | words[1];
     __extension__ typedef unsigned __int128 wide;
     return (int64_t)((wide)x * (uint64_t)n >> 64);

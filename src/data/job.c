@@ -80,7 +80,7 @@ typedef struct making {
     tern_job *job;
     tern_dataset *d;
     atomic_llong *item;
-    int64_t at; /* the item that failed */
+    int64_t at; /* item that failed; -1: none */
 } making;
 
 static tern_random_stream stream_of(const making *m, int64_t index)
@@ -99,7 +99,7 @@ static tern_status get(making *m, int64_t i, tern_tensor **item)
     return tern_dataset_finish(m->d, item);
 }
 
-/* Item i added to the batch, or kept in items for a collate function. */
+/* Loads item i and adds it to the batch, or, for a collate function, to items. */
 static tern_status make_item(making *m, int64_t i, tern_stack_up *s, tern_tensor **items)
 {
     TERN_SCOPE_HERE;
@@ -188,7 +188,7 @@ static tern_status make_stacked(making *m)
     return status;
 }
 
-/* By the data set's own function for several items. */
+/* Makes the batch by the data set's function for several items. */
 static tern_status make_at_once(making *m)
 {
     TERN_SCOPE_HERE;
@@ -223,13 +223,13 @@ static tern_status make_batch(making *m)
     tern_status status = make_at_once(m);
     if (status == TERN_OK || !m->l->o.skip_errors)
         return status;
-    tern_clear_error(); /* which of them was it? */
+    tern_clear_error(); /* the items are loaded one by one, to find the one that failed */
     return make_stacked(m);
 }
 
-/* ---- to where the loop wants it ------------------------------------------------------------ */
+/* ---- copy to the device ---------------------------------------------------------------------- */
 
-/* *x = y, which is of the scope; NULL keeps x and is a failure. */
+/* Replaces *x by y, a tensor of the scope. If y is NULL, keeps *x and returns false. */
 static bool becomes(tern_tensor **x, tern_tensor *y)
 {
     if (!y)
@@ -272,9 +272,9 @@ static tern_status pin(tern_loader *l, tern_job *job)
     return TERN_OK;
 }
 
-/* ---- failures are the job's ---------------------------------------------------------------- */
+/* ---- errors are recorded in the job ---------------------------------------------------------- */
 
-/* What happened between tern_error_hold_begin and here. */
+/* Moves the errors since tern_error_hold_begin to the job. */
 static void note(tern_job *job, tern_error_hold *hold, tern_status status, const char *name,
                  int64_t item, int worker)
 {

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- the end ----------------------------------------------------------------------------- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 static void free_given(const tern_loader_options *o)
 {
@@ -23,7 +23,7 @@ void tern_loader_free(tern_loader *l)
         tern_loader_end(l);
 }
 
-/* ---- made -------------------------------------------------------------------------------- */
+/* ---- construction ---------------------------------------------------------------------------- */
 
 static tern_status check_sampler_options(const tern_loader_options *o)
 {
@@ -165,7 +165,7 @@ tern_loader *tern_data_loader(tern_dataset *dataset, const tern_loader_options *
     return NULL;
 }
 
-/* ---- where it stands --------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 int64_t tern_loader_skipped(const tern_loader *l)
 {

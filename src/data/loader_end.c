@@ -1,4 +1,4 @@
-/* loader_end.c -- the memory of loaders; the last thread that has one ends it. */
+/* loader_end.c -- allocates and frees loaders. The last thread that uses a loader frees it. */
 #include "data/loader.h"
 #include "base/lock.h"
 

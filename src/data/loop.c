@@ -1,4 +1,4 @@
-/* loop.c -- an epoch: jobs are planned ahead, batches are given in order. */
+/* loop.c -- an epoch: jobs are planned ahead, and batches are returned in order. */
 #include "base/parallel.h"
 #include "base/os.h"
 #include "base/resumed.h"
@@ -30,16 +30,16 @@ static int64_t share(const tern_loader *l)
     return (left + s->world - 1) / s->world;
 }
 
-/* Returns the rank's item at one of its positions; positions after the end of the order start again
- * at its front. */
+/* Returns this rank's item at one of its positions. Positions after the end of the order wrap
+ * around. */
 static int64_t item_at(tern_loader *l, int64_t position)
 {
     tern_sampler *s = l->sampler;
     return s->kind->at(s, (l->start + position * s->world + s->rank) % l->n);
 }
 
-/* Returns the size of the next batch; 0 if there is none. *asked becomes the result of the batch
- * sampler if that is not a valid size. */
+/* Returns the size of the next batch; 0 if there is none. Sets *asked to the batch sampler's result
+ * if that is not a valid size. */
 static int64_t batch_size(const tern_loader *l, int64_t *asked)
 {
     const tern_sampler *s = l->sampler;
@@ -54,7 +54,7 @@ static int64_t batch_size(const tern_loader *l, int64_t *asked)
         *asked = size;
         return 0;
     }
-    /* Of a last part that is not full some may be needed to fill others up. */
+    /* a last batch that is not full may be needed to refill others */
     const bool drops = l->o.drop_last && !tern_loader_refills(l);
     return size < left ? size : drops && size > left ? 0 : left;
 }
@@ -69,7 +69,7 @@ static tern_status plan(tern_loader *l, tern_job **planned)
     tern_job *job = tern_job_new(n);
     if (!job)
         return TERN_ERR_MEMORY;
-    if (asked < 1) { /* it fails in its turn, after the batches before it */
+    if (asked < 1) { /* the job fails when its turn comes, after earlier batches */
         job->status = TERN_ERR_ARGUMENT;
         snprintf(job->message, sizeof job->message,
                  "tern_data_loader: batches of the sampler %.60s must have at least 1 item, not "
@@ -89,7 +89,7 @@ static tern_status plan(tern_loader *l, tern_job **planned)
     return TERN_OK;
 }
 
-/* The caller holds the lock. Plans as many jobs as may wait. */
+/* Plans as many jobs as may wait. The caller holds the lock. */
 static tern_status plan_ahead(tern_loader *l)
 {
     const int most = l->o.num_workers * l->ahead;
@@ -109,8 +109,8 @@ static tern_status plan_ahead(tern_loader *l)
     return TERN_OK;
 }
 
-/* The default number of batches ahead: threads that pass on one small batch at a time mostly wait
- * for each other. */
+/* Returns the default number of batches ahead. Threads that exchange one small batch at a time
+ * would mostly wait for each other. */
 static int ahead_of(const tern_loader *l, const tern_job *job)
 {
     int64_t bytes = 1, ahead;
@@ -121,7 +121,7 @@ static int ahead_of(const tern_loader *l, const tern_job *job)
     return ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : (int)ahead;
 }
 
-/* A worker for each job that was planned since. */
+/* Wakes one worker for each job that was planned since the last call. */
 static void call_workers(tern_loader *l)
 {
     for (; l->fresh > 0; l->fresh--)
@@ -130,8 +130,8 @@ static void call_workers(tern_loader *l)
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-/* It is not known which worker delays the first job: the error names all that are working, and does
- * not wait for them again. */
+/* Records an error with all workers that have an item, as it is unknown which one delays the first
+ * job. Loops don't wait for these workers again. */
 static tern_status timed_out(tern_loader *l)
 {
     char text[256] = "";
@@ -150,7 +150,7 @@ static tern_status timed_out(tern_loader *l)
                      l->o.timeout, l->dataset->name, text);
 }
 
-/* With the lock held: the first job is done. */
+/* Waits until the first job is done. The caller holds the lock. */
 static tern_status wait_for_first(tern_loader *l)
 {
     if (l->first->state == JOB_DONE)
@@ -189,7 +189,7 @@ static tern_status take_first(tern_loader *l, tern_job **job)
             status = plan_ahead(l);
     }
     tern_mutex_unlock(&l->lock);
-    call_workers(l); /* who wakes finds the lock free */
+    call_workers(l); /* the woken threads find the lock free */
     if (status != TERN_OK) {
         tern_job_free(*job, l->dataset->count);
         *job = NULL;
@@ -197,7 +197,7 @@ static tern_status take_first(tern_loader *l, tern_job **job)
     return status;
 }
 
-/* Without workers. */
+/* Makes the next batch on this thread, for loaders without workers. */
 static tern_status make_here(tern_loader *l, tern_job **job)
 {
     atomic_llong item = -1;
@@ -241,7 +241,8 @@ static tern_status skip_items(tern_loader *l)
     return status;
 }
 
-/* A new order with the same seed is the order of the training before it was stopped. */
+/* Warns if a resumed training begins again with the order of its first epoch, as the seed is the
+ * same. */
 static void warn_of_order(const tern_loader *l)
 {
     const tern_sampler *s = l->sampler && l->sampler->inner ? l->sampler->inner : l->sampler;
@@ -329,7 +330,7 @@ static void end(tern_loader *l, bool whole)
     tern_job_free(l->hand, l->dataset->count);
     l->hand = NULL;
     if (l->looping && tern_dataset_iterates(l->dataset)) {
-        tern_mutex_lock(&l->lock); /* nobody reads when the next one begins */
+        tern_mutex_lock(&l->lock); /* no worker reads when the next loop begins */
         tern_jobs_drop(l);
         while (l->reading && !some_worker_hangs(l))
             tern_cond_wait(&l->work, &l->lock);
@@ -360,14 +361,14 @@ static void give(tern_loader *l, tern_batch *batch, tern_job *job)
     batch->scope_ = tern_scope_enter();
 }
 
-/* The position of the loop: before the first item that was loaded and not returned. */
+/* Sets the loop's position to the first item that was loaded and not returned. */
 static void note_position(tern_loader *l)
 {
     l->positions = l->rest.n ? l->rest.places[0] : l->taken;
     l->samples = l->start + l->positions * (l->total < 0 ? 1 : l->sampler->world);
 }
 
-/* Returns the next batch that is not empty, NULL at the end. */
+/* Sets *job to the next batch that is not empty, or to NULL at the end. */
 static tern_status next_job(tern_loader *l, tern_job **job)
 {
     for (;;) {
@@ -416,7 +417,7 @@ bool tern_batch_next(tern_batch *batch)
         l->hand = NULL;
         batch->tensors = NULL;
     } else if (l->looping) {
-        batch->from_ = NULL; /* the loop that there is goes on */
+        batch->from_ = NULL; /* the existing loop goes on */
         return tern_fail(TERN_ERR_STATE, "TERN_EACH_BATCH: another loop goes through the loader"),
                false;
     }

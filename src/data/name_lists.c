@@ -1,4 +1,4 @@
-/* name_lists.c -- lists of names: added, sorted, found. */
+/* name_lists.c -- lists of names. */
 #include "data/name_lists.h"
 #include "base/checked.h"
 #include <stdlib.h>

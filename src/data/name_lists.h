@@ -8,11 +8,11 @@ typedef struct tern_names {
     int64_t n, capacity;
 } tern_names;
 
-/* A copy of name at the end. */
+/* Appends a copy of name. */
 tern_status tern_names_add(tern_names *names, const char *name);
-/* By their bytes, each once. */
+/* Sorts by bytes, and removes duplicates. */
 void tern_names_sort(tern_names *names);
-/* The number of a name, -1 for none; the second of sorted ones. */
+/* Both return the index of a name, or -1; the second needs a sorted list. */
 int64_t tern_names_find(const tern_names *names, const char *name);
 int64_t tern_names_find_sorted(const tern_names *names, const char *name);
 void tern_names_free(tern_names *names);

@@ -10,7 +10,7 @@ uint64_t tern_data_hash(uint64_t so_far, const void *bytes, size_t n)
     return h;
 }
 
-/* Fisher and Yates. */
+/* The shuffle of Fisher and Yates. */
 void tern_data_shuffle(int64_t *order, int64_t n, uint64_t seed)
 {
     uint32_t words[4];
@@ -22,8 +22,8 @@ void tern_data_shuffle(int64_t *order, int64_t n, uint64_t seed)
     }
 }
 
-/* A Feistel network over the next even power of two, walked until it gives one of 0..n-1: four
- * turns at most on average. Eight rounds of Philox make every bit depend on all others (Luby and
+/* A Feistel network over the next even power of two is applied until the result is in 0..n-1: four
+ * times at most on average. Eight rounds of Philox make every bit depend on all others (Luby and
  * Rackoff 1988: four rounds of random functions can't be distinguished from a random
  * permutation). */
 int64_t tern_data_permuted(int64_t position, int64_t n, uint64_t seed)

@@ -1,13 +1,14 @@
-/* rand_augment.c -- RandAugment (Cubuk et al. 2020), with torchvision's list and magnitudes. */
+/* rand_augment.c -- RandAugment (Cubuk et al. 2020), with torchvision's operations and
+ * magnitudes. */
 #include "base/option.h"
 #include "data/image.h"
 
 static const double degrees = 180 / 3.14159265358979323846;
 
-/* What is known when an operation is drawn. */
+/* The arguments of an operation. */
 typedef struct drawn {
     tern_tensor *x;
-    double magnitude, fill; /* signed, where it may be */
+    double magnitude, fill; /* magnitude: negative for half of the draws of signed operations */
 } drawn;
 
 static tern_tensor *identity(const drawn *d)
@@ -75,7 +76,7 @@ static tern_tensor *equalize(const drawn *d)
     return tern_image_equalize(d->x);
 }
 
-/* Magnitudes run from first to last over the bins. */
+/* Magnitudes go from first to last over the bins. */
 static const struct {
     tern_tensor *(*apply)(const drawn *d);
     double first, last;

@@ -1,7 +1,7 @@
-/* refill.c -- fills batches up when a loader skips items that fail, so that only the last batch may
+/* refill.c -- refills batches when a loader skips items that fail, so that only the last batch may
  * be short. The items of a short batch become the loader's rest. The items of the following batches
- * are appended to the rest, and batches are taken from its front, until a batch ends exactly where
- * the rest does. Items are those that the collate function got, which are kept for this, or rows of
+ * are appended to it, and batches are taken from its front, until a batch ends exactly where the
+ * rest does. The items are those of the collate function, which jobs keep for this, or rows of
  * batches. */
 #include "data/loader.h"
 
@@ -16,7 +16,7 @@ void tern_rest_drop(tern_loader *l)
     *rest = (tern_rest){.n = 0};
 }
 
-/* The capacity: one batch and the largest rest before it. */
+/* Allocates the rest, for two batches: a batch is added to a rest smaller than one. */
 static tern_status reserve(tern_loader *l)
 {
     tern_rest *rest = &l->rest;
@@ -54,7 +54,7 @@ static tern_status add(tern_loader *l, const tern_job *job)
     return TERN_OK;
 }
 
-/* Joins rows of batches to a batch again. */
+/* Stacks the rest's first job->size items to a batch. */
 static tern_status stack(const tern_loader *l, tern_job *job)
 {
     const int count = l->dataset->count;
@@ -74,7 +74,7 @@ static tern_status stack(const tern_loader *l, tern_job *job)
     return status;
 }
 
-/* A batch of the first n items of the rest. */
+/* Makes a batch of the rest's first n items. */
 static tern_status take(tern_loader *l, int64_t n, tern_job **taken)
 {
     tern_rest *rest = &l->rest;

@@ -1,4 +1,4 @@
-/* sampler.c -- the samplers: each computes the order of the items in an epoch. */
+/* sampler.c -- the samplers: each computes the order of items in an epoch. */
 #include "data/data.h"
 #include <inttypes.h>
 #include <math.h>
@@ -32,7 +32,7 @@ void tern_sampler_free(tern_sampler *s)
     tern_object_end(&handles, &s->handle);
 }
 
-/* Room for an order of n in s->order. */
+/* Makes s->order hold at least n indices. */
 static tern_status reserve(tern_sampler *s, int64_t n)
 {
     if (n <= s->ordered)
@@ -54,7 +54,7 @@ static tern_status shuffled(tern_sampler *s, int64_t n)
     return TERN_OK;
 }
 
-/* ---- in order, at random ----------------------------------------------------------------- */
+/* ---- sequential, random ---------------------------------------------------------------------- */
 
 static tern_status sequential_begin(tern_sampler *s, int64_t length, uint64_t seed, int64_t epoch,
                                     int64_t *samples)
@@ -96,7 +96,7 @@ static int64_t random_at(tern_sampler *s, int64_t position)
         tern_data_words(s->seed, (uint64_t)position, words);
         return tern_data_below(words, s->n);
     }
-    /* num_samples beyond the items: another order each time round */
+    /* if num_samples exceeds the items, each further round has another order */
     int64_t turn = position / s->n, at = position % s->n;
     if (s->n <= TERN_ORDER_LISTED && turn == 0)
         return s->order[at];
@@ -152,7 +152,7 @@ tern_sampler *tern_data_distributed_sampler(int world, int rank,
     return s;
 }
 
-/* ---- of a list --------------------------------------------------------------------------- */
+/* ---- random order of a list ------------------------------------------------------------------ */
 
 static tern_status listed_begin(tern_sampler *s, int64_t length, uint64_t seed, int64_t epoch,
                                 int64_t *samples)
@@ -199,9 +199,9 @@ tern_sampler *tern_data_subset_random_sampler(const int64_t *indices, int64_t n)
     return s;
 }
 
-/* ---- by weights -------------------------------------------------------------------------- */
+/* ---- weighted -------------------------------------------------------------------------------- */
 
-/* The first i whose sum of weights is above u of the whole. */
+/* Returns the first i for which the sum of weights 0..i exceeds u times the sum of all. */
 static int64_t drawn(const tern_sampler *s, double u)
 {
     double want = u * s->weights[s->n - 1];
@@ -228,7 +228,7 @@ static int by_key(const void *a, const void *b)
                             : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Without replacement: takes the items with the smallest -log(u) / weight, in that order
+/* Draws without replacement: the items with the smallest -log(u) / weight, in that order
  * (Efraimidis and Spirakis 2006). */
 static tern_status smallest(tern_sampler *s)
 {
@@ -278,7 +278,7 @@ static uint64_t weighted_fingerprint(const tern_sampler *s)
                           (size_t)s->n * sizeof *s->weights);
 }
 
-/* *positive = how many weights are above 0. */
+/* Sets *positive to the number of weights above 0. */
 static tern_status check_weights(const double *weights, int64_t n, int64_t samples,
                                  int64_t *positive)
 {
@@ -336,7 +336,7 @@ tern_sampler *tern_data_weighted_random_sampler(const double *weights, int64_t n
     return s;
 }
 
-/* ---- batches, and the program's own ------------------------------------------------------ */
+/* ---- batch samplers, and samplers of the program --------------------------------------------- */
 
 tern_sampler *tern_data_batch_sampler(tern_sampler *inner, int64_t batch_size, bool drop_last)
 {

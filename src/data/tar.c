@@ -1,6 +1,6 @@
-/* tar.c -- tar archives of samples (webdataset): indexed when opened, read where they lie.
+/* tar.c -- tar archives of samples (webdataset): indexed when opened, read in place.
  *
- * ustar, with the long names of GNU and pax. Names are keys and never paths. */
+ * The format is ustar with GNU's and pax's long names. Names are keys and never used as paths. */
 #include "base/magic.h"
 #include "base/option.h"
 #include "data/file.h"
@@ -14,16 +14,16 @@ enum { BLOCK = 512, LONGEST_NAME = 4096, MOST_EXTRA = 1 << 20 };
 /* A file in an archive. */
 typedef struct member {
     int64_t at, size;
-    int archive; /* -1: none */
+    int archive; /* -1: no file */
 } member;
 
 typedef struct shards {
     tern_data_file *file;
     int n;
-    char **fields; /* "jpg;png" each */
+    char **fields; /* each such as "jpg;png" */
     int n_fields;
     tern_image_options image;
-    member *members; /* of samples * n_fields */
+    member *members; /* samples * n_fields */
     int64_t samples, capacity;
 } shards;
 
@@ -42,14 +42,14 @@ static void free_shards(void *data)
 
 /* ---- headers ----------------------------------------------------------------------------- */
 
-/* Where an archive is read, and the sample that is put together. */
+/* The position in an archive, and the sample that is being assembled. */
 typedef struct walker {
     shards *s;
     int archive;
     int64_t at;
     char name[LONGEST_NAME], key[LONGEST_NAME];
-    char longer[LONGEST_NAME]; /* the name of the next member; "" for its own */
-    int64_t longer_size;       /* its size, of a pax header; -1 */
+    char longer[LONGEST_NAME]; /* name from an extra header; "": none */
+    int64_t longer_size;       /* size from a pax header; -1: none */
 } walker;
 
 static tern_status wrong(const walker *w, const char *what)
@@ -58,7 +58,7 @@ static tern_status wrong(const walker *w, const char *what)
                      (long long)w->at, what);
 }
 
-/* Octal, or where the first bit is set a number of base 256. */
+/* Reads an octal number, or one of base 256 if the first bit is set. Returns false for neither. */
 static bool number(const unsigned char *field, int n, int64_t *x)
 {
     uint64_t sum = 0;
@@ -88,7 +88,7 @@ static bool sum_fits(const unsigned char *header)
     return number(header + 148, 8, &expected) && expected == sum;
 }
 
-/* "27 path=...\n" of a pax header. */
+/* Reads the records "27 path=...\n" of a pax header. */
 static tern_status read_pax(walker *w, char *text, int64_t n)
 {
     for (int64_t at = 0; at < n;) {
@@ -106,7 +106,7 @@ static tern_status read_pax(walker *w, char *text, int64_t n)
     return TERN_OK;
 }
 
-/* What is said of the next member: kind L is GNU's long name, x pax. */
+/* Reads an extra header about the next file: kind L is GNU's long name, x is pax. */
 static tern_status read_extra(walker *w, char kind, int64_t size)
 {
     if (size < 1 || size > MOST_EXTRA)
@@ -126,7 +126,7 @@ static tern_status read_extra(walker *w, char kind, int64_t size)
 
 /* ---- samples ----------------------------------------------------------------------------- */
 
-/* Which field takes files of that ending; -1 for none. */
+/* Returns the field for files with that extension, or -1. */
 static int field_of(const shards *s, const char *ending)
 {
     size_t n = strlen(ending);
@@ -137,7 +137,7 @@ static int field_of(const shards *s, const char *ending)
     return -1;
 }
 
-/* The present sample is whole, or is left out. */
+/* Counts the current sample if it has all fields. */
 static void end_sample(shards *s)
 {
     const member *m = s->members + s->samples * s->n_fields;
@@ -187,7 +187,7 @@ static tern_status add_member(walker *w, int64_t size)
     return TERN_OK;
 }
 
-/* The member whose header stands at w->at. */
+/* Reads the header at w->at, and sets *size to the bytes after it. */
 static tern_status read_member(walker *w, const unsigned char *header, int64_t *size)
 {
     const char kind = (char)header[156];
@@ -215,7 +215,7 @@ static tern_status read_member(walker *w, const unsigned char *header, int64_t *
     w->longer[0] = '\0';
     w->longer_size = -1;
     if (!is_file && kind != 'g')
-        *size = 0; /* folders, links */
+        *size = 0; /* folders and links */
     return is_file ? add_member(w, *size) : TERN_OK;
 }
 

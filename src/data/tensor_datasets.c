@@ -1,4 +1,4 @@
-/* tensor_datasets.c -- data sets made of tensors and of other data sets. */
+/* tensor_datasets.c -- data sets made of tensors or of other data sets. */
 #include "data/data.h"
 #include <string.h>
 
@@ -92,12 +92,12 @@ tern_dataset *tern_data_tensor_dataset_of(tern_tensor *const *x, int n)
     return d;
 }
 
-/* ---- others ------------------------------------------------------------------------------ */
+/* ---- subsets, splits, concatenation, stacks -------------------------------------------------- */
 
 typedef struct others {
     int n;
     tern_dataset **of;
-    int64_t *indices; /* of a subset: those of the first; of a row of them: where each ends */
+    int64_t *indices; /* of a subset: its items; of a concatenation: the end of each data set */
 } others;
 
 static void free_others(void *data)
@@ -194,7 +194,7 @@ tern_dataset *tern_data_subset(tern_dataset *d, const int64_t *indices, int64_t 
     return subset(d, indices, n, function);
 }
 
-/* The sizes of the parts: PyTorch's rule. */
+/* Computes the sizes of the parts by PyTorch's rule. */
 static tern_status part_sizes(const tern_dataset *d, const double *lengths, int n, int64_t *sizes)
 {
     const char *function = "tern_data_random_split";

@@ -1,4 +1,4 @@
-/* text_files.c -- lines of text, and files of tokens. */
+/* text_files.c -- data sets of lines of text, and of files of tokens. */
 #include "data/file.h"
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 typedef struct lines {
     tern_data_file file;
-    int64_t *begin; /* of n + 1: each line, and behind the last */
+    int64_t *begin; /* n + 1 offsets: the start of each line, and the end of the last */
     int64_t n, capacity;
 } lines;
 
@@ -101,7 +101,7 @@ static void free_tokens(void *data)
     tern_free(t);
 }
 
-/* n tokens of `each` bytes as int64. */
+/* Converts n tokens of `each` bytes to int64. */
 static void widen(const unsigned char *from, int64_t each, int64_t *to, int64_t n)
 {
     int32_t four;
@@ -114,7 +114,8 @@ static void widen(const unsigned char *from, int64_t each, int64_t *to, int64_t 
     }
 }
 
-/* Read, not mapped: a file that is cut off by another process is an error then, and no SIGBUS. */
+/* The file is read and not mapped: if another process truncates it, that is an error and no
+ * SIGBUS. */
 static tern_status tokens_item(tern_dataset *self, int64_t i, tern_tensor **item)
 {
     const tokens *t = self->data;

@@ -1,4 +1,4 @@
-/* transform.c -- what all transforms share; compositions, and functions of the program's own. */
+/* transform.c -- functions of all transforms; compositions, and functions of the program. */
 #include "data/data.h"
 #include <string.h>
 
@@ -50,15 +50,14 @@ tern_tensor *tern_transform_apply(tern_transform *t, tern_tensor *x)
     return tern_transform_run(t, x);
 }
 
-/* ---- one after the other ----------------------------------------------------------------- */
+/* ---- composition ----------------------------------------------------------------------------- */
 
 typedef struct list {
     tern_transform **of;
     int n;
 } list;
 
-/* How many of the transforms from the i-th on see each byte of a channel by itself and give one
- * number for it. */
+/* Returns how many transforms from the i-th on are pointwise. */
 static int pointwise(const list *l, int i)
 {
     int n = 0;
@@ -67,7 +66,7 @@ static int pointwise(const list *l, int i)
     return n;
 }
 
-/* An image (C, H, W) of bytes that is dense, on the host, and larger than all bytes there are. */
+/* Returns whether x is a contiguous uint8 image (C, H, W) on the cpu, large enough for a table. */
 static bool has_bytes(tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_U8 && tern_dim(x) == 3 &&
@@ -75,8 +74,9 @@ static bool has_bytes(tern_tensor *x)
            strcmp(tern_device(x), "cpu") == 0;
 }
 
-/* The n transforms at l->of[i] of a byte depend on the byte and its channel alone: they are done to
- * a table (C, 16, 16) of all bytes, in which the image's are looked up. */
+/* Applies n pointwise transforms from l->of[i] on: their results on all 256 bytes of each channel
+ * make a table, in which the image's bytes are looked up. Returns NULL if their result is not a
+ * contiguous float32 tensor. */
 static tern_tensor *look_up(const list *l, int i, int n, tern_tensor *x)
 {
     uint8_t bytes[256];
@@ -145,7 +145,7 @@ tern_transform *tern_transforms_compose_of(tern_transform *const *transforms, in
     return t;
 }
 
-/* ---- the program's own ------------------------------------------------------------------- */
+/* ---- functions of the program ---------------------------------------------------------------- */
 
 typedef struct function {
     tern_tensor *(*call)(tern_tensor *x, void *user);

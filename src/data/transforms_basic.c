@@ -1,4 +1,4 @@
-/* transforms_basic.c -- flips, types, normalised channels. */
+/* transforms_basic.c -- flips, dtypes, normalization. */
 #include "data/data.h"
 
 /* ---- flips ------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ tern_transform *tern_transforms_random_vertical_flip(double p)
     return flip_of(&kind, p, -2);
 }
 
-/* ---- types ------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 typedef struct to_dtype {
     tern_dtype dtype;
@@ -54,7 +54,7 @@ static double largest(tern_dtype dtype)
     return dtype == TERN_U8 ? 255 : dtype == TERN_I32 ? 0x7fffffff : 1;
 }
 
-/* Of bytes to reals x / 255, the other way round x * (255 + 1 - 1e-3), cut off: torchvision's. */
+/* As torchvision: from uint8 to floating point x / 255, back x * (255 + 1 - 1e-3), truncated. */
 static tern_tensor *to_dtype_apply(tern_transform *t, tern_tensor *x)
 {
     const to_dtype *o = t->data;
@@ -78,7 +78,7 @@ tern_transform *tern_transforms_to_dtype(tern_dtype dtype, bool scale)
     return tern_transform_new(&kind, &(to_dtype){dtype, scale}, sizeof(to_dtype));
 }
 
-/* ---- normalised -------------------------------------------------------------------------- */
+/* ---- normalization --------------------------------------------------------------------------- */
 
 enum { MOST_CHANNELS = 64 };
 

@@ -1,4 +1,4 @@
-/* transforms_color.c -- random colours, rectangles and mixtures of transforms. */
+/* transforms_color.c -- random colours, random erasing, and transforms with a probability. */
 #include "base/option.h"
 #include "data/image.h"
 
@@ -122,7 +122,8 @@ tern_transform *tern_transforms_gaussian_blur(int size, double low, double high)
 
 /* ---- erasing ----------------------------------------------------------------------------- */
 
-/* A rectangle of ten tries that fits; height 0 where none does. */
+/* Draws up to ten rectangles and writes the first that fits; r[2], the height, is 0 if none
+ * does. */
 static bool rectangle(const tern_random_erasing_options *o, int64_t h, int64_t w, int64_t r[4])
 {
     r[2] = 0;
@@ -178,7 +179,7 @@ tern_transform *tern_transforms_random_erasing(const tern_random_erasing_options
     return is_probability(o.p, function) ? tern_transform_new(&kind, &o, sizeof o) : NULL;
 }
 
-/* ---- sometimes --------------------------------------------------------------------------- */
+/* ---- transforms with a probability ----------------------------------------------------------- */
 
 typedef struct sometimes {
     tern_transform *of;

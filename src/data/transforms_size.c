@@ -1,9 +1,9 @@
-/* transforms_size.c -- images resized, cropped, padded. */
+/* transforms_size.c -- resizes, crops and pads images. */
 #include "base/option.h"
 #include "data/image.h"
 #include <string.h>
 
-/* (height, width) of a list of one number or two. */
+/* Writes (height, width) from a list of one or two numbers. */
 static bool sizes_of(tern_shape size, int64_t out[2], const char *function)
 {
     for (int i = 0; i < 2; i++)
@@ -20,7 +20,7 @@ static bool sizes_of(tern_shape size, int64_t out[2], const char *function)
 
 typedef struct resize {
     int64_t size[2], max_size;
-    bool shorter; /* one number, for the shorter edge */
+    bool shorter; /* size is one number, for the shorter edge */
     tern_interpolate_mode mode;
 } resize;
 
@@ -82,7 +82,7 @@ tern_transform *tern_transforms_resize(tern_shape size, const tern_resize_option
 /* ---- crops ------------------------------------------------------------------------------- */
 
 typedef struct crop {
-    int64_t size[2], padding[4]; /* left, right, top, bottom */
+    int64_t size[2], padding[4]; /* padding: left, right, top, bottom */
     bool pad_if_needed;
     double scale[2], ratio[2], fill;
 } crop;
@@ -102,7 +102,7 @@ tern_transform *tern_transforms_center_crop(tern_shape size)
                : NULL;
 }
 
-/* Torchvision's one, two or four numbers as left, right, top, bottom. */
+/* Writes torchvision's one, two or four numbers as left, right, top, bottom. */
 static bool padding_of(tern_shape list, int64_t out[4], const char *function)
 {
     static const int from[5][4] = {{0}, {0, 0, 0, 0}, {0, 0, 1, 1}, {0}, {0, 2, 1, 3}};
@@ -161,13 +161,13 @@ tern_transform *tern_transforms_random_crop(tern_shape size,
                : NULL;
 }
 
-/* ---- a part of random size --------------------------------------------------------------- */
+/* ---- random resized crop --------------------------------------------------------------------- */
 
 typedef struct part {
     int64_t top, left, height, width;
 } part;
 
-/* What is left when ten tries did not fit: the middle, within the ratios. */
+/* Returns the fallback if ten draws did not fit: the centre, with a ratio within the limits. */
 static part middle(const crop *c, int64_t h, int64_t w)
 {
     part p = {0, 0, h, w};
@@ -200,7 +200,8 @@ static bool choose(const crop *c, int64_t h, int64_t w, part *p)
     return true;
 }
 
-/* A part of an image on the host, row by row: what its resize would copy element by element. */
+/* Copies a cropped image on the cpu row by row; tern_image_resize would copy it element by
+ * element. */
 static tern_tensor *dense(tern_tensor *x)
 {
     if (!x || tern_dim(x) != 3 || tern_stride(x, 2) != 1 || tern_is_contiguous(x) ||

@@ -1,5 +1,5 @@
-/* workers.c -- the threads of a loader: those that make batches, and one that copies them to the
- * device, so that a copy that waits for the device holds up nobody. */
+/* workers.c -- the threads of a loader: workers make batches, and the mover copies them to the
+ * device, so that no worker waits for a copy. */
 #include "base/ending.h"
 #include "base/os.h"
 #include "base/parallel.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what they do, with the lock held but for the work itself ------------------------------ */
+/* ---- the threads' loops; the lock is held except during the work itself ---------------------- */
 
 static tern_job *first_in(tern_loader *l, job_state state)
 {
@@ -17,7 +17,7 @@ static tern_job *first_in(tern_loader *l, job_state state)
     return job;
 }
 
-/* Work on a job; true if its loop still wants it. */
+/* Sets the job's state after work on it. If its loop has ended, frees the job and returns false. */
 static bool worked(tern_loader *l, tern_job *job, job_state after)
 {
     if (job->abandoned) {
@@ -30,8 +30,8 @@ static bool worked(tern_loader *l, tern_job *job, job_state after)
     return true;
 }
 
-/* Wake who waits for the job: the mover, or the loop, which waits for the first alone and need not
- * run for others. */
+/* Wakes the thread that waits for the job: the mover, or the loop, which waits for the first job
+ * only. */
 static void signal_done(tern_loader *l, const tern_job *job)
 {
     if (job->state == JOB_MADE)
@@ -79,7 +79,8 @@ static void run_worker(tern_data_worker *w)
     }
 }
 
-/* The first job that is not on the device, if it is made and there is room. */
+/* Returns the first job that is not on the device if its batch is made and the device may hold one
+ * more; else NULL. */
 static tern_job *to_move(tern_loader *l)
 {
     tern_job *job = l->first;
@@ -110,7 +111,7 @@ static void start_item_thread(tern_data_worker *w)
 {
     tern_loader *l = w->loader;
     tern_error_hold hold;
-    tern_item_state state; /* until the thread ends */
+    tern_item_state state; /* stays set until the thread ends */
     tern_item_state_enter(&state);
     if (!l->o.worker_init || tern_error_hold_begin(&hold) != TERN_OK)
         return;
@@ -140,7 +141,7 @@ static void *run(void *user)
     return NULL;
 }
 
-/* ---- all loaders whose workers run: the process's end waits for them ------------------------ */
+/* ---- list of loaders with workers; the end of the process waits for them --------------------- */
 
 static struct {
     tern_mutex lock;
@@ -168,8 +169,8 @@ static void request_stop(tern_loader *l)
     tern_mutex_unlock(&l->lock);
 }
 
-/* What a program that never frees its loaders leaves: items in hand have a second. It is called
- * before the destructors of libraries, a driver's among them. */
+/* Stops the workers of loaders that the program did not free; items in progress get one second.
+ * Runs before the destructors of libraries such as drivers. */
 static void close_loaders(void)
 {
     if (tern_is_forked_child())
@@ -202,7 +203,7 @@ static void list(tern_loader *l)
     tern_mutex_unlock(&running.lock);
 }
 
-/* ---- from the loop's thread ---------------------------------------------------------------- */
+/* ---- called by the loop's thread ------------------------------------------------------------- */
 
 static tern_status hire(tern_loader *l, int wanted)
 {
@@ -245,7 +246,7 @@ bool tern_workers_stop(tern_loader *l)
     if (!l->n_workers)
         return unlist(l), false;
     unlist(l);
-    if (l->forks != tern_forks()) /* they are the parent's */
+    if (l->forks != tern_forks()) /* the threads are the parent's */
         return false;
     request_stop(l);
     bool hang = false;
