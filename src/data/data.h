@@ -106,8 +106,8 @@ typedef struct tern_sampler_kind {
     tern_status (*begin)(tern_sampler *s, int64_t length, uint64_t seed, int64_t epoch,
                          int64_t *samples);
     int64_t (*at)(tern_sampler *s, int64_t position); /* the item at a position of 0..samples - 1 */
-    uint64_t (*fingerprint)(const tern_sampler *s);   /* hash of the settings; NULL: the name
-                                                         suffices */
+    /* Hash of the settings; NULL: the name suffices. */
+    uint64_t (*fingerprint)(const tern_sampler *s);
 } tern_sampler_kind;
 
 struct tern_sampler {

@@ -5,7 +5,7 @@
 #include "tensor/ranks.h"
 #include <string.h>
 
-/* Tensors that were copied, and their copies: one that is under two names is copied once. */
+/* Copied tensors and their copies: a tensor with two names is copied once. */
 typedef struct copies {
     tern_tensor **original, **copy;
     size_t count, capacity;
@@ -30,7 +30,7 @@ static tern_status remember(copies *c, tern_tensor *original, tern_tensor *copy)
     return TERN_OK;
 }
 
-/* The copy of x, which belongs to the scope; NULL for NULL. */
+/* Sets *copy to the copy of the member's tensor, owned by the scope, or to NULL. */
 static tern_status copy_tensor(copies *c, const tern_member *member, tern_tensor **copy)
 {
     tern_tensor *x = member->tensor;
@@ -50,7 +50,8 @@ static tern_status copy_tensor(copies *c, const tern_member *member, tern_tensor
     if (!*copy ||
         (member->kind != MEMBER_COMPUTED && !tern_requires_grad_(*copy, tern_requires_grad(x))))
         return tern_last_status();
-    TERN_TRY(tern_set_ranks(*copy, tern_ranks_of(x))); /* a part of a tensor parallel layer's */
+    TERN_TRY(tern_set_ranks(*copy, tern_ranks_of(x))); /* x may be a part of a tensor-parallel
+                                                          layer */
     return remember(c, x, *copy);
 }
 
@@ -70,7 +71,7 @@ static tern_status copy_hooks(tern_module *to, const tern_module *from)
     return TERN_OK;
 }
 
-/* Data is given last: until then the copy has nothing that free_data could free. */
+/* Data are set last: before that, free_data has nothing to free. */
 static tern_status copy_data(tern_module *to, const tern_module *from)
 {
     if (!from->data)

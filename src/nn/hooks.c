@@ -1,18 +1,19 @@
-/* hooks.c -- functions of the user's around a module's run, and around its backward.
+/* hooks.c -- hooks: functions of the program that are called around a module's run and its backward
+ * pass.
  *
- * A module with backward hooks runs between two functions that are identities in the forward pass.
- * In the backward pass the one after it receives the gradients of its outputs, the one before it
- * those of its inputs, which is where the hooks are called. */
+ * A module with backward hooks runs between two autograd functions that are identities in the
+ * forward pass. In the backward pass the one after it receives the gradients of the module's
+ * outputs, the one before it those of its inputs, and they call the hooks. */
 #include "base/callback.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "nn/module.h"
 #include <stdatomic.h>
 
-/* ---- the list ---------------------------------------------------------------------------- */
+/* ---- list of hooks --------------------------------------------------------------------------- */
 
-/* Appends a hook, so that hooks are called in the order they were registered; its number, or 0
- * after an error. */
+/* Appends a hook, so that hooks are called in the order of registration. Returns its id, or 0 after
+ * an error. */
 static int add_hook(tern_module *m, tern_module_hook_entry entry, bool there, const char *function)
 {
     TERN_MODULE_GIVEN(m, function);
@@ -80,10 +81,10 @@ void tern_nn_free_hooks(tern_module *m)
         tern_nn_remove_hook(m, m->hooks->id);
 }
 
-/* An iteration over the hooks of a kind that were registered when it began. A hook may remove any
- * hook, itself too, so a copy is kept and no pointer. */
+/* An iteration over the hooks of a kind that were registered when it began. It has a copy of the
+ * current hook, as a hook may remove any hook, also itself. */
 typedef struct turn {
-    tern_module_hook_entry hook; /* a copy of the one whose turn it is */
+    tern_module_hook_entry hook; /* the current hook */
     int last;
 } turn;
 
@@ -92,7 +93,8 @@ static turn start_iteration(const tern_module *m)
     return (turn){.last = m ? m->last_hook : 0};
 }
 
-/* Ids rise along the list: the next hook is the first with a larger one. */
+/* Sets t->hook to the next hook: ids increase along the list, so it is the first with a larger id.
+ * Returns false at the end. */
 static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 {
     for (const tern_module_hook_entry *h = m ? m->hooks : NULL; h && h->id <= t->last; h = h->next)
@@ -105,19 +107,19 @@ static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* One run of a module, as its two functions know it. */
+/* One run of a module; its two autograd functions share the struct. */
 typedef struct pass {
-    tern_after_backward end; /* first; waits only once */
+    tern_after_backward end; /* first member; it waits once at a time */
     bool waits;
     atomic_int refs;
-    tern_life *module; /* which may be gone by the time of backward, with its hooks */
+    tern_life *module; /* may be freed, with its hooks, before the backward pass */
     int n, k;
-    int *at;                /* where each input stands among those that are there; -1 for others */
+    int *at;                /* index of each input among those that are not NULL; -1: NULL */
     bool inputs_seen;       /* an input requires a gradient */
-    tern_tensor **grad_out; /* of k, kept until the inputs' gradients are there */
+    tern_tensor **grad_out; /* k gradients, kept until those of the inputs are there */
 } pass;
 
-/* The output gradients are held only until the input gradients have come. */
+/* Releases the output gradients; the input gradients have arrived. */
 static void release_gradients(pass *p)
 {
     for (int i = 0; i < p->k; i++) {
@@ -126,7 +128,7 @@ static void release_gradients(pass *p)
     }
 }
 
-/* Both functions own the pass, and the graph may drop them in any order. */
+/* Each of the two functions has a reference, and the graph may free them in any order. */
 static void release_pass(void *data)
 {
     pass *p = data;
@@ -139,8 +141,8 @@ static void release_pass(void *data)
     tern_free(p);
 }
 
-/* A backward pass that ended in between, or that never comes to the function before the module,
- * lets go of the gradients too: recorded ones would hold the graph that holds them. */
+/* Releases the gradients at the end of a backward pass, also one that ended early or never reached
+ * the function before the module: recorded gradients would keep the graph alive that keeps them. */
 static tern_status backward_ended(tern_after_backward *end, tern_status status)
 {
     pass *p = (pass *)end;
@@ -159,7 +161,7 @@ static void wait_for_end(pass *p)
     atomic_fetch_add(&p->refs, 1);
 }
 
-/* The identity, of both functions. */
+/* The forward of both functions: the identity. */
 static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     (void)f;
@@ -178,9 +180,9 @@ static tern_status call_backward(pass *p, tern_tensor **grad_in)
     return TERN_OK;
 }
 
-/* Backward of the function after the module: runs the pre-hooks, which may replace gradients, and
- * keeps the result for the backward hooks. Where no input requires a gradient those would never
- * run, and run here. */
+/* The backward of the function after the module: calls the pre-hooks, which may replace gradients,
+ * and keeps the result for the backward hooks. If no input requires a gradient, the other
+ * function's backward is not called, so the backward hooks are called here. */
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
 {
@@ -204,8 +206,8 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
     return call_backward(p, none);
 }
 
-/* Backward of the function before the module: the hooks see a gradient for every input, NULL for
- * absent ones, and may replace them. */
+/* The backward of the function before the module: calls the hooks with a gradient for each input,
+ * NULL for absent ones; they may replace gradients. */
 static tern_status before(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
 {
@@ -255,7 +257,7 @@ static pass *new_pass(tern_module *m, tern_tensor *const *in, int n, int k)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* Whether the two functions are needed at all. */
+/* Returns whether m needs the two functions. */
 static bool has_backward_hooks(const tern_module *m)
 {
     if (!tern_is_grad_enabled())
@@ -279,7 +281,7 @@ tern_status tern_nn_check_result(const tern_module *m, tern_tensor *const *out, 
     return TERN_OK;
 }
 
-/* Runs m between the two functions, with the absent inputs left out of the first. */
+/* Runs m between the two functions. The first has no absent inputs. */
 static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k)
 {

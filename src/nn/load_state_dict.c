@@ -1,19 +1,19 @@
-/* load_state_dict.c -- a state_dict's tensors copied into those of a module, all or none. */
+/* load_state_dict.c -- copies a state_dict's tensors into a module, all or none. */
 #include "base/text.h"
 #include "nn/module.h"
 #include "nn/state_dict.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What is to be copied, and what is wrong with it. */
+/* The state of a load: the entries to copy, and the errors found. */
 typedef struct load {
     const tern_state_dict *dict;
     const tern_load_state_dict_options *options;
-    char **names;   /* of dict's entries in m; NULL: left out */
-    tern_keys keys; /* of these */
-    bool *used;     /* entries of dict that m has a name for */
+    char **names;   /* names in m of dict's entries; NULL: left out */
+    tern_keys keys; /* index of names */
+    bool *used;     /* dict's entries whose names m has */
     bool tied;
-    const tern_tensor **found; /* sorted, where tied */
+    const tern_tensor **found; /* if tied: m's tensors that dict has, sorted by address */
     int n_found;
     tern_text missing, unexpected, sizes;
 } load;
@@ -26,7 +26,8 @@ static const char *begins(const char *text, const char *with)
     return strncmp(text, with, n) == 0 ? text + n : NULL;
 }
 
-/* The name of an entry in m, to be freed; NULL for one that is left out, and without memory. */
+/* Returns the entry's name in m, which the caller frees; NULL if it is left out, or without
+ * memory. */
 static char *name_of(const load *l, const char *key)
 {
     const tern_load_state_dict_options *o = l->options;
@@ -63,7 +64,7 @@ static tern_status name_all(load *l, const char *function)
     return TERN_OK;
 }
 
-/* ---- checks: nothing is copied until all were made --------------------------------------- */
+/* ---- checks, all before the first copy ------------------------------------------------------- */
 
 static void note(tern_text *keys, const char *key)
 {
@@ -124,11 +125,11 @@ static void check_unexpected(load *l)
     }
 }
 
-/* ---- the prefix that would do: a whole checkpoint was given in place of a model -------------- */
+/* ---- search for a prefix, if a whole checkpoint was given instead of a model's state --------- */
 
 typedef struct prefix_search {
     const load *l;
-    tern_text name; /* first a name of the module's that is missing, then prefixes and names */
+    tern_text name; /* first a missing name of the module, then prefix + name */
     size_t length;  /* of the prefix */
     int present, absent;
 } prefix_search;
@@ -154,8 +155,8 @@ static tern_status count_with_prefix(const char *path, tern_tensor *x, void *use
     return TERN_OK;
 }
 
-/* What all names of the module's have before them in the dict, to be freed; NULL: there is none. Of
- * tied tensors one name is enough. */
+/* Returns the prefix that all of the module's names have in dict, which the caller frees, or NULL.
+ * If tied, one name of a tensor is enough. */
 static char *find_prefix(const load *l, tern_module *m)
 {
     enum { MOST_TRIED = 8 };
@@ -187,7 +188,7 @@ static char *find_prefix(const load *l, tern_module *m)
     return prefix;
 }
 
-/* One error for all that was found, in PyTorch's words. */
+/* Records one error for everything that was found, in PyTorch's words. */
 static tern_status report(const load *l, tern_module *m, const char *function)
 {
     bool keys = !l->options->no_strict && (l->missing.length || l->unexpected.length);

@@ -1,4 +1,4 @@
-/* module.c -- modules: creating and freeing them, and adding children, parameters and buffers. */
+/* module.c -- creates and frees modules, and adds children, parameters and buffers. */
 #include "base/memory.h"
 #include "nn/running_modules.h"
 #include <stdarg.h>
@@ -85,7 +85,6 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
 
 /* ---- members ----------------------------------------------------------------------------- */
 
-/* A name has no dots, which separate the names of a path, and is unique in its module. */
 tern_status tern_nn_check_name(const tern_module *self, const char *name, const char *kind,
                                const char *function)
 {
@@ -168,7 +167,7 @@ void tern_nn_count_levels(tern_module *m)
 
 tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child)
 {
-    /* A child that belongs to another module, or is above self, is not freed here. */
+    /* A child that has a parent, or that is above self, is not freed here. */
     if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_check_name(self, name, "module", "tern_nn_add") == TERN_OK &&
@@ -241,11 +240,11 @@ tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor
     return tern_nn_add_buffer_with(self, name, x, true);
 }
 
-/* ---- the end ----------------------------------------------------------------------------- */
+/* ---- removing and freeing -------------------------------------------------------------------- */
 
 void tern_nn_drop_member(tern_module *self, int i)
 {
-    /* Children of a Sequential are renumbered: each name gets the child after it. */
+    /* in a Sequential each later child moves to the name before it */
     for (int k = i + 1; self->numbered && k < self->count; k++)
         if (self->members[k].child) {
             self->members[i].child = self->members[k].child;
@@ -278,7 +277,8 @@ static void free_module(tern_module *m, const tern_module *parent)
     for (int i = 0; i < m->count; i++) {
         tern_member *member = &m->members[i];
         if (member->child)
-            member->child->parent = NULL; /* so that it is not removed from this list */
+            member->child->parent = NULL; /* so that the child does not remove itself from this
+                                             list */
         free_module(member->child, m);
         tern_release(member->tensor);
         tern_free(member->name);

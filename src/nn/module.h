@@ -1,4 +1,4 @@
-/* module.h -- the inside of a module; layers are written against tern/nn.h and need none of it. */
+/* module.h -- internals of a module. Layers need only tern/nn.h. */
 #ifndef TERN_NN_MODULE_H
 #define TERN_NN_MODULE_H
 #include "base/error.h"
@@ -11,31 +11,32 @@ typedef enum tern_member_kind {
     MEMBER_CHILD,
     MEMBER_PARAMETER,
     MEMBER_BUFFER,
-    MEMBER_COMPUTED /* found as a parameter is, but made of others before each forward */
+    MEMBER_COMPUTED /* looked up like a parameter, but computed from other members before each
+                       forward */
 } tern_member_kind;
 
 typedef struct tern_member tern_member;
 
-/* What a computed member is, from the module's members of its name and a suffix. */
+/* Returns the value of a computed member, from the module's members of its name and a suffix. */
 typedef tern_tensor *(*tern_compute)(tern_module *m, tern_member *member);
 typedef struct tern_formula {
     tern_compute compute;
     int dim, iterations;
     double eps;
-    /* What the parts of these suffixes become once the run that it was computed for went well. */
+    /* New values of the members with these suffixes, which they take if the run succeeds. */
     struct tern_next_part {
         const char *suffix;
-        tern_tensor *x; /* or NULL */
+        tern_tensor *x; /* NULL: none */
     } next[2];
 } tern_formula;
 
-/* A child, a parameter or a buffer under its name, in the order they were added. */
+/* A child, parameter or buffer with its name. Members are in the order in which they were added. */
 struct tern_member {
     char *name;
     tern_member_kind kind;
     tern_module *child;
-    tern_tensor *tensor; /* NULL for one that is absent */
-    bool passing;        /* a buffer that is not part of the state_dict */
+    tern_tensor *tensor; /* NULL: absent */
+    bool passing;        /* a buffer that is not in the state_dict */
     tern_formula formula;
 };
 
@@ -46,7 +47,7 @@ typedef enum tern_hook_kind {
     HOOK_BACKWARD
 } tern_hook_kind;
 
-/* What is called around a module's run. */
+/* A function called around a module's run. */
 typedef struct tern_module_hook_entry {
     struct tern_module_hook_entry *next;
     int id;
@@ -63,8 +64,8 @@ typedef struct tern_module_hook_entry {
 typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
                                        tern_tensor **out, int k);
 
-/* What runs a module in its own way, hooks and computed members with it: one that is sharded. The
- * module's, which ends it; such a module is not copied. */
+/* Replaces the run of a module with its hooks and computed members, for sharded modules. The module
+ * owns it and calls `end` when it is freed. Such a module can't be copied. */
 typedef struct tern_module_around {
     tern_status (*call)(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                         tern_tensor **out, int k);
@@ -78,92 +79,97 @@ struct tern_module {
     tern_module_call call;
     void *data;
     void (*free_data)(void *data);
-    void *(*copy_data)(const void *data, tern_module *copy); /* or: */
-    size_t data_bytes;                                       /* copied as they are */
+    void *(*copy_data)(const void *data, tern_module *copy); /* NULL: data_bytes */
+    size_t data_bytes;                                       /* bytes of data that a copy gets
+                                                                unchanged */
     tern_module *parent;
-    uint64_t number;                  /* no other module has or had it */
-    tern_module *listed, **listed_at; /* all modules (running_modules.c) */
+    uint64_t number;                  /* unique, also among freed modules */
+    tern_module *listed, **listed_at; /* list of all modules (running_modules.c) */
     bool training;
-    bool numbered;         /* children are named by their places: "0", "1", ... */
-    bool shows_parameters; /* printed with its parameters, not only its children */
-    bool computes;         /* some member is computed */
-    bool takes_inplace;    /* it may be made to write into its input ... */
-    bool hides_inplace;    /* (which is not printed) */
-    bool inplace;          /* ... and was */
+    bool numbered;         /* children are named by their positions: "0", "1", ... */
+    bool shows_parameters; /* tern_nn_print shows its parameters, not only its children */
+    bool computes;         /* some member is a computed one */
+    bool takes_inplace;    /* it has an inplace form ... */
+    bool hides_inplace;    /* (not printed) ... */
+    bool inplace;          /* ... which is used */
     tern_member *members;
     int count, capacity;
-    tern_module_hook_entry *hooks; /* in the order they came in */
-    tern_module_around *around;    /* NULL: it runs as it is */
+    tern_module_hook_entry *hooks; /* in the order of registration */
+    tern_module_around *around;    /* NULL: the module runs normally */
     int last_hook;
     int height;                   /* levels of modules below */
     _Atomic(tern_life *) life;    /* for graphs, which may outlive the module */
-    struct tern_cast_list *casts; /* of its weights, which autocast makes together; or NULL */
+    struct tern_cast_list *casts; /* of its weights, which autocast casts together; NULL */
 };
 
-/* ---- what nn calls of amp ------------------------------------------------------------------ */
+/* ---- functions of amp that nn calls ---------------------------------------------------------- */
 
 typedef struct tern_amp_functions {
-    /* Around the run of an outermost module within a block of autocast: casts the weights that the
-     * module is known to ask for; notes which it asked for. */
+    /* Called around the run of an outermost module inside of autocast: casts_begin casts the
+     * weights that the module's operations are known to use, casts_end records which ones they
+     * used. */
     tern_status (*casts_begin)(tern_module *m);
     void (*casts_end)(tern_module *m);
-    /* Gives up a module's list; NULL is allowed. */
+    /* Frees a module's list, which may be NULL. */
     void (*casts_free)(struct tern_cast_list *casts);
 } tern_amp_functions;
 
-/* The functions of amp/, which registers them with the first block of autocast; NULL before. */
+/* The functions of amp/, registered by the first block of autocast; NULL before that. */
 extern const tern_amp_functions *_Atomic tern_from_amp;
 
-/* m is NULL from here on if it was freed, which is an error. */
+/* Sets m to NULL after an error if it was freed. */
 #define TERN_MODULE_GIVEN(m, function) TERN_GIVEN(m, "module", function)
 
-/* Modules are visited by recursion: so many levels there may be, as in PyTorch. */
+/* Largest depth of nested modules, which recursive functions visit; PyTorch has a similar limit. */
 enum { TERN_NN_MOST_LEVELS = 1000 };
 
-/* The member of that kind at a path of names and dots; NULL after an error that names function and
- * lists the names there are. */
+/* Returns the member of that kind at a path of names and dots, or NULL after an error that starts
+ * with `function` and lists the existing names. */
 tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_kind kind,
                             const char *function);
-/* A name has no dots, which separate the names of a path, and is unique in its module. */
+/* Records an error if the name has dots, which separate the names of a path, or is not unique in
+ * the module. */
 tern_status tern_nn_check_name(const tern_module *self, const char *name, const char *kind,
                                const char *function);
-/* Whether x may be the parameter called name. */
+/* Records an error if x can't be the parameter `name`. */
 tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, const char *function);
-/* Whether child may come to stand below self. */
+/* Records an error if child can't be added below self. */
 tern_status tern_nn_check_child(const tern_module *self, const tern_module *child,
                                 const char *function);
-/* Whether that would be too many levels. */
+/* Records an error if child makes more than TERN_NN_MOST_LEVELS levels. */
 tern_status tern_nn_check_levels(const tern_module *self, const tern_module *child,
                                  const char *function);
-/* After a child of m came or went. */
+/* Updates the heights of m and the modules above after a child was added or removed. */
 void tern_nn_count_levels(tern_module *m);
-/* Makes an error of a NULL that m gave without recording one since there were that many failures:
- * its code may be the user's. */
+/* Records an error if some out[i] is NULL and m, whose code may be the program's, has recorded none
+ * since the count `failures`. */
 tern_status tern_nn_check_result(const tern_module *m, tern_tensor *const *out, int k,
                                  uint64_t failures);
-/* Run m with its hooks around it. */
+/* Runs m with its hooks. */
 tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k);
 void tern_nn_free_hooks(tern_module *m);
-/* Room for one more; the new member is all zeros but for its name and kind. NULL: no memory. */
+/* Appends a member with that name and kind; the rest is zero. Returns NULL without memory. */
 tern_member *tern_nn_new_member(tern_module *self, const char *name, tern_member_kind kind);
-/* Take a member out of its module's list; what it held is the caller's. */
+/* Removes a member from its module. The caller owns the child and tensor that it had. */
 void tern_nn_drop_member(tern_module *self, int i);
 
 /* ---- computed members (parametrization.c) -------------------------------------------------- */
-/* Work out all of m's; before each forward. */
+/* Computes all computed members of m; called before each forward. */
 tern_status tern_nn_compute_members(tern_module *m);
-/* After it: parts take the values that the formulas have for them if it went well, which the result
- * says too. */
+/* Called after the forward: if status is TERN_OK, members take the formulas' new values. Returns
+ * the first error. */
 tern_status tern_nn_settle_members(tern_module *m, tern_status status);
 tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix);
 tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffix,
                              tern_member_kind kind, tern_tensor *x);
-/* The parameter `name`, which is to become a computed one; NULL after an error. */
+/* Returns the parameter `name`, which can become a computed member, or NULL after an error. */
 tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const char *function);
-/* It becomes one, and is worked out; NULL after an error, being what it was. */
+/* Makes the parameter `name` a computed member and computes it. Returns m, or NULL after an error
+ * with m unchanged. */
 tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula formula);
-/* It becomes a parameter with the value it has; the parts called by suffixes (NULL-ended) go. */
+/* Makes the computed member `name` a parameter with its current value, and removes the members with
+ * these suffixes (NULL-terminated). */
 tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compute compute,
                                     const char *const *suffixes, const char *function);
 

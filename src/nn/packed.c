@@ -1,8 +1,8 @@
-/* packed.c -- packing sequences of different lengths, and padding them again.
+/* packed.c -- packs sequences of different lengths, and pads packed ones.
  *
- * Packed data are the time steps one after the other, each with the sequences that are still
- * running, the longest first: (sum of lengths, *). Both ways are one index_select of matrix rows,
- * with an index that the host works out from the lengths. */
+ * Packed data are the time steps one after the other, each with the sequences that have not ended,
+ * longest first: (sum of lengths, *). Both packing and padding are one index_select of rows, with
+ * an index that the host computes from the lengths. */
 #include "base/option.h"
 #include "base/checked.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@ typedef struct place {
     int64_t length, index;
 } place;
 
-/* The longest first; equal ones in the order they came in. */
+/* Orders by length, longest first; equal lengths keep their order. */
 static int longer(const void *a, const void *b)
 {
     const place *x = a, *y = b;
@@ -47,17 +47,17 @@ static tern_status check_lengths(const char *function, const int64_t *lengths, i
     return TERN_OK;
 }
 
-/* Numbers that the host worked out, as an int64 tensor. */
+/* Returns n numbers as an int64 tensor. */
 static tern_tensor *index_tensor(const int64_t *values, int64_t n, const char *device)
 {
     return tern_from_data(values, TERN_SHAPE(n), TERN_I64, device);
 }
 
-/* The packed layout, on the host. */
+/* The packed layout, computed on the host. */
 typedef struct plan {
     place *places;              /* n */
-    int64_t *rows;              /* of the result: where they are in the input */
-    int64_t *sizes;             /* of each step */
+    int64_t *rows;              /* for each row of the result its row in the input */
+    int64_t *sizes;             /* number of sequences in each step */
     int64_t *sorted, *unsorted; /* n */
     int64_t count, steps;
 } plan;
@@ -103,7 +103,7 @@ static tern_status plan_make(plan *p, const int64_t *lengths, int n)
     return TERN_OK;
 }
 
-/* (time, batch, *) as (time batch, *). */
+/* Reshapes (time, batch, *) to (time batch, *). */
 static tern_tensor *flatten_time(tern_tensor *x)
 {
     return tern_flatten(x, 0, 1);
@@ -155,8 +155,8 @@ tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int64_t *leng
 
 /* ---- padding ------------------------------------------------------------------------------- */
 
-/* The row of the data for each place of (steps, batch), `pad` past the end of a sequence; lengths
- * (batch) are those of the sequences in the order of the data. */
+/* Sets rows to the row of the data for each place of (steps, batch), or to `pad` after a sequence's
+ * end, and lengths (batch) to those of the sequences in the data's order. */
 static void padded_index(const int64_t *sizes, int64_t steps, int64_t batch, int64_t pad,
                          int64_t total, int64_t *rows, int64_t *lengths)
 {
@@ -171,7 +171,7 @@ static void padded_index(const int64_t *sizes, int64_t steps, int64_t batch, int
     }
 }
 
-/* Sizes fall from step to step, as sequences end, and their sum is the number of rows. */
+/* Fails unless sizes never increase from step to step and their sum is the number of rows. */
 static tern_status check_sizes(const char *function, const int64_t *sizes, int64_t steps,
                                int64_t rows)
 {
@@ -189,7 +189,7 @@ static tern_status check_sizes(const char *function, const int64_t *sizes, int64
     return TERN_OK;
 }
 
-/* One index_select from the data with one row of padding appended. */
+/* Pads by one index_select from the data with one row of padding appended. */
 static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows, int64_t total,
                            int64_t batch)
 {
@@ -201,7 +201,7 @@ static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows,
     return tern_unflatten(tern_index_select(all, 0, index), 0, TERN_SHAPE(total, batch));
 }
 
-/* Pads, and restores the order in which the sequences were given. */
+/* Pads, and restores the original order of the sequences. */
 static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *sizes, int64_t steps,
                                int64_t total, const tern_pad_sequence_options *o, int64_t *lengths)
 {
@@ -217,7 +217,7 @@ static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *siz
     return o->batch_first ? tern_transpose(x, 0, 1) : x;
 }
 
-/* Lengths as a tensor, in the order the sequences came in. */
+/* Returns the lengths as a tensor, in the original order. */
 static tern_tensor *lengths_of(const tern_packed_sequence *s, const int64_t *lengths, int64_t batch)
 {
     tern_tensor *x = index_tensor(lengths, batch, "cpu");
@@ -290,7 +290,7 @@ tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
     const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (check_list(sequences, n, function) != TERN_OK)
         return NULL;
-    int64_t longest = o->total_length; /* -1: none */
+    int64_t longest = o->total_length; /* -1: not given */
     for (int i = 0; i < n; i++)
         longest = tern_size(sequences[i], 0) > longest ? tern_size(sequences[i], 0) : longest;
     tern_tensor **long_ones = tern_alloc((size_t)n * sizeof *long_ones), *x = NULL;

@@ -1,14 +1,15 @@
-/* running_modules.h -- which modules run, for errors to name. */
+/* running_modules.h -- the modules that run, for error messages. */
 #ifndef TERN_NN_RUNNING_MODULES_H
 #define TERN_NN_RUNNING_MODULES_H
 #include "base/thread.h"
 #include "nn/module.h"
 
-/* Errors may name m from now on, and no more. */
+/* tern_nn_list lets error messages name m, tern_nn_unlist ends that. */
 void tern_nn_list(tern_module *m);
 void tern_nn_unlist(tern_module *m);
 
-/* m runs on this thread, until the running of before is put back. */
+/* Makes m the innermost module that runs on this thread. The caller restores the old tern_running
+ * after the run. */
 static inline void tern_nn_runs(const tern_module *m)
 {
     tern_running *running = &tern_thread.running;

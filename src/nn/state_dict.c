@@ -1,4 +1,4 @@
-/* state_dict.c -- tensors by name, and texts beside them. */
+/* state_dict.c -- state dicts: named tensors, and metadata. */
 #include "nn/state_dict.h"
 #include "nn/module.h"
 #include <string.h>
@@ -76,7 +76,7 @@ tern_status tern_state_dict_remove(tern_state_dict *dict, const char *key)
     dict->count--;
     memmove(&dict->entries[i], &dict->entries[i + 1],
             sizeof *dict->entries * (size_t)(dict->count - i));
-    tern_keys_clear(&dict->keys); /* which has room for these */
+    tern_keys_clear(&dict->keys); /* its capacity suffices for these keys */
     for (int k = 0; k < dict->count; k++)
         TERN_TRY(tern_keys_add(&dict->keys, dict->entries[k].key, k));
     return TERN_OK;
@@ -195,7 +195,7 @@ const char *tern_state_dict_metadata_key_at(const tern_state_dict *dict, int i)
 
 /* ---- saving ------------------------------------------------------------------------------ */
 
-/* Detached and not copied: the entry shares the parameter's memory, as in PyTorch. */
+/* The entry is detached and not copied: it shares the parameter's memory, as in PyTorch. */
 static tern_status save_one(const char *path, tern_tensor *x, void *user)
 {
     tern_status status = TERN_OK;

@@ -1,4 +1,4 @@
-/* step.c -- a function of the program that is run, recorded, and replayed. */
+/* step.c -- tern_step: a function of the program that is run, recorded and replayed. */
 #include "base/callback.h"
 #include "base/debug.h"
 #include "base/memory.h"
@@ -12,8 +12,8 @@
 
 enum { MOST_TENSORS = 64 };
 
-/* The guard of a recording: everything on which the function's behaviour depends. Guards are
- * compared as bytes, so they are created from zeros. */
+/* The guard of a recording: everything that the function's behaviour depends on. Guards are
+ * compared as bytes, so their padding is zero. */
 typedef struct guard {
     int n, k;
     struct {
@@ -27,17 +27,17 @@ typedef struct guard {
     bool grad_enabled;
     const char *default_device;
     tern_dtype autocast[TERN_AUTOCAST_KINDS];
-    uint64_t modes; /* of the module and all below it */
+    uint64_t modes; /* hash of the training modes of the module and all below */
     int64_t variant;
 } guard;
 
-/* The function for one guard. */
+/* The function's recording for one guard. */
 typedef struct recording {
     struct recording *next;
     guard guard;
     int ran;
-    char reason[512];  /* why it cannot be recorded; "" if it can, as far as is known */
-    tern_graph *graph; /* NULL: not yet */
+    char reason[512];  /* why it can't be recorded; "": no reason known */
+    tern_graph *graph; /* NULL: not recorded yet */
     tern_tensor *in[MOST_TENSORS], *out[MOST_TENSORS];
 } recording;
 
@@ -45,12 +45,12 @@ struct tern_step {
     tern_step_function function;
     void *user;
     tern_step_options options;
-    int depth; /* of calls of the function, which use the recordings */
+    int depth; /* calls of the function under way, which use the recordings */
     recording *first;
     tern_step_stats stats;
 };
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- creation and freeing -------------------------------------------------------------------- */
 
 tern_step *tern_step_new(tern_step_function function, void *user, const tern_step_options *options)
 {
@@ -177,7 +177,7 @@ static recording *find(const tern_step *step, const guard *g)
     return r;
 }
 
-/* Returns why nothing may be recorded or replayed now; NULL if it may. */
+/* Returns why the step can't be recorded or replayed now, or NULL if it can. */
 static const char *obstacle(const tern_step *step, tern_tensor *const *in, int n)
 {
     if (step->options.eager)
@@ -207,8 +207,8 @@ static tern_status check_results(tern_tensor **out, int k, uint64_t failures)
     return TERN_OK;
 }
 
-/* Calls the function on these inputs. The caller owns a reference of each result, which has no
- * history; NULL after an error. */
+/* Calls the function on these inputs. The caller owns the results, which have no history; they are
+ * NULL after an error. */
 static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     for (int i = 0; i < k; i++)
@@ -237,7 +237,7 @@ static tern_status call(tern_step *step, tern_tensor *const *in, int n, tern_ten
     return status;
 }
 
-/* In the memory format of x, which tern_clone does not keep. */
+/* Returns a copy in the memory format of x, which tern_clone does not keep. */
 static tern_tensor *copy_of(tern_tensor *x)
 {
     if (!x || !is_channels_last(x))
@@ -288,7 +288,7 @@ static const char *device_of(const tern_step *step, tern_tensor *const *in, int 
     return tern_device_canonical(device ? device : tern_default_device());
 }
 
-/* Where the recording reads the inputs, on its device. */
+/* Makes the tensors from which the recording reads the inputs, on its device. */
 static tern_status make_inputs(recording *r, tern_tensor *const *in, int n, const char *device)
 {
     TERN_NO_GRAD {
@@ -299,7 +299,7 @@ static tern_status make_inputs(recording *r, tern_tensor *const *in, int n, cons
     return TERN_OK;
 }
 
-/* The function, recorded on inputs of the recording's own. */
+/* Records the function on the recording's own inputs. */
 static tern_status capture(tern_step *step, recording *r, int n, int k, const char *device)
 {
     int64_t versions[MOST_TENSORS];
@@ -324,9 +324,9 @@ static tern_status capture(tern_step *step, recording *r, int n, int k, const ch
     return status;
 }
 
-/* The parameters that have no gradient before an attempt to record, which may create some. */
+/* The parameters without a gradient before an attempt to record, which may give them one. */
 typedef struct gradients {
-    tern_tensor **x; /* references of its own */
+    tern_tensor **x; /* references */
     int64_t n;
 } gradients;
 
@@ -371,8 +371,8 @@ static tern_status try_to_record(tern_step *step, recording *r, tern_tensor *con
     return status;
 }
 
-/* Whether r has a recording now. What failed was not run: its error is a warning, and the function
- * runs in each call. */
+/* Records the function. Returns whether r has a graph now. An error is only a warning: nothing was
+ * run, and the function runs in each call. */
 static bool record(tern_step *step, recording *r, tern_tensor *const *in, int n, int k)
 {
     tern_error_hold hold;
@@ -410,7 +410,7 @@ static tern_status replay(tern_step *step, recording *r, tern_tensor *const *in,
     return TERN_OK;
 }
 
-/* Moves r to the front of the list, as the one that was used last. */
+/* Moves r to the front of the list, as the most recently used. */
 static void move_up(tern_step *step, recording *r)
 {
     recording **link = &step->first;
@@ -421,8 +421,8 @@ static void move_up(tern_step *step, recording *r)
     step->first = r;
 }
 
-/* Returns the recording of this guard, or a new one without a graph; NULL if the maximum is
- * reached. */
+/* Returns the guard's recording, or a new one without a graph; NULL if there are max_recordings, or
+ * without memory. */
 static recording *recording_of(tern_step *step, const guard *g)
 {
     recording *r = find(step, g);
@@ -444,7 +444,7 @@ static recording *recording_of(tern_step *step, const guard *g)
     r = tern_alloc(sizeof *r);
     if (!r)
         return NULL;
-    memcpy(&r->guard, g, sizeof *g); /* including its padding, because find() compares bytes */
+    memcpy(&r->guard, g, sizeof *g); /* with padding, as find() compares bytes */
     r->next = step->first;
     step->first = r;
     return r;

@@ -1,28 +1,28 @@
-/* summary.c -- a model as a table of layers, shapes and parameters. */
+/* summary.c -- a table of a model's layers, output shapes and parameters. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/module.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A line of the table: a module with its output's shape and its own parameters. */
+/* A line of the table: a module, its output's shape and its own parameters. */
 typedef struct row {
     tern_module *m;
     char *label; /* "    (1): ReLU" */
     int depth;
     int hook;
-    bool training; /* as it was */
+    bool training; /* the mode before the summary */
     char shape[128];
-    int64_t parameters, trained; /* its own */
+    int64_t parameters, trained; /* without children's */
 } row;
 
 typedef struct summary {
     row *rows;
     int count, capacity;
-    int64_t result_bytes; /* of modules without children */
+    int64_t result_bytes; /* outputs of modules without children */
 } summary;
 
-/* A number with commas: 1,234,567. */
+/* A number with commas, as 1,234,567. */
 typedef struct number_text {
     char text[32];
 } number_text;
@@ -42,7 +42,7 @@ static number_text with_commas(int64_t value)
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
-/* Parameters of the module itself, not of its children. */
+/* Counts the parameters of the module without its children. */
 static tern_status count_own(const char *path, tern_tensor *x, void *user)
 {
     row *r = user;
@@ -85,10 +85,10 @@ static tern_status add_row(const char *path, tern_module *m, void *user)
     return tern_nn_each_parameter_with(m, count_own, r, &(tern_each_options){.not_recurse = true});
 }
 
-/* ---- the run ----------------------------------------------------------------------------- */
+/* ---- forward pass ---------------------------------------------------------------------------- */
 
-/* A forward hook: the shape of the first run, and the bytes of results, counted at the leaves so
- * that none is counted twice. */
+/* A forward hook: records the output shape of a module's first run, and adds the bytes of outputs
+ * of modules without children, so that none is counted twice. */
 static tern_status note_shape(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                               int k, void *user)
 {
@@ -107,7 +107,7 @@ static tern_status note_shape(tern_module *m, tern_tensor *const *in, int n, ter
     return TERN_OK;
 }
 
-/* One forward pass in evaluation mode; modes and hooks are restored afterwards. */
+/* Runs one forward pass in evaluation mode, then restores modes and hooks. */
 static tern_status run(summary *s, tern_module *m, tern_tensor *const *in, int n)
 {
     tern_status status = TERN_OK;
@@ -130,7 +130,7 @@ static tern_status run(summary *s, tern_module *m, tern_tensor *const *in, int n
     return status;
 }
 
-/* ---- the text ---------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 typedef struct totals {
     int64_t parameters, trained, bytes;

@@ -1,4 +1,4 @@
-/* visit.c -- visiting the modules, parameters, buffers and state of a module, depth first. */
+/* visit.c -- visits the modules, parameters, buffers and state of a module, depth first. */
 #include "base/addresses.h"
 #include "base/text.h"
 #include "nn/module.h"
@@ -6,7 +6,7 @@
 
 /* ---- modules ----------------------------------------------------------------------------- */
 
-/* Children before their parent, as PyTorch's apply. */
+/* Visits children before their parent, as PyTorch's apply. */
 static tern_status apply(tern_module *m, tern_module_visit visit, void *user)
 {
     for (int i = 0; i < m->count; i++)
@@ -23,7 +23,7 @@ tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user)
     return apply(m, visit, user);
 }
 
-/* A parent before its children, with their paths; the path grows and shrinks along the way. */
+/* Visits a parent before its children, with paths; path is reused for all of them. */
 static tern_status each_module(tern_module *m, tern_text *path, tern_named_module_visit visit,
                                void *user)
 {
@@ -55,7 +55,7 @@ tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, v
 
 /* ---- tensors ----------------------------------------------------------------------------- */
 
-/* A traversal over tensors: which, where it is, and what it has met. */
+/* A traversal over tensors: which are wanted, the current path, and the tensors seen. */
 typedef struct traversal {
     bool (*wanted)(const tern_member *member);
     tern_each_options options;
@@ -65,7 +65,8 @@ typedef struct traversal {
     tern_addresses seen;
 } traversal;
 
-/* A tensor that modules share is visited at its first place only. */
+/* Sets *first to whether x was not seen before: a shared tensor is visited at its first place
+ * only. */
 static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
 {
     size_t place = r->seen.count, at = place;
@@ -75,8 +76,8 @@ static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
     return TERN_OK;
 }
 
-/* Bytes are copied rather than formatted: visits are part of training steps, where gradients are
- * clipped. */
+/* Bytes are copied rather than formatted, as each training step that clips gradients visits
+ * them. */
 static void add_name(tern_text *path, const char *name)
 {
     tern_text_add_bytes(path, name, strlen(name));
@@ -107,7 +108,7 @@ static tern_status visit_own(traversal *r, const tern_module *m, tern_member_kin
     return TERN_OK;
 }
 
-/* A module's own tensors first, then its children's, as state_dict orders them. */
+/* Visits a module's own tensors first, then its children's, in the order of state_dict. */
 static tern_status walk(traversal *r, const tern_module *m)
 {
     TERN_TRY(visit_own(r, m, MEMBER_PARAMETER));

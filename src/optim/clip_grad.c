@@ -1,4 +1,4 @@
-/* clip_grad.c -- the norm of all gradients, and scaling them to it; or every element clamped
+/* clip_grad.c -- scales all gradients to a maximum norm, or clamps every element
  * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
 #include "base/memory.h"
 #include "base/option.h"
@@ -12,8 +12,8 @@
 
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
-/* The gradients of one device and dtype, and of parameters that the same ranks have parts of; dense
- * copies of those that are not, and what is to be launched. */
+/* The gradients of one device and dtype whose parameters are cut among the same ranks (NULL:
+ * whole). dense: contiguous copies, or the gradients themselves. */
 typedef struct bundle {
     tern_ranks *ranks;
     tern_tensor **grad, **dense;
@@ -23,10 +23,10 @@ typedef struct bundle {
     tern_foreach_ready ready;
 } bundle;
 
-/* All gradients of a module, by device and dtype. */
+/* All gradients of a module, in bundles. */
 typedef struct gathering {
     bundle *bundles;
-    tern_ranks **ranks; /* of parameters, each once, also where a parameter has no gradient here */
+    tern_ranks **ranks; /* distinct ranks of parameters, also of those without a gradient here */
     int n, n_ranks, parameters;
 } gathering;
 
@@ -39,7 +39,7 @@ static void note_ranks(gathering *all, tern_ranks *ranks)
         all->ranks[all->n_ranks++] = ranks;
 }
 
-/* Adds a parameter's gradient to the bundle of its device and dtype. */
+/* Adds a parameter's gradient to the bundle of its device, dtype and ranks. */
 static tern_status gather(const char *path, tern_tensor *x, void *user)
 {
     gathering *all = user;
@@ -68,13 +68,13 @@ static tern_status gather(const char *path, tern_tensor *x, void *user)
     return b->dense[b->count++] ? TERN_OK : tern_last_status();
 }
 
-/* Squares of half precision would overflow: sums are float32 or float64. */
+/* Sums are in float32 or float64: squares of half precision would overflow. */
 static tern_dtype sum_type(const bundle *b)
 {
     return tern_dtype_of(b->grad[0]) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* A kernel over the gradients, with a number (1), that writes them. */
+/* Prepares a kernel that writes the gradients, with a number (1) as argument. */
 static tern_status prepare(bundle *b, const tern_foreach_kernel *kernel, tern_tensor *number,
                            const char *function)
 {
@@ -101,12 +101,13 @@ static tern_tensor *number_for(const bundle *b, double value)
     return tern_full(TERN_SHAPE(1), tern_scalar_real(value), sum_type(b), tern_device(b->grad[0]));
 }
 
-/* The norms of the gradients, one each; those of order 2 of chunks of them, in one launch. */
+/* Returns the norms of the gradients, one for each; for order 2 the norms of their chunks, in one
+ * launch. */
 static tern_tensor *norms_of(bundle *b, double p)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "norms");
     tern_tensor *each[b->count];
-    b->table = tern_foreach_new(b->dense, b->count); /* for the scaling, too */
+    b->table = tern_foreach_new(b->dense, b->count); /* the launch that scales uses the table too */
     if (!b->table)
         return NULL;
     if (p == 2) {
@@ -120,8 +121,8 @@ static tern_tensor *norms_of(bundle *b, double p)
     return tern_stack(each, b->count, 0);
 }
 
-/* The norm of order p of numbers that are not negative, by those over the largest (the smallest),
- * as powers may be beyond the type. */
+/* Returns the norm of order p of n non-negative numbers. The numbers are divided by the largest (p
+ * < 0: smallest) first, as powers could overflow. */
 static double norm_of_numbers(const double *x, int64_t n, double p)
 {
     double most = 0, least = INFINITY, sum = 0;
@@ -139,7 +140,7 @@ static double norm_of_numbers(const double *x, int64_t n, double p)
     return p == 0 ? sum : by * pow(sum, 1 / p);
 }
 
-/* The norm of a bundle, on the host. */
+/* Sets *norm to the norm of a bundle, read by the host. */
 static tern_status norm_of_bundle(bundle *b, double p, double *norm)
 {
     tern_tensor *norms = tern_to_dtype(tern_to(norms_of(b, p), "cpu"), TERN_F64);
@@ -154,8 +155,8 @@ static tern_status norm_of_bundle(bundle *b, double p, double *norm)
     return status;
 }
 
-/* The p-th power of the norm of the norms of those gradients; the norm itself where that has no
- * power, or no ranks share any. */
+/* Sets *total to the p-th power of the norm of the bundles with these ranks; to the norm itself if
+ * p is 0 or infinite, or no parameter is cut. */
 static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
     double norms[all->n + 1];
@@ -163,7 +164,8 @@ static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, doubl
     for (int k = 0; k < all->n; k++)
         if (all->bundles[k].ranks == ranks)
             TERN_TRY(norm_of_bundle(&all->bundles[k], p, &norms[n++]));
-    *total = p == -INFINITY && all->n_ranks ? INFINITY : 0; /* of none; ranks may have some */
+    *total = p == -INFINITY && all->n_ranks ? INFINITY : 0; /* if no gradient is here, other ranks
+                                                               may have some */
     if (n)
         *total = norm_of_numbers(norms, n, p);
     if (n && all->n_ranks && isfinite(p) && p != 0)
@@ -171,15 +173,15 @@ static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, doubl
     return TERN_OK;
 }
 
-/* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over
- * each set of ranks of what they have. A norm that no other is added to is taken as it is. The
- * smallest element is the greatest with the other sign. */
+/* Sets *norm to the norm of all gradients: of the whole ones, and of parts, summed over each set of
+ * ranks. If no parameter is cut, no power is taken. The smallest element is computed as the largest
+ * with the opposite sign. */
 static tern_status norm_of_all(gathering *all, double p, double *norm)
 {
     const bool powers = isfinite(p) && p != 0;
     const double sign = p == -INFINITY ? -1 : 1;
     double whole = 0;
-    bool any = all->n > 0; /* of no gradient at all the norm is 0, whatever the order */
+    bool any = all->n > 0; /* without any gradient the norm is 0 for every order */
     TERN_TRY(power_of_norms(all, NULL, p, &whole));
     whole *= sign;
     for (int r = 0; r < all->n_ranks; r++) {
@@ -196,8 +198,8 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     return TERN_OK;
 }
 
-/* The same where a step is recorded and the host does not have the norm: it stays on the device,
- * and each replay clips by its own. */
+/* Clips in a recording, where the host has no norm: the norm stays on the device, and each replay
+ * clips by its own. */
 static tern_status clip_recorded(gathering *all, double max_norm, double p)
 {
     tern_tensor *norms[all->n + 1];
@@ -220,7 +222,7 @@ static tern_status clip_recorded(gathering *all, double max_norm, double p)
     return run_all(all);
 }
 
-/* grad *= max_norm / (norm + 1e-6) where that is below 1. */
+/* grad *= max_norm / (norm + 1e-6) if that factor is below 1. */
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {

@@ -1,5 +1,5 @@
-/* custom.c -- optimizers whose steps the program computes: options, groups and schedulers are
- * AdamW's. */
+/* custom.c -- optimizers whose steps the program computes; options, groups and schedulers work as
+ * for AdamW. */
 #include "optim/optimizer.h"
 
 typedef struct custom_kind {
@@ -8,7 +8,7 @@ typedef struct custom_kind {
     tern_optimizer_type type;
 } custom_kind;
 
-/* The parameters that have a gradient, one after the other; none before all can be written. */
+/* Steps each parameter that has a gradient; none unless all can be written. */
 static tern_status step(tern_optimizer *o, tern_tensor *skip)
 {
     const custom_kind *own = o->own_kind;

@@ -1,5 +1,5 @@
-/* defaults.c -- tern_x_defaults() of every options struct of options.def; those of optimizers are
- * in optimizers.c. It stands here because what is to the left does not know all structs. */
+/* defaults.c -- tern_x_defaults() of each options struct of options.def; those of optimizers are in
+ * optimizers.c. This file is in optim because lower layers do not have all structs. */
 #include "base/option.h"
 
 #define OPTIONS(NAME)                                                                              \

@@ -1,5 +1,5 @@
-/* ema.c -- averages of a module's parameters over the steps: exponential moving averages, or equal
- * ones as for stochastic weight averaging (torch.optim.swa_utils.AveragedModel).
+/* ema.c -- averages of a module's parameters over steps: exponential moving averages, or equal
+ * weights as for stochastic weight averaging (torch.optim.swa_utils.AveragedModel).
  *
  * mean += (x - mean) weight, with weight = 1 - decay, or 1 / (n + 1) after n updates. */
 #include "base/option.h"
@@ -20,7 +20,7 @@ typedef struct average {
 struct tern_averaged_model {
     tern_averaged_model_options options;
     int64_t updates;
-    average *averages; /* of n */
+    average *averages; /* n averages */
     int n;
 };
 
@@ -98,34 +98,34 @@ void tern_swa_free(tern_averaged_model *self)
 
 /* ---- updates ----------------------------------------------------------------------------- */
 
-/* Whether a is averaged: of floating point, and no buffer unless that was asked for. */
+/* Returns whether a is averaged: floating point, and a buffer only if use_buffers is set. */
 static bool is_averaged(const tern_averaged_model *self, const average *a)
 {
     return tern_dtype_is_floating_point(tern_dtype_of(a->x)) &&
            (!a->is_buffer || self->options.use_buffers);
 }
 
-/* One launch takes tensors of one device and dtype. */
+/* Returns whether one launch can take both: same device and dtype. */
 static bool share_launch(const average *a, const average *b)
 {
     return tern_device(a->x) == tern_device(b->x) && tern_dtype_of(a->x) == tern_dtype_of(b->x);
 }
 
-/* A column as the kernel takes it: dense, and half precision as float32. */
+/* Returns x as the kernel's column: contiguous, half precision as float32. */
 static tern_tensor *column_of(tern_tensor *x, const average *a)
 {
     return tern_optim_in_format(tern_dtype_of(x) == TERN_F64 ? x : tern_to_dtype(x, TERN_F32),
                                 tern_optim_format(a->mean));
 }
 
-/* What is launched for the tensors of one device and dtype. */
+/* The launch for the tensors of one device and dtype. */
 typedef struct batch {
     tern_foreach *table;
     tern_foreach_call call;
     tern_foreach_ready ready;
 } batch;
 
-/* The batches of an update, and room for their columns. */
+/* The batches of an update, and memory for their columns. */
 typedef struct plan {
     batch *batches;
     int n, used;
@@ -133,8 +133,8 @@ typedef struct plan {
     bool *done;
 } plan;
 
-/* mean += (x - mean) weight for all tensors of the device and dtype of number `first`, in one
- * launch. Means in half precision are updated in float32 copies. */
+/* Prepares mean += (x - mean) weight in one launch, for all tensors of the device and dtype of
+ * number `first`. Half precision means are updated in float32 copies. */
 static tern_status prepare_batch(const tern_averaged_model *self, int first, plan *p, double weight)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
@@ -181,7 +181,8 @@ static tern_status move_mean(average *a)
     return TERN_OK;
 }
 
-/* One update: buffers that are not averaged are copied, the rest goes in batches, all or none. */
+/* Makes one update: copies buffers that are not averaged, then launches all batches, or none after
+ * an error. */
 static tern_status update(tern_averaged_model *self, plan *p)
 {
     double n = (double)self->updates;
@@ -315,7 +316,7 @@ tern_state_dict *tern_swa_state_dict(const tern_averaged_model *self)
     return NULL;
 }
 
-/* Every average must be in dict, and nothing else; from is where they are. */
+/* Loads all averages from dict, which must have exactly the names of `own`. */
 static tern_status load(tern_averaged_model *self, const tern_state_dict *dict,
                         const tern_state_dict *own)
 {
@@ -334,7 +335,7 @@ static tern_status load(tern_averaged_model *self, const tern_state_dict *dict,
                          tern_state_dict_count(dict), tern_state_dict_count(own));
     int64_t updates = tern_item_int(tern_state_dict_get(dict, "n_averaged"));
     TERN_TRY(tern_failed_since(failures));
-    for (int i = 0; i < self->n; i++) /* in the order in which they were collected */
+    for (int i = 0; i < self->n; i++) /* own has the order of averages, after n_averaged */
         tern_copy_(self->averages[i].mean,
                    tern_state_dict_get(dict, tern_state_dict_key_at(own, i + 1)));
     TERN_TRY(tern_failed_since(failures));

@@ -1,7 +1,7 @@
-/* group_tensors.c -- an optimizer's parameters, sorted by group, device and dtype (PyTorch's
+/* group_tensors.c -- sorts an optimizer's parameters by group, device and dtype (PyTorch's
  * _group_tensors_by_device_and_dtype).
  *
- * A module may move while it is optimized: then its states and steps follow it into new batches. */
+ * If a module is moved while it is optimized, states and step counts move to new batches. */
 #include "optim/optimizer.h"
 
 tern_memory_format tern_optim_format(const tern_tensor *x)
@@ -13,8 +13,8 @@ tern_memory_format tern_optim_format(const tern_tensor *x)
                : TERN_CONTIGUOUS_FORMAT;
 }
 
-/* Whether the parameter has changed its device, dtype, size or memory format since it was put into
- * a batch. */
+/* Returns whether the parameter's device, dtype, size or memory format has changed since its batch
+ * was made. */
 static bool moved(const tern_optim_slot *s)
 {
     return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
@@ -34,7 +34,7 @@ void tern_optim_batches_free(tern_optim_batch *batches, int n)
     tern_free(batches);
 }
 
-/* How many steps each parameter of an old batch made, as its device counted. */
+/* Reads each parameter's number of steps in an old batch from the device. */
 static tern_status read_steps(const tern_optimizer *o, const tern_optim_batch *g, int64_t *steps)
 {
     int64_t n = tern_foreach_chunks(g->table);
@@ -58,7 +58,7 @@ static bool share_batch(const tern_optim_slot *a, const tern_optim_slot *b)
            tern_dtype_of(a->x) == tern_dtype_of(b->x);
 }
 
-/* Puts parameter i into the batch that it shares, or a new one. */
+/* Adds parameter i to its batch, or to a new one. */
 static tern_status add_to_batch(tern_optim_batch *batches, int *n, const tern_optimizer *o, int i)
 {
     const tern_optim_slot *s = &o->slots[i];
@@ -75,7 +75,7 @@ static tern_status add_to_batch(tern_optim_batch *batches, int *n, const tern_op
     return TERN_OK;
 }
 
-/* The batch's steps, each repeated for its parameter's chunks. */
+/* Makes the batch's step counts: each parameter's, repeated for its chunks. */
 static tern_status make_steps(tern_optim_batch *g, const char *device, const int64_t *steps)
 {
     int64_t n = tern_foreach_chunks(g->table);
@@ -92,7 +92,7 @@ static tern_status make_steps(tern_optim_batch *g, const char *device, const int
     return g->steps ? TERN_OK : tern_last_status();
 }
 
-/* Room for the columns of a launch. */
+/* Allocates the columns of a launch. */
 static tern_status make_columns(tern_optim_columns *c, int n)
 {
     tern_tensor **memory = tern_alloc(sizeof *memory * (size_t)n * (3 + OPTIM_STATES));
@@ -104,8 +104,8 @@ static tern_status make_columns(tern_optim_columns *c, int n)
     return TERN_OK;
 }
 
-/* The batch's table of chunks, its counts of steps and its options on the device. Arithmetic is in
- * float32 for half precision parameters. */
+/* Makes the batch's table of chunks, and on the device its step counts and options: float32 for
+ * half precision parameters. */
 static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, const int64_t *steps)
 {
     tern_tensor *first = o->slots[g->slot[0]].x;
@@ -126,7 +126,7 @@ static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, cons
     return make_steps(g, device, steps);
 }
 
-/* A state where its parameter is now, and as it lies. */
+/* Returns a state on its parameter's device and in its memory format. */
 static tern_tensor *moved_state(tern_tensor *state, const tern_tensor *x)
 {
     tern_dtype dtype = tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
@@ -135,8 +135,8 @@ static tern_tensor *moved_state(tern_tensor *state, const tern_tensor *x)
     return there ? tern_optim_in_format(there, tern_optim_format(x)) : NULL;
 }
 
-/* Moves the states with their parameters, all or, after an error, none; one whose parameter has
- * another size is dropped and begins at zero. */
+/* Moves all states to their parameters, or none after an error. A state whose parameter has another
+ * size is dropped and starts at zero. */
 static tern_status move_states(tern_optimizer *o)
 {
     tern_tensor *(*there)[OPTIM_STATES] = tern_alloc(sizeof *there * (size_t)o->n);
@@ -160,8 +160,7 @@ static tern_status move_states(tern_optimizer *o)
     return status;
 }
 
-/* Each parameter notes where it is now, to see the next move, and its row of the multi-tensor
- * table. */
+/* Records in each slot the parameter's device, dtype, size and format, and its batch and row. */
 static void note_batches(tern_optimizer *o)
 {
     for (int k = 0; k < o->n_batches; k++)
@@ -176,7 +175,7 @@ static void note_batches(tern_optimizer *o)
         }
 }
 
-/* Steps are read before the old batches go, as their devices keep the only count. */
+/* Step counts are read before the old batches are freed, as only the device has them. */
 static tern_status build(tern_optimizer *o, tern_optim_batch *batches, int *n, int64_t *steps)
 {
     for (int k = 0; k < o->n_batches; k++)
@@ -200,7 +199,7 @@ tern_status tern_optim_regroup(tern_optimizer *o)
     int64_t *steps = tern_alloc(sizeof *steps * (size_t)o->n);
     tern_status status = batches && steps ? TERN_OK : TERN_ERR_MEMORY;
     if (status == TERN_OK)
-        TERN_UNRECORDED /* what is made here counts on from step to step */
+        TERN_UNRECORDED /* step counts must survive replays */
             TERN_SCOPE
                 status = build(o, batches, &n, steps);
     tern_free(steps);

@@ -7,11 +7,11 @@
  * moments m and v and sums the squares of p and u for each chunk, the second takes the step. */
 #include "optim/optimizer.h"
 
-/* The two moments are states 0 and 1; the third column is the sums of squares. */
+/* States 0 and 1 are the moments; the third column has the sums of squares. */
 enum { SUMS = 2 };
 
-/* A tensor of n chunks has 1 + 2 n sums: n itself, and the squares of p and of u of each chunk. All
- * tensors' sums share one allocation. */
+/* A tensor of n chunks has 1 + 2 n sums: n itself, and for each chunk the squares of p and of u.
+ * The sums of all tensors share one allocation. */
 static tern_status prepare(const tern_optimizer *o, tern_optim_batch *b)
 {
     int64_t n_sums = 2 * tern_foreach_chunks(b->table) + b->count;

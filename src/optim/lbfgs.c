@@ -1,9 +1,10 @@
-/* lbfgs.c -- L-BFGS: the inverse Hessian from the last steps and changes of the gradient (Nocedal &
- * Wright 2006, algorithm 7.4; https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
+/* lbfgs.c -- L-BFGS: approximates the inverse Hessian from recent steps and changes of the gradient
+ * (Nocedal & Wright 2006, algorithm 7.4;
+ * https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
  *
  * With s the last steps, y the changes of the gradient and ro = 1 / (y s), the two-loop recursion
- * gives d = -H grad without forming H. All parameters are one vector here. Losses and products are
- * read by the host, which decides by them. */
+ * computes d = -H grad without forming H. All parameters are one vector here. The host reads losses
+ * and inner products to decide. */
 #include "base/callback.h"
 #include "optim/lbfgs.h"
 #include "optim/line_search.h"
@@ -18,10 +19,10 @@ typedef struct problem {
     memory *m;
     tern_closure closure;
     void *user;
-    tern_tensor *start; /* the parameters where a line search began */
+    tern_tensor *start; /* parameters at the start of the line search */
 } problem;
 
-/* The inner product, on the host. */
+/* Returns the inner product, read by the host. */
 static double dot(tern_tensor *a, tern_tensor *b)
 {
     double value = NAN;
@@ -30,7 +31,7 @@ static double dot(tern_tensor *a, tern_tensor *b)
     return value;
 }
 
-/* The largest absolute value, on the host. */
+/* Returns the largest absolute value, read by the host. */
 static double largest(tern_tensor *x)
 {
     double value = NAN;
@@ -50,7 +51,8 @@ static tern_status add(tern_tensor *x, tern_tensor *y, double factor)
 
 /* ---- the vector of all parameters -------------------------------------------------------- */
 
-/* The parameters or their gradients as one vector; zeros for a parameter without a gradient. */
+/* Returns the parameters, or their gradients, as one vector; zeros for a parameter without a
+ * gradient. */
 static tern_tensor *flat(const tern_optimizer *o, bool gradients)
 {
     tern_tensor **piece = tern_alloc(sizeof *piece * (size_t)o->n), *all = NULL;
@@ -65,7 +67,7 @@ static tern_tensor *flat(const tern_optimizer *o, bool gradients)
     return all;
 }
 
-/* Parameters += t d, or = d. */
+/* Adds t d to the parameters; t NULL: sets them to d. */
 static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t)
 {
     int64_t at = 0;
@@ -85,7 +87,8 @@ static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t
     return status;
 }
 
-/* The loss, or what is to fall of it, at the parameters as they are; *grad belongs to the scope. */
+/* Evaluates the loss, or its negative for maximize, and the gradient at the current parameters.
+ * *grad belongs to the scope. */
 static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
 {
     const tern_callback before = tern_callback_begin();
@@ -105,8 +108,8 @@ static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
 }
 
-/* A point of the line search: f and its slope along d at x + t d. The parameters go back to the
- * start afterwards. */
+/* Evaluates f and its slope along d at x + t d for the line search, then restores the
+ * parameters. */
 static tern_status evaluate_at(void *user, tern_line_point *point)
 {
     problem *p = user;
@@ -191,12 +194,12 @@ static tern_status next_direction(memory *m, tern_tensor *grad)
 
 /* ---- a step ------------------------------------------------------------------------------ */
 
-/* Where the iteration is. */
+/* The state of the iteration. */
 typedef struct position {
     tern_tensor *grad;
     double loss;
     int64_t evaluations;
-    bool ends; /* it is good enough, or goes no further */
+    bool ends; /* it has converged, or can't go on */
 } position;
 
 /* Moves along d by the line search or by the learning rate. The last iteration needs no new
@@ -228,9 +231,9 @@ static tern_status take_step(problem *p, position *at, bool last)
     return evaluate(p, &at->loss, &at->grad);
 }
 
-/* One iteration, and whether it was the last: by the tolerances of PyTorch. The first step is
- * min(1, 1 / ||grad||_1) lr long, because d is not scaled yet. What it makes belongs to the scope,
- * but for at->grad, which goes to the one around it. */
+/* Makes one iteration, and sets at->ends by PyTorch's tolerances. The first step's length is min(1,
+ * 1 / ||grad||_1) lr, as d is not scaled yet. New tensors belong to the scope, at->grad to the
+ * outer one. */
 static tern_status iterate(problem *p, position *at, bool last)
 {
     const uint64_t failures = tern_failures();
@@ -253,7 +256,8 @@ static tern_status iterate(problem *p, position *at, bool last)
     return tern_failed_since(failures);
 }
 
-/* Up to max_iter iterations from the loss at the current parameters. */
+/* Makes up to max_iter iterations from the current parameters. Sets *first_loss to the loss
+ * there. */
 static tern_status run(problem *p, double *first_loss)
 {
     const tern_lbfgs_values *o = &p->m->values;

@@ -1,5 +1,4 @@
-/* lbfgs_state.c -- what L-BFGS keeps from step to step, by PyTorch's names: to be saved and put
- * back. */
+/* lbfgs_state.c -- saves and loads the state of L-BFGS by PyTorch's names. */
 #include "base/memory.h"
 #include "optim/lbfgs.h"
 #include <stdio.h>
@@ -55,7 +54,7 @@ static tern_status refuse(const char *name, int i)
                      path_of(path, name, i));
 }
 
-/* A number; NaN after an error. */
+/* Reads a number; *value is NaN after an error. */
 static tern_status take_number(const tern_state_dict *dict, const char *name, int i, double *value)
 {
     char path[PATH];
@@ -67,7 +66,8 @@ static tern_status take_number(const tern_state_dict *dict, const char *name, in
     return tern_failed_since(failures);
 }
 
-/* A copy of a vector of all parameters, kept, where apply; its length is looked at in any case. */
+/* Checks a vector's length; if apply, sets *vector to a copy on the parameters' device, which the
+ * caller owns. */
 static tern_status take_vector(const tern_optimizer *o, const tern_state_dict *dict,
                                const char *name, int i, bool apply, tern_tensor **vector)
 {
@@ -95,7 +95,7 @@ static int count_pairs(const tern_state_dict *dict)
     return n;
 }
 
-/* All of dict into m, whose lists have room for as many as there are. */
+/* Reads all states of dict into m, whose lists have history_size entries. */
 static tern_status take_all(const tern_optimizer *o, const tern_state_dict *dict, bool apply,
                             tern_lbfgs_memory *m)
 {

@@ -10,7 +10,7 @@
 
 static const double enough_fall = 1e-4, flat_enough = 0.9;
 
-/* A search at hand; after the first evaluation of f there are `most` rounds. */
+/* The state of a search. `most` limits the rounds after the first evaluation. */
 typedef struct search {
     tern_line_evaluate evaluate;
     void *user;
@@ -21,8 +21,8 @@ typedef struct search {
     int64_t *evaluations;
 } search;
 
-/* The minimum, within low..high, of the cubic through both points with their slopes; the middle
- * where it has none (Nocedal & Wright, formula 3.59). */
+/* Returns the minimum within low..high of the cubic through both points with their slopes, or the
+ * middle if the cubic has none (Nocedal & Wright, formula 3.59). */
 static double cubic(const tern_line_point *a, const tern_line_point *b, double low, double high)
 {
     if (a->t > b->t) {
@@ -46,13 +46,13 @@ static tern_status evaluate(search *s, double t, tern_line_point *point)
     return s->evaluate(s->user, point);
 }
 
-/* Not enough decrease: the Armijo condition fails. */
+/* Returns whether the Armijo condition fails: f has not decreased enough. */
 static bool is_too_high(const search *s, const tern_line_point *p)
 {
     return p->f > s->start->f + enough_fall * p->t * s->start->slope;
 }
 
-/* The curvature condition, in its strong form. */
+/* Returns whether the strong curvature condition holds. */
 static bool is_flat(const search *s, const tern_line_point *p)
 {
     return fabs(p->slope) <= -flat_enough * s->start->slope;
@@ -85,9 +85,8 @@ static tern_status find_bracket(search *s, double t)
     return TERN_OK;
 }
 
-/* The cubic's minimum in the bracket. Where it lies within a tenth of an end for the second
- * time running, or on an end, a point a tenth away from that end is taken, so that the bracket
- * shrinks. */
+/* Returns the cubic's minimum in the bracket. If it is on an end, or within a tenth of one for the
+ * second time running, returns a point a tenth away from that end, so that the bracket shrinks. */
 static double trial(const search *s, bool *insufficient)
 {
     double low = fmin(s->bracket[0].t, s->bracket[1].t);

@@ -1,4 +1,4 @@
-/* load_state_dict.c -- all that an optimizer has gathered: taken out, and put back as a whole. */
+/* load_state_dict.c -- an optimizer's state dict: saving, and loading all of it or nothing. */
 #include "base/memory.h"
 #include "tensor/storage.h"
 #include "optim/optimizer.h"
@@ -12,7 +12,7 @@ static tern_status keep_one(const char *path, tern_tensor *x, void *user)
     return tern_state_dict_set(user, path, x);
 }
 
-/* Whether the kind has states of its own, and not those of slots. */
+/* Returns whether the kind has its own states instead of those of slots. */
 static bool has_own(const tern_optimizer *o)
 {
     return o->kind->parts && o->kind->parts->load_state;
@@ -32,7 +32,7 @@ tern_state_dict *tern_optim_state_dict(tern_optimizer *o)
     return NULL;
 }
 
-/* Whether the options of a group take that one's value. */
+/* Fails unless the group has that option and allows the value. */
 static tern_status check_option(const tern_optimizer *o, int group, const char *name,
                                 const tern_tensor *value)
 {
@@ -111,12 +111,12 @@ tern_status tern_optim_check_state_dict(tern_optimizer *o, const tern_state_dict
     return TERN_OK;
 }
 
-/* ---- putting back: all that is new is made before anything changes --------------------------- */
+/* ---- loading: everything is made before anything changes ------------------------------------- */
 
 typedef struct load {
     tern_optimizer *o;
-    tern_tensor **states; /* of each slot; NULL: none */
-    tern_tensor **steps;  /* of each batch */
+    tern_tensor **states; /* for each slot; NULL: none */
+    tern_tensor **steps;  /* for each batch */
 } load;
 
 static tern_status take_state(load *l, int i, const char *name, tern_tensor *value)
@@ -138,7 +138,7 @@ static tern_status take_state(load *l, int i, const char *name, tern_tensor *val
         tern_tensor **state = &l->states[i * OPTIM_STATES + k];
         if (!(o->states >> k & 1))
             continue;
-        if (!*state) /* what a slot has not is zero, where it has another */
+        if (!*state) /* states that dict lacks are zero if it has others of the slot */
             *state =
                 tern_optim_in_format(tern_zeros(tern_shape_of(s->x), dtype, s->device), s->format);
         if (!*state || (strcmp(o->kind->state_names[k], name) == 0 && !tern_copy_(*state, value)))
@@ -163,7 +163,7 @@ static tern_status take_all(load *l, const tern_state_dict *dict)
     return TERN_OK;
 }
 
-/* A step that was recorded goes on with the memory that its states have. */
+/* Replaces a state. A recording uses its memory, so that is written instead. */
 static tern_status put_state(tern_tensor **state, tern_tensor *new)
 {
     if (*state && tern_storage_is_held(*state))

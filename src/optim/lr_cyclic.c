@@ -1,5 +1,5 @@
-/* lr_cyclic.c -- learning rates that rise and fall: triangles (Smith 2017), one cycle (Smith &
- * Topin 2019), cosines with warm restarts (Loshchilov & Hutter 2017). */
+/* lr_cyclic.c -- cyclic learning rates: triangles (Smith 2017), one cycle (Smith & Topin 2019),
+ * cosines with warm restarts (Loshchilov & Hutter 2017). */
 #include "base/checked.h"
 #include "optim/lr_scheduler.h"
 
@@ -14,11 +14,11 @@ static tern_status check_groups(const tern_optimizer *o, const char *name)
 
 typedef struct triangles {
     tern_cyclic_lr_options o;
-    double *low, *high; /* a rate for each group */
+    double *low, *high; /* rates of each group */
     double total, ratio;
 } triangles;
 
-/* The height of epoch t in its cycle, 0 to 1, times the amplitude: the program's own, 1, half of it
+/* Returns the position within the cycle, 0 to 1, times the amplitude: that of scale_fn, 1, half
  * with each cycle, or gamma^t. */
 static double height(const tern_lr_scheduler *s, int group)
 {
@@ -101,25 +101,25 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
 
 /* ---- one cycle ----------------------------------------------------------------------------- */
 
-/* A phase up to step `end`, in which the rate goes from one of three points to another: the first
- * rate max_lr / div_factor, the largest max_lr, and the smallest, first / final_div_factor. */
+/* A phase up to step `end`, in which the rate goes from one of three points to another: FIRST is
+ * max_lr / div_factor, MOST is max_lr, LEAST is FIRST / final_div_factor. */
 typedef enum point { FIRST, MOST, LEAST } point;
 typedef struct phase {
     double end;
     point from, to;
-    bool falls; /* the momentum, from its largest to its smallest */
+    bool falls; /* the momentum falls from its largest to its smallest value */
     bool stays;
 } phase;
 
 typedef struct one_cycle {
     tern_one_cycle_lr_options o;
-    double *most; /* a rate for each group */
+    double *most; /* of each group */
     int64_t total;
     phase phases[3];
     int n;
 } one_cycle;
 
-/* The phase of the step at hand, and how far it is through it. */
+/* Returns the current step's phase, and sets *part to the fraction of it that is done. */
 static const phase *phase_now(const tern_lr_scheduler *s, double *part)
 {
     const one_cycle *c = s->data;
@@ -131,7 +131,7 @@ static const phase *phase_now(const tern_lr_scheduler *s, double *part)
     return &c->phases[i];
 }
 
-/* Between two rates, by half a cosine or linearly. */
+/* Interpolates between two rates, by half a cosine or linearly. */
 static double anneal(const one_cycle *c, double from, double to, double part)
 {
     if (c->o.anneal_strategy == TERN_ANNEAL_LINEAR)
@@ -154,7 +154,7 @@ static double one_cycle_next(const tern_lr_scheduler *s, int group, double lr)
     return anneal(c, rate_of(c, group, p->from), rate_of(c, group, p->to), part);
 }
 
-/* Momentum goes against the rate, and stays at its largest in the last of three phases. */
+/* Momentum moves opposite to the rate, and stays at its largest in the last of three phases. */
 static double one_cycle_momentum(const tern_lr_scheduler *s, int group)
 {
     const one_cycle *c = s->data;
@@ -189,8 +189,8 @@ static void free_one_cycle(void *data)
 static const tern_lr_kind one_cycle_kind = ONE_CYCLE(NULL);
 static const tern_lr_kind one_cycle_with_momentum = ONE_CYCLE(one_cycle_momentum);
 
-/* Up and down in pct_start and the rest of the steps; with three phases down to the first rate as
- * fast as it rose, then to the smallest. */
+/* The rate rises for pct_start of the steps and falls for the rest; with three phases it falls to
+ * the first rate as fast as it rose, then to the smallest. */
 static void set_phases(one_cycle *c)
 {
     double total = (double)c->total, up = c->o.pct_start * total;
@@ -209,7 +209,7 @@ static bool is_count(const char *name, const char *what, int64_t n)
                               name, what, (long long)n) == TERN_OK;
 }
 
-/* Given, or of epochs; 0 after an error. */
+/* Returns total, or epochs * steps_per_epoch if it is 0; 0 after an error. */
 static int64_t steps_in_all(const char *name, int64_t total, const tern_one_cycle_lr_options *o)
 {
     if (total)

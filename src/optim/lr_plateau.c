@@ -3,10 +3,10 @@
 
 typedef struct plateau {
     tern_reduce_lr_on_plateau_options o;
-    double *least; /* a rate for each group; those that are added later have o.min_lr */
+    double *least; /* minimum rates of each group; groups added later have o.min_lr */
 } plateau;
 
-/* Better by more than the threshold, absolute or relative to the best. */
+/* Returns whether metric improves on best by more than the threshold, absolute or relative. */
 static bool is_better(const plateau *p, double metric, double best)
 {
     const bool max = p->o.mode == TERN_PLATEAU_MAX;

@@ -1,8 +1,8 @@
-/* lr_rules.c -- schedulers of one formula, in the chainable form and in the closed one.
+/* lr_rules.c -- schedulers with one formula, in chainable and in closed form.
  *
- * The chainable form makes the new learning rate of the last one, so that several schedulers
- * multiply their factors; the closed form makes it of the first rate and the epoch. Both are
- * PyTorch's. */
+ * The chainable form computes the new learning rate from the last one, so that the factors of
+ * several schedulers multiply; the closed form computes it from the initial rate and the epoch.
+ * Both are PyTorch's. */
 #include "optim/lr_scheduler.h"
 
 /* The parameters of all rules; each uses a few. */
@@ -11,7 +11,7 @@ typedef struct rule {
     double factor, end_factor; /* constant_lr, linear_lr */
     double power, eta_min;
     int64_t epochs;            /* step_size, total_iters or t_max */
-    const int64_t *milestones; /* of n_milestones */
+    const int64_t *milestones; /* n_milestones epochs */
     int64_t n_milestones;
     tern_lr_lambda lambda;
     void *user;
@@ -24,7 +24,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* A rule's two formulas: of lr (NEXT) and of base (AT), with epoch t and the rule r. */
+/* A rule's two formulas: NEXT from lr, AT from base, with epoch t and the rule r. */
 #define RULE(NAME, NEXT, AT)                                                                       \
     static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \
     {                                                                                              \
@@ -45,7 +45,7 @@ static int64_t smaller(int64_t a, int64_t b)
                                              .next = NAME##_next,                                  \
                                              .at = NAME##_at,                                      \
                                              .every_group = true};
-/* One without a closed form; AT is of milestones, where there is one for them. */
+/* A rule without a closed form. AT is the kind's function `at`, or NULL. */
 #define CHAINED_RULE(NAME, NEXT, AT)                                                               \
     static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \
     {                                                                                              \
@@ -57,8 +57,8 @@ static int64_t smaller(int64_t a, int64_t b)
     static const tern_lr_kind NAME##_kind = {                                                      \
         .name = "tern_lr_scheduler_" #NAME, .next = NAME##_next, .at = AT};
 
-/* How many milestones are equal to t, and how many are up to t. One that is given twice counts
- * twice. */
+/* milestones_at counts the milestones equal to t, milestones_until those up to t; duplicates
+ * count. */
 static int64_t milestones_at(const rule *r, int64_t t)
 {
     int64_t count = 0;
@@ -74,14 +74,14 @@ static int64_t milestones_until(const rule *r, int64_t t)
     return count;
 }
 
-/* 1 + cos(pi t / n). */
+/* Returns 1 + cos(pi t / n). */
 static double cosine(const rule *r, int64_t t)
 {
     return 1 + cos(pi * (double)t / (double)r->epochs);
 }
 
-/* eta_min + (lr - eta_min) (1 + cos(pi t / n)) / (1 + cos(pi (t - 1) / n)). Where that divides by
- * zero, after the lowest point, the rate rises by its first step from eta_min. */
+/* Returns eta_min + (lr - eta_min) (1 + cos(pi t / n)) / (1 + cos(pi (t - 1) / n)). After the
+ * lowest point, where the divisor is zero, the rate rises by its first step from eta_min. */
 static double cosine_next(const rule *r, int64_t t, double lr, double base)
 {
     if (t == 0)
@@ -91,7 +91,7 @@ static double cosine_next(const rule *r, int64_t t, double lr, double base)
     return cosine(r, t) / cosine(r, t - 1) * (lr - r->eta_min) + r->eta_min;
 }
 
-/* lr ((1 - t / n) / (1 - (t - 1) / n))^power. */
+/* Returns lr ((1 - t / n) / (1 - (t - 1) / n))^power. */
 static double polynomial_next(const rule *r, int64_t t, double lr)
 {
     double n = (double)r->epochs;
@@ -100,8 +100,8 @@ static double polynomial_next(const rule *r, int64_t t, double lr)
     return lr * pow((1 - (double)t / n) / (1 - (double)(t - 1) / n), r->power);
 }
 
-/* The factor goes linearly from factor to end_factor; lr is multiplied by the quotient of two
- * successive ones. */
+/* The factor goes linearly from factor to end_factor. Returns lr times the quotient of two
+ * successive factors. */
 static double linear_next(const rule *r, int64_t t, double lr)
 {
     double rise = r->end_factor - r->factor;
@@ -131,7 +131,7 @@ RULE(cosine_annealing_lr, cosine_next(r, t, lr, base),
      r->eta_min + (base - r->eta_min) * cosine(r, t) / 2)
 CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user), NULL)
 
-/* In place of another scheduler it begins with a product, when it is made with none. */
+/* A step to a given epoch, as by SequentialLR, multiplies too, while the first step does not. */
 static double multiplied(const tern_lr_scheduler *s, int group)
 {
     const rule *r = s->data;
@@ -230,7 +230,7 @@ tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *o, tern_l
     return with_lambda(&multiplicative_lr_kind, o, lambda, user);
 }
 
-/* The milestones stand behind the rule, in the same memory. */
+/* The milestones are stored behind the rule in the same memory. */
 tern_lr_scheduler *tern_lr_scheduler_multi_step_lr(tern_optimizer *o, const int64_t *milestones,
                                                    int n, double gamma)
 {

@@ -1,4 +1,4 @@
-/* lr_scheduler.c -- what all schedulers share. */
+/* lr_scheduler.c -- functions of all schedulers. */
 #include "optim/lr_scheduler.h"
 #include "base/warning.h"
 #include "tensor/storage.h"
@@ -114,11 +114,11 @@ tern_status tern_lr_note(tern_lr_scheduler *s)
     return TERN_OK;
 }
 
-/* Gives a parameter group its learning rate, and momentum where the schedule has one. */
+/* Sets a group's learning rate, and its momentum if the schedule has one. */
 static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
 {
     tern_optimizer *o = s->optimizer;
-    if (!(lr < 0)) /* as for tern_optim_check_group */
+    if (!(lr < 0)) /* see tern_optim_check_group */
         TERN_TRY(tern_optim_check_lr(o, lr, s->kind->name));
     o->groups[i].lr = lr;
     if (!s->kind->momentum)
@@ -127,7 +127,7 @@ static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
     return name ? tern_optim_set_option(o, i, name, s->kind->momentum(s, i)) : tern_last_status();
 }
 
-/* Whether the step has a rate for groups that were added after the scheduler was made. */
+/* Fails if the step has no rate for a group that was added after the scheduler was made. */
 static tern_status check_new_groups(const tern_lr_scheduler *s, bool closed)
 {
     const tern_optimizer *o = s->optimizer;
@@ -141,9 +141,9 @@ static tern_status check_new_groups(const tern_lr_scheduler *s, bool closed)
     return TERN_OK;
 }
 
-/* Where an epoch is given and the schedule has a closed form, that is used, as in PyTorch;
- * otherwise the rate follows from the last one. A step that fails leaves the scheduler's state as
- * it was. */
+/* If an epoch is given and the schedule has a closed form, the closed form is used, as in PyTorch;
+ * otherwise the rate follows from the last one. After an error the scheduler's state is
+ * unchanged. */
 tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
 {
     if (s->kind->step)
@@ -166,7 +166,8 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
     return status == TERN_OK ? noted : status;
 }
 
-/* In a replay of a recording that the step was part of, which may step the optimizer after it. */
+/* Called in each replay of a recording with the step; the recording may step the optimizer after
+ * it. */
 static tern_status step_in_replay(void *life)
 {
     tern_lr_scheduler *s = tern_life_object(life);
@@ -177,7 +178,7 @@ static tern_status step_in_replay(void *life)
     return tern_optim_refresh(s->optimizer);
 }
 
-/* While the thread records, the step happens in each replay, and not now. */
+/* Records the step, which each replay then makes. */
 static tern_status record_step(tern_lr_scheduler *s)
 {
     if (tern_storage_lists())

@@ -1,11 +1,11 @@
-/* lr_sequential.c -- schedulers made of schedulers: one after the other, or all in each step. */
+/* lr_sequential.c -- schedulers made of others: one after the other, or all in each step. */
 #include "optim/lr_scheduler.h"
 
-/* The schedulers that it is made of. */
+/* The schedulers of which one is made. */
 typedef struct parts {
     tern_lr_scheduler **part; /* owned */
     int n;
-    int64_t *milestones; /* of n - 1; NULL: all in each step */
+    int64_t *milestones; /* n - 1 epochs; NULL: all step together */
 } parts;
 
 static void free_parts(void *data)
@@ -17,7 +17,7 @@ static void free_parts(void *data)
     tern_free(p->milestones);
 }
 
-/* Of the scheduler whose milestones epoch is between. */
+/* Returns the index of the scheduler for that epoch. */
 static int part_at(const parts *p, int64_t epoch)
 {
     int i = 0;
@@ -26,8 +26,7 @@ static int part_at(const parts *p, int64_t epoch)
     return i;
 }
 
-/* At its milestone a scheduler begins with its own epoch 0, which is none of the steps that it
- * counts. */
+/* At its milestone a scheduler starts at its epoch 0, which it does not count as a step. */
 static tern_status step_sequential(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
@@ -40,7 +39,7 @@ static tern_status step_sequential(tern_lr_scheduler *s)
     return status == TERN_OK ? tern_lr_note(s) : status;
 }
 
-/* A step of each: they are chainable, so their factors multiply. */
+/* Steps all parts; their factors multiply. */
 static tern_status step_all(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
@@ -71,7 +70,7 @@ static bool is_among(const tern_lr_scheduler *s, tern_lr_scheduler *const *list,
     return false;
 }
 
-/* They must be distinct, of one optimizer, and take no metric. */
+/* Fails unless the schedulers are distinct, of one optimizer, and take no metric. */
 static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
                          tern_lr_scheduler *const *schedulers, int n)
 {
@@ -97,7 +96,7 @@ static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
     return TERN_OK;
 }
 
-/* Takes the schedulers over; NULL after freeing them. */
+/* Returns a scheduler that owns the others; after an error frees them and returns NULL. */
 static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
                                   tern_lr_scheduler *const *schedulers, int n,
                                   const int64_t *milestones, bool missing)
@@ -120,7 +119,7 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     tern_lr_scheduler *s = ready && !missing ? tern_lr_new(kind, o, &p, sizeof p) : NULL;
     if (s)
         return s;
-    for (int i = 0; i < n; i++) /* there may have been no memory for p.part */
+    for (int i = 0; i < n; i++) /* p.part is NULL if its allocation failed */
         if (!is_among(schedulers[i], schedulers, i))
             tern_lr_scheduler_free(schedulers[i]);
     tern_free(p.part);
@@ -128,8 +127,8 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     return NULL;
 }
 
-/* Each scheduler made a first step, and so changed the learning rate, when it was constructed. That
- * is undone, and only the first one makes it again. */
+/* Each scheduler made a first step when it was constructed, which changed the learning rate. This
+ * is undone, and only the first scheduler steps again. */
 tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
                                                    tern_lr_scheduler *const *schedulers, int n,
                                                    const int64_t *milestones)

@@ -8,7 +8,7 @@ typedef struct swa {
     bool linear;
 } swa;
 
-/* The share of the way from the first rate to swa_lr after t epochs, 0 to 1: linear or half a
+/* Returns the fraction of the way from the initial rate to swa_lr after t epochs: linear or half a
  * cosine. */
 static double progress(const swa *a, int64_t t)
 {
@@ -17,16 +17,16 @@ static double progress(const swa *a, int64_t t)
     return a->linear ? part : (1 - cos(3.14159265358979323846 * part)) / 2;
 }
 
-/* Steps are counted apart from epochs, as in PyTorch: a step that is given its epoch counts as one
- * more, too. */
+/* Steps are counted apart from epochs, as in PyTorch: a step to a given epoch also counts as
+ * one. */
 static void advance(tern_lr_scheduler *s, const int64_t *epoch)
 {
     s->at.last_epoch = epoch ? *epoch : s->at.last_epoch + 1;
-    s->at.t_cur = !epoch && s->at.last_epoch == 0 ? 1 : s->at.t_cur + 1; /* a first step begins */
+    s->at.t_cur = !epoch && s->at.last_epoch == 0 ? 1 : s->at.t_cur + 1; /* the first step */
 }
 
-/* rate = swa_lr s(t) + first (1 - s(t)), s being the progress. The first rate is worked out from
- * the current one, because another scheduler or the user may have changed it meanwhile. */
+/* rate = swa_lr s(t) + first (1 - s(t)), with s the progress. The first rate is computed from the
+ * current one, which another scheduler or the program may have changed. */
 static double swa_next(const tern_lr_scheduler *s, int group, double lr)
 {
     const swa *a = s->data;

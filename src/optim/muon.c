@@ -8,12 +8,12 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* Columns of the kernel. */
+/* State columns of the kernel. */
 enum { MOMENTUM_BUFFER, NEW_BUFFER, DIRECTION };
 
-/* In float32, where PyTorch takes bfloat16. A tall matrix is transposed first, so that A is the
- * smaller of the two Gram matrices. Dividing by the Frobenius norm brings the singular values below
- * one, where the iteration converges. */
+/* Computes in float32, while PyTorch uses bfloat16. A tall matrix is transposed first, so that A is
+ * the smaller of the two Gram matrices. Dividing by the Frobenius norm brings the singular values
+ * below one, where the iteration converges. */
 static tern_tensor *orthogonalize(tern_tensor *x, const tern_muon_values *v)
 {
     bool tall = tern_size(x, 0) > tern_size(x, 1);
@@ -30,7 +30,7 @@ static tern_tensor *orthogonalize(tern_tensor *x, const tern_muon_values *v)
     return tern_contiguous(tall ? tern_t(x) : x);
 }
 
-/* What the learning rate is multiplied by for a matrix of this shape: 0.2 sqrt(max(rows, columns))
+/* Returns the factor of the learning rate for a matrix of this shape: 0.2 sqrt(max(rows, columns))
  * to match the RMS of AdamW's updates, or sqrt(max(1, rows / columns)). */
 static double adjustment(const tern_tensor *x, const tern_muon_values *v)
 {
@@ -41,7 +41,7 @@ static double adjustment(const tern_tensor *x, const tern_muon_values *v)
 }
 
 /* buffer = momentum buffer + (1 - momentum) grad; Nesterov adds the gradient once more. The new
- * buffer and the direction are columns of the launch, which a step that is skipped does not use. */
+ * buffer and the direction are columns of the launch, which ignores them if the step is skipped. */
 static tern_status prepare(const tern_optimizer *o, tern_optim_batch *b)
 {
     const tern_muon_values *v = tern_optim_values(o, b);

@@ -1,4 +1,4 @@
-/* optimizer.c -- the functions that all optimizers share: creation and steps. */
+/* optimizer.c -- functions of all optimizers: creation and steps. */
 #include "base/callback.h"
 #include "optim/optimizer.h"
 #include "nn/module.h"
@@ -6,9 +6,9 @@
 
 static tern_handles handles = TERN_HANDLES("optimizer", tern_optimizer);
 
-/* ---- making ------------------------------------------------------------------------------ */
+/* ---- creation -------------------------------------------------------------------------------- */
 
-/* The values of the first group. */
+/* Reads and checks the values of the first group. */
 static tern_status read_values(const tern_optim_kind *kind, double lr, const void *options,
                                tern_param_group *group)
 {
@@ -20,7 +20,7 @@ static tern_status read_values(const tern_optim_kind *kind, double lr, const voi
     return conflict ? tern_fail(TERN_ERR_ARGUMENT, "%s: %s", kind->name, conflict) : TERN_OK;
 }
 
-/* The first parameter group. Its options are set after the parameters have been accepted. */
+/* Adds the parameters of the first group. Its options are set later. */
 static tern_status fill(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
     o->groups = tern_alloc(sizeof *o->groups);
@@ -94,7 +94,7 @@ void tern_optim_free(tern_optimizer *o)
     tern_object_end(&handles, &o->handle);
 }
 
-/* ---- stepping ---------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* States are float32 for half precision parameters, and have the memory format of the
  * parameters. */
@@ -114,7 +114,7 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
     return TERN_OK;
 }
 
-/* Returns x as the kernels take it: dense, and in float32 if they have no half precision form. */
+/* Returns x in the given format, in float32 if the kernels have no half precision form. */
 static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x, tern_memory_format format)
 {
     if (o->kind->only_wide && tern_dtype_of(x) != TERN_F64)

@@ -1,8 +1,8 @@
-/* optimizers.c -- the rows of optimizers.def as C: reading the options of each optimizer, what
- * follows from them, its table and its two constructors. */
+/* optimizers.c -- the rows of optimizers.def as C functions and tables: for each optimizer the
+ * reading of options, derived numbers, its kind and its two constructors. */
 #include "optim/optimizer.h"
 
-/* ---- the options struct, or the defaults where it is NULL ------------------------------------ */
+/* ---- reading the options; NULL: the defaults ------------------------------------------------- */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_read(const void *options, void *values)                                     \
@@ -16,7 +16,7 @@
 #define END(NAME)                             }
 #include "optimizers.def"
 
-/* ---- the defaults, to be read and changed ---------------------------------------------------- */
+/* ---- tern_<name>_defaults -------------------------------------------------------------------- */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     tern_##NAME##_options tern_##NAME##_defaults(void)                                             \
@@ -29,7 +29,7 @@
     }
 #include "optimizers.def"
 
-/* ---- what follows from them ------------------------------------------------------------------ */
+/* ---- derived numbers ------------------------------------------------------------------------- */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_derive(void *values)                                                        \
@@ -40,7 +40,7 @@
 #define END(NAME)           }
 #include "optimizers.def"
 
-/* Which states (moments, momentum buffers) these options need: a bit for each. */
+/* Returns which states (moments, momentum buffers) the options need: a bit for each. */
 #define ALWAYS 1
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static uint32_t NAME##_states(const void *values)                                              \
@@ -56,7 +56,8 @@
     }
 #include "optimizers.def"
 
-/* An error in how options are combined, e.g. Nesterov momentum without momentum; NULL for none. */
+/* Returns the error in a combination of options, e.g. Nesterov momentum without momentum, or
+ * NULL. */
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static const char *NAME##_conflict(const void *values)                                         \
     {                                                                                              \

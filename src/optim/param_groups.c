@@ -7,7 +7,7 @@
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-/* A leaf of floating point that is in no group yet. */
+/* Fails unless parameter i is a floating point leaf that is in no group yet. */
 static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *x, int i)
 {
     const char *name = o->kind->name;
@@ -77,7 +77,7 @@ tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, i
     return TERN_OK;
 }
 
-/* The number of the new group, whose options are those of group 0 so far; -1 after an error. */
+/* Adds a group with the options of group 0. Returns its number, or -1 after an error. */
 static int add_group(tern_optimizer *o, tern_tensor *const *parameters, int n, const char *function)
 {
     if (o->kind->parts->closure_step) {
@@ -155,7 +155,7 @@ tern_status tern_optim_check_group(const tern_optim_kind *kind, int i, double va
                : tern_optim_check_value(kind, i, value, function);
 }
 
-/* The index of a named option among the values; -1 for none. */
+/* Returns the index of a named option among the values, or -1. */
 static int option_index(const tern_optim_kind *kind, const char *name)
 {
     for (int i = 0; kind->rows[i].name; i++)
@@ -164,7 +164,7 @@ static int option_index(const tern_optim_kind *kind, const char *name)
     return -1;
 }
 
-/* The index of an option of a group; -1 after an error. */
+/* Returns the index of a group's option, or -1 after an error. */
 static int find(const tern_optimizer *o, int group, const char *name, const char *function)
 {
     TERN_OPTIMIZER_GIVEN(o, function);

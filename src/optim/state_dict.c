@@ -1,4 +1,4 @@
-/* state_dict.c -- what an optimizer has gathered, by names: to be saved and put back. */
+/* state_dict.c -- visits and sets the state of an optimizer by name. */
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 enum { PATH = 96 };
 
-/* A view of a parameter's elements of the batch's steps, one for each of its chunks; NULL for a
+/* Returns a view of a parameter's step counts in its batch, one for each chunk; NULL for a
  * parameter without elements. */
 static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
 {
@@ -16,8 +16,8 @@ static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
     return end > first ? tern_narrow(b->steps, 0, first, end - first) : NULL;
 }
 
-/* state.<i>.<moment> and state.<i>.step, which is the first of the equal counts of its chunks. A
- * parameter that has never had a gradient has no state, as in PyTorch. */
+/* Visits state.<i>.<moment> and state.<i>.step, the first of the chunks' equal counts. A parameter
+ * that has never had a gradient has no state, as in PyTorch. */
 static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
 {
     tern_optim_slot *s = &o->slots[i];
@@ -38,7 +38,7 @@ static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit,
     return visit(path, tern_select(steps, 0, 0), user);
 }
 
-/* param_groups.<i>.<option>, each a float64 number. */
+/* Visits param_groups.<i>.<option>, each a float64 number. */
 static tern_status visit_group(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
 {
     char path[PATH];
@@ -74,8 +74,7 @@ tern_status tern_optim_each_state(tern_optimizer *o, tern_tensor_visit visit, vo
     return status;
 }
 
-/* Copies a value into a state, made where it is not there yet; a number of steps is broadcast over
- * the chunks. */
+/* Copies a value into a state, made if need be. A step count is broadcast over the chunks. */
 static tern_status set_state(tern_optimizer *o, tern_optim_slot *s, const char *name,
                              const tern_tensor *value)
 {

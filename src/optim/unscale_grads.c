@@ -1,12 +1,12 @@
-/* unscale_grads.c -- an optimizer's gradients over the scale of mixed precision, looking for
- * infinities and NaN: one launch for each of its batches (PyTorch's GradScaler._unscale_grads_). */
+/* unscale_grads.c -- divides an optimizer's gradients by the scale of mixed precision, and looks
+ * for infinities and NaN, in one launch a batch (PyTorch's GradScaler._unscale_grads_). */
 #include "optim/optimizer.h"
 #include "tensor/ranks.h"
 
 static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
 
-/* Counts the gradients. Half precision ones are refused: divided by the scale they would underflow,
- * which the scale is there to prevent. */
+/* Counts the gradients. Float16 gradients are refused: divided by the scale they would underflow,
+ * which the scale prevents. */
 static tern_status check(const tern_optimizer *o, int *n)
 {
     for (int i = 0; i < o->n; i++) {
@@ -19,14 +19,15 @@ static tern_status check(const tern_optimizer *o, int *n)
     return TERN_OK;
 }
 
-/* What the launches of all batches have: the gradients, dense, or NULL; the same with the parameter
- * in the place of NULL, as an argument must be there; where to a dense copy goes back. */
+/* Columns of the launches: the gradients, contiguous, or NULL; the same with the parameter instead
+ * of NULL, as a kernel argument must exist; and the gradients that contiguous copies are written
+ * to. */
 typedef struct columns {
     tern_tensor **grads, **filled, **targets;
 } columns;
 
-/* A batch on another device than the scale's has a copy of the scale and a `found` of its own
- * there. */
+/* The launch of a batch. If the batch is on another device than the scale, it has its own copies of
+ * scale and found there. */
 typedef struct unscaling {
     tern_foreach_call call;
     tern_foreach_ready ready;
@@ -60,8 +61,8 @@ static tern_status prepare(const tern_optimizer *o, const tern_optim_batch *b, c
     return tern_foreach_prepare(b->table, &u->call, &u->ready);
 }
 
-/* grad /= scale for one batch; *found becomes 1 at an infinity or NaN. Where another device found
- * one, a maximum brings it here. */
+/* Runs grad /= scale for one batch; *found becomes 1 if an element is infinite or NaN. If found is
+ * on another device, a maximum combines it with this one. */
 static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tensor *found)
 {
     TERN_TRY(tern_foreach_run(b->table, &u->call, &u->ready));
@@ -71,8 +72,8 @@ static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tenso
     return tern_maximum_(found, there) ? TERN_OK : tern_last_status();
 }
 
-/* What other ranks found in their parts of the parameters makes this one skip its step too; *n:
- * they may have gradients where this one has none. */
+/* Takes the maximum of found over the ranks that have parts of the parameters, so that all skip the
+ * step together, and of *n, as other ranks may have gradients where this one has none. */
 static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found, int *n)
 {
     const tern_ranks *asked = NULL;
@@ -92,7 +93,7 @@ static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found, int *n
     return TERN_OK;
 }
 
-/* What can fail comes first: the gradients of all batches are divided, or none. */
+/* Steps that can fail come first: the gradients of all batches are divided, or none. */
 static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_tensor *scale,
                            tern_tensor *found, int *gradients)
 {
@@ -112,7 +113,7 @@ tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tenso
     TERN_TRY(check(o, n));
     const size_t count = (size_t)o->n;
     tern_tensor **memory = tern_alloc(sizeof *memory * 3 * count);
-    unscaling *all = tern_alloc(sizeof *all * count); /* no more batches than parameters */
+    unscaling *all = tern_alloc(sizeof *all * count); /* at most one batch a parameter */
     tern_status status = memory && all ? TERN_OK : TERN_ERR_MEMORY;
     if (status == TERN_OK)
         TERN_SCOPE

@@ -1,12 +1,12 @@
-/* update_bn.c -- recomputes the running statistics of batch norms: those of a model whose weights
- * were averaged belong to none of the models that were averaged. */
+/* update_bn.c -- recomputes the running statistics of batch norms after weight averaging, as those
+ * of the averaged models do not fit the averaged weights. */
 #include "base/error.h"
 #include "nn/layers/batch_norm.h"
 #include <tern/autograd.h>
 #include <tern/optim.h>
 
-/* Mean 0, variance 1, and a cumulative average in place of the exponential one, so that all batches
- * weigh the same. */
+/* Sets mean 0 and variance 1, and a cumulative average instead of the exponential one, so that all
+ * batches have equal weight. */
 static tern_status reset(tern_module *m, void *user)
 {
     const uint64_t failures = tern_failures();
@@ -21,7 +21,7 @@ static tern_status reset(tern_module *m, void *user)
     return tern_failed_since(failures);
 }
 
-/* Back to the exponential average. */
+/* Restores the exponential average. */
 static tern_status restore(tern_module *m, void *user)
 {
     (void)user;
@@ -30,7 +30,7 @@ static tern_status restore(tern_module *m, void *user)
     return TERN_OK;
 }
 
-/* One batch through m; false after the last one, or an error. */
+/* Runs one batch through m. Returns false after the last one or an error. */
 static bool pass(tern_module *m, tern_batch_source next, void *user)
 {
     bool more = false;

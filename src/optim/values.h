@@ -1,6 +1,6 @@
-/* values.h -- what the rows of optimizers.def are in C: tern_<name>_values, what a parameter group
- * is given and what follows from it, in the order and by the names that the kernel has; and a table
- * of its rows. */
+/* values.h -- the rows of optimizers.def as C structs: tern_<name>_values has a parameter group's
+ * options and the numbers derived from them, in the order and by the names of the kernel.
+ * tern_optim_row is an entry of the table of rows. */
 #ifndef TERN_OPTIM_VALUES_H
 #define TERN_OPTIM_VALUES_H
 #include <math.h>
@@ -9,7 +9,7 @@
 
 enum { OPTIM_STATES = 3, OPTIM_VALUES = 20 };
 
-/* The numbers that an option may be. */
+/* The allowed range of an option. */
 typedef struct tern_range {
     double low, high;
     bool without_low, without_high;
@@ -28,14 +28,14 @@ static inline bool tern_in_range(const tern_range *r, double x)
            (r->without_high ? x < r->high : x <= r->high);
 }
 
-/* A value's row. Options are of a group and saved, settings (and flags) stay as they were given,
- * numbers follow from them. */
+/* The kind of a row: options belong to a group and are saved; settings (and flags) never change;
+ * numbers are derived from these. */
 typedef enum tern_optim_row_kind { VALUE_OPTION, VALUE_SETTING, VALUE_NUMBER } tern_optim_row_kind;
 typedef struct tern_optim_row {
     const char *name; /* "beta1"; NULL after the last one */
     tern_optim_row_kind kind;
     tern_range range;
-    const char *words; /* "name: Invalid <words>: -1.0" */
+    const char *words; /* for the error "name: Invalid <words>: -1.0" */
 } tern_optim_row;
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
