@@ -1,4 +1,4 @@
-/* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and its blocks. */
+/* autocast.c -- TERN_AUTOCAST: the casts of operations' inputs, and its blocks. */
 #include "amp/casts.h"
 #include <string.h>
 #include <tern/amp.h>
@@ -6,7 +6,8 @@
 
 /* ---- the function that operations call --------------------------------------------------- */
 
-/* x's type while it is one that is cast; TERN_DTYPE_DEFAULT for others. */
+/* Returns x's dtype if autocast may cast x, else TERN_DTYPE_DEFAULT. Sets *half to the dtype for
+ * its device. */
 static tern_dtype castable(const tern_tensor *x, tern_dtype *half)
 {
     tern_dtype dtype = x ? tern_dtype_of(x) : TERN_DTYPE_DEFAULT;
@@ -51,7 +52,7 @@ static tern_status cast_inputs(const tern_op *op, tern_tensor **in, int n)
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-/* The mode of the device's kind, made if need be; -1 after an error. */
+/* Returns the index of the device's kind, added if need be, or -1 after an error. */
 static int kind_of(const char *device)
 {
     device = device ? tern_device_canonical(device) : tern_default_device();

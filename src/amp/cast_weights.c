@@ -1,9 +1,10 @@
-/* cast_weights.c -- the weights of a module cast in one launch, and their gradients in another, on
- * devices with work-groups, where hundreds of small ones would cost more than the products.
+/* cast_weights.c -- casts all weights of a module in one launch, and their gradients in another, on
+ * devices with work-groups, where hundreds of small launches would cost more than the matrix
+ * products.
  *
- * Autocast casts a weight when an operation asks for it, and keeps the cast while its block is
- * open. Which weights a module asks for is seen at the end of its first run; from the next run on
- * all are cast before it begins. */
+ * Autocast casts a weight when an operation uses it, and caches the cast while its block is open.
+ * The weights that a module's operations use are collected at the end of its first run; from the
+ * next run on all are cast before it begins. */
 #include "amp/casts.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -15,13 +16,13 @@
 #include <tern/autograd.h>
 
 typedef struct tern_cast_list {
-    atomic_int refs; /* the module's and those of nodes of the graph */
-    tern_mutex lock; /* of the table */
+    atomic_int refs; /* references of the module and of graph nodes */
+    tern_mutex lock; /* protects the table */
     tern_place *place;
     tern_dtype to;
     int n;
     tern_tensor **leaf;
-    int64_t *numel; /* for which the table was made */
+    int64_t *numel; /* sizes for which the table was made */
     tern_foreach *table;
 } cast_list;
 
@@ -38,7 +39,7 @@ static void free_list(cast_list *list)
     tern_free(list);
 }
 
-/* A module's list, held: others may put another one in its place. */
+/* Returns a module's list with a new reference, as another thread may replace the list. */
 static tern_mutex lists = TERN_MUTEX_INIT;
 static cast_list *list_of_module(tern_module *m)
 {
@@ -61,7 +62,7 @@ static void set_list(tern_module *m, cast_list *list)
 
 /* ---- one launch ---------------------------------------------------------------------------- */
 
-/* half[i] from or to float32 wide[i], where half[i] is there. */
+/* Runs the kernel on all i with half[i] not NULL: it casts half[i] to or from wide[i], float32. */
 static tern_status convert(cast_list *list, const tern_foreach_kernel *kernel, tern_tensor **half,
                            tern_tensor **wide)
 {
@@ -87,9 +88,9 @@ static tern_tensor *like(const tern_tensor *x, tern_dtype dtype)
     return tern_tensor_new(&shape, dtype, x->storage->place, "tern_autocast");
 }
 
-/* ---- the way back ---------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* Of a node: weight i of a list. */
+/* The attributes of a node: weight i of a list. */
 typedef struct weight_cast {
     cast_list *list;
     int i;
@@ -101,7 +102,8 @@ static tern_status backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* Those of one list whose gradients are dense, one each; the others have their own launch. */
+/* Computes in one launch the gradients of all nodes of one list whose gradients are contiguous;
+ * others get separate launches. */
 static tern_status of_list(cast_list *list, void *const *attributes, tern_tensor *const *dout,
                            tern_tensor **din, int n)
 {
@@ -151,13 +153,14 @@ static const tern_op weight_op = {
 static tern_status record(cast_list *list, int i, tern_tensor *half)
 {
     weight_cast at = {list, i};
-    atomic_fetch_add(&list->refs, 1); /* the node's */
+    atomic_fetch_add(&list->refs, 1); /* the node's reference */
     return tern_record_made(&weight_op, list->leaf[i], half, &at, sizeof at);
 }
 
 /* ---- before a module runs -------------------------------------------------------------------- */
 
-/* Whether all weights are still what the table was made for. */
+/* Returns whether all weights still have the device, dtype and size for which the table was
+ * made. */
 static bool fits(const cast_list *list)
 {
     for (int i = 0; i < list->n; i++) {
@@ -214,9 +217,9 @@ static tern_status begin_casts(tern_module *m)
     return status;
 }
 
-/* ---- after its run --------------------------------------------------------------------------- */
+/* ---- after a module has run ------------------------------------------------------------------ */
 
-/* The weights that were cast, of the first one's device and type. */
+/* The weights that were cast, of the first one's device and dtype. */
 typedef struct found {
     tern_tensor **leaf;
     int n, capacity;
@@ -234,7 +237,7 @@ static tern_status look(const char *path, tern_tensor *x, void *user)
         (f->n && (x->storage->place != f->place || to != f->to)))
         return TERN_OK;
     for (int i = 0; i < f->n; i++)
-        if (f->leaf[i] == x) /* tied */
+        if (f->leaf[i] == x) /* a tied weight */
             return TERN_OK;
     if (f->n == f->capacity) {
         int capacity = f->capacity ? 2 * f->capacity : 64;
@@ -278,8 +281,8 @@ static bool is_known(const cast_list *list, const found *f)
            memcmp(list->leaf, f->leaf, sizeof *f->leaf * (size_t)f->n) == 0;
 }
 
-/* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it
- * there is none. */
+/* Makes the module's list of weights. Not in a capture, where nothing can be uploaded. Errors are
+ * ignored: without a list the casts are only slower. */
 static void end_casts(tern_module *m)
 {
     if (tern_casts_made() - tern_thread.casts_before < 2 || tern_thread.graph)

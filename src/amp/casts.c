@@ -1,5 +1,5 @@
-/* casts.c -- what autocast casts to, and the casts of leaves that it keeps while its outermost
- * block is open. */
+/* casts.c -- the dtypes to which autocast casts, and its cache of casts of leaves, which exists
+ * while its outermost block is open. */
 #include "amp/casts.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -7,7 +7,7 @@
 #include <tern/amp.h>
 #include <tern/autograd.h>
 
-/* ---- the types --------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 bool tern_casts_same_kind(const char *a, const char *b)
 {
@@ -15,7 +15,7 @@ bool tern_casts_same_kind(const char *a, const char *b)
     return strncmp(a, b, length) == 0 && (b[length] == ':' || b[length] == '\0');
 }
 
-/* What operations on device are cast to; TERN_DTYPE_DEFAULT for nothing. */
+/* Returns the dtype to which operations on device are cast; TERN_DTYPE_DEFAULT: none. */
 tern_dtype tern_casts_dtype_on(const char *device)
 {
     for (int i = 0; i < TERN_AUTOCAST_KINDS && tern_thread.autocast.kind[i].device; i++)
@@ -29,11 +29,11 @@ tern_dtype tern_casts_dtype(const tern_tensor *x)
     return tern_casts_dtype_on(tern_device(x));
 }
 
-/* ---- casts that are kept ----------------------------------------------------------------- */
+/* ---- cache of casts -------------------------------------------------------------------------- */
 
 typedef struct tern_kept_cast {
     tern_tensor *leaf, *cast;
-    int64_t version; /* of leaf, when it was cast */
+    int64_t version; /* of leaf when it was cast */
 } kept_cast;
 
 static kept_cast *find(kept_cast *slots, size_t capacity, const tern_tensor *leaf)
@@ -75,8 +75,8 @@ void tern_clear_autocast_cache(void)
     cache->count = cache->capacity = 0;
 }
 
-/* Where nothing is recorded the cast would lack its history for those who come after; a checkpoint
- * that computes again is in no block that could let go of it. */
+/* Without grad mode a cached cast would lack its history for later uses. A checkpoint that
+ * recomputes is in no block that would free the cast (depth 0). */
 static bool is_worth_keeping(const tern_kept_casts *cache, const tern_tensor *x, tern_dtype to)
 {
     return cache->depth > 0 && !cache->disabled && to != TERN_F32 && tern_dtype_of(x) == TERN_F32 &&

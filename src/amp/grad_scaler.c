@@ -1,8 +1,8 @@
-/* grad_scaler.c -- gradients scaled up where halves would lose them, and steps skipped where the
- * scale was too large (https://pytorch.org/docs/stable/amp.html#gradient-scaling).
+/* grad_scaler.c -- scales the loss, so that half precision gradients do not underflow, and skips
+ * steps if the scale was too large (https://pytorch.org/docs/stable/amp.html#gradient-scaling).
  *
- * The scale, its count to growth and what was found are on the device; nothing here waits for it
- * but the getters. */
+ * The scale, its growth count and the flags of infinities are on the device; only the getters wait
+ * for it. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "base/text.h"
@@ -13,21 +13,21 @@
 #include <tern/amp.h>
 #include <tern/graph.h>
 
-/* An optimizer's part in the step at hand. */
+/* The state of an optimizer in the current step. */
 typedef struct part {
     tern_optimizer *optimizer;
-    tern_tensor *found; /* not zero: an infinity or NaN */
+    tern_tensor *found; /* not zero: a gradient is infinite or NaN */
     bool stepped;
 } part;
 
-/* self is NULL from here on if it was freed, which is an error. */
+/* Sets self to NULL after an error if it was freed. */
 #define TERN_SCALER_GIVEN(self, function) TERN_GIVEN(self, "scaler", function)
 
 struct tern_scaler {
     tern_handle handle;
     tern_grad_scaler_options options;
-    tern_tensor *scale, *tracker; /* made by the first tensor that is scaled */
-    int64_t first_tracker;        /* the tracker's value until then */
+    tern_tensor *scale, *tracker; /* made when the first tensor is scaled */
+    int64_t first_tracker;        /* the tracker's first value */
     part *parts;
     int n, capacity;
 };
@@ -80,14 +80,14 @@ void tern_amp_free(tern_scaler *self)
     tern_object_end(&handles, &self->handle);
 }
 
-/* ---- scaling ----------------------------------------------------------------------------- */
+/* ---- scaling --------------------------------------------------------------------------------- */
 
 static tern_status start_on(tern_scaler *self, const char *device)
 {
     tern_scalar scale = tern_scalar_real(self->options.init_scale);
     tern_scalar tracker = tern_scalar_int(self->first_tracker);
     const uint64_t failures = tern_failures();
-    TERN_UNRECORDED { /* they go on from replay to replay */
+    TERN_UNRECORDED { /* both keep their values across replays */
         self->scale = tern_keep(tern_full(TERN_SHAPE_SCALAR, scale, TERN_F32, device));
         self->tracker = tern_keep(tern_full(TERN_SHAPE_SCALAR, tracker, TERN_I64, device));
     }
@@ -113,8 +113,8 @@ tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
     return tern_mul(x, tern_to(self->scale, tern_device(x)));
 }
 
-/* A rank that has not the last stage of a pipeline sees no loss: its scale begins with the first
- * step. */
+/* Makes the scale of a rank without a pipeline's last stage, which has no loss to scale, in its
+ * first step. Other ranks get an error. */
 static tern_status check_started(tern_scaler *self, const tern_optimizer *optimizer,
                                  const char *function)
 {
@@ -140,7 +140,7 @@ static tern_status check_started(tern_scaler *self, const tern_optimizer *optimi
                      function);
 }
 
-/* ---- stepping ---------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static part *part_of(tern_scaler *self, tern_optimizer *optimizer)
 {
@@ -178,7 +178,7 @@ static tern_status unscale(tern_scaler *self, part *p, const char *function)
     return status;
 }
 
-/* An earlier error is the caller's news, not this one's. */
+/* Checks the arguments. An earlier error is returned and not replaced. */
 static tern_status check_call(tern_scaler *self, tern_optimizer *optimizer, const char *function)
 {
     TERN_OPTIMIZER_GIVEN(optimizer, function);
@@ -226,7 +226,8 @@ tern_status tern_amp_step(tern_scaler *self, tern_optimizer *optimizer)
     return TERN_OK;
 }
 
-/* What any optimizer found, in the first one's tensor. */
+/* Returns the maximum of all optimizers' found flags, in the first one's tensor, or NULL after an
+ * error. */
 static tern_tensor *found_by_all(const tern_scaler *self)
 {
     tern_tensor *all = NULL;
@@ -260,7 +261,7 @@ tern_status tern_amp_update(tern_scaler *self)
     return TERN_OK;
 }
 
-/* ---- the state --------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static tern_status write_scale(tern_scaler *self, double scale)
 {

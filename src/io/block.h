@@ -1,4 +1,4 @@
-/* block.h -- element types of GGUF: blocks of elements that share their scales, decoded to
+/* block.h -- element types of GGUF: blocks of elements with common scales, which are decoded to
  * float32. */
 #ifndef TERN_IO_BLOCK_H
 #define TERN_IO_BLOCK_H
@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A block of a row: so many elements in so many bytes. */
+/* An element type: `elements` elements of a row are a block of `bytes` bytes. */
 typedef struct io_block {
     uint32_t id;
     const char *name;
-    int elements, bytes; /* 0: the type was taken out of the format, and its size is not known */
-    /* NULL: single elements that io_type has, and types that are not decoded. */
+    int elements, bytes; /* bytes 0: a type removed from the format, of unknown size */
+    /* Decodes a block; NULL: single elements, which io_type has, or a type that is not decoded. */
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
 
@@ -23,7 +23,7 @@ typedef struct io_block {
         -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113                   \
     }
 
-/* The float16 at b, little-endian. */
+/* Returns the little-endian float16 at b. */
 static inline float io_half(const unsigned char *b)
 {
     uint32_t h = (uint32_t)b[0] | (uint32_t)b[1] << 8, mantissa = h & 0x3ff,
@@ -39,7 +39,7 @@ static inline float io_half(const unsigned char *b)
     return x;
 }
 
-/* The row of a type's number, or of its name; NULL: there is none. */
+/* Both return a type's row, by number or by name, or NULL. */
 const io_block *io_block_of(uint32_t id);
 TERN_PRIVATE const io_block *io_block_named(const char *name);
 

@@ -1,5 +1,5 @@
-/* file.h -- a file that is open for reading: its names, where their bytes are, and how they come
- * in. */
+/* file.h -- a file that is open for reading: the names of its tensors, where their bytes are, and
+ * how they are read. */
 #ifndef TERN_IO_FILE_INSIDE_H
 #define TERN_IO_FILE_INSIDE_H
 #include "base/keys.h"
@@ -11,118 +11,124 @@
 /* A tensor in a file. */
 typedef struct io_entry {
     char *name;
-    const io_type *type; /* NULL: one that only the file has; then: */
-    char foreign[24];    /* what it calls it */
-    int64_t *dims;       /* of ndim; behind them as many strides, in elements, where is_strided */
-    uint64_t at, bytes;  /* of its first element in its part, and of all elements from there on */
+    const io_type *type; /* NULL: a type that tern does not have */
+    char foreign[24];    /* the file's name of that type */
+    int64_t *dims;       /* ndim sizes; if is_strided, then ndim strides in elements */
+    uint64_t at, bytes;  /* offset of the first element in the part; bytes from there to the last */
     int ndim;
     int part;
-    bool is_strided, is_swapped; /* its bytes stand in the other order */
-    bool is_negated;             /* the elements are the negatives of those in the file */
-    const char *refused;         /* why it can't be read, behind "tensor `x` is"; NULL: it can */
-    /* Its bytes in the file are blocks, and those of `bytes` what they are decoded to; NULL: they
-     * are elements. */
+    bool is_strided, is_swapped; /* is_swapped: the byte order is not the host's */
+    bool is_negated;             /* elements must be negated */
+    const char *refused;         /* why the tensor can't be read, after "tensor `x` is"; NULL: it
+                                    can */
+    /* The file has blocks of this type, and `bytes` counts the decoded elements; NULL: the file has
+     * elements. */
     const io_block *block;
 } io_entry;
 
-/* Bytes of an entry that come in one after the other. */
+/* A sequential read of an entry's bytes. */
 typedef struct io_stream {
     tern_file *file;
     const io_entry *entry;
-    uint64_t at, left; /* in its part; how many the entry still has */
+    uint64_t at, left; /* at: offset in the part; left: bytes to read */
     void *handle;
 } io_stream;
 
-/* How the bytes of a kind of file are read. Safe on several threads. */
+/* How the bytes of a kind of file are read. All functions may be called on several threads. */
 typedef struct io_reader {
-    /* From the byte `skip` of the entry on. */
+    /* Begins to read at byte `skip` of the entry. */
     tern_status (*start)(io_stream *s, uint64_t skip);
     tern_status (*next)(io_stream *s, void *to, size_t bytes);
-    /* Also after an error. whole: all of it was read, and is as it was written. */
+    /* Ends the read, also after an error. whole: all bytes were read, so a checksum is compared if
+     * there is one. */
     tern_status (*finish)(io_stream *s, bool whole);
     void (*close)(tern_file *file);
 } io_reader;
 
-/* What its bytes are mapped to (map.c). */
+/* A memory map of a part (map.c). */
 typedef struct io_map io_map;
 
-/* A part of it: one of several files, which are one model. */
+/* A part: the file itself, or one of several files of a model. */
 typedef struct io_part {
     char *path;
     int fd;
     uint64_t size;
-    void *zip;   /* an archive's */
-    io_map *map; /* NULL: none yet */
+    void *zip;   /* an archive's handle */
+    io_map *map; /* NULL: not mapped */
 } io_part;
 
 struct tern_file {
-    const char *function; /* what opens it, for messages */
+    const char *function; /* the function that opened the file, for messages */
     char *path;
     const io_reader *reader;
     io_part *parts;
     int n_parts;
-    bool is_mapped; /* tensors lie in its pages where they can */
-    /* Files that have its tensors, where it is an index: an entry has the number of one as its part
-     * and the entry there as `at`, and nothing else but its name. */
+    bool is_mapped; /* tensors are views of the mapped file if possible */
+    /* An index has files with its tensors: an entry's part is the file's number, `at` the entry in
+     * that file; of its other fields only the name is set. */
     tern_file **shards;
     int n_shards;
     io_entry *entries;
     int count, capacity;
-    tern_keys keys;         /* of the entries */
+    tern_keys keys;         /* index of entries by name */
     tern_state_dict *notes; /* metadata */
-    struct io_gguf *gguf;   /* that of a GGUF with its types; NULL: it is none (gguf.h) */
+    struct io_gguf *gguf;   /* typed metadata of a GGUF; NULL: no GGUF (gguf.h) */
 };
 
-/* ---- kinds of files: each fills a file whose first part is open ------------------------------ */
+/* ---- kinds of files: each function fills a file whose first part is open --------------------- */
 tern_status io_safetensors_open(tern_file *file);
 tern_status io_index_open(tern_file *file);
 
-/* Regular files at offsets. */
+/* Reads uncompressed files at offsets. */
 extern const io_reader io_uncompressed_reader;
 
-/* ---- pages of a file (map.c) ----------------------------------------------------------------- */
-/* Whether an entry can be a tensor there: asked for, of a plain file, as tern has its elements. */
+/* ---- memory maps (map.c) --------------------------------------------------------------------- */
+/* Returns whether an entry can be a view of the map: mmap was asked for, and the elements are
+ * uncompressed and as in memory. */
 bool io_map_fits(const tern_file *file, const io_entry *e, const char *device);
-/* It is; of the innermost scope. */
+/* Returns that view, of the innermost scope, or NULL after an error. */
 tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape);
-/* All bytes of a part, which are read when they are first touched; they live as long as the part.
- * NULL after an error. */
+/* Returns the map of a part, whose bytes are read when first accessed and stay valid as long as the
+ * part, or NULL after an error. */
 const unsigned char *io_map_bytes(tern_file *file, int part);
-/* NULL is fine. */
+/* Releases a map; NULL is allowed. */
 void io_map_release(void *map);
 
-/* ---- what they use --------------------------------------------------------------------------- */
-/* Open a file of any kind, or what a folder has, for function; a file alone; one of one kind. */
+/* ---- opening and reading --------------------------------------------------------------------- */
+/* io_open opens a file of any kind, or the model in a folder; io_open_path a file only; io_open_as
+ * a file of one kind. They return NULL after an error, which names `function`. */
 tern_file *io_open(const char *function, const char *path);
 tern_file *io_open_path(const char *function, const char *path);
 tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
-/* TERN_ERR_DTYPE where an entry is of a type that tern does not have, or can't be read; advice is
- * added. */
+/* Records TERN_ERR_DTYPE with the advice if the entry's type is unknown to tern, or the entry can't
+ * be read. */
 tern_status io_check_readable(const tern_file *file, const io_entry *e, const char *function,
                               const char *advice);
-/* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
+/* Returns a new entry with a copy of the name, dims and type, the rest zero; NULL after an
+ * error. */
 io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
                        int ndim, bool is_strided);
-/* The entry that an entry stands for: of an index a shard's, else itself. */
+/* Returns the entry in the shard for an entry of an index, else e. */
 static inline const io_entry *io_entry_itself(const tern_file *file, const io_entry *e)
 {
     return file->n_shards ? &file->shards[e->part]->entries[e->at] : e;
 }
-/* How many bytes an entry's elements take in the file. */
+/* Returns the number of bytes of an entry's elements in the file. */
 uint64_t io_entry_bytes(const io_entry *e);
-/* Bytes of a part, all or an error. */
+/* Reads exactly that many bytes of a part, or fails. */
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what);
-/* The elements of rows start .. end of an entry (all of it where start < 0), on device. */
+/* Returns rows start .. end - 1 of an entry (start < 0: all) on device, in the innermost scope;
+ * NULL after an error. */
 tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
                      const char *device, const char *function);
-/* tern_load of a file that is open; errors name its function. */
+/* tern_load of an open file; errors name the function that opened it. */
 tern_state_dict *io_load(tern_file *file, const tern_load_options *options);
 
 /* ---- errors ------------------------------------------------------------------------------ */
-/* TERN_ERR_IO: "<function>: "<path of the part>": ...". */
+/* Records TERN_ERR_IO: "<function>: "<path of the part>": ...". Returns the status. */
 tern_status io_bad(const tern_file *file, int part, const char *format, ...) TERN_PRINTF_(3, 4);
-/* A name as messages show it: at most 80 bytes of it, nothing that a terminal obeys. */
+/* A name for messages: at most 80 bytes of it, without control characters. */
 typedef struct io_name_text {
     char text[4 * 80 + 4];
 } io_name_text;

@@ -1,4 +1,4 @@
-/* gguf_inside.h -- what the readers of GGUF share. */
+/* gguf_inside.h -- shared by the readers of GGUF. */
 #ifndef TERN_IO_GGUF_INSIDE_H
 #define TERN_IO_GGUF_INSIDE_H
 #include "base/keys.h"
@@ -10,14 +10,14 @@ typedef struct io_gguf_pair {
     io_gguf_value value;
 } io_gguf_pair;
 
-/* Metadata in the order of the file. */
+/* Metadata, in the order of the file. */
 struct io_gguf {
     io_gguf_pair *pairs;
     int count;
     tern_keys keys;
 };
 
-/* A little-endian number. */
+/* Returns a little-endian number. */
 static inline uint64_t io_gguf_bits(const unsigned char *at, int bytes)
 {
     uint64_t x = 0;
@@ -26,8 +26,8 @@ static inline uint64_t io_gguf_bits(const unsigned char *at, int bytes)
     return x;
 }
 
-/* The pair as text, for tern_file_metadata: texts as they are, but for what is no UTF-8; of arrays
- * that are not short how many elements they have. */
+/* Adds the pair as text for tern_file_metadata: valid UTF-8 is unchanged, and of long arrays only
+ * the number of elements is given. */
 tern_status io_gguf_note(tern_state_dict *notes, const io_gguf_pair *pair);
 
 #endif

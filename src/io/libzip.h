@@ -1,25 +1,25 @@
-/* libzip.h -- libzip, opened at run time: archives that are read. */
+/* libzip.h -- reads archives by libzip, which is opened at run time. */
 #ifndef TERN_IO_LIBZIP_H
 #define TERN_IO_LIBZIP_H
 #include "io/file.h"
 
 /* A file in an archive. */
 typedef struct io_member_facts {
-    const char *name; /* the archive's */
+    const char *name; /* owned by the archive */
     uint64_t index, size;
-    bool is_zero_crc; /* none was written, so that none is checked */
+    bool is_zero_crc; /* the archive has no checksum of it */
 } io_member_facts;
 
-/* Opens the file's first part as an archive whose members are consistent with each other, and makes
- * it the file's reader: an entry's member is in its part's place. */
+/* Opens the file's first part as an archive, whose headers must be consistent, and makes it the
+ * file's reader: an entry's part is then the member's number. */
 tern_status io_zip_open(tern_file *file);
-/* How many members there are. */
+/* Returns the number of members. */
 int io_zip_count(const tern_file *file);
-/* The i-th; refused where it is encrypted, compressed in another way than by deflate, or larger
- * than its bytes could become. */
+/* Writes the facts of member i. Fails if it is encrypted, compressed by another method than
+ * deflate, or larger than its bytes could decompress to. */
 tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts);
-/* Its first bytes, at most `most`; how many goes to *n. All of it, if whole: then its checksum is
- * compared too. */
+/* Reads the first bytes of a member, at most `most`, and sets *n to their number. whole: these are
+ * all, and their checksum is compared. */
 tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to, size_t most,
                         size_t *n, bool whole);
 

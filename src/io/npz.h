@@ -4,7 +4,7 @@
 #include "io/file.h"
 #include "io/save.h"
 
-/* The file is an archive that is open. */
+/* Opens the arrays of an archive that is open. */
 tern_status io_npz_open(tern_file *file);
 
 #endif

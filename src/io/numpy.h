@@ -4,14 +4,15 @@
 #include "io/file.h"
 #include "io/out.h"
 
-/* More is refused, as NumPy does. */
+/* Longer headers are refused, as in NumPy. */
 enum { IO_NPY_MOST_HEADER = 10000 };
 
-/* The array that begins with these bytes, of which there are size in all, as an entry called name;
- * its `at` is where its elements begin. NULL after an error. */
+/* Adds an entry for the array that begins with these n bytes, of `size` in all; entry->at is the
+ * offset of its elements in them. Returns NULL after an error. */
 io_entry *io_npy_entry(tern_file *file, const char *name, const unsigned char *bytes, size_t n,
                        uint64_t size);
-/* What is written before the elements of x; NULL data and an error where NumPy has no such type. */
+/* Returns the header before the elements of x; its data are NULL after an error if NumPy has no
+ * such dtype. */
 tern_text io_npy_header(const tern_tensor *x, const char *function);
 tern_status io_npy_open(tern_file *file);
 

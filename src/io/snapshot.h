@@ -1,4 +1,4 @@
-/* snapshot.h -- the inside of a snapshot: what belongs to it, and where it lies. */
+/* snapshot.h -- internals of a snapshot: its parts and its files. */
 #ifndef TERN_IO_SNAPSHOT_INSIDE_H
 #define TERN_IO_SNAPSHOT_INSIDE_H
 #include "base/text.h"
@@ -8,14 +8,15 @@
 
 typedef struct io_snapshot_part io_snapshot_part;
 
-/* A kind of thing that is saved. All tensors and texts begin with the part's name and a dot, but
- * for one that is a single tensor or text, which has its name. */
+/* A kind of part. The names of its tensors and texts begin with the part's name and a dot; a part
+ * of one tensor or text has only the part's name. */
 typedef struct io_part_kind {
     tern_status (*save)(const io_snapshot_part *part, tern_state_dict *to);
-    /* Whether it could be loaded; and load it. Nothing changes while apply is false. */
+    /* Loads the part; if apply is false, only checks whether it could be loaded, and changes
+     * nothing. */
     tern_status (*load)(const io_snapshot_part *part, const tern_state_dict *from, bool apply);
-    /* Parameters that ranks share out, by the names of their tensors, or what is before the last
-     * dot of these; NULL: none. */
+    /* Lists parameters that are cut among ranks, by their tensors' names, or these without the last
+     * dot and what follows; NULL: none. */
     tern_status (*shared)(const io_snapshot_part *part, tern_state_dict *to);
 } io_part_kind;
 
@@ -29,11 +30,11 @@ extern const io_part_kind io_part_module, io_part_optimizer, io_part_lr_schedule
     io_part_averaged_model, io_part_loader, io_part_metric, io_part_early_stopping, io_part_tensor,
     io_part_int, io_part_real;
 
-/* The generators of all devices in use. */
+/* Save and load the generators of all devices in use. */
 tern_status io_save_generators(tern_state_dict *to);
 tern_status io_load_generators(const tern_state_dict *from, bool apply);
 
-/* Texts "<name>.<field>" and numbers in them; TERN_ERR_STATE where there is none. */
+/* Save and read numbers as texts "<name>.<field>"; TERN_ERR_STATE if there is none. */
 tern_status io_note_int(tern_state_dict *to, const char *name, const char *field, int64_t value);
 tern_status io_note_real(tern_state_dict *to, const char *name, const char *field, double value);
 tern_status io_read_int(const tern_state_dict *from, const char *name, const char *field,
@@ -42,65 +43,68 @@ tern_status io_read_real(const tern_state_dict *from, const char *name, const ch
                          double *value);
 
 /* ---- folders (snapshot_folder.c) ------------------------------------------------------------- */
-/* What every snapshot begins with. */
+/* Metadata "format" of each snapshot. */
 #define IO_SNAPSHOT_FORMAT "tern.snapshot"
-/* The greatest number there; -1: there is none. */
+/* Returns the largest step among the folder's snapshots, or -1, and sets *count to their number. */
 int64_t io_snapshot_newest(const char *folder, int *count);
-/* "<folder>/step-<number>.safetensors" */
+/* Writes "<folder>/step-<step>.safetensors". */
 tern_status io_snapshot_path(tern_text *path, const char *folder, int64_t step);
-/* Remove the oldest but `saved` until keep are left. */
+/* Removes the oldest snapshots, but not `saved`, until `keep` are left. */
 tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved);
-/* best.safetensors becomes the file at path. */
+/* Makes best.safetensors the file at path. */
 tern_status io_snapshot_make_best(const char *folder, const char *path);
 
 /* ---- several ranks (snapshot_shards.c) ------------------------------------------------------- */
 enum { IO_SHARDS_NAME = 64, IO_MOST_GROUPS = 8, IO_MOST_FILES = 1 << 20 };
-#define IO_SHARDS_PART "shards.part." /* what the note of a tensor that was cut begins with */
-/* Where this rank is among the groups that share tensors out: file number is the sum of its parts
- * in them times steps, as digits are. */
+#define IO_SHARDS_PART "shards.part." /* beginning of the metadata key for a tensor that was cut */
+/* This rank's position among the groups that cut tensors: its file's number is the sum of its part
+ * in each group times that group's step, as digits of a number. */
 typedef struct io_grid {
     const void *group[IO_MOST_GROUPS];
     int step[IO_MOST_GROUPS], n;
-    int number, count; /* of this rank's file, of files */
+    int number, count; /* this rank's file; number of files */
 } io_grid;
 
-/* A save that all ranks take part in. */
+/* A save by all ranks. */
 typedef struct io_shards {
-    tern_ranks *ranks; /* NULL: there is none */
+    tern_ranks *ranks; /* NULL: not cut */
     io_grid grid;
-    bool leads, writes;        /* the index; its own file: no rank before it has the same parts */
-    char name[IO_SHARDS_NAME]; /* of the folder in the snapshots' */
+    bool leads, writes;        /* leads: this rank writes the index; writes: it writes a file, as no
+                                  earlier rank has the same parts */
+    char name[IO_SHARDS_NAME]; /* of the folder of parts */
     tern_state_dict *own;      /* this rank's tensors */
 } io_shards;
 
-/* Parameters that ranks share out, and these ranks, or NULL. */
+/* Sets *to to the parameters that are cut among ranks, and *ranks to these ranks, or NULL. */
 tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_state_dict **to,
                                  tern_ranks **ranks);
-/* The parameter that a tensor of this name is, or is a state of, where ranks share it out; NULL. */
+/* Returns the parameter that is cut whose tensor or optimizer state has this name, or NULL. */
 tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key);
-/* Groups in the order in which parameters are cut by them; false, and one file, where they are too
- * many. */
+/* Lists the groups in the order of the cuts. If there are too many, returns false, and there is one
+ * file. */
 bool io_shards_grid(const tern_state_dict *parameters, io_grid *g);
-/* "<folder>/<name>/00001-of-00004.safetensors", to be freed; NULL after an error. */
+/* Returns "<folder>/<name>/00001-of-00004.safetensors", which the caller frees, or NULL after an
+ * error. */
 char *io_shards_path(const char *folder, const char *name, int number, int count);
-/* "step-12.shards", "step-12.2.shards": the step; -1. */
+/* Returns the step of a folder "step-12.shards" or "step-12.2.shards", or -1. */
 int64_t io_shards_step(const char *name);
-/* All ranks, also those that failed before: where their files go, and the first one's step. */
+/* Called by all ranks, also after errors (status): agrees on the folder of parts and on the first
+ * rank's step. */
 tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_dict *parameters,
                             const char *folder, int64_t *step, tern_status status);
-/* This rank's parts of dict are its own, and no more in dict. */
+/* Moves this rank's parts of dict to s->own. */
 tern_status io_shards_divide(io_shards *s, const tern_state_dict *parameters,
                              tern_state_dict *dict);
-/* This rank's file. */
+/* Writes this rank's file. */
 tern_status io_shards_write(const io_shards *s, const char *folder);
-/* All ranks, with how that went: the first one writes the snapshot. */
+/* Called by all ranks with their status: if all succeeded, the first rank writes the snapshot. */
 tern_status io_shards_commit(io_shards *s, const char *folder, tern_status status,
                              tern_status (*write)(void *user), void *user);
 void io_shards_end(io_shards *s);
 
-/* ---- parts of what others cut (snapshot_parts.c) --------------------------------------------- */
-/* dict, which was read at path, gets this rank's parts of what ranks shared out, or share out
- * now. */
+/* ---- loading of parts that were cut otherwise (snapshot_parts.c) ----------------------------- */
+/* Adds to dict, which was read from path, this rank's parts of tensors that were cut when they were
+ * saved or are cut now. */
 tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
                            tern_state_dict *dict);
 

@@ -1,20 +1,20 @@
-/* types.h -- element types as files call them. */
+/* types.h -- the names of element types in files. */
 #ifndef TERN_IO_TYPES_H
 #define TERN_IO_TYPES_H
 #include <tern/tensor.h>
 
 typedef struct io_type {
-    const char *name; /* safetensors' */
+    const char *name; /* safetensors' name */
     int bits;
-    tern_dtype dtype; /* TERN_DTYPE_DEFAULT: tern has none */
-    char numpy[4];    /* of a descr, behind the byte order; "": NumPy has none */
+    tern_dtype dtype; /* TERN_DTYPE_DEFAULT: tern has no such dtype */
+    char numpy[4];    /* NumPy's descr without the byte order; "": none */
 } io_type;
 
-/* NULL: there is none. */
+/* These return NULL if there is no such type. */
 const io_type *io_type_named(const char *name);
 const io_type *io_type_numpy(const char *descr);
 const io_type *io_type_of(tern_dtype dtype);
-/* The place in the order in which the reference sorts types in a file. */
+/* Returns the rank by which the safetensors library sorts types in a file. */
 int io_type_rank(const io_type *type);
 
 #endif

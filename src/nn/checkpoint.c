@@ -1,9 +1,10 @@
-/* checkpoint.c -- modules in checkpoints: their intermediate results are not kept but computed
- * again in the backward pass, which trades time for memory. */
+/* checkpoint.c -- modules in checkpoints: their intermediate results are not kept but recomputed in
+ * the backward pass, which trades time for memory. */
 #include "base/memory.h"
 #include "nn/module.h"
 
-/* The module of a checkpoint, which is run again in the backward pass; NULL after an error. */
+/* Returns the checkpoint's module, which runs again in the backward pass, or NULL after an
+ * error. */
 static tern_module *module_of(tern_life *life)
 {
     tern_module *m = tern_life_object(life);
@@ -43,7 +44,7 @@ tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
     return tern_checkpoint_call(m, &x, 1, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* ---- a sequence -------------------------------------------------------------------------- */
+/* ---- sequences ------------------------------------------------------------------------------- */
 
 /* Children first .. end - 1 of a Sequential. */
 typedef struct segment {
@@ -92,7 +93,7 @@ static tern_tensor *run_checkpointed(tern_module *m, int first, int end, tern_te
     return tern_checkpoint(run_segment, data, &x, 1, &y, 1, &options) == TERN_OK ? y : NULL;
 }
 
-/* The last segment is not checkpointed: its backward pass is first, right after its forward
+/* The last segment is not checkpointed: its backward pass comes first, right after its forward
  * pass. */
 tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tensor *x,
                                         const tern_checkpoint_sequential_options *options)

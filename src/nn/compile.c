@@ -1,10 +1,11 @@
-/* compile.c -- a model is called once, and what it would launch is compiled. */
+/* compile.c -- tern_compile_ahead: runs a model once without launches, and compiles the kernels
+ * that it would launch. */
 #include "base/memory.h"
 #include "base/option.h"
 #include "nn/module.h"
 #include <string.h>
 
-/* The device of the first parameter or buffer; NULL: the default one. */
+/* Sets *device to the device of the first tensor visited. */
 static tern_status note_device(const char *path, tern_tensor *x, void *user)
 {
     const char **device = user;

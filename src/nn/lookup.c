@@ -1,4 +1,4 @@
-/* lookup.c -- children, parameters and buffers of a module by path and by index. */
+/* lookup.c -- finds children, parameters and buffers of a module by path and by index. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>
@@ -8,13 +8,13 @@
 static const char *const kind_names[] = {
     [MEMBER_CHILD] = "children", [MEMBER_PARAMETER] = "parameters", [MEMBER_BUFFER] = "buffers"};
 
-/* A computed member counts as a parameter, as weight does under weight norm. */
+/* A computed member counts as a parameter, such as a weight under weight norm. */
 static bool is_a(const tern_member *member, tern_member_kind kind)
 {
     return member->kind == kind || (kind == MEMBER_PARAMETER && member->kind == MEMBER_COMPUTED);
 }
 
-/* The member called by the first `length` characters of name. */
+/* Returns the member whose name is the first `length` characters of name, or NULL. */
 static tern_member *find(const tern_module *m, const char *name, size_t length,
                          tern_member_kind kind)
 {
@@ -27,7 +27,7 @@ static tern_member *find(const tern_module *m, const char *name, size_t length,
     return NULL;
 }
 
-/* The error lists the existing names. */
+/* Records an error that lists the existing names. */
 static void fail_not_found(const tern_module *m, const char *name, size_t length,
                            tern_member_kind kind, const char *function)
 {
@@ -40,7 +40,7 @@ static void fail_not_found(const tern_module *m, const char *name, size_t length
     tern_text_free(&names);
 }
 
-/* Follows the children along the path; its last name is a member of the wanted kind. */
+/* Follows children along the path; the last name is a member of the wanted kind. */
 tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_kind kind,
                             const char *function)
 {
@@ -96,7 +96,7 @@ int tern_nn_children_count(const tern_module *m)
     return n;
 }
 
-/* The i-th member of a kind; a negative i counts from the end. */
+/* Returns the i-th member of a kind, or NULL after an error; a negative i counts from the end. */
 static const tern_member *member_at(const tern_module *m, int i, tern_member_kind kind,
                                     const char *function)
 {

@@ -1,4 +1,4 @@
-/* memory_estimate.c -- the peak of device memory of a step that does not run. */
+/* memory_estimate.c -- estimates the peak of device memory of a step without running it. */
 #include "base/callback.h"
 #include "base/memory.h"
 #include "nn/module.h"
@@ -6,7 +6,7 @@
 #include <tern/graph.h>
 #include <tern/step.h>
 
-/* A parameter or a buffer of the module, with the gradient and the version that it has before. */
+/* A parameter or buffer of the module, and its gradient and version before the step. */
 typedef struct noted {
     tern_tensor *x, *grad;
     int64_t version;
@@ -42,8 +42,8 @@ static tern_status note(tern_module *m, state *s)
     return tern_nn_each_buffer(m, note_one, s);
 }
 
-/* Gives the tensors the gradients and the versions that they had. Returns the bytes of earlier
- * gradients that the step gave up, as it does first of all, and that s held. */
+/* Restores the tensors' gradients and versions, and frees s. Returns the bytes of earlier gradients
+ * that the step freed first of all, and that s kept alive. */
 static uint64_t put_back(state *s)
 {
     uint64_t bytes = 0;
@@ -97,7 +97,7 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
         return 0;
     }
     tern_status status = note(module, &before);
-    /* twice: an optimizer has its state then */
+    /* two runs: in the second an optimizer has its state */
     for (int turn = 0; turn < 2 && status == TERN_OK; turn++) {
         status = tern_storage_estimate_begin(tern_device(before.of[0].x));
         if (status != TERN_OK)
@@ -109,7 +109,7 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
         status = status == TERN_OK ? ended : status;
         peak -= given_up;
     }
-    put_back(&before); /* where that was not done */
+    put_back(&before); /* if a run failed before */
     if (status == TERN_OK && left > 0)
         status = tern_fail(TERN_ERR_STATE,
                            "tern_memory_estimate: the function kept %lld tensors beyond its end, "

@@ -1,11 +1,11 @@
 /* parametrization.c -- parameters that are computed from others before each forward pass, such as a
- * weight from its norm and direction. The originals are members of their own, called by the name
- * and a suffix (weight_g, weight_v), and it is them that an optimizer updates. */
+ * weight from its norm and direction. The originals are members with the name and a suffix
+ * (weight_g, weight_v), and the optimizer updates these. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>
 
-/* The member called by name and suffix; NULL if there is none. */
+/* Returns the member with that name and suffix, or NULL. */
 static tern_member *member_of(tern_module *m, const char *name, const char *suffix)
 {
     size_t n = strlen(name);
@@ -120,7 +120,7 @@ static void drop(tern_module *m, tern_member *member)
     tern_nn_drop_member(m, (int)(member - m->members));
 }
 
-/* The computed value detached from its graph, as in evaluation, where a spectral norm makes no
+/* Returns a detached copy of the computed value, as in evaluation, where spectral norm makes no
  * power iteration. */
 static tern_tensor *value_now(tern_module *m, tern_member *member)
 {

@@ -1,10 +1,10 @@
-/* print.c -- a module as text, as PyTorch prints it. */
+/* print.c -- a module as text, in PyTorch's format. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <stdio.h>
 #include <string.h>
 
-/* Appends text with all its lines but the first indented. */
+/* Appends text, with all lines but the first indented. */
 static void add_lines(tern_text *out, const char *text, int indent)
 {
     for (size_t n; *text; text += n) {
@@ -16,7 +16,8 @@ static void add_lines(tern_text *out, const char *text, int indent)
     }
 }
 
-/* "Parameter containing: [torch.float32 of size 2x3]" for each, four deep. */
+/* Appends a line "(name): Parameter containing: [torch.float32 of size 2x3]" for each parameter,
+ * indented by four more. */
 static void add_parameters(tern_text *out, const tern_module *m, int indent)
 {
     for (int i = 0; i < m->count; i++) {
@@ -32,7 +33,8 @@ static void add_parameters(tern_text *out, const tern_module *m, int indent)
     }
 }
 
-/* Name(extra) on one line, or Name( and below it, two deeper, the extra and "(child): ...". */
+/* Appends "Name(extra)" on one line, or "Name(" and below it, indented by two more, the extra text
+ * and a "(child): ..." for each child. */
 static void add_module(tern_text *out, const tern_module *m, int indent)
 {
     bool has_extra = m->extra && *m->extra;

@@ -1,7 +1,7 @@
-/* replace.c -- changing what is in a module: other tensors and children under its names. */
+/* replace.c -- replaces tensors and children of a module. */
 #include "nn/module.h"
 
-/* The member at path, unless it is computed. */
+/* Returns the member at path; NULL after an error, also for a computed member. */
 static tern_member *changeable(tern_module *m, const char *path, tern_member_kind kind,
                                const char *function)
 {
@@ -40,7 +40,7 @@ tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_tensor *x
 tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child)
 {
     const char *function = "tern_nn_set_child";
-    /* One that belongs to another, or is above m, is not m's to free. */
+    /* A child that has a parent, or that is above m, is not freed here. */
     if (tern_nn_check_child(m, child, function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_member(m, path, MEMBER_CHILD, function);
@@ -64,7 +64,7 @@ tern_module *tern_nn_wrap(tern_module *m, const char *path, tern_module *wrapper
         return NULL;
     tern_member *place = tern_nn_member(m, path, MEMBER_CHILD, function);
     tern_module *parent = place ? place->child->parent : NULL;
-    wrapper->parent = parent; /* how many levels there would be */
+    wrapper->parent = parent; /* for the count of levels */
     bool fits = place && tern_nn_check_levels(wrapper, place->child, function) == TERN_OK;
     wrapper->parent = NULL;
     tern_member *member = fits && tern_nn_check_name(wrapper, name, "module", function) == TERN_OK

@@ -1,10 +1,10 @@
-/* run.c -- running modules, and the mode they run in. */
+/* run.c -- runs modules; training and evaluation mode. */
 #include "base/callback.h"
 #include "nn/running_modules.h"
 #include "tensor/scope.h"
 #include <stdio.h>
 
-/* A result may be NULL. */
+/* Calls m's forward or call; results may be NULL. */
 static tern_status run_own(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     if (m->call)
@@ -23,7 +23,7 @@ static tern_status run_own(tern_module *m, tern_tensor *const *in, int n, tern_t
     return TERN_OK;
 }
 
-/* The forward or call of m, after its computed parameters. */
+/* Computes m's computed parameters, then calls its forward or call. */
 static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     if (!m->computes)
@@ -43,7 +43,7 @@ static tern_status run_with_hooks(tern_module *m, tern_tensor *const *in, int n,
     return m->hooks ? tern_nn_run_hooked(m, run, in, n, out, k) : run(m, in, n, out, k);
 }
 
-/* In anomaly detection the path to the module is part of the report: "Sequential > 0:Linear". */
+/* In anomaly detection the report has the path to the module: "Sequential > 0:Linear". */
 static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                 int k)
 {
@@ -66,7 +66,7 @@ static tern_status run_around(tern_module *m, tern_tensor *const *in, int n, ter
     return m->around ? m->around->call(m, how, in, n, out, k) : how(m, in, n, out, k);
 }
 
-/* The outermost module in a block of autocast. */
+/* Runs the outermost module inside of autocast. */
 static tern_status run_cast(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     TERN_TRY(tern_from_amp->casts_begin(m));

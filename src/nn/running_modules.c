@@ -1,4 +1,4 @@
-/* running_modules.c -- which modules run, and their paths for errors to name. */
+/* running_modules.c -- the modules that run, and their paths for error messages. */
 #include "nn/running_modules.h"
 #include "base/lock.h"
 #include "base/from_nn.h"
@@ -26,7 +26,8 @@ static const char *name_in_parent(const tern_module *m)
     return "?";
 }
 
-/* Put text and a dot before what stands at *at, or no more than its end. */
+/* Writes text, and a dot after it, before position *at; if there is no space, only the end of
+ * text. */
 static void prepend(char *path, size_t *at, const char *text, bool dot)
 {
     if (dot && *at > 0)
@@ -36,8 +37,8 @@ static void prepend(char *path, size_t *at, const char *text, bool dot)
     memcpy(path + *at, text + length - fits, fits);
 }
 
-/* "blocks.0.mlp" from outermost; from the module that nothing holds, by its type, where that is not
- * below outermost. */
+/* Writes the path from outermost, "blocks.0.mlp". If m is not below outermost, writes the path from
+ * the module without a parent, beginning with that module's type. */
 static void write_path(const tern_module *m, const tern_module *outermost, char *path, size_t bytes)
 {
     size_t at = bytes - 1;
@@ -61,12 +62,12 @@ static bool path_of(const tern_modules_running *running, char *path, char *type,
     return m;
 }
 
-/* ---- the modules there are --------------------------------------------------------------- */
+/* ---- list of all modules --------------------------------------------------------------------- */
 
 void tern_nn_list(tern_module *m)
 {
     static const tern_nn_functions functions = {path_of};
-    tern_from_nn = &functions; /* before a module can run */
+    tern_from_nn = &functions; /* set before any module can run */
     tern_mutex_lock(&lock);
     m->number = ++count;
     m->listed = modules;

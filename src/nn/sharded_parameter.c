@@ -1,4 +1,5 @@
-/* sharded_parameter.c -- what of a whole tensor is a rank's, where ranks share a parameter out. */
+/* sharded_parameter.c -- a rank's part of a whole tensor, for parameters that are cut among
+ * ranks. */
 #include "base/text.h"
 #include "nn/state_dict.h"
 #include "tensor/ranks.h"

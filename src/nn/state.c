@@ -1,25 +1,24 @@
-/* state.c -- moving and converting a module's tensors in place, and asking for their gradients.
+/* state.c -- moves and converts a module's tensors in place, and sets requires_grad.
  *
- * All copies are made before the first tensor changes: a move that fails leaves the module as it
- * was. */
+ * All copies are made before the first tensor changes: after an error the module is unchanged. */
 #include "base/memory.h"
 #include "nn/module.h"
 
-/* A tensor, and what it and its gradient become. */
+/* A tensor, and the new data of it and of its gradient. */
 typedef struct change {
     tern_tensor *x, *data, *grad;
 } change;
 
 typedef struct move {
-    const char *device; /* or NULL: */
-    tern_dtype dtype;   /* or TERN_DTYPE_DEFAULT: */
+    const char *device; /* NULL: dtype */
+    tern_dtype dtype;   /* TERN_DTYPE_DEFAULT: format */
     tern_memory_format format;
     change *changes;
     size_t count, capacity;
 } move;
 
-/* x on the device, in the dtype (integers keep theirs), or in the format (what is no image keeps
- * its own). */
+/* Returns x on the device, in the dtype (integers are unchanged), or in the format (only for
+ * images). */
 static tern_tensor *moved(const move *mv, tern_tensor *x)
 {
     if (mv->device)
@@ -31,7 +30,7 @@ static tern_tensor *moved(const move *mv, tern_tensor *x)
     return tern_dtype_is_floating_point(tern_dtype_of(x)) ? tern_to_dtype(x, mv->dtype) : x;
 }
 
-/* Makes the copies of a tensor and its gradient, and notes them. */
+/* Makes the copies of a tensor and its gradient, and adds them to the list. */
 static tern_status plan(const char *path, tern_tensor *x, void *user)
 {
     move *mv = user;
@@ -55,7 +54,8 @@ static tern_status plan(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* Tensors change their data and stay the same objects, so an optimizer keeps them. */
+/* The tensors change their data and stay the same objects, so an optimizer can still update
+ * them. */
 static tern_module *run_move(tern_module *m, move *mv)
 {
     tern_status status = TERN_OK;

@@ -3,8 +3,8 @@
 #include "base/option.h"
 #include "nn/module.h"
 
-/* Makes `name` a computed parameter of the members from number `first` on, if status says that they
- * were added; after an error they are removed again and the result is NULL. */
+/* Makes `name` a computed parameter from the members from number `first` on, if status is TERN_OK.
+ * After an error removes these members and returns NULL. */
 static tern_module *finish(tern_module *m, const char *name, tern_formula formula, int first,
                            tern_status status)
 {
@@ -25,7 +25,7 @@ static tern_tensor *weight_norm(tern_module *m, tern_member *weight)
                             weight->formula.dim);
 }
 
-/* Adds g = ||x|| over all dims but dim, and v = x, which give x again. */
+/* Adds g = ||x|| over all dims except dim, and v = x, from which x is computed again. */
 static tern_status add_norm_and_direction(tern_module *m, const char *name, tern_tensor *x, int dim)
 {
     tern_tensor *g = NULL, *v = NULL;
@@ -59,14 +59,14 @@ tern_module *tern_nn_remove_weight_norm(tern_module *m, const char *name)
 
 /* ---- spectral norm: w / (u W v), u and v from power iterations ----------------------------- */
 
-/* w as a matrix, dim first and the other dims flattened. */
+/* Returns w as a matrix: dim first, the other dims flattened. */
 static tern_tensor *matrix_of(tern_tensor *w, int dim)
 {
     tern_tensor *rows = dim > 0 ? tern_movedim(w, TERN_DIMS(dim), TERN_DIMS(0)) : w;
     return rows ? tern_reshape(rows, TERN_SHAPE(tern_size(rows, 0), -1)) : NULL;
 }
 
-/* What a part is to become. */
+/* Sets the i-th next value of a formula. */
 static void set_next(tern_formula *f, int i, const char *suffix, tern_tensor *x)
 {
     tern_release(f->next[i].x);
@@ -74,8 +74,8 @@ static void set_next(tern_formula *f, int i, const char *suffix, tern_tensor *x)
     f->next[i].x = tern_keep(x);
 }
 
-/* v = normalize(W^T u), u = normalize(W v) in training; sigma = u W v, through which the gradient
- * goes while u and v are constants. */
+/* In training v = normalize(W^T u), u = normalize(W v); then sigma = u W v. The gradient flows
+ * through sigma, with u and v as constants. */
 static tern_tensor *spectral_norm(tern_module *m, tern_member *weight)
 {
     tern_formula *f = &weight->formula;
@@ -83,7 +83,7 @@ static tern_tensor *spectral_norm(tern_module *m, tern_member *weight)
     tern_tensor *u = tern_nn_part(m, weight, "_u"), *v = tern_nn_part(m, weight, "_v");
     tern_tensor *across = tern_transpose(matrix, 0, 1);
     TERN_NO_GRAD {
-        if (!m->training) { /* a forward in training may write them before the backward of this */
+        if (!m->training) { /* a later forward in training may write u and v before this backward */
             u = tern_clone(u);
             v = tern_clone(v);
         }
@@ -100,7 +100,7 @@ static tern_tensor *spectral_norm(tern_module *m, tern_member *weight)
     return y;
 }
 
-/* A unit vector of the size of the matrix's dim. */
+/* Returns a random unit vector of the size of that dim of the matrix. */
 static tern_tensor *random_direction(tern_tensor *matrix, int dim, double eps)
 {
     tern_shape each = TERN_SHAPE(tern_size(matrix, dim));
