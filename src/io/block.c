@@ -1,18 +1,18 @@
-/* block.c -- the block types of GGUF. All products are exact in float32 and a difference of two of
- * them is rounded once, so that every order of the operations gives the same bits. Levels and
- * scales are integers; d, dmin and m are float16. */
+/* block.c -- the block types of GGUF. All products are exact in float32 and the difference of two
+ * of them is rounded once, so every order of operations gives the same bits. Levels and scales are
+ * integers; d, dmin and m are float16. */
 #include "io/block.h"
 #include <string.h>
 
 /* ---- blocks of 32 ------------------------------------------------------------------------ */
 
-/* Levels of four bits: the low halves of 16 bytes are the first 16 elements. */
+/* Returns level i of four bits: the low halves of 16 bytes are the first 16 elements. */
 static int level(const unsigned char *qs, int i)
 {
     return i < 16 ? qs[i] & 15 : qs[i - 16] >> 4;
 }
 
-/* With the fifth bit, bit i of four bytes. */
+/* Returns level i of five bits; the fifth is bit i of four bytes. */
 static int level5(const unsigned char *qs, const unsigned char *qh, int i)
 {
     return level(qs, i) | (qh[i / 8] >> i % 8 & 1) << 4;
@@ -62,7 +62,7 @@ static void iq4_nl(const unsigned char *b, float *y)
         y[i] = d * (float)points[level(b + 2, i)];
 }
 
-/* ---- blocks of 256, which have a scale for each 16 or 32 elements ------------------------ */
+/* ---- blocks of 256, with a scale for each 16 or 32 elements ---------------------------------- */
 
 static int level2(const unsigned char *qs, int i)
 {
@@ -90,14 +90,14 @@ static void q3_k(const unsigned char *b, float *y)
     }
 }
 
-/* The scale and the minimum of elements 32 k .. 32 k + 31, of six bits each in 12 bytes. */
+/* Sets the scale and minimum of elements 32 k .. 32 k + 31, of six bits each in 12 bytes. */
 static void scale_and_min(const unsigned char *s, int k, float *scale, float *min)
 {
     *scale = (float)(k < 4 ? s[k] & 63 : (s[k + 4] & 15) | s[k - 4] >> 6 << 4);
     *min = (float)(k < 4 ? s[k + 4] & 63 : s[k + 4] >> 4 | s[k] >> 6 << 4);
 }
 
-/* Four bits at qs, and a fifth at qh where it is not NULL. */
+/* Decodes four bits at qs, and a fifth at qh unless qh is NULL. */
 static void q45_k(const unsigned char *b, const unsigned char *qh, const unsigned char *qs,
                   float *y)
 {
@@ -168,7 +168,7 @@ static const io_block blocks[] = {
     {14, "Q6_K", 256, 210, q6_k},
     {20, "IQ4_NL", 32, 18, iq4_nl},
     {23, "IQ4_XS", 256, 136, iq4_xs},
-    /* Not decoded. */
+    /* types that are not decoded */
     {9, "Q8_1", 32, 40, NULL},
     {15, "Q8_K", 256, 292, NULL},
     {16, "IQ2_XXS", 256, 66, NULL},
@@ -183,7 +183,7 @@ static const io_block blocks[] = {
     {39, "MXFP4", 32, 17, NULL},
     {40, "NVFP4", 64, 36, NULL},
     {41, "Q1_0", 128, 18, NULL},
-    /* Taken out of the format. */
+    /* types that were removed from the format */
     {4, "Q4_2", 0, 0, NULL},
     {5, "Q4_3", 0, 0, NULL},
     {31, "Q4_0_4_4", 0, 0, NULL},

@@ -1,4 +1,4 @@
-/* file.c -- files that are open for reading: their entries, and what a program asks of them. */
+/* file.c -- files that are open for reading: their entries, and the public functions. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "base/os.h"
@@ -16,7 +16,7 @@ io_name_text io_show(const char *name, size_t bytes)
     io_name_text shown;
     size_t used = 0, n = bytes < 80 ? bytes : 80;
     for (int i = 0; bytes > 80 && i < 3 && ((unsigned char)name[n] & 0xc0) == 0x80; i++)
-        n--; /* not in the middle of a character */
+        n--; /* does not cut a UTF-8 character */
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)name[i];
         if (c < 0x20 || c == 0x7f)
@@ -119,7 +119,7 @@ uint64_t io_entry_bytes(const io_entry *e)
     const io_block *b = e->block;
     uint64_t n = e->is_strided ? (uint64_t)e->type->bits / 8 : 0;
     for (int i = 0; i < e->ndim && e->is_strided; i++)
-        n *= (uint64_t)e->dims[i]; /* at most what the file has */
+        n *= (uint64_t)e->dims[i]; /* no overflow: the file has that many bytes */
     if (e->is_strided)
         return n;
     return b ? e->bytes / sizeof(float) / (uint64_t)b->elements * (uint64_t)b->bytes : e->bytes;
@@ -141,7 +141,7 @@ void tern_file_free(tern_file *file)
         tern_free(file->parts[i].path);
     }
     for (int i = 0; i < file->count; i++)
-        tern_free(file->entries[i].dims); /* names with them */
+        tern_free(file->entries[i].dims); /* the name is in the same allocation */
     tern_keys_free(&file->keys);
     io_gguf_free(file->gguf);
     tern_state_dict_free(file->notes);
@@ -151,7 +151,7 @@ void tern_file_free(tern_file *file)
     tern_free(file);
 }
 
-/* ---- looking ----------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 tern_file *tern_safe_open(const char *path)
 {
@@ -190,7 +190,7 @@ static const io_entry *find(const tern_file *file, const char *name, const char 
     return &file->entries[i];
 }
 
-/* With its type, dims and bytes. */
+/* Returns the entry with its type, dims and bytes, also for an index; NULL after an error. */
 static const io_entry *facts_of(const tern_file *file, const char *name, const char *function)
 {
     const io_entry *e = find(file, name, function);

@@ -16,7 +16,7 @@
 
 enum {
     MOST_KEY = 65535,
-    MOST_ENTRIES = 65536, /* of pairs and of tensors: tables of them stay small beside any file */
+    MOST_ENTRIES = 65536, /* limit of pairs, and of tensors: it bounds the tables' memory */
     LEAST_PAIR = 13,
     LEAST_RECORD = 24,
     MOST_DIMS = 4
@@ -26,7 +26,7 @@ typedef struct reader {
     tern_file *file;
     const unsigned char *begin, *at, *end;
     uint64_t tensors, pairs;
-    uint64_t align, data; /* where data begins */
+    uint64_t align, data; /* data: offset of the data */
 } reader;
 
 #define SHOW(text, n)  (io_show(text, (size_t)(n)).text)
@@ -57,7 +57,7 @@ static tern_status take_number(reader *r, int bytes, uint64_t *x, const char *wh
     return TERN_OK;
 }
 
-/* A length, and that many bytes. */
+/* Reads a length, and that many bytes. */
 static tern_status take_text(reader *r, const char **text, uint64_t *n, const char *what)
 {
     if (LEFT(r) < 8)
@@ -72,7 +72,7 @@ static tern_status take_text(reader *r, const char **text, uint64_t *n, const ch
     return TERN_OK;
 }
 
-/* A name of a tensor or a key, to be freed. */
+/* Reads the name of a tensor or key, which the caller frees. */
 static tern_status take_name(reader *r, char **name, uint64_t most, const char *what)
 {
     const char *text;
@@ -178,13 +178,13 @@ static tern_status read_pairs(reader *r)
 
 /* ---- tensors ----------------------------------------------------------------------------- */
 
-/* A record's name, type and dims, the outermost first, as PyTorch has them. */
+/* A record's name, type, and dims in PyTorch's order, the outermost first. */
 typedef struct record {
     char *name;
     const io_block *block;
     int64_t dims[MOST_DIMS];
     int ndim;
-    uint64_t elements, bytes; /* in the file */
+    uint64_t elements, bytes; /* bytes: in the file */
 } record;
 
 static tern_status take_dims(reader *r, record *t, const char *what)
@@ -203,7 +203,7 @@ static tern_status take_dims(reader *r, record *t, const char *what)
         t->dims[i] = (int64_t)d;
     }
     t->elements = empty ? 0 : product;
-    /* Strides, and bytes of any type, are computed of all dims but those of size 0. */
+    /* strides and bytes are products of all dims except those of size 0 */
     return product <= INT64_MAX / 8 ? TERN_OK
                                     : BAD(r, "%s has too many elements: %llu", what, ULL(product));
 }
@@ -273,7 +273,7 @@ static tern_status take_record(reader *r)
     return status;
 }
 
-/* ---- where they are ---------------------------------------------------------------------- */
+/* ---- order of tensors in the data ------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -283,8 +283,8 @@ static int by_place(const void *a, const void *b)
                : (io_entry_bytes(x) > io_entry_bytes(y)) - (io_entry_bytes(x) < io_entry_bytes(y));
 }
 
-/* One behind the other, each where the padding of the last one ends; offsets become places in the
- * file. */
+/* Checks that each tensor begins where the padding of the one before ends, and makes offsets
+ * relative to the file. */
 static tern_status check_order(const reader *r, io_entry **sorted, size_t n)
 {
     uint64_t at = 0, left = (uint64_t)(r->end - r->begin) - r->data;
@@ -327,7 +327,7 @@ static tern_status check_places(reader *r)
     return status;
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 static tern_status check_version(const reader *r)
 {

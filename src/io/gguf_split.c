@@ -1,6 +1,6 @@
-/* gguf_split.c -- models of several GGUF files, NAME-00001-of-00003.gguf and so on: whichever of
- * them is given, all are opened. The first one alone has the metadata, the others the keys that say
- * which part they are. */
+/* gguf_split.c -- models of several GGUF files, NAME-00001-of-00003.gguf and so on: if one of them
+ * is given, all are opened. Only the first has the model's metadata; the others have the keys of
+ * their part's number. */
 #include "base/text.h"
 #include "io/file.h"
 #include "io/gguf_inside.h"
@@ -17,7 +17,8 @@ bool io_gguf_is_head(const char head[4])
     return false;
 }
 
-/* Which part a path is, of how many, and the length of what is in front of these; false: none. */
+/* Reads the part number and count at the end of a path, and the length before them. Returns false
+ * if the path has none. */
 static bool part_of(const char *path, int *part, int *count, int *stem)
 {
     enum { TAIL = 20 };
@@ -26,7 +27,7 @@ static bool part_of(const char *path, int *part, int *count, int *stem)
     if (n < TAIL)
         return false;
     *stem = (int)(n - TAIL);
-    for (int i = 1; i < 15; i++) /* digits alone where numbers are, no signs and blanks */
+    for (int i = 1; i < 15; i++) /* only digits, where sscanf would allow signs and blanks */
         if (i != 6 && i != 7 && i != 8 && i != 9 &&
             (path[*stem + i] < '0' || path[*stem + i] > '9'))
             return false;
@@ -46,7 +47,7 @@ static tern_status check_key(const tern_file *file, const char *key, int64_t exp
                   (long long)expected);
 }
 
-/* The first part of another file becomes the next one of this. */
+/* Moves the first part of another file to the end of this file's parts. */
 static tern_status adopt(tern_file *file, tern_file *from)
 {
     io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
@@ -58,7 +59,7 @@ static tern_status adopt(tern_file *file, tern_file *from)
     return TERN_OK;
 }
 
-/* The entries of a part, whose file goes over to the whole. */
+/* Copies the entries of a part, and moves its file handle. */
 static tern_status take_part(tern_file *file, tern_file *from)
 {
     for (int i = 0; i < from->count; i++) {

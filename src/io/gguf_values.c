@@ -1,4 +1,4 @@
-/* gguf_values.c -- the values of a GGUF's metadata. */
+/* gguf_values.c -- reads the values of a GGUF's metadata. */
 #include "base/text.h"
 #include "base/os.h"
 #include "io/file.h"
@@ -99,7 +99,7 @@ bool io_gguf_text(const unsigned char **at, const unsigned char *end, const char
     return true;
 }
 
-/* ---- as text ----------------------------------------------------------------------------- */
+/* ---- values as text -------------------------------------------------------------------------- */
 
 static void add_number(tern_text *text, io_gguf_kind kind, const unsigned char *at)
 {
@@ -118,7 +118,7 @@ static void add_number(tern_text *text, io_gguf_kind kind, const unsigned char *
     }
 }
 
-/* Bytes as they are where they are UTF-8 without a zero, else each that is no ASCII as \xHH. */
+/* Appends the bytes if they are UTF-8 without a zero; else each byte that is not ASCII as \xHH. */
 static void add_text(tern_text *to, const char *bytes, size_t n)
 {
     tern_text_add_bytes(to, bytes, n);

@@ -1,8 +1,9 @@
-/* index.c -- several files, of safetensors or of torch.save, that are one model, by their index:
+/* index.c -- the index of a model in several files, of safetensors or of torch.save:
  *
  *   {"metadata": ..., "weight_map": {"tensor": "file"}, ...}
  *
- * Files are plain names beside the index; what the map leaves out is not there. */
+ * The files are plain names beside the index; tensors that the map lacks are not part of the
+ * model. */
 #include "base/os.h"
 #include "io/file.h"
 #include "io/json.h"
@@ -15,7 +16,7 @@ typedef struct weight_map {
     const char *text;
     const io_json *json;
     bool is_there;
-    tern_keys shard_keys; /* of the file's shards, in the order in which they are named first */
+    tern_keys shard_keys; /* index of the file's shards by name, in order of first use */
 } weight_map;
 
 static tern_status bad_json(void *user, size_t at, const char *what)
@@ -25,7 +26,7 @@ static tern_status bad_json(void *user, size_t at, const char *what)
     return io_bad(map->file, 0, "invalid JSON in the index: %s at byte %zu", what, at);
 }
 
-/* "/folder/index" and "shard" are "/folder/shard", to be freed. */
+/* Returns "/folder/shard" for "/folder/index" and "shard"; the caller frees it. */
 static char *beside(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
@@ -55,8 +56,7 @@ static tern_status add_shard(weight_map *map, const char *name, int *shard)
     return tern_keys_add(&map->shard_keys, stays ? stays + 1 : file->path, *shard);
 }
 
-/* Returns whether name is that of a file in the same folder, and not of an index, which ends in
- * .json. */
+/* Returns whether name is that of a file in the same folder, and no index, which ends in .json. */
 static bool is_shard_name(const char *name)
 {
     size_t n = strlen(name);
@@ -64,7 +64,7 @@ static bool is_shard_name(const char *name)
            (n < 5 || strcmp(name + n - 5, ".json") != 0);
 }
 
-/* A tensor of the map, in the file that has it. */
+/* Adds a tensor of the map; `in` is the name of its file. */
 static tern_status take_tensor(weight_map *map, const char *name, const char *in)
 {
     if (!is_shard_name(in))
@@ -121,7 +121,7 @@ static tern_status take_member(void *user, const io_member *m)
     return status;
 }
 
-/* The texts beside the shards' tensors. */
+/* Copies the shards' metadata. */
 static tern_status take_notes(weight_map *map)
 {
     for (int i = 0; i < map->file->n_shards; i++) {

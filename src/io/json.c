@@ -1,7 +1,7 @@
-/* json.c -- the outer object of a JSON text, member by member.
+/* json.c -- reads the outer object of a JSON text member by member.
  *
- * Names and values go to jansson one at a time, so that what a header costs does not depend on what
- * somebody has put into it: jansson's tree takes up to 74 bytes for each of the text. */
+ * Names and values are parsed by jansson one at a time, which limits the memory for a header that
+ * an attacker wrote: jansson's tree takes up to 74 bytes for each byte of text. */
 #include "io/json.h"
 #include "base/memory.h"
 #include <string.h>
@@ -9,7 +9,7 @@
 typedef struct cursor {
     const io_json *json;
     size_t at;
-    char *key; /* memory for names */
+    char *key; /* memory for a name */
     size_t capacity;
 } cursor;
 
@@ -38,7 +38,8 @@ static tern_status expect(cursor *w, char c, const char *what)
     return TERN_OK;
 }
 
-/* To the byte behind a text that begins here; whether it has nothing that jansson must read. */
+/* Moves behind the string that begins here. *plain: it has no escapes and is ASCII, so that jansson
+ * need not parse it. */
 static tern_status pass_text(cursor *w, bool *plain)
 {
     TERN_TRY(expect(w, '"', "a name in double quotes is expected"));
@@ -57,7 +58,7 @@ static tern_status pass_text(cursor *w, bool *plain)
     return bad(w, "a text without an end");
 }
 
-/* The name that begins here. */
+/* Reads the name that begins here. */
 static tern_status read_key(cursor *w, io_member *m)
 {
     bool plain;
@@ -82,12 +83,13 @@ static tern_status read_key(cursor *w, io_member *m)
     json_t *text = json_loadb(w->json->text + begin, n, JSON_DECODE_ANY, &error);
     if (!text)
         return w->json->bad(w->json->user, begin, error.text);
-    memcpy(w->key, json_string_value(text), json_string_length(text) + 1); /* never longer */
+    /* never longer than its JSON form */
+    memcpy(w->key, json_string_value(text), json_string_length(text) + 1);
     json_decref(text);
     return TERN_OK;
 }
 
-/* To the end of the value that begins here. */
+/* Moves to the end of the value that begins here. */
 static tern_status pass_value(cursor *w, io_member *m)
 {
     skip_blanks(w);
@@ -141,7 +143,8 @@ tern_status io_json_walk(const io_json *json)
     return status;
 }
 
-/* jansson takes -0 for 0, and reals where they are whole. */
+/* Returns whether a number may have a sign, point or exponent, or a word an 'e': jansson would
+ * accept -0 as 0 and some reals as integers. */
 static bool has_real(const io_member *m)
 {
     bool in_text = false;

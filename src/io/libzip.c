@@ -1,4 +1,4 @@
-/* libzip.c -- archives, read by libzip, which is opened at run time. */
+/* libzip.c -- reads archives by libzip, which is opened at run time. */
 #include "io/libzip.h"
 #include "base/os.h"
 #include "io/out.h"
@@ -48,7 +48,7 @@ static void load(void)
     there = address != NULL;
 }
 
-/* One archive, which does one thing at a time. */
+/* An archive, which one thread at a time uses. */
 typedef struct archive {
     zip_t *zip;
     tern_mutex lock;
@@ -69,7 +69,7 @@ int io_zip_count(const tern_file *file)
 
 tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts)
 {
-    enum { MOST_RATIO = 1032 }; /* of deflate */
+    enum { MOST_RATIO = 1032 }; /* largest ratio of deflate */
     zip_stat_t stat;
     zip_t *from = archive_of(file)->zip;
     const zip_uint64_t all = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
@@ -119,7 +119,7 @@ static tern_status read_bytes(const tern_file *file, zip_file_t *member, const c
     return TERN_OK;
 }
 
-/* Nothing may follow, and the checksum is compared when the end was seen. */
+/* Reads behind the last byte: nothing may follow, and libzip compares the checksum. */
 static tern_status read_end(const tern_file *file, zip_file_t *member, const char *name,
                             bool is_zero_crc)
 {
@@ -152,7 +152,7 @@ tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to,
     return status;
 }
 
-/* ---- streams: the archive is one stream's until it ends -------------------------------------- */
+/* ---- streams: a stream has the archive's lock until it ends ---------------------------------- */
 
 static tern_status next_zip(io_stream *s, void *to, size_t bytes)
 {
@@ -213,7 +213,7 @@ static void close_zip(tern_file *file)
 
 static const io_reader zip_reader = {start_zip, next_zip, finish_zip, close_zip};
 
-/* ---- the archive ----------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 tern_status io_zip_open(tern_file *file)
 {

@@ -1,9 +1,9 @@
-/* load.c -- all tensors of a file, by name. */
+/* load.c -- tern_load: loads all tensors of a file, by name. */
 #include "io/file.h"
 #include "base/option.h"
 #include <string.h>
 
-/* Whether an entry is asked for; *name is what it is called then. */
+/* Returns whether the options select the entry, and sets *name to its name in the result. */
 static bool wanted(const tern_load_options *o, const tern_keys *only, const io_entry *e,
                    const char **name)
 {
@@ -29,7 +29,7 @@ static tern_status check_only(const tern_file *file, const tern_load_options *o,
     return TERN_OK;
 }
 
-/* Types are looked at first: a file that can't be loaded costs no more than its header. */
+/* Types are checked first: a file that can't be loaded costs only the reading of its header. */
 static tern_status check_types(const tern_file *file, const tern_load_options *o,
                                const tern_keys *only)
 {

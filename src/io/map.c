@@ -1,5 +1,5 @@
-/* map.c -- tensors that lie in the pages of a file: tern_load's mmap. One private map of each part,
- * which ends with the last tensor on it. */
+/* map.c -- tensors that are views of a mapped file: tern_load's mmap. Each part has one private
+ * map, which is unmapped with the last tensor on it. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "base/os.h"
@@ -23,7 +23,7 @@ void io_map_release(void *map)
     tern_free(m);
 }
 
-/* The part's map, made when it is first wanted. */
+/* Returns the part's map, made on first use, or NULL after an error. */
 static io_map *map_of(tern_file *file, int n)
 {
     io_part *part = &file->parts[n];

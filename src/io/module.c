@@ -1,4 +1,4 @@
-/* module.c -- a module's parameters and buffers in a file. */
+/* module.c -- saves a module's parameters and buffers to a file, and loads them. */
 #include "base/option.h"
 #include "io/file.h"
 #include "io/save.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- saving: one name of each tensor, the first by sorting, as safetensors' save_model keeps - */
+/* ---- saving: one name a tensor, the first when sorted, as safetensors' save_model ------------ */
 
 typedef struct tied {
     tern_tensor *x;
@@ -22,8 +22,8 @@ static int by_tensor(const void *a, const void *b)
 }
 
 typedef struct collector {
-    tern_state_dict *dict; /* to be written */
-    tied *list;            /* of count */
+    tern_state_dict *dict; /* written to the file */
+    tied *list;            /* count entries */
     int count, capacity;
 } collector;
 
@@ -83,7 +83,7 @@ tern_status tern_nn_save(tern_module *m, const char *path, const tern_save_optio
 
 /* ---- loading ----------------------------------------------------------------------------- */
 
-/* Where m's tensors are: a file's come there at once. */
+/* Sets *device to the device of m's tensors, to which the file's are read directly. */
 static tern_status note_device(const char *path, tern_tensor *x, void *user)
 {
     (void)path;
@@ -91,7 +91,8 @@ static tern_status note_device(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* TERN_ERR_STATE where no name begins with the prefix; what the names begin with is listed. */
+/* Records TERN_ERR_STATE with the beginnings of the file's names if no name begins with the
+ * prefix. */
 static tern_status check_prefix(const tern_file *file, const char *prefix)
 {
     enum { MOST_LISTED = 6 };
@@ -135,7 +136,7 @@ tern_status tern_nn_load(tern_module *m, const char *path,
         fits ? io_load(file, &(tern_load_options){.map_location = device, .prefix = o.prefix})
              : NULL;
     tern_file_free(file);
-    o.prefix = NULL; /* nothing else was loaded, and these without it */
+    o.prefix = NULL; /* the loaded names have no prefix */
     tern_status status =
         dict ? tern_nn_load_state(m, dict, &o, "tern_nn_load", true, false) : tern_last_status();
     tern_state_dict_free(dict);

@@ -1,4 +1,4 @@
-/* npy.c -- an array as NumPy writes it: a header that is a literal of Python's, and the elements.
+/* npy.c -- reads and writes NumPy's arrays: a header that is a Python literal, and the elements.
  *
  *   \x93NUMPY major minor length {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } \n */
 #include "io/numpy.h"
@@ -11,7 +11,7 @@
 typedef struct npy {
     tern_file *file;
     const char *name;     /* of the array */
-    const char *at, *end; /* of the text that is left */
+    const char *at, *end; /* the text that is left */
     char descr[24];
     bool fortran_order;
     tern_shape shape;
@@ -29,7 +29,7 @@ static void skip_blanks(npy *h)
         h->at++;
 }
 
-/* Whether c comes next, which is passed then. */
+/* Passes c and returns true if it comes next. */
 static bool pass(npy *h, char c)
 {
     skip_blanks(h);
@@ -49,7 +49,7 @@ static bool pass_word(npy *h, const char *word)
     return true;
 }
 
-/* A text in quotes, without escapes, into to. */
+/* Reads a quoted text without escapes. */
 static bool read_text(npy *h, char *to, size_t capacity)
 {
     skip_blanks(h);
@@ -139,7 +139,7 @@ static tern_status read_dict(npy *h)
     return h->seen == 7 ? TERN_OK : bad(h, "descr, fortran_order and shape are expected");
 }
 
-/* Bytes of the elements; false where they can't be counted, also where a dim is 0. */
+/* Counts the bytes of the elements. Returns false on overflow, also if a dim is 0. */
 static bool count_bytes(const npy *h, const io_type *type, uint64_t *bytes)
 {
     uint64_t n = (uint64_t)type->bits / 8;
@@ -154,8 +154,8 @@ static bool count_bytes(const npy *h, const io_type *type, uint64_t *bytes)
     return n <= INT64_MAX;
 }
 
-/* Where the first dim runs fastest, strides say so; without a type, whose bytes were not counted,
- * nothing is read by them. */
+/* Adds the entry, with strides for Fortran order. Without a type the bytes were not counted, and no
+ * strides are needed. */
 static io_entry *add_entry(const npy *h, const io_type *type)
 {
     int64_t numbers[2 * TERN_MAX_DIMS], stride = 1;
@@ -221,7 +221,7 @@ io_entry *io_npy_entry(tern_file *file, const char *name, const unsigned char *b
 
 /* ---- a file of one array ----------------------------------------------------------------- */
 
-/* "folder/x.npy" is x. */
+/* Returns "x" for "folder/x.npy"; the caller frees it. */
 static char *stem_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *begin = slash ? slash + 1 : path;
@@ -280,7 +280,7 @@ tern_text io_npy_header(const tern_tensor *x, const char *function)
         tern_text_add(&text, "%s%lld%s", i ? ", " : "", (long long)shape.dims[i],
                       shape.ndim == 1 ? "," : "");
     tern_text_add(&text, "), }");
-    /* NumPy leaves room for a first dim that grows. */
+    /* NumPy leaves space for a first dim that grows */
     if (shape.ndim)
         tern_text_add(&text, "%*s", GROWTH - snprintf(NULL, 0, "%lld", (long long)shape.dims[0]),
                       "");

@@ -9,13 +9,13 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A member that is an array; its header is read first, whose sizes must be the member's. */
+/* Adds an entry for a member that is an array. Its header must match the member's size. */
 static tern_status take_array(tern_file *file, const io_member_facts *facts)
 {
     unsigned char head[IO_NPY_MOST_HEADER + 12];
     size_t n, length = strlen(facts->name);
     if (length < 4 || strcmp(facts->name + length - 4, ".npy") != 0)
-        return TERN_OK; /* what is no array is not looked at */
+        return TERN_OK; /* other members are ignored */
     char *name = tern_copy_text(facts->name);
     if (!name)
         return TERN_ERR_MEMORY;

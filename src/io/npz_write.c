@@ -1,5 +1,5 @@
-/* npz_write.c -- an archive of arrays, as numpy.savez writes it: for each member a local header
- * with a zip64 field, the array's header and its elements; behind them the central directory. */
+/* npz_write.c -- writes an archive of arrays as numpy.savez does: each member has a local header
+ * with a zip64 field, the array's header and its elements; the central directory follows. */
 #include "base/option.h"
 #include "base/zlib.h"
 #include "io/npz.h"
@@ -8,11 +8,11 @@
 #include <tern/io/numpy.h>
 
 enum { LOCAL = 30, ZIP64 = 20, MARK = 8, DEFLATED = 1 << 16, VERSION = 45, UTF8 = 0x800 };
-enum { DATE = 1 << 5 | 1 }; /* 1980-01-01: the same tensors are the same bytes */
+enum { DATE = 1 << 5 | 1 }; /* always 1980-01-01, so that the same tensors give the same bytes */
 
-/* A member that was written. */
+/* A member of the archive. */
 typedef struct member {
-    const char *name; /* without .npy */
+    const char *name; /* without ".npy" */
     uint64_t at, size, packed;
     uint32_t crc;
     bool is_ascii;
@@ -20,11 +20,11 @@ typedef struct member {
 
 typedef struct writer {
     io_out out;
-    member *members; /* of count */
+    member *members; /* count members */
     int count;
     member *now;
-    const tern_zlib *zlib; /* NULL: stored */
-    uint32_t table[256];   /* of the checksum */
+    const tern_zlib *zlib; /* NULL: not compressed */
+    uint32_t table[256];   /* for the checksum */
 #ifdef TERN_WITH_ZLIB
     z_stream stream;
     unsigned char packed[DEFLATED];
@@ -61,7 +61,7 @@ static void add_crc(writer *w, const unsigned char *data, size_t bytes)
 
 /* ---- headers --------------------------------------------------------------------------------- */
 
-/* What a local header and one of the directory have in common. */
+/* Writes the fields common to a local header and an entry of the directory. */
 static void put_facts(tern_text *to, const writer *w, const member *m)
 {
     put(to, VERSION, 2);
@@ -92,10 +92,10 @@ static tern_text local_header(const writer *w, const member *m)
 static void put_entry(tern_text *to, const writer *w, const member *m)
 {
     tern_text_add_bytes(to, "PK\1\2", 4);
-    put(to, 3 << 8 | VERSION, 2); /* made on Unix */
+    put(to, 3 << 8 | VERSION, 2); /* made by Unix */
     put_facts(to, w, m);
     put(to, ZIP64 + MARK, 2);
-    put(to, 0, 2); /* no comment, one disk, no attributes but the mode */
+    put(to, 0, 2); /* no comment, one disk, no attributes except the mode */
     put(to, 0, 2);
     put(to, 0, 2);
     put(to, (uint64_t)0600 << 16, 4);
@@ -108,7 +108,7 @@ static void put_entry(tern_text *to, const writer *w, const member *m)
     put(to, m->at, 8);
 }
 
-/* The two records of 64 bits that say where the directory is. */
+/* Writes the two 64-bit records with the place of the directory. */
 static void put_zip64(tern_text *to, uint64_t at, uint64_t n, uint64_t bytes)
 {
     tern_text_add_bytes(to, "PK\6\6", 4);
@@ -127,7 +127,7 @@ static void put_zip64(tern_text *to, uint64_t at, uint64_t n, uint64_t bytes)
     put(to, 1, 4);
 }
 
-/* The directory, and the three records that say where it is. */
+/* Writes the directory, and the three records with its place. */
 static tern_status write_directory(writer *w)
 {
     tern_text text = {0};
@@ -135,7 +135,7 @@ static tern_status write_directory(writer *w)
     for (int i = 0; i < w->count; i++)
         put_entry(&text, w, &w->members[i]);
     uint64_t bytes = text.length;
-    if (n) /* an archive of nothing begins with its last record, by which NumPy knows it */
+    if (n) /* an empty archive begins with its last record, by which NumPy recognizes it */
         put_zip64(&text, at, n, bytes);
     tern_text_add_bytes(&text, "PK\5\6", 4);
     put(&text, 0, 4);
@@ -150,10 +150,10 @@ static tern_status write_directory(writer *w)
     return status;
 }
 
-/* ---- bytes of a member ----------------------------------------------------------------------- */
+/* ---- data of a member ------------------------------------------------------------------------ */
 
 #ifdef TERN_WITH_ZLIB
-/* Bytes go through deflate into the file; flush is zlib's. */
+/* Compresses bytes into the file; flush is zlib's argument. */
 static tern_status pack(writer *w, const void *data, size_t bytes, int flush)
 {
     z_stream *z = &w->stream;
@@ -201,7 +201,8 @@ static void end_packing(writer *w)
 #define Z_FINISH   4
 #endif
 
-/* Sees each piece of a tensor as it is written; where it is packed, that is what writes it. */
+/* Called with each piece of a tensor: updates checksum and sizes, and writes the piece, compressed
+ * if w->zlib is set. */
 static tern_status see(void *user, const void *data, size_t bytes)
 {
     writer *w = user;
@@ -231,7 +232,7 @@ static tern_status write_packed(writer *w, tern_tensor *x)
     return status;
 }
 
-/* The local header is written before its sizes are known, and again after. */
+/* The local header is written first without its sizes, and again when they are known. */
 static tern_status write_member(writer *w, tern_tensor *x)
 {
     member *m = w->now;
@@ -253,7 +254,8 @@ static tern_status write_member(writer *w, tern_tensor *x)
 
 /* ---- the archive ----------------------------------------------------------------------------- */
 
-/* Before anything is written: types, and the bytes of an archive that is not packed. */
+/* Checks names and dtypes before anything is written, and counts the bytes of an uncompressed
+ * archive. */
 static tern_status check(const tern_state_dict *dict, member *members, uint64_t *bytes)
 {
     *bytes = 0;

@@ -1,5 +1,5 @@
-/* onnx_open.c -- io/onnx.h of a library that does not hold it: libtern.so, which opens
- * libtern_onnx.so (made of onnx/), and a build without ONNX. */
+/* onnx_open.c -- io/onnx.h in a library without ONNX's code: libtern.so, which opens
+ * libtern_onnx.so (built from onnx/), or a build without ONNX. */
 #include "base/dynlib.h"
 #include "base/lock.h"
 #include <stdio.h>

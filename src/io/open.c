@@ -1,4 +1,5 @@
-/* open.c -- files are opened for reading: by their first bytes, or in a folder by their names. */
+/* open.c -- opens files for reading: the kind of a file is found by its first bytes, the model in a
+ * folder by its name. */
 #define _GNU_SOURCE
 #include "base/address.h"
 #include "base/os.h"
@@ -11,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* The file itself, as its first part. */
+/* Opens the file as its own first part. */
 static tern_status open_part(tern_file *file)
 {
     file->parts = tern_alloc(sizeof *file->parts);
@@ -23,7 +24,7 @@ static tern_status open_part(tern_file *file)
     file->parts[file->n_parts++] = (io_part){.path = path, .fd = -1};
     io_part *part = &file->parts[0];
     struct tern_os_stat facts;
-    do { /* nothing waits for whoever may write into a pipe */
+    do { /* O_NONBLOCK: opening a pipe does not wait for its writer */
         part->fd = tern_os_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     } while (part->fd < 0 && errno == EINTR);
     if (part->fd < 0 || tern_os_fstat(part->fd, &facts) != 0)
@@ -36,22 +37,23 @@ static tern_status open_part(tern_file *file)
 
 /* ---- kinds ------------------------------------------------------------------------------- */
 
-/* What a file begins with. */
+/* The first bytes of a file. */
 typedef struct head {
-    unsigned char bytes[TERN_MAGIC_BYTES + 1]; /* zeros behind the file's end */
+    unsigned char bytes[TERN_MAGIC_BYTES + 1]; /* zeros after the file's end */
     size_t n;
     uint64_t size; /* of the file */
     const char *path;
 } head;
 
-/* A JSON text is recognized by the file's name too: what is no index begins as one. */
+/* An index is recognized by the extension too, as other JSON files begin alike. */
 static bool is_index(const head *h)
 {
     return h->n && strchr("{ \t\r\n", h->bytes[0]) && h->bytes[0] &&
            tern_ends_with(h->path, ".json");
 }
 
-/* The length of a header that fits into the file, and the header's first byte. */
+/* A safetensors file begins with a header length that fits into the file, and its header with
+ * '{'. */
 static bool is_safetensors(const head *h)
 {
     uint64_t n = 0;
@@ -85,8 +87,8 @@ static bool is_gguf(const head *h)
     return io_gguf_is_head((const char *)h->bytes);
 }
 
-/* The kinds that are read: the first row whose test holds opens the file. What fits no row is
- * refused by the name that base/magic.def has for it. */
+/* The kinds that can be read: the first row whose test holds opens the file. Other files are
+ * refused by the name that base/magic.def has for them. */
 static const struct {
     bool (*is)(const head *h);
     tern_status (*open)(tern_file *file);
@@ -107,7 +109,7 @@ static tern_status refuse(tern_file *file, const head *h)
     if (kind)
         return io_bad(file, 0, "it is %s, no file of tensors%s%s", kind->name,
                       *kind->way ? "; " : "", kind->way);
-    return io_safetensors_open(file); /* which says what its header lacks */
+    return io_safetensors_open(file); /* its error names what the header lacks */
 }
 
 static tern_status open_any(tern_file *file)
@@ -141,7 +143,7 @@ tern_file *io_open_as(const char *function, const char *path, tern_status (*open
 
 /* ---- folders ----------------------------------------------------------------------------- */
 
-/* What a folder is looked through for, in this order. */
+/* The files for which a folder is searched, in this order. */
 static const char *const in_folders[] = {
     "model.safetensors",         "model.safetensors.index.json",
     "pytorch_model.bin",         "pytorch_model.bin.index.json",
@@ -149,7 +151,7 @@ static const char *const in_folders[] = {
 };
 enum { IN_FOLDERS = sizeof in_folders / sizeof *in_folders };
 
-/* The path of the first that is there, to be freed; NULL after an error. */
+/* Returns the path of the first that exists, which the caller frees; NULL after an error. */
 static char *inside(const char *function, const char *folder)
 {
     tern_text path = {0}, names = {0};

@@ -1,4 +1,4 @@
-/* out.c -- files that are there as a whole or not at all. */
+/* out.c -- writes files that exist completely or not at all. */
 #include "io/out.h"
 #include "base/os.h"
 #include <errno.h>
@@ -21,9 +21,10 @@ static tern_status fail(const io_out *out, const char *what)
     return io_fail_system(out->function, out->path, what);
 }
 
-/* ---- the place ------------------------------------------------------------------------------- */
+/* ---- folder and name ------------------------------------------------------------------------- */
 
-/* The path behind the symbolic links at its end, to be freed; NULL after an error. */
+/* Returns the path after following symbolic links at its end, which the caller frees; NULL after an
+ * error. */
 static char *resolve(const io_out *out)
 {
     char *path = tern_os_plain_path(tern_copy_text(out->path));
@@ -50,7 +51,7 @@ static char *resolve(const io_out *out)
     return NULL;
 }
 
-/* The folder is opened, and the name in it known. */
+/* Opens the folder and sets the name in it. */
 static tern_status find(io_out *out)
 {
     char *path = resolve(out);
@@ -76,7 +77,8 @@ static tern_status find(io_out *out)
     return status;
 }
 
-/* What is there must be a regular file that may be written; *mode is its mode, -1 without one. */
+/* Fails unless the existing file is a regular one that may be written. Sets *mode to its mode, or
+ * to -1 if there is none. */
 static tern_status look_at_old(const io_out *out, int *mode)
 {
     struct tern_os_stat old;
@@ -96,9 +98,9 @@ static tern_status look_at_old(const io_out *out, int *mode)
     return TERN_OK;
 }
 
-/* ---- names for a while ----------------------------------------------------------------------- */
+/* ---- temporary names ------------------------------------------------------------------------- */
 
-/* ".NAME.<pid>.<n>.tmp", which no other process and no other call here makes. */
+/* Sets out->temporary to ".NAME.<pid>.<n>.tmp", unique to this process and call. */
 static tern_status name_temporary(io_out *out)
 {
     static atomic_ulong calls;
@@ -113,8 +115,8 @@ static tern_status name_temporary(io_out *out)
     return TERN_OK;
 }
 
-/* Whether it is the name of another process's file for this name, and that process is no more: it
- * was killed between giving the file this name and the last one. */
+/* Returns whether name is a temporary name for the same file of a process that no longer exists: it
+ * was killed before it renamed the file. */
 static bool is_left(const io_out *out, const char *name)
 {
     size_t length = strlen(out->name);
@@ -142,7 +144,7 @@ static void remove_left(const io_out *out)
         tern_os_close(fd);
 }
 
-/* What another process with this number left behind. */
+/* Removes the file of an earlier process with this process id. */
 static void remove_stale(const io_out *out)
 {
     if (errno == EEXIST)
@@ -160,7 +162,7 @@ static tern_status open_named(io_out *out)
         remove_stale(out);
     }
     tern_status status = fail(out, "");
-    tern_free(out->temporary); /* which is not this call's */
+    tern_free(out->temporary); /* the name belongs to another process */
     out->temporary = NULL;
     return status;
 }
@@ -175,7 +177,7 @@ static tern_status open_file(io_out *out)
     return fail(out, "");
 }
 
-/* Gives an open file without a name one. */
+/* Gives an open file without a name the temporary name. */
 static tern_status link_file(io_out *out)
 {
     TERN_TRY(name_temporary(out));
@@ -202,7 +204,7 @@ static tern_status fail_write(const io_out *out, uint64_t bytes)
                      (unsigned long long)left);
 }
 
-/* The whole size, so that a full disk says so before anything is written. */
+/* Reserves the whole size, so that a full disk is an error before anything is written. */
 static tern_status reserve(io_out *out, uint64_t bytes)
 {
     if (bytes > INT64_MAX) {
@@ -233,8 +235,8 @@ tern_status io_out_open(io_out *out, uint64_t bytes)
     return reserve(out, bytes);
 }
 
-/* The disk writes while the next bytes are copied, and fsync waits for the last of them alone. No
- * more than a wish. */
+/* Starts writing to the disk while the next bytes are copied, so that fsync only waits for the last
+ * ones. An error has no effect. */
 static void start_writing(io_out *out)
 {
     if (out->at - out->started < PIECE)
@@ -274,7 +276,7 @@ tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t b
     return fail_write(out, bytes);
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- sync and rename ------------------------------------------------------------------------- */
 
 tern_status io_out_sync(io_out *out)
 {

@@ -1,4 +1,4 @@
-/* out_tensor.c -- the bytes of a tensor into a file, piece by piece. */
+/* out_tensor.c -- writes the elements of a tensor to a file, piece by piece. */
 #include "base/memory.h"
 #include "io/out.h"
 #include <tern/autograd.h>
@@ -8,9 +8,9 @@ enum { PIECE = 8 << 20 };
 
 typedef struct writer {
     io_out *out;
-    tern_status (*put)(void *user, const void *data, size_t bytes); /* or NULL */
+    tern_status (*put)(void *user, const void *data, size_t bytes); /* NULL: io_out_write */
     void *user;
-    void *memory; /* of PIECE bytes, made when it is first used */
+    void *memory; /* PIECE bytes, allocated on first use */
 } writer;
 
 static tern_status put(writer *w, const void *data, size_t bytes)
@@ -18,7 +18,7 @@ static tern_status put(writer *w, const void *data, size_t bytes)
     return w->put ? w->put(w->user, data, bytes) : io_out_write(w->out, data, bytes);
 }
 
-/* A dense tensor on the host. */
+/* Writes a contiguous tensor on the host. */
 static tern_status put_host(writer *w, tern_tensor *x, size_t bytes)
 {
     const char *from = tern_data(x);
@@ -29,7 +29,7 @@ static tern_status put_host(writer *w, tern_tensor *x, size_t bytes)
     return TERN_OK;
 }
 
-/* What is small enough for the memory, from anywhere. */
+/* Writes a tensor of at most PIECE bytes on any device. */
 static tern_status put_copy(writer *w, tern_tensor *x, size_t bytes)
 {
     if (!w->memory)
@@ -42,7 +42,8 @@ static tern_status put_copy(writer *w, tern_tensor *x, size_t bytes)
 
 static tern_status put_tensor(writer *w, tern_tensor *x);
 
-/* Rows of the first dim, as many at once as fit; one that does not is taken apart in turn. */
+/* Writes as many rows of the first dim at a time as fit into a piece; a row that does not fit is
+ * divided in turn. */
 static tern_status put_rows(writer *w, tern_tensor *x, size_t bytes)
 {
     int64_t rows = tern_size(x, 0), at = 0;

@@ -1,7 +1,7 @@
-/* read.c -- the elements of a tensor, out of a file onto a device.
+/* read.c -- reads the elements of a tensor from a file to a device.
  *
- * On the cpu they come straight into the tensor, in pieces; to a device through two pieces of
- * pinned memory, one of which is filled while the other one is on its way. */
+ * On the cpu they are read directly into the tensor, in pieces. For a device there are two pieces
+ * of pinned memory: one is filled while the other is copied. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "base/os.h"
@@ -12,7 +12,7 @@
 
 enum { PIECE = 8 << 20, HUGE_PAGE = 2 << 20 };
 
-/* ---- plain files ----------------------------------------------------------------------------- */
+/* ---- uncompressed files ---------------------------------------------------------------------- */
 
 static tern_status start_uncompressed(io_stream *s, uint64_t skip)
 {
@@ -20,7 +20,7 @@ static tern_status start_uncompressed(io_stream *s, uint64_t skip)
     return TERN_OK;
 }
 
-/* Whole blocks, as float32. */
+/* Reads whole blocks and decodes them to float32. */
 static tern_status next_blocks(io_stream *s, float *to, size_t bytes, const char *what)
 {
     enum { BUFFER = 32 << 10 };
@@ -72,7 +72,7 @@ static void swap(unsigned char *bytes, size_t n, size_t size)
         }
 }
 
-/* n whole elements, as tern has them: in the host's order, and bools as 0 and 1. */
+/* Reads whole elements of n bytes in tern's form: in the host's byte order, bools as 0 and 1. */
 static tern_status next_elements(io_stream *s, void *to, size_t n)
 {
     const io_type *type = s->entry->type;
@@ -85,7 +85,7 @@ static tern_status next_elements(io_stream *s, void *to, size_t n)
     return TERN_OK;
 }
 
-/* Fresh pages cost more than the copy into them: fewer and larger ones less. */
+/* Page faults of new memory cost more than the copy into it; huge pages have fewer. */
 static void prefer_huge_pages(void *data, size_t bytes)
 {
     uintptr_t begin = ((uintptr_t)data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
@@ -105,9 +105,9 @@ static tern_status fill_host(io_stream *s, void *data, size_t bytes)
     return TERN_OK;
 }
 
-/* ---- to a device ----------------------------------------------------------------------------- */
+/* ---- reading to a device --------------------------------------------------------------------- */
 
-/* Two pinned pieces; a piece is written again only after the device has done with it. */
+/* Reads by two pinned pieces. A piece is overwritten only after the device has copied it. */
 static tern_status fill_staged(io_stream *s, tern_tensor *x)
 {
     tern_dtype dtype = tern_dtype_of(x);
@@ -137,7 +137,7 @@ static tern_status fill_staged(io_stream *s, tern_tensor *x)
     return status == TERN_OK ? done : status;
 }
 
-/* The next elements of the stream, in a new tensor. */
+/* Returns a new tensor with the next elements of the stream, or NULL after an error. */
 static tern_tensor *next_tensor(io_stream *s, const tern_shape *shape, const char *device)
 {
     tern_dtype dtype = s->entry->type->dtype;
@@ -160,7 +160,7 @@ static tern_tensor *next_tensor(io_stream *s, const tern_shape *shape, const cha
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* A stream's tensor from its first byte on: dense, or by strides. */
+/* Returns the tensor of a stream: contiguous, or by the entry's strides. */
 static tern_tensor *take(io_stream *s, const tern_shape *shape, const char *device)
 {
     const io_entry *e = s->entry;
@@ -200,8 +200,8 @@ tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t 
     tern_shape shape = tern_shape_from(e->ndim, e->dims);
     io_stream s = {.file = file, .entry = e, .left = e->bytes};
     uint64_t skip = 0;
-    /* Rows by their bytes: those of strides lie apart, and those of a vector of blocks inside of
-     * blocks. */
+    /* Rows can be read alone only if they are contiguous bytes: not with strides, nor in a vector
+     * of blocks. */
     bool part = start >= 0 && !e->is_strided && !(e->block && e->ndim == 1);
     if (part) {
         uint64_t row = shape.dims[0] ? e->bytes / (uint64_t)shape.dims[0] : 0;

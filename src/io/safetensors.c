@@ -1,9 +1,9 @@
-/* safetensors.c -- the header of a safetensors file: read, and checked before anything is made of
- * it.
+/* safetensors.c -- reads the header of a safetensors file, all of it checked.
  *
  *   u64 little-endian N | N bytes of JSON | data
  *
- * Offsets count from the first byte of data, which tensors cover without holes and overlaps. */
+ * Offsets count from the first byte of data. The tensors cover the data without holes and
+ * overlaps. */
 #include "io/file.h"
 #include "io/json.h"
 #include <stdio.h>
@@ -14,11 +14,11 @@ enum { MOST_HEADER = 100000000, MOST_VALUE = 4096, MOST_DEPTH = 2, LENGTH = 8 };
 
 typedef struct header {
     tern_file *file;
-    uint64_t data; /* where it begins in the file, and how long it is */
+    uint64_t data; /* offset and length of the data in the file */
     uint64_t bytes;
     bool has_metadata;
     const char *text;
-    const io_json *json; /* what is walked now */
+    const io_json *json; /* the object that is read now */
 } header;
 
 static tern_status bad_json(void *user, size_t at, const char *what)
@@ -64,8 +64,8 @@ static tern_status take_metadata(header *h, const io_member *m)
 
 /* ---- tensors ----------------------------------------------------------------------------- */
 
-/* The bytes of a tensor; false where they can't be counted, also where a dim is 0, or are no whole
- * number of them. */
+/* Counts the bytes of a tensor. Returns false on overflow, also if a dim is 0, or if the bits are
+ * no whole number of bytes. */
 static bool count_bytes(const io_type *type, const int64_t *dims, int ndim, uint64_t *bytes)
 {
     uint64_t n = (uint64_t)type->bits;
@@ -79,15 +79,15 @@ static bool count_bytes(const io_type *type, const int64_t *dims, int ndim, uint
     return n <= INT64_MAX && (empty || n % 8 == 0);
 }
 
-/* What is said of a tensor. */
+/* The header's entry of a tensor. */
 typedef struct info {
-    const char *dtype; /* of n bytes */
+    const char *dtype; /* n bytes */
     size_t n;
     int64_t dims[TERN_MAX_DIMS], offsets[2];
     int ndim;
 } info;
 
-/* Whole numbers of an array into to; how many, or -1. */
+/* Writes an array's non-negative integers to `to`. Returns their number, or -1. */
 static int take_numbers(const json_t *array, int64_t *to, size_t most)
 {
     if (!json_is_array(array) || json_array_size(array) > most)
@@ -101,7 +101,7 @@ static int take_numbers(const json_t *array, int64_t *to, size_t most)
     return (int)json_array_size(array);
 }
 
-/* Of a value that jansson has read; what is wrong with it, or NULL. */
+/* Reads an entry that jansson has parsed. Returns an error text, or NULL. */
 static const char *read_info(const json_t *value, info *i)
 {
     const json_t *shape = json_object_get(value, "shape");
@@ -118,8 +118,8 @@ static const char *read_info(const json_t *value, info *i)
                : "data_offsets are no two whole numbers";
 }
 
-/* The bytes that every writer writes, read without a tree; false for any others, which jansson
- * reads. */
+/* The next functions read the form that all common writers produce, without jansson. They return
+ * false or -1 for others, which jansson reads. */
 static bool pass(const char **at, const char *end, const char *text)
 {
     size_t n = strlen(text);
@@ -230,7 +230,7 @@ static tern_status take_member(void *user, const io_member *m)
     return take_tensor(h, m);
 }
 
-/* ---- the whole --------------------------------------------------------------------------- */
+/* ---- the whole header ------------------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -239,7 +239,7 @@ static int by_place(const void *a, const void *b)
                           : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Whether the tensors cover the data. */
+/* Fails unless the tensors cover the data. */
 static tern_status check_cover(const header *h)
 {
     const tern_file *file = h->file;

@@ -1,5 +1,6 @@
-/* safetensors_write.c -- tensors as a safetensors file, byte for byte as the reference writes it:
- * by type, then by name, the header without blanks and padded to a multiple of 8. */
+/* safetensors_write.c -- writes tensors as a safetensors file, byte for byte as the reference
+ * library: sorted by type, then by name, the header without blanks and padded to a multiple of
+ * 8. */
 #include "base/checked.h"
 #include "io/save.h"
 #include <stdio.h>
@@ -87,7 +88,7 @@ tern_status io_list_all(const tern_state_dict *dict, const char *function, io_li
 
 /* ---- the header -------------------------------------------------------------------------- */
 
-/* A tensor to be written. */
+/* A tensor to write. */
 typedef struct item {
     const char *name;
     tern_tensor *x;
@@ -117,7 +118,8 @@ static void add_metadata(tern_text *header, const tern_state_dict *dict)
     tern_text_add(header, "}");
 }
 
-/* The header with its length in front; *data is how many bytes follow. */
+/* Returns the header with its length before it, and sets *data to the number of bytes that
+ * follow. */
 static tern_text header_of(const item *items, int n, const tern_state_dict *dict, uint64_t *data)
 {
     tern_text header = {0};

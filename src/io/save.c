@@ -1,4 +1,4 @@
-/* save.c -- tern_save: one file, or several with their index. */
+/* save.c -- tern_save: writes one file, or several with their index. */
 #include "io/save.h"
 #include "base/os.h"
 #include "base/option.h"
@@ -14,8 +14,8 @@ static tern_status save_one(const io_list *list, const char *path, const char *f
     return status;
 }
 
-/* Names that say another format, in capitals too; the first of these are written, by functions of
- * their own. */
+/* Refuses extensions of other formats, in any case; the first three are written by other
+ * functions. */
 static tern_status check_name(const char *path, const char *function)
 {
     static const char *const by[] = {" but by tern_npz_save", " but by tern_npy_save",

@@ -1,10 +1,10 @@
-/* shards.c -- a model in several files, by the names of Hugging Face's libraries:
+/* shards.c -- writes a model in several files, with the names of Hugging Face's libraries:
  *
  *   NAME-00001-of-00003.safetensors ..., NAME.safetensors.index.json
  *
- * The new files have names that no old one has, and the index, which is what is read, comes last:
- * at any moment it names files that belong together. Then those that only the old index names
- * go. */
+ * The new files have names that no existing file has, and the index, by which the model is read, is
+ * written last: at any moment it names files that belong together. Then the files that only the old
+ * index names are removed. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "base/os.h"
@@ -18,13 +18,13 @@ typedef struct shards {
     const char *function;
     tern_text folder; /* with a slash at its end, or empty */
     tern_text name;   /* "model" */
-    io_list *lists;   /* of count */
-    io_out *outs;     /* likewise */
+    io_list *lists;   /* count lists, one for each file */
+    io_out *outs;     /* count outputs */
     tern_text *paths, *names;
     int count;
     uint64_t bytes;
-    tern_state_dict *old; /* its metadata: the files that the old index names */
-    bool old_is_whole;    /* that index was read to its end */
+    tern_state_dict *old; /* metadata keys: the files that the old index names */
+    bool old_is_whole;    /* the old index was read completely */
 } shards;
 
 static tern_status text_is(const tern_text *text)
@@ -32,9 +32,9 @@ static tern_status text_is(const tern_text *text)
     return text->failed ? TERN_ERR_MEMORY : TERN_OK;
 }
 
-/* ---- what goes where --------------------------------------------------------------------- */
+/* ---- division into files --------------------------------------------------------------------- */
 
-/* The folder, which is made, and the name in it. */
+/* Makes the folder, and sets the name in it. */
 static tern_status find_folder(shards *s, const char *path)
 {
     size_t n = strlen(path), k = strlen(".safetensors");
@@ -53,7 +53,7 @@ static tern_status find_folder(shards *s, const char *path)
     return text_is(&s->name);
 }
 
-/* In the order of the dict, as many tensors into a file as fit. */
+/* Puts as many tensors into each file as fit, in the dict's order. */
 static tern_status divide(shards *s, const io_list *all, uint64_t most)
 {
     uint64_t used = 0;
@@ -75,7 +75,7 @@ static tern_status divide(shards *s, const io_list *all, uint64_t most)
     return TERN_OK;
 }
 
-/* A generation of names of which none is there. */
+/* Finds a generation of names of which none exists. */
 static tern_status name_files(shards *s)
 {
     size_t n = (size_t)s->count;
@@ -128,7 +128,7 @@ static tern_status note_old_file(void *user, const io_member *m)
 static tern_status ignore(void *user, size_t at, const char *what)
 {
     (void)user, (void)at, (void)what;
-    return TERN_ERR_IO; /* nothing is removed by an index that can't be read */
+    return TERN_ERR_IO; /* an index that can't be read removes nothing */
 }
 
 static tern_status note_old(void *user, const io_member *m)
@@ -178,7 +178,7 @@ static tern_text index_text(const shards *s)
     return text;
 }
 
-/* All files are on the disk before the first one has a name. */
+/* Writes all files to the disk before the first has a name. */
 static tern_status write_files(shards *s)
 {
     for (int i = 0; i < s->count; i++) {
@@ -213,8 +213,8 @@ static tern_status name_all(shards *s, const char *index)
     return status;
 }
 
-/* What only the old index named, and a single file of that name, which nobody would know to be
- * old. */
+/* Removes the files that only the old index named, and a single file with the model's name, which
+ * would look current. */
 static void remove_old(shards *s)
 {
     tern_text path = {0};

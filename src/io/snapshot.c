@@ -1,4 +1,4 @@
-/* snapshot.c -- a whole training in a file. */
+/* snapshot.c -- saves and loads the state of a training as one file. */
 #include "io/snapshot.h"
 #include "base/os.h"
 #include "base/option.h"
@@ -13,7 +13,7 @@
 struct tern_snapshot {
     io_snapshot_part *parts;
     int count, capacity;
-    /* A save in the background. */
+    /* The save in the background; runs: its thread was started. */
     bool runs;
     tern_os_thread thread;
     tern_state_dict *dict;
@@ -29,7 +29,7 @@ tern_snapshot *tern_snapshot_new(void)
     return tern_alloc(sizeof(tern_snapshot));
 }
 
-/* ---- what belongs to it ---------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *kind,
                        const void *object, const char *function)
@@ -90,7 +90,7 @@ static tern_status collect(const tern_snapshot *s, tern_state_dict *dict)
     return io_save_generators(dict);
 }
 
-/* The tensors as they are now, on the host. */
+/* Replaces the tensors by copies on the host. */
 static tern_status to_host(tern_state_dict *dict)
 {
     tern_status status = TERN_OK;
@@ -144,7 +144,8 @@ static void forget(tern_snapshot *s)
     s->folder = NULL;
 }
 
-/* The other ranks' files are there too: the first one names them. */
+/* After a save by ranks: all files of parts are written, so the first rank writes the snapshot that
+ * names them. Frees the save's data. */
 static tern_status settle(tern_snapshot *s, tern_status status)
 {
     if (s->shards.ranks)
@@ -167,7 +168,7 @@ tern_status tern_snapshot_wait(tern_snapshot *snapshot)
     return snapshot ? finish(snapshot) : tern_fail_argument_null("tern_snapshot_wait", "snapshot");
 }
 
-/* The rest is the thread's. */
+/* Begins the save in the background; its thread writes the files. */
 static tern_status start(tern_snapshot *s)
 {
     TERN_TRY(to_host(s->dict));
@@ -179,7 +180,7 @@ static tern_status start(tern_snapshot *s)
                                "tern_snapshot_save: no thread for the background could be started");
 }
 
-/* The folders of a path that are not there. */
+/* Makes the missing folders of a path. */
 static tern_status make_folder(const char *folder)
 {
     char *path = tern_os_plain_path(tern_copy_text(folder));
@@ -202,7 +203,7 @@ static tern_status make_folder(const char *folder)
                 : TERN_OK;
 }
 
-/* What is to be written, and where. */
+/* Checks the options, makes the folder, sets the step, and collects what is to be saved. */
 static tern_status prepare(tern_snapshot *s, const char *folder)
 {
     tern_snapshot_options *o = &s->options;
@@ -260,7 +261,8 @@ tern_status tern_snapshot_save(tern_snapshot *snapshot, const char *folder,
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Whether what begins a key, up to its first dot, is in the snapshot. */
+/* Records an error unless the part whose name begins the key, up to its first dot, is in the
+ * snapshot. */
 static tern_status check_key(const tern_snapshot *s, const char *key)
 {
     size_t n = strcspn(key, ".");
@@ -300,7 +302,7 @@ static tern_status load(tern_snapshot *s, const tern_state_dict *dict, bool appl
     return io_load_generators(dict, apply);
 }
 
-/* A folder's newest. */
+/* Returns path, or, if it is a folder, its newest snapshot; NULL after an error. */
 static const char *find_file(const char *path)
 {
     struct tern_os_stat facts;
@@ -344,7 +346,7 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
         io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks);
     if (status == TERN_OK)
         status = read_and_check(snapshot, path, parameters, &dict);
-    if (ranks) /* all load, or none */
+    if (ranks) /* all ranks load, or none */
         status = ranks->check_consistency(ranks, status, NULL, 0, "tern_snapshot_load");
     if (status == TERN_OK)
         status = load(snapshot, dict, true);

@@ -1,5 +1,5 @@
-/* snapshot_folder.c -- the snapshots in a folder: files step-<number>.safetensors that begin as
- * snapshots do. Whatever else lies there is left alone. */
+/* snapshot_folder.c -- the snapshots of a folder: files step-<number>.safetensors with the header
+ * of a snapshot. Other files are not touched. */
 #define _GNU_SOURCE
 #include "io/snapshot.h"
 #include "base/os.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one file -------------------------------------------------------------------------------- */
+/* ---- single files ---------------------------------------------------------------------------- */
 
-/* The number in "step-12.safetensors"; -1 for another name. */
+/* Returns the number in "step-12.safetensors", or -1 for another name. */
 static int64_t number_of(const char *name)
 {
     int64_t number = 0;
@@ -26,7 +26,7 @@ static int64_t number_of(const char *name)
     return c > name + 5 && strcmp(c, ".safetensors") == 0 ? number : -1;
 }
 
-/* By the first bytes of its header; what can't be read is none. */
+/* Returns whether the file's header begins as a snapshot's; false if it can't be read. */
 static bool is_snapshot(int folder, const char *name)
 {
     static const char begins[] = "{\"__metadata__\":{\"format\":\"" IO_SNAPSHOT_FORMAT "\"";
@@ -43,10 +43,10 @@ static bool is_snapshot(int folder, const char *name)
            memcmp(head + 8, begins, sizeof begins - 1) == 0;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 typedef struct list {
-    int64_t *number; /* of count, the greatest last */
+    int64_t *number; /* count numbers, the greatest last */
     int count, capacity;
     bool failed;
 } list;
@@ -121,9 +121,9 @@ tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved)
     return status;
 }
 
-/* ---- the best -------------------------------------------------------------------------------- */
+/* ---- best.safetensors ------------------------------------------------------------------------ */
 
-/* Byte by byte, where two names of one file can't be. */
+/* Copies the bytes of the file, where hard links are not possible. */
 static tern_status copy(const char *path, const char *best)
 {
     enum { PIECE = 1 << 20 };
@@ -161,7 +161,8 @@ tern_status io_snapshot_make_best(const char *folder, const char *path)
             status = io_fail_system("tern_snapshot_save", best.data, "");
             tern_os_unlink(temporary.data);
         } else
-            tern_os_unlink(temporary.data); /* two names of one file: rename does nothing */
+            tern_os_unlink(temporary.data); /* if both are hard links to one file, rename does
+                                               nothing */
     }
     tern_text_free(&best);
     tern_text_free(&temporary);
@@ -170,7 +171,7 @@ tern_status io_snapshot_make_best(const char *folder, const char *path)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-/* A path that lives until the thread's next call. */
+/* Returns a copy of path that is valid until the thread's next call, or NULL. */
 static const char *held(const tern_text *path)
 {
     if (path->failed || path->length >= TERN_PATH_BYTES)

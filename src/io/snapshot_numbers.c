@@ -1,4 +1,5 @@
-/* snapshot_numbers.c -- numbers as texts of metadata, and what is made of numbers alone. */
+/* snapshot_numbers.c -- numbers as metadata texts, and the parts of a snapshot that consist of
+ * numbers. */
 #include "io/snapshot.h"
 #include "base/os.h"
 #include "io/file.h"
@@ -94,7 +95,7 @@ tern_status io_read_real(const tern_state_dict *from, const char *name, const ch
     return end == text || *end ? bad_number(name, field, text) : TERN_OK;
 }
 
-/* ---- the program's numbers ------------------------------------------------------------------- */
+/* ---- numbers of the program ------------------------------------------------------------------ */
 
 static tern_status save_int(const io_snapshot_part *part, tern_state_dict *to)
 {
@@ -175,7 +176,7 @@ static tern_status save_scheduler(const tern_lr_scheduler *s, const char *name, 
     return TERN_OK;
 }
 
-/* Parts first: the whole reports the rates that they set. */
+/* The parts are loaded first: the whole reports the rates that they set. */
 static tern_status load_scheduler(tern_lr_scheduler *s, const char *name,
                                   const tern_state_dict *from, bool apply)
 {
@@ -238,7 +239,7 @@ static tern_status load_loader(const io_snapshot_part *part, const tern_state_di
 
 const io_part_kind io_part_loader = {save_loader, load_loader, NULL};
 
-/* ---- stopping early -------------------------------------------------------------------------- */
+/* ---- early stopping -------------------------------------------------------------------------- */
 
 static tern_status save_early_stopping(const io_snapshot_part *part, tern_state_dict *to)
 {
@@ -297,7 +298,7 @@ static tern_status read_generator(const tern_state_dict *from, const char *devic
     return read_unsigned(from, name, "offset", &state->offset);
 }
 
-/* The device of "rng.<device>.seed"; false for another key. */
+/* Writes the device of a key "rng.<device>.seed"; returns false for another key. */
 static bool device_of(const char *key, char device[64])
 {
     size_t n = strlen(key);
@@ -307,8 +308,8 @@ static bool device_of(const char *key, char device[64])
     return true;
 }
 
-/* Each goes to the device of its name, where there is one; that of the default device, last, to the
- * default device of now. */
+/* Sets the generator of each device that exists. The state of the former default device is set
+ * last, on the current default device. */
 tern_status io_load_generators(const tern_state_dict *from, bool apply)
 {
     const char *old = text_of(from, "rng", "default"), *now = tern_default_device();

@@ -1,5 +1,5 @@
-/* snapshot_parts.c -- this rank's parts, out of the files of others that cut tensors in other ways
- * (snapshot_shards.c), or out of a whole one. */
+/* snapshot_parts.c -- reads this rank's parts of tensors from files whose ranks cut them in other
+ * ways (snapshot_shards.c), or from a snapshot with whole tensors. */
 #include "base/checked.h"
 #include "base/os.h"
 #include "io/file.h"
@@ -14,7 +14,7 @@ static const char function[] = "tern_snapshot_load";
 typedef struct source {
     char *folder;
     const char *name;
-    tern_file **files; /* of size; NULL: not open yet */
+    tern_file **files; /* size files; NULL: not open yet */
     int size;
 } source;
 
@@ -27,13 +27,13 @@ static tern_file *file_of(source *from, int i)
     return from->files[i];
 }
 
-/* How a tensor was cut, by its note. */
+/* The cuts of a tensor, from its metadata text. */
 typedef struct layout {
     tern_shape whole;
     int n;
     struct {
         int dim, parts, step;
-        char kind; /* ':': the rank with number dim has all */
+        char kind; /* ':': a stage, whose whole tensor the rank with number dim has */
     } cut[TERN_MOST_CUTS];
 } layout;
 
@@ -57,7 +57,8 @@ static bool read_layout(const char *text, layout *l)
     return l->n > 0;
 }
 
-/* What file i has; false: it has none, or a copy that was left out. */
+/* Sets *p to the part in file i. Returns false if the file has none, or has a copy that was not
+ * written. */
 static bool part_in_file(const layout *l, int i, tern_part *p)
 {
     int digits = 0;
@@ -73,7 +74,7 @@ static bool part_in_file(const layout *l, int i, tern_part *p)
     return digits == i;
 }
 
-/* What two parts have in common; whether that is an element. */
+/* Sets *both to the intersection of two parts. Returns whether it has elements. */
 static bool intersect(const tern_part *a, const tern_part *b, tern_part *both)
 {
     bool some = true;
@@ -88,7 +89,7 @@ static bool intersect(const tern_part *a, const tern_part *b, tern_part *both)
     return some;
 }
 
-/* Of file i, which has the part p, what is in `wanted`; NULL after an error. */
+/* Reads the elements of `wanted` from file i, which has the part p; NULL after an error. */
 static tern_tensor *read_part(source *from, int i, const char *key, const tern_part *p,
                               const tern_part *wanted)
 {
@@ -111,8 +112,8 @@ static tern_tensor *read_part(source *from, int i, const char *key, const tern_p
                           io_read(file, e, first, first + rows.shape.dims[0], "cpu", function));
 }
 
-/* Whether it is an optimizer's state of a parameter that a stage of another rank has: nobody would
- * step it here. */
+/* Returns whether the key is an optimizer's state of a parameter whose stage another rank has,
+ * which this rank does not step. */
 static bool is_elsewhere(const tern_state_dict *parameters, const char *key)
 {
     const tern_tensor *x = io_shards_shared(parameters, key);
@@ -131,7 +132,8 @@ static int64_t elements_of(const tern_part *p)
     return n;
 }
 
-/* x, which is that part of the whole, to its place in own; *all is x where it is all of it. */
+/* Copies x, the part `at` of the whole, into *all, which has the part own; sets *all to x if these
+ * are the same part. */
 static tern_status put(tern_tensor **all, const tern_part *own, tern_tensor *x, tern_part at)
 {
     const int64_t elements = elements_of(&at);
@@ -147,7 +149,7 @@ static tern_status put(tern_tensor **all, const tern_part *own, tern_tensor *x, 
     return to && (!elements || tern_copy_(to, x)) ? TERN_OK : tern_last_status();
 }
 
-/* This rank's part of a tensor, out of the files that have some of it. */
+/* Reads this rank's part of a tensor from the files that have elements of it. */
 static tern_status read_tensor(source *from, const char *key, const char *text,
                                const tern_state_dict *parameters, tern_state_dict *dict)
 {
@@ -163,7 +165,7 @@ static tern_status read_tensor(source *from, const char *key, const char *text,
     TERN_TRY(
         tern_part_find(&own, &l.whole, io_shards_shared(parameters, key), function, IO_SHOW(key)));
     int64_t missing = elements_of(&own);
-    const bool none = missing == 0; /* a file names the type all the same */
+    const bool none = missing == 0; /* even an empty part needs a file, for the dtype */
     for (int i = 0; i < from->size && (missing > 0 || !all); i++) {
         if (!part_in_file(&l, i, &p) || !(intersect(&own, &p, &both) || none))
             continue;
@@ -182,7 +184,7 @@ static tern_status read_tensor(source *from, const char *key, const char *text,
     return tern_state_dict_set(dict, key, all);
 }
 
-/* The generators of a rank are in its file, those of the first in the snapshot's too. */
+/* Reads this rank's generators from its file; the first rank's are in the snapshot too. */
 static tern_status read_generators(source *from, const tern_state_dict *parameters,
                                    tern_state_dict *dict)
 {
@@ -201,7 +203,8 @@ static tern_status read_generators(source *from, const tern_state_dict *paramete
     return TERN_OK;
 }
 
-/* What the first file does not know of: notes, and what is whole in another. */
+/* Reads what the first file lacks: metadata of stages' tensors, and tensors that are whole in
+ * another file. */
 static tern_status read_stages(source *from, const tern_state_dict *parameters,
                                tern_state_dict *dict)
 {
@@ -242,7 +245,7 @@ static tern_status read_all(source *from, const tern_state_dict *parameters, ter
     return status == TERN_OK ? read_generators(from, parameters, dict) : status;
 }
 
-/* What one process saved whole. */
+/* Reduces tensors that one process saved whole to this rank's parts. */
 static tern_status cut(const tern_state_dict *parameters, tern_state_dict *dict)
 {
     tern_status status = TERN_OK;

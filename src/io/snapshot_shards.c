@@ -32,7 +32,7 @@
 
 static const char function[] = "tern_snapshot_save";
 
-/* ---- what is shared out ---------------------------------------------------------------------- */
+/* ---- parameters that are cut ----------------------------------------------------------------- */
 
 tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key)
 {
@@ -75,7 +75,7 @@ bool io_shards_grid(const tern_state_dict *parameters, io_grid *g)
 {
     const int count = tern_state_dict_count(parameters);
     *g = (io_grid){.count = 1};
-    /* stages first: other cuts are known to the rank of a stage alone */
+    /* stages come first: only the rank of a stage knows its further cuts */
     for (int i = 0; i < 2 * count; i++) {
         tern_cut cut[TERN_MOST_CUTS];
         tern_shape whole;
@@ -98,7 +98,7 @@ bool io_shards_grid(const tern_state_dict *parameters, io_grid *g)
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
-/* A folder that is not there yet: files of another save of this step stay what they are. */
+/* Makes a folder with a new name, so that files of an earlier save of this step are unchanged. */
 static tern_status make_folder(const char *folder, int64_t step, char name[IO_SHARDS_NAME])
 {
     tern_text path = {0};
@@ -145,8 +145,9 @@ tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_di
     return TERN_OK;
 }
 
-/* What is this rank's part goes to own, unless another has the same, and leaves a note; for a
- * stage's, which others know nothing of, that goes to own as well. */
+/* Moves this rank's part of a tensor to s->own, unless another rank writes the same part, and
+ * records its cuts; those of a stage's tensor in s->own too, as other ranks do not know them.
+ * *taken: the tensor is removed from dict. */
 static tern_status take(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict,
                         const char *key, tern_tensor *value, bool *taken)
 {
@@ -222,14 +223,14 @@ tern_status io_shards_write(const io_shards *s, const char *folder)
 
 /* ---- folders that no snapshot names ---------------------------------------------------------- */
 
-/* Whether the snapshot in that file is of this folder. */
+/* Returns whether the snapshot `file` names the folder of parts `name`. */
 static bool is_named_by(const char *folder, const char *file, const char *name)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s/%s", folder, file);
     const bool there = path.failed || tern_os_access(path.data, F_OK) == 0 ||
                        (errno != ENOENT && errno != ENOTDIR);
-    bool named = there; /* what can't be read may be */
+    bool named = there; /* true for a file that can't be read */
     tern_error_hold hold;
     if (there && !path.failed && tern_error_hold_begin(&hold) == TERN_OK) {
         tern_file *open = io_open(function, path.data);
@@ -267,7 +268,7 @@ static void remove_folder(const char *folder, const char *name)
     tern_text_free(&path);
 }
 
-/* Of snapshots that were removed, or never came to their end. */
+/* Removes folders of snapshots that were removed or never completed. */
 static void clean(const char *folder)
 {
     tern_os_dir *open = tern_os_opendir(folder);

@@ -1,4 +1,5 @@
-/* snapshot_tensors.c -- what is made of tensors: modules, optimizers, averages. */
+/* snapshot_tensors.c -- the parts of a snapshot that consist of tensors: modules, optimizers,
+ * averages, metrics. */
 #include "io/file.h"
 #include "io/snapshot.h"
 #include "nn/state_dict.h"
@@ -48,7 +49,7 @@ static tern_status add_all(const char *name, tern_state_dict *dict, tern_state_d
     return status;
 }
 
-/* The tensors "<name>.<path>" of from, by their paths; NULL after an error. */
+/* Returns the tensors "<name>.<path>" of from, by path; NULL after an error. */
 static tern_state_dict *part_of(const tern_state_dict *from, const char *name)
 {
     size_t n = strlen(name);
@@ -139,7 +140,7 @@ static tern_status save_averaged_model(const io_snapshot_part *part, tern_state_
     return add_all(part->name, tern_swa_state_dict(part->object), to);
 }
 
-/* The same names and shapes on both sides. */
+/* Fails unless both have the same names and shapes. */
 static tern_status check_same(const char *name, const tern_state_dict *from,
                               const tern_state_dict *to)
 {
@@ -170,7 +171,7 @@ static tern_status load_averaged_model(const io_snapshot_part *part, const tern_
     return status;
 }
 
-/* Averages lie as their parameters do. */
+/* Averages are cut as their parameters are. */
 static tern_status share_averaged_model(const io_snapshot_part *part, tern_state_dict *to)
 {
     tern_state_dict *own = tern_swa_state_dict(part->object);
@@ -199,7 +200,8 @@ static tern_status own_state(const char *name, tern_tensor *x, void *user)
     return tern_state_dict_set(user, name, x);
 }
 
-/* Whether it keeps predictions under that name; a name that is not there is no error. */
+/* Returns whether the metric keeps a list of predictions with that name; false for an unknown
+ * name. */
 static bool is_list(const tern_metric *metric, const char *name)
 {
     tern_error_hold hold;
@@ -210,8 +212,8 @@ static bool is_list(const tern_metric *metric, const char *name)
     return list;
 }
 
-/* States that are gathered as one tensor have their shape and kind of numbers; those that are kept
- * batch by batch may have any number of rows, or none. */
+/* States of one tensor must have the metric's shape and kind of dtype; lists may have any number of
+ * rows, or be absent. */
 static tern_status check_metric(const io_snapshot_part *part, const tern_state_dict *from,
                                 const tern_state_dict *own)
 {
@@ -271,7 +273,7 @@ static tern_status load_metric(const io_snapshot_part *part, const tern_state_di
 
 const io_part_kind io_part_metric = {save_metric, load_metric, NULL};
 
-/* ---- a tensor -------------------------------------------------------------------------------- */
+/* ---- single tensors -------------------------------------------------------------------------- */
 
 static tern_status save_tensor(const io_snapshot_part *part, tern_state_dict *to)
 {

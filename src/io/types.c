@@ -1,8 +1,8 @@
-/* types.c -- element types as files call them. */
+/* types.c -- the names of element types in files. */
 #include "io/types.h"
 #include <string.h>
 
-/* In the order in which files have them: the last first. */
+/* In reverse order of their place in files. */
 static const io_type types[] = {
     {"BOOL", 8, TERN_BOOL, "b1"},
     {"F4", 4, TERN_DTYPE_DEFAULT, ""},
