@@ -1,7 +1,7 @@
-/* pickle.c -- a machine for the opcodes of pickle, protocols 0 to 5.
+/* pickle.c -- runs the opcodes of pickle, protocols 0 to 5.
  *
- * Each opcode makes one value at most (an object's list and dict of items come with the first
- * opcode that adds to them), so that there are never more than bytes; operands are looked at before
+ * Each opcode makes one value at most (an object's list and dict of items are made by the first
+ * opcode that adds to them), so there are never more values than bytes. Operands are checked before
  * they are used. */
 #include "io/pickle.h"
 #include "base/os.h"
@@ -18,7 +18,7 @@ static tern_status read_proto(io_pickle *p, int unused)
     return version <= 5 ? TERN_OK : io_pickle_bad(p, "its protocol is above 5");
 }
 
-/* How many bytes the next opcodes have: they must be there. */
+/* A frame's length: that many bytes must follow. */
 static tern_status read_frame(io_pickle *p, int unused)
 {
     uint64_t n = 0;
@@ -28,7 +28,7 @@ static tern_status read_frame(io_pickle *p, int unused)
                             : io_pickle_need(p, (size_t)n);
 }
 
-/* Of n bytes, with a sign where n is negative. */
+/* Reads an integer of n bytes, for negative n a signed one of -n. */
 static tern_status read_integer(io_pickle *p, int n)
 {
     uint64_t number = 0;
@@ -37,7 +37,8 @@ static tern_status read_integer(io_pickle *p, int n)
     return io_pickle_push(p, (io_value){.kind = IO_INT, .is.integer = value});
 }
 
-/* Larger numbers than any here, a seed perhaps, are passed over. */
+/* Reads an integer with a length of that many bytes; a value of more than 64 bits becomes
+ * IO_OPAQUE. */
 static tern_status read_long(io_pickle *p, int bytes)
 {
     uint64_t n = 0, number = 0;
@@ -64,13 +65,13 @@ static tern_status read_real(io_pickle *p, int n)
                 : tern_last_status();
 }
 
-/* None, False, True. */
+/* Pushes None, False or True (n 0, 1, 2). */
 static tern_status read_constant(io_pickle *p, int n)
 {
     return io_pickle_push(p, (io_value){.kind = n ? IO_BOOL : IO_NONE, .is.integer = n == 2});
 }
 
-/* "12\n", "12L\n", "01\n" (True) or "0.5\n". */
+/* Reads a line "12\n", "12L\n", "01\n" (True) or "0.5\n". */
 static tern_status read_number_line(io_pickle *p, int real)
 {
     size_t at, n;
@@ -93,7 +94,7 @@ static tern_status read_number_line(io_pickle *p, int real)
 
 /* ---- opcodes: texts -------------------------------------------------------------------------- */
 
-/* A text or bytes, whose length is of that many bytes. */
+/* Reads a text or bytes with a length of that many bytes. */
 static tern_status read_chars(io_pickle *p, int bytes, io_value_kind kind)
 {
     uint64_t n = 0;
@@ -116,7 +117,7 @@ static tern_status read_bytes(io_pickle *p, int bytes)
     return read_chars(p, bytes, IO_BYTES);
 }
 
-/* A line of protocol 0: a text in quotes, or without. One with escapes is not looked into. */
+/* Reads a line of protocol 0, a text with or without quotes. One with escapes becomes IO_OPAQUE. */
 static tern_status read_text_line(io_pickle *p, int unquoted)
 {
     size_t at, n;
@@ -133,7 +134,7 @@ static tern_status read_text_line(io_pickle *p, int unquoted)
 
 /* ---- opcodes: the memo ----------------------------------------------------------------------- */
 
-/* A place of that many bytes, or where there are none in decimal. */
+/* Reads a memo index of that many bytes, or, for 0, a decimal line. */
 static tern_status take_place(io_pickle *p, int bytes, uint64_t *place)
 {
     size_t at, n;
@@ -188,7 +189,7 @@ static tern_status read_pop(io_pickle *p, int unused)
 {
     io_popped values;
     (void)unused;
-    if (p->n_marks && p->depth == io_pickle_floor(p)) /* the mark itself */
+    if (p->n_marks && p->depth == io_pickle_floor(p)) /* POP also removes a mark */
         return io_pickle_pop_mark(p, &values);
     return io_pickle_pop(p) < 0 ? tern_last_status() : TERN_OK;
 }
@@ -215,7 +216,7 @@ static tern_status read_empty(io_pickle *p, int kind)
     return io_pickle_push(p, (io_value){.kind = (uint8_t)kind});
 }
 
-/* A container of values that were taken off, pushed. */
+/* Pushes a container with the popped values. */
 static tern_status push_container(io_pickle *p, int kind, io_popped values)
 {
     int *copy = NULL;
@@ -248,7 +249,7 @@ static tern_status read_container(io_pickle *p, int kind)
     return push_container(p, kind, values);
 }
 
-/* What takes items on behalf of the value `to`: it itself, or an object's list or dict. */
+/* Sets *to to the value that takes items for it: itself, or an object's list or dict. */
 static tern_status holder_of(io_pickle *p, int *to, io_value_kind kind)
 {
     if (p->values[*to].kind == kind)
@@ -269,7 +270,8 @@ static tern_status holder_of(io_pickle *p, int *to, io_value_kind kind)
                : io_pickle_bad(p, "the operand on the stack is of another type");
 }
 
-/* Values into the list (1, or all above the mark), keys and values into the dict (2) below them. */
+/* Adds n values (negative: those above the mark) to the list below them; n 2 or -2: keys and values
+ * to the dict below them. */
 static tern_status read_add(io_pickle *p, int n)
 {
     io_popped values;
@@ -288,7 +290,7 @@ static tern_status read_add(io_pickle *p, int n)
     return TERN_OK;
 }
 
-/* ---- opcodes: names and what they make ------------------------------------------------------- */
+/* ---- opcodes: globals and calls -------------------------------------------------------------- */
 
 static io_value global_of(const io_pickle *p, size_t module, size_t k, size_t name, size_t n)
 {
@@ -345,7 +347,7 @@ static tern_status read_reduce(io_pickle *p, int unused)
     return io_pickle_make(p, values.items[0], values.items[1]);
 }
 
-/* Class, arguments, arguments by name, which are as a state. */
+/* Calls a class with arguments; the keyword arguments become the object's state. */
 static tern_status read_new_with(io_pickle *p, int unused)
 {
     io_popped values;
@@ -359,7 +361,8 @@ static tern_status read_new_with(io_pickle *p, int unused)
     return TERN_OK;
 }
 
-/* A class, by its name or the first above the mark, and the arguments above the mark. */
+/* Makes an object: its class is a global, or the first value above the mark; the other values above
+ * the mark are the arguments. */
 static tern_status read_instance(io_pickle *p, int on_stack)
 {
     io_popped values;
@@ -380,7 +383,8 @@ static tern_status read_instance(io_pickle *p, int on_stack)
     return io_pickle_make(p, class, io_pickle_pop(p));
 }
 
-/* A state, for the object below it. A dict's own (_metadata of a state_dict) goes. */
+/* Sets the state of the object below it. The state of a dict (_metadata of a state_dict) is
+ * dropped. */
 static tern_status read_build(io_pickle *p, int unused)
 {
     (void)unused;
@@ -397,7 +401,7 @@ static tern_status read_build(io_pickle *p, int unused)
                : io_pickle_bad(p, "BUILD of what is no object");
 }
 
-/* ---- the machine ----------------------------------------------------------------------------- */
+/* ---- the interpreter ------------------------------------------------------------------------- */
 
 static const struct {
     tern_status (*read)(io_pickle *p, int n);

@@ -1,5 +1,4 @@
-/* pickle_globals.c -- the names of a pickle that are known, and what is said of tensors that can't
- * be read. */
+/* pickle_globals.c -- the known globals of pickles, and the texts of refusals. */
 #include "io/pickle.h"
 #include <string.h>
 
@@ -22,7 +21,7 @@ static bool is(const char *text, size_t n, const char *what)
     return strlen(what) == n && memcmp(text, what, n) == 0;
 }
 
-/* A module's name as Python 3 and NumPy 1 have it. */
+/* Renames a module of Python 2 or NumPy 2 to that of Python 3 or NumPy 1. */
 static void rename_module(const char **module, size_t *k)
 {
     static const char *const other[][2] = {{"__builtin__", "builtins"},

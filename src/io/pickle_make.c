@@ -1,5 +1,5 @@
-/* pickle_make.c -- what a pickle's calls make: containers, numbers, tensors, and objects of all
- * names that are not known. */
+/* pickle_make.c -- the results of a pickle's calls: containers, numbers, tensors, and objects for
+ * all unknown globals. */
 #include "io/pickle.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static tern_status other_arguments(const io_pickle *p)
     return io_pickle_bad(p, "a call with other arguments");
 }
 
-/* The i-th argument; -1 for none. */
+/* Returns the i-th argument, or -1. */
 static int argument(const io_value *args, int i)
 {
     return i < args->count ? args->is.items[i] : -1;
@@ -36,7 +36,7 @@ static tern_status push_object(io_pickle *p, int class, int args, int held)
     return io_pickle_push(p, v);
 }
 
-/* A dict of the pairs in a list. */
+/* Pushes a dict of a list's pairs. */
 static tern_status push_pairs(io_pickle *p, int list)
 {
     int dict = io_pickle_new(p, (io_value){.kind = IO_DICT});
@@ -71,9 +71,9 @@ static tern_status push_dict(io_pickle *p, int from)
     }
 }
 
-/* ---- NumPy's numbers ------------------------------------------------------------------------- */
+/* ---- NumPy's scalars ------------------------------------------------------------------------- */
 
-/* The first bytes of a value, at most n; how many there are. */
+/* Copies the first bytes of a value, at most n. Returns their number. */
 static int bytes_of(const io_pickle *p, const io_value *v, unsigned char *to, int n)
 {
     const unsigned char *text = p->bytes + v->is.at;
@@ -87,7 +87,7 @@ static int bytes_of(const io_pickle *p, const io_value *v, unsigned char *to, in
     return count;
 }
 
-/* A number of n bytes, of NumPy's kind. */
+/* Returns a number of n bytes, of a kind that is NumPy's letter. */
 static io_value number_of(char kind, int n, const unsigned char *bytes)
 {
     uint64_t bits = 0;
@@ -112,7 +112,7 @@ static io_value number_of(char kind, int n, const unsigned char *bytes)
     return v;
 }
 
-/* numpy.dtype('f8', ...) with the state (3, '<', ...), and the bytes of a number. */
+/* Pushes the scalar of numpy.dtype('f8', ...) with the state (3, '<', ...), and its bytes. */
 static tern_status push_scalar(io_pickle *p, const io_value *args)
 {
     const io_value *dtype = io_item(p, args, 0, IO_OBJECT);
@@ -120,7 +120,7 @@ static tern_status push_scalar(io_pickle *p, const io_value *args)
     const io_value none = {.kind = IO_TUPLE};
     unsigned char of[8];
     if (!bytes)
-        bytes = io_item(p, args, 1, IO_TEXT); /* as Python 2 wrote them */
+        bytes = io_item(p, args, 1, IO_TEXT); /* Python 2 writes bytes as text */
     const io_value *made =
         dtype && dtype->is.object.args >= 0 ? &p->values[dtype->is.object.args] : &none;
     const io_value *name = io_item(p, made, 0, IO_TEXT);
@@ -137,7 +137,7 @@ static tern_status push_scalar(io_pickle *p, const io_value *args)
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* The negative bit and others, as {'neg': True}. */
+/* Reads the negative bit and others, as {'neg': True}. */
 static void take_metadata(const io_pickle *p, int metadata, io_value *tensor)
 {
     const io_value *dict = &p->values[metadata];
@@ -153,8 +153,8 @@ static void take_metadata(const io_pickle *p, int metadata, io_value *tensor)
     }
 }
 
-/* (storage, offset, size, stride), and from version 2 on (..., requires_grad, hooks[, dtype][,
- * metadata]) */
+/* Pushes the tensor of (storage, offset, size, stride), in versions 2 and 3 with (...,
+ * requires_grad, hooks[, dtype][, metadata]). */
 static tern_status push_tensor(io_pickle *p, const io_value *args, int version)
 {
     const int least = version == 1 ? 4 : version + 4, metadata = argument(args, version + 4);
@@ -231,7 +231,7 @@ tern_status io_pickle_make(io_pickle *p, int callee, int args)
         if (kind != IO_GLOBAL && kind != IO_OBJECT && kind != IO_OPAQUE)
             return io_pickle_bad(p, "a call of what is no function");
         number = kind == IO_GLOBAL ? (io_global)p->values[callee].is.global.number : G_UNKNOWN;
-        if (number == G_FROM_TYPE) { /* the function and its arguments are arguments */
+        if (number == G_FROM_TYPE) { /* the arguments are a function and its arguments */
             const io_value *a = &p->values[args];
             callee = argument(a, 0);
             args = argument(a, 2);
@@ -250,8 +250,8 @@ tern_status io_pickle_make(io_pickle *p, int callee, int args)
 
 /* ---- persistent ids -------------------------------------------------------------------------- */
 
-/* Protocol 0 has the id as Python prints it: "('storage', <class 'torch.FloatStorage'>, '0', 'cpu',
- * 12)". */
+/* Pushes the storage of an id in protocol 0, as Python prints it: "('storage', <class
+ * 'torch.FloatStorage'>, '0', 'cpu', 12)". */
 static tern_status printed_storage(io_pickle *p, const io_value *id)
 {
     char text[256], module[64] = "", key[64] = "", *name;
@@ -284,7 +284,7 @@ tern_status io_pickle_storage(io_pickle *p, int value)
     if (id->kind != IO_TUPLE)
         return io_pickle_bad(p, "a persistent id that is no storage");
     if (id->count == 4 && io_text_is(p, id->is.items[0], "module") && io_item(p, id, 1, IO_GLOBAL))
-        return io_pickle_push_old(p, id->is.items[1]); /* its source is passed over */
+        return io_pickle_push_old(p, id->is.items[1]); /* its source is ignored */
     const io_value *type = io_item(p, id, 1, IO_GLOBAL), *count = io_item(p, id, 4, IO_INT);
     const io_value *view = io_item(p, id, 5, IO_TUPLE);
     if (id->count < 5 || id->count > 6 || !io_text_is(p, id->is.items[0], "storage") || !type ||

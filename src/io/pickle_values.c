@@ -1,5 +1,4 @@
-/* pickle_values.c -- what the machine of pickle.c works on: bytes, values, the stack and the
- * memo. */
+/* pickle_values.c -- the state of pickle.c's interpreter: bytes, values, the stack and the memo. */
 #include "io/pickle.h"
 #include <string.h>
 
@@ -56,8 +55,8 @@ tern_status io_pickle_take_line(io_pickle *p, size_t *at, size_t *n)
 
 /* ---- values, stack, memo --------------------------------------------------------------------- */
 
-/* What values, stack, marks and memo take is bounded by the file's size: a few packed bytes can be
- * many of a pickle. */
+/* The memory of values, stack, marks and memo is limited in proportion to the file's size, as a few
+ * compressed bytes can be many bytes of a pickle. */
 static tern_status check_memory(const io_pickle *p, uint64_t more)
 {
     const uint64_t most = ((uint64_t)64 << 20) + 64 * p->file->parts[0].size;

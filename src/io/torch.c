@@ -1,5 +1,5 @@
-/* torch.c -- archives of torch.save and torch.jit.save, which are a pickle and the bytes of
- * storages; and whose an archive is. */
+/* torch.c -- reads archives of torch.save and torch.jit.save, which have a pickle and the bytes of
+ * storages; recognizes the kind of an archive. */
 #include "io/torch.h"
 #include "io/npz.h"
 #include <stdio.h>
@@ -7,11 +7,11 @@
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* An archive: its members by their names, and what the names begin with. */
+/* An archive, and the index of its members by name. */
 typedef struct archive {
     tern_file *file;
     tern_keys members;
-    tern_text stem; /* "archive/" */
+    tern_text stem; /* "archive/", with which the members' names begin */
 } archive;
 
 tern_status io_torch_member(const tern_file *file, const tern_keys *members, const char *stem,
@@ -28,7 +28,7 @@ tern_status io_torch_member(const tern_file *file, const tern_keys *members, con
     return status;
 }
 
-/* The first member whose name ends so, and the stem before that end. */
+/* Finds the first member whose name ends in `end`, and sets the stem to what is before. */
 static tern_status find_stem(archive *a, const char *end, bool *found)
 {
     *found = false;
@@ -77,7 +77,7 @@ typedef struct checkpoint {
     const archive *a;
 } checkpoint;
 
-/* The record of a storage, whose bytes must be those that the pickle says. */
+/* Finds the record of a storage, which must have the pickle's number of bytes. */
 static tern_status find_record(io_checkpoint *c, const char *name, const io_value *storage,
                                io_place *place)
 {
@@ -111,7 +111,8 @@ static tern_status read_pickle(checkpoint *k)
     k->c.is_script = found;
     TERN_TRY(io_torch_member(a->file, &a->members, a->stem.data, "data.pkl", &facts, &found));
     if (facts.size > IO_TORCH_MOST_PICKLE ||
-        facts.size > (16 << 20) + 64 * a->file->parts[0].size) /* packed: less than 1% of it */
+        /* a compressed pickle: memory is limited by the file's size */
+        facts.size > (16 << 20) + 64 * a->file->parts[0].size)
         return io_bad(a->file, 0, "data.pkl is too large: %llu bytes",
                       (unsigned long long)facts.size);
     p->bytes = tern_grow(NULL, (size_t)facts.size + 1);
@@ -134,9 +135,10 @@ static tern_status open_checkpoint(archive *a)
     return status;
 }
 
-/* ---- whose it is ----------------------------------------------------------------------------- */
+/* ---- kind of an archive ---------------------------------------------------------------------- */
 
-/* An archive that has neither PyTorch's files nor arrays: what it is, by a member's name. */
+/* Records an error for an archive with neither PyTorch's files nor arrays; a member's name may show
+ * its kind. */
 static tern_status refuse(const tern_file *file)
 {
     static const char *const known[][2] = {

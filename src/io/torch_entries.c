@@ -1,8 +1,8 @@
-/* torch_entries.c -- the values of a pickle become names, tensors and metadata.
+/* torch_entries.c -- turns the values of a pickle into names, tensors and metadata.
  *
- * Names are keys, places and attributes joined by dots: optimizer.state.0.exp_avg. An nn.Module
- * that was pickled has the names of its state_dict. What is shared is visited under each of its
- * names, what holds itself once. */
+ * Names are keys, indices and attributes joined by dots: optimizer.state.0.exp_avg. A pickled
+ * nn.Module has the names of its state_dict. A shared value is visited under each of its names, a
+ * value that contains itself once. */
 #include "io/save.h"
 #include "base/os.h"
 #include "io/torch.h"
@@ -20,7 +20,7 @@ tern_status io_torch_bad_tensor(const tern_file *file, const char *name, const c
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 typedef struct extent {
-    uint64_t numel, span; /* elements, and those from the first to the last */
+    uint64_t numel, span; /* numel: elements; span: from the first to the last in memory */
     bool is_dense;
 } extent;
 
@@ -55,7 +55,8 @@ tern_status io_torch_tensor(tern_file *file, const char *name, const io_torch_ty
     if (!measure(g, storage->bytes / size, &x))
         return io_torch_bad_tensor(file, name,
                                    "sizes, strides and offset do not fit into its storage");
-    const io_type *known = io_type_named(type->type); /* of others nothing is read by strides */
+    const io_type *known = io_type_named(type->type); /* types that tern lacks are never read by
+                                                         strides */
     io_entry *e = io_add_entry(file, name, known, g->numbers, g->ndim, known && !x.is_dense);
     if (!e)
         return tern_last_status();
@@ -75,7 +76,7 @@ tern_status io_torch_tensor(tern_file *file, const char *name, const io_torch_ty
     return TERN_OK;
 }
 
-/* Sizes or strides of a tensor; how many, -1 after an error. */
+/* Reads the sizes or strides of a tensor. Returns their number, or -1 after an error. */
 static int take_numbers(const io_checkpoint *c, const char *name, int tuple, int64_t *to)
 {
     const io_value *v = &c->pickle.values[tuple];
@@ -94,7 +95,7 @@ static int take_numbers(const io_checkpoint *c, const char *name, int tuple, int
     return -1;
 }
 
-/* The bytes of a storage, or of the part of it that a view names. */
+/* Finds the bytes of a storage, or of the part of it that its view names. */
 static tern_status find_storage(io_checkpoint *c, const char *name, const io_value *storage,
                                 io_place *place)
 {
@@ -156,7 +157,7 @@ static tern_status add_tensor(io_checkpoint *c, const io_value *tensor)
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-/* What names and metadata take is bounded by what the pickle has. */
+/* The memory of names and metadata is limited in proportion to the pickle's size. */
 static tern_status count_written(io_checkpoint *c, size_t bytes)
 {
     c->written += bytes;
@@ -179,7 +180,8 @@ static tern_status add_note(io_checkpoint *c, const char *text, size_t n)
     return status;
 }
 
-/* The name of a global, of a class's, or of what made what was called; NULL: there is none. */
+/* Returns the global of a value: itself, a class, or the one that was called to make it; NULL if
+ * there is none. */
 static const io_value *global_of(const io_checkpoint *c, int value)
 {
     const io_value *v = &c->pickle.values[value];
@@ -188,7 +190,7 @@ static const io_value *global_of(const io_checkpoint *c, int value)
     return v->kind == IO_GLOBAL ? v : NULL;
 }
 
-/* A name that is not known goes into the list of them once, as long as there is space. */
+/* Adds an unknown global to the list of their names once, while there is space. */
 static tern_status note_opaque(io_checkpoint *c, int value)
 {
     const io_value *v = global_of(c, value);
@@ -211,7 +213,7 @@ static tern_status note_opaque(io_checkpoint *c, int value)
     return c->opaque.failed ? TERN_ERR_MEMORY : tern_keys_add(&c->noted, name.data, c->n_noted - 1);
 }
 
-/* ---- the walk: c->name is the name of the value that a function is given --------------------- */
+/* ---- traversal: c->name is the name of the value that a function gets ------------------------ */
 
 static tern_status add_value(io_checkpoint *c, int value, int depth);
 
@@ -224,13 +226,13 @@ static tern_status count_visit(io_checkpoint *c)
                      "values are shared until they are more than the pickle has bytes");
 }
 
-/* The value at "<name>.<key>". */
+/* Adds the value with the name "<name>.<key>". */
 static tern_status add_named(io_checkpoint *c, const char *key, size_t n, int value, int depth)
 {
     const size_t k = c->name_length;
     TERN_TRY(count_visit(c));
     if (c->pickle.values[value].kind <= IO_OPAQUE)
-        return TERN_OK; /* None, which has no name */
+        return TERN_OK; /* None has no entry */
     if (n > sizeof c->name - 2 - k)
         return io_torch_bad_tensor(c->file, c->name, "names below it are too long");
     TERN_TRY(count_written(c, k + n));
@@ -252,8 +254,8 @@ static tern_status add_at(io_checkpoint *c, int place, int value, int depth)
     return add_named(c, text, (size_t)n, value, depth);
 }
 
-/* Of a dict: a text, a number, None and truths as Python writes them; other keys are their
- * places. */
+/* Adds the i-th pair of a dict. Texts, numbers, None and bools are names in Python's form; for
+ * other keys the name is i. */
 static tern_status add_pair(io_checkpoint *c, const io_value *dict, int i, int depth)
 {
     const io_value *key = &c->pickle.values[dict->is.items[2 * i]];
@@ -299,9 +301,8 @@ static bool is_key(const io_checkpoint *c, int key, const char *const *names, in
     return false;
 }
 
-/* The attributes of an object. Those of an nn.Module that hold its tensors and its children have no
- * name of their own, and others that begin with an underscore are left out, as they are its copies
- * of them. */
+/* Adds the attributes of an object. The dicts of an nn.Module with its tensors and children add no
+ * name; its other attributes with an underscore are left out, as they repeat these. */
 static tern_status add_attributes(io_checkpoint *c, int dict, int depth)
 {
     static const char *const parts[] = {"_parameters", "_buffers", "_modules"},
@@ -323,7 +324,8 @@ static tern_status add_attributes(io_checkpoint *c, int dict, int depth)
     return TERN_OK;
 }
 
-/* A dict of attributes, or a pair of it and one of slots; another tuple as itself. */
+/* Adds a state: a dict of attributes, or a pair of it and a dict of slots; other tuples as
+ * items. */
 static tern_status add_state(io_checkpoint *c, int state, int depth)
 {
     const io_value *v = &c->pickle.values[state];
@@ -353,7 +355,7 @@ static tern_status add_object(io_checkpoint *c, int value, int depth)
     return v->is.object.state < 0 ? TERN_OK : add_state(c, v->is.object.state, depth);
 }
 
-/* What has values in it, unless the walk is inside: it holds itself then. */
+/* Adds a container or object, unless it is being visited, as it then contains itself. */
 static tern_status add_container(io_checkpoint *c, int value, int depth)
 {
     io_value *v = &c->pickle.values[value];
@@ -402,7 +404,7 @@ static tern_status add_value(io_checkpoint *c, int value, int depth)
 
 tern_status io_torch_entries(io_checkpoint *c, int root)
 {
-    bool alone = c->pickle.values[root].kind == IO_TENSOR; /* torch.save(x, ...) */
+    bool alone = c->pickle.values[root].kind == IO_TENSOR; /* the file of torch.save(x, ...) */
     strcpy(c->name, alone ? "tensor" : "");
     c->name_length = strlen(c->name);
     TERN_TRY(add_value(c, root, 0));

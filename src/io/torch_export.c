@@ -1,5 +1,5 @@
-/* torch_export.c -- archives of torch.export.save (.pt2): records of raw storages, and a JSON text
- * that describes them.
+/* torch_export.c -- reads archives of torch.export.save (.pt2): records of raw storages, and a JSON
+ * text that describes them.
  *
  *   {"config": {"0.weight": {"path_name": "weight_0", "use_pickle": false, "tensor_meta": {"dtype":
  *       7, "sizes": ...}}}} */
@@ -15,8 +15,8 @@ typedef struct config {
     const tern_keys *members;
     const char *stem;
     bool is_there;     /* "config" was read */
-    uint64_t expanded; /* the bytes that expanded tensors need (torch.h) */
-    tern_text passed;  /* the names of weights that are pickled and not read */
+    uint64_t expanded; /* bytes of expanded tensors (torch.h) */
+    tern_text passed;  /* names of pickled weights, which are not read */
 } config;
 
 static tern_status bad_json(void *user, size_t at, const char *what)
@@ -25,7 +25,7 @@ static tern_status bad_json(void *user, size_t at, const char *what)
     return io_bad(c->file, 0, "model_weights_config.json at byte %zu: %s", at, what);
 }
 
-/* Returns the name of a dtype by its number in torch.export's schema; NULL: there is none. */
+/* Returns the name of a dtype by its number in torch.export's schema, or NULL. */
 static const char *dtype_of(json_int_t number)
 {
     static const char *const names[] = {
@@ -55,8 +55,7 @@ static const char *dtype_of(json_int_t number)
     return known ? names[number] : NULL;
 }
 
-/* Reads a whole number, which is {"as_int": 4} in the schema. Returns whether it is one from 0 on.
- * */
+/* Reads a non-negative integer, {"as_int": 4} in the schema. Returns false for anything else. */
 static bool whole(const json_t *value, int64_t *to)
 {
     const json_t *number = json_object_get(value, "as_int");
@@ -64,7 +63,8 @@ static bool whole(const json_t *value, int64_t *to)
     return *to >= 0;
 }
 
-/* Reads a list of sizes or strides. Returns its length; -1 if it is no list of whole numbers. */
+/* Reads a list of sizes or strides. Returns its length, or -1 if it is no list of non-negative
+ * integers. */
 static int take_numbers(const json_t *list, int64_t *to)
 {
     size_t n = json_array_size(list);

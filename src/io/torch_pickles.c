@@ -1,14 +1,15 @@
-/* torch_pickles.c -- pickles that lie in a file one after the other, without their lengths. */
+/* torch_pickles.c -- pickles that follow each other in a file, without lengths. */
 #include "io/torch_pickles.h"
 #include "io/torch.h"
 
 tern_status io_torch_more(io_pickle *p, size_t n)
 {
     enum { FIRST = 1 << 14 };
-    const uint64_t left = p->end - p->from - p->n; /* of the file */
+    const uint64_t left = p->end - p->from - p->n; /* bytes left in the file */
     if (n > left)
         return io_pickle_bad(p, "it ends too early");
-    uint64_t more = p->n > FIRST ? p->n : FIRST; /* so that all is copied twice at most */
+    uint64_t more = p->n > FIRST ? p->n : FIRST; /* doubles, so that bytes are copied twice at
+                                                    most */
     more = more < n ? n : more;
     more = more < left ? more : left;
     if (p->n + more > IO_TORCH_MOST_PICKLE)

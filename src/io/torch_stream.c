@@ -1,5 +1,4 @@
-/* torch_stream.c -- files of torch.save from before 1.6: five pickles one after the other, then the
- * storages.
+/* torch_stream.c -- reads files of torch.save from before 1.6: five pickles, then the storages.
  *
  *   magic | 1001 | {"little_endian": True, ...} | the object | [keys of storages] | for each: u64
  *   elements, the elements */
@@ -11,14 +10,14 @@
 /* A storage that the object uses. */
 typedef struct storage {
     char key[64];
-    int type;      /* of elements */
-    int64_t count; /* of elements */
-    uint64_t at;   /* of the first of them in the file; 0: not known yet */
+    int type;      /* index of the element type */
+    int64_t count; /* elements */
+    uint64_t at;   /* offset of the first element in the file; 0: not known yet */
 } storage;
 
 typedef struct stream {
     io_checkpoint c;
-    storage *list; /* of n */
+    storage *list; /* n storages */
     int n;
     tern_keys keys;
 } stream;
@@ -58,7 +57,7 @@ static tern_status add_storage(stream *s, const io_value *value)
     return TERN_OK;
 }
 
-/* Those of all values; the list has room for each use, so that no key moves. */
+/* Lists the storages of all values. The list has space for each use, so keys never move. */
 static tern_status collect(stream *s)
 {
     const io_pickle *p = &s->c.pickle;
@@ -79,7 +78,7 @@ static tern_status collect(stream *s)
     return TERN_OK;
 }
 
-/* The next storage of the data, at *at. */
+/* Reads the next storage of the data at *at, and moves *at behind it. */
 static tern_status place_storage(stream *s, const io_value *value, uint64_t *at)
 {
     char key[64];
@@ -148,7 +147,7 @@ static tern_status open_stream(stream *s)
 {
     io_pickle *p = &s->c.pickle;
     int magic, protocol, machine, root, list;
-    TERN_TRY(io_pickle_run(p, &magic)); /* which the first bytes have shown */
+    TERN_TRY(io_pickle_run(p, &magic)); /* the first bytes were checked when the file was opened */
     TERN_TRY(io_pickle_run(p, &protocol));
     const io_value *number = &p->values[protocol];
     if (number->kind != IO_INT || number->is.integer != 1001)

@@ -1,5 +1,5 @@
-/* torch_tar.c -- files of torch.save from before 0.1.10: a tar of sys_info, storages, tensors and
- * pickle.
+/* torch_tar.c -- reads files of torch.save from before 0.1.10: a tar of sys_info, storages, tensors
+ * and pickle.
  *
  *   storages  n; n times (key, location, TYPE), u64 elements, the elements; [(view key, root key,
  *             offset, elements)]
@@ -7,15 +7,14 @@
  *             i64 offset
  *   pickle    the object, in which a tensor is the text of its key
  *
- * Numbers and what stands in brackets are pickles. */
+ * Numbers and parts in brackets are pickles. */
 #include "io/torch.h"
 #include "io/torch_pickles.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* LEAST_RECORD: bytes, of which a storage's or tensor's pickle with the name of a class in it has
- * more. */
+/* LEAST_RECORD: the pickle of a storage or tensor is longer, as it has the name of a class. */
 enum { BLOCK = 512, LEAST_RECORD = 32, SYS_INFO = 0, STORAGES, TENSORS, PICKLE, MEMBERS };
 static const char *const names[MEMBERS] = {"sys_info", "storages", "tensors", "pickle"};
 
@@ -32,7 +31,7 @@ typedef struct tensor {
 
 typedef struct tar {
     io_checkpoint c;
-    uint64_t at[MEMBERS], size[MEMBERS]; /* of the members */
+    uint64_t at[MEMBERS], size[MEMBERS]; /* offsets and sizes of the members */
     storage *storages;
     tensor *tensors;
     int n_storages, n_tensors;
@@ -44,7 +43,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of a member, by their keys, of which none is there twice. */
+/* Sorts the records of member k by key; fails if a key is there twice. */
 static tern_status sort(const tar *t, int k, void *records, int n, size_t size)
 {
     const char *at = records;
@@ -56,7 +55,7 @@ static tern_status sort(const tar *t, int k, void *records, int n, size_t size)
     return TERN_OK;
 }
 
-/* A pickle of the member k that begins at a place of the file; to be freed with io_pickle_free. */
+/* Runs the pickle of member k at a place of the file. The caller frees *p by io_pickle_free. */
 static tern_status run(const tar *t, int k, uint64_t at, io_pickle *p, int *root)
 {
     *p = (io_pickle){.file = t->c.file,
@@ -68,7 +67,7 @@ static tern_status run(const tar *t, int k, uint64_t at, io_pickle *p, int *root
     return io_pickle_run(p, root);
 }
 
-/* A whole number of a member's, and the place behind it. */
+/* Reads a number of records of member k at *at, and moves *at behind it. */
 static tern_status run_count(const tar *t, int k, uint64_t *at, int *n)
 {
     io_pickle p;
@@ -149,7 +148,7 @@ static tern_status take_storage(const tar *t, io_pickle *p, int root, storage *s
     return TERN_OK;
 }
 
-/* Views of storages were of no use to anyone: tensors have offsets. */
+/* PyTorch had no use for views of storages, as tensors have offsets. */
 static tern_status check_views(const tar *t, uint64_t at)
 {
     io_pickle p;
@@ -241,7 +240,7 @@ static tern_status read_tensors(tar *t)
 
 /* ---- the object ------------------------------------------------------------------------------ */
 
-/* A tuple of whole numbers, which nothing names yet; -1 after an error. */
+/* Returns a new tuple of integers, not pushed, or -1 after an error. */
 static int new_tuple(io_pickle *p, const int64_t *numbers, int n)
 {
     int tuple = io_pickle_new(p, (io_value){.kind = IO_TUPLE});
@@ -253,7 +252,7 @@ static int new_tuple(io_pickle *p, const int64_t *numbers, int n)
     return tuple;
 }
 
-/* The text of a tensor's key, or (class, file, source). */
+/* Pushes the tensor for the text of its key, or the class of (class, file, source). */
 static tern_status take_id(io_pickle *p, int value)
 {
     const tar *t = p->user;
@@ -272,7 +271,7 @@ static tern_status take_id(io_pickle *p, int value)
     const io_geometry *g = &x->geometry;
     io_value storage_value = {.kind = IO_STORAGE}, v = {.kind = IO_TENSOR};
     storage_value.is.storage.type = v.is.tensor.type = s->type;
-    storage_value.is.storage.count = s - t->storages; /* find's */
+    storage_value.is.storage.count = s - t->storages; /* the storage's index, for find */
     storage_value.is.storage.view = -1;
     v.is.tensor.storage = io_pickle_new(p, storage_value);
     v.is.tensor.size = new_tuple(p, g->numbers, g->ndim);
