@@ -1,8 +1,9 @@
-/* attention.c -- attention through cuDNN's graphs, where a step of training is large enough for it.
+/* attention.c -- attention through cuDNN's graphs, for training steps that are large enough.
  *
- * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled.
- * So forward alone, of which each length of a prompt would be another shape, is left to tern's own
- * kernels (attention_own.c), as are small ones, whose gradient is more launches than that. */
+ * The plan for a shape is kept: making one takes cuDNN half a second, as it compiles a kernel. So
+ * forward alone, where each length of a prompt would be another shape, is left to tern's own
+ * kernels (attention_own.c). So are small problems, as cuDNN's gradient has more launches than
+ * tern's. */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -14,9 +15,9 @@
 #include <string.h>
 #include <tern/backends.h>
 
-/* From compute capability 9.0 on its engines use what tern's kernel does not, wgmma and TMA.
- * FEWEST: of products of two numbers, in log2, from where on the time that this saves is more than
- * two launches. */
+/* From compute capability 9.0 on cuDNN's engines use wgmma and TMA, which tern's kernel does not.
+ * FEWEST: the log2 of the number of multiplications from which on this saves more time than two
+ * launches take. */
 enum { PLANS = 64, FIRST_COMPUTE = 90, FEWEST = 29, ALIGNMENT = 16 };
 
 struct tern_cuda_attention_state {
@@ -31,8 +32,8 @@ static uint64_t address(const tern_matrix *m)
     return (uint64_t)(uintptr_t)m->buffer->handle + 2 * (uint64_t)m->at;
 }
 
-/* The matrices in the order of the problem's strides; those of gradients are not there without
- * one. */
+/* Lists the matrices in the order of the problem's strides. Returns their number; a problem without
+ * gradient has no matrices of gradients. */
 static int list(const tern_attention *a, const tern_matrix *matrices[TERN_DNN_MATRICES])
 {
     const tern_matrix *all[] = {&a->q, &a->k, &a->v, &a->out, &a->dout, &a->dq, &a->dk, &a->dv};
@@ -40,8 +41,8 @@ static int list(const tern_attention *a, const tern_matrix *matrices[TERN_DNN_MA
     return a->gradient ? TERN_DNN_MATRICES : TERN_DNN_DOUT;
 }
 
-/* A stack or a row alone has no stride that anybody looks at: what a dense tensor would have stands
- * for it. */
+/* Sets the strides of a matrix. A dim of size 1 gets the stride of a contiguous tensor, as its own
+ * stride is never used. Returns false if cuDNN can't read this layout. */
 static bool lay(const tern_matrix *m, const int64_t count[2], int64_t rows, int64_t columns,
                 int64_t strides[3])
 {
@@ -56,14 +57,15 @@ static bool lay(const tern_matrix *m, const int64_t count[2], int64_t rows, int6
     return fits;
 }
 
-/* False: cuDNN has no words for it, or a query without keys would not be zero. */
+/* Fills the problem. Returns false if cuDNN can't express the attention, or would not give zero for
+ * a query without keys. */
 static bool describe(const tern_attention *a, tern_dnn_problem *p)
 {
     const tern_attention_block *b = a->block;
     const tern_matrix *matrices[TERN_DNN_MATRICES];
     int n = list(a, matrices);
     int64_t all = b->queries + b->keys;
-    memset(p, 0, sizeof *p); /* padding too: it is compared */
+    memset(p, 0, sizeof *p); /* the padding too, as all bytes are compared */
     p->count[0] = b->count[0], p->count[1] = b->count[1];
     p->queries = b->queries, p->keys = b->keys;
     p->width = a->width, p->value_width = a->value_width;
@@ -85,7 +87,8 @@ static bool describe(const tern_attention *a, tern_dnn_problem *p)
     return fits;
 }
 
-/* TERN_CUDNN_ATTENTION: 1 for all that cuDNN takes, 0 for none, to compare the two. */
+/* Returns whether cuDNN is to be tried. TERN_CUDNN_ATTENTION: 1 for all that cuDNN takes, 0 for
+ * none, to compare cuDNN with tern's kernels. */
 static bool is_wanted(tern_place *place, const tern_attention *a)
 {
     const tern_attention_block *b = a->block;
@@ -99,8 +102,9 @@ static bool is_wanted(tern_place *place, const tern_attention *a)
             tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
-/* *found is NULL where no plan can be kept, and not usable where cuDNN refuses, which its graph
- * says; what else fails is an error, and asked for again. */
+/* Sets *found to the plan: NULL if no plan can be kept, not usable if cuDNN refuses the problem,
+ * with cuDNN's code in the plan's graph. Any other failure is an error, and the next call tries
+ * again. */
 static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, tern_dnn_plan **found)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
@@ -127,7 +131,8 @@ static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, tern_
                      code);
 }
 
-/* Without the lock: the program may listen. */
+/* Warns that cuDNN refused. The caller does not hold the lock, as the program may handle
+ * warnings. */
 static void report(tern_place *place, const tern_attention *a, cudnnStatus_t code)
 {
     tern_warn("slow", "tern_scaled_dot_product_attention",
@@ -185,7 +190,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     if (p)
         p->recorded |= tern_thread.recording_stream != NULL;
     *taken &= p != NULL;
-    if (tern_cuda_dnn_refuses(code)) { /* its heuristics thought otherwise */
+    if (tern_cuda_dnn_refuses(code)) { /* though its heuristics named the plan */
         p->graph.code = code;
         *taken = p->usable = false;
     } else if (status == TERN_OK)

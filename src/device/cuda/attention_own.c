@@ -1,4 +1,4 @@
-/* attention_own.c -- attention of halves by attention_matrix.cl, where cuDNN does not compute
+/* attention_own.c -- half-precision attention by attention_matrix.cl, where cuDNN does not compute
  * it. */
 #include "device/attention_matrix.h"
 #include "device/cuda/cuda.h"

@@ -1,4 +1,4 @@
-/* backend.c -- the cuda backend: opening, waiting, and the table of slots. */
+/* backend.c -- the cuda backend: opening, closing and waiting, and the table of its functions. */
 #include "device/cuda/cuda.h"
 #include <stdlib.h>
 
@@ -7,13 +7,13 @@ static tern_status open_device(tern_place *place)
     tern_cuda_state *s = tern_cuda_state_of(place);
     TERN_TRY(tern_cuda_enter(place));
     CUDA_TRY(place, cudaFree(NULL)); /* makes the context, which loading programs needs */
-    if (!s->stream)                  /* the application may have handed in its own */
+    if (!s->stream)                  /* the application may have set its own */
         CUDA_TRY(place, cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
     return TERN_OK;
 }
 
-/* The process ends, and the driver takes back what it held; a stream that still
- * runs is waited for. */
+/* Waits for the device's streams at the end of the process; the driver frees what the process
+ * had. */
 static void close_device(tern_place *place)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);

@@ -1,11 +1,11 @@
-/* collective.c -- what several devices do together, through NCCL, where it is installed. */
+/* collective.c -- collectives of several devices in one process through NCCL, where it is
+ * installed. */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "device/cuda/cuda.h"
 #include <string.h>
 
-/* Devices that worked together, in their order, and their communicators. Those of the last few sets
- * are kept. */
+/* The communicators of a list of devices. Those of the last SETS lists are kept. */
 typedef struct set {
     int n, devices[TERN_MOST_COLLECTIVE_DEVICES];
     ncclComm_t comms[TERN_MOST_COLLECTIVE_DEVICES];
@@ -13,11 +13,11 @@ typedef struct set {
 enum { SETS = 4 };
 static struct {
     tern_mutex lock;
-    unsigned next; /* of sets, the one that goes when another comes */
+    unsigned next; /* the next set to be replaced */
     set sets[SETS];
 } kept = {.lock = TERN_MUTEX_INIT};
 
-/* Types that NCCL adds; of bools it has the greatest and the least of bytes. */
+/* Types of NCCL's reductions. A reduction of bools is the maximum or minimum of bytes. */
 static const struct {
     ncclDataType_t type;
     bool known;
@@ -48,7 +48,8 @@ tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, con
                      call, tern_cuda.ncclGetErrorString(code), code);
 }
 
-/* With the lock held. */
+/* Sets *found to the communicators of the n places, which are created if need be. The caller holds
+ * the lock. */
 static tern_status open_set(tern_place *const *places, int n, const set **found)
 {
     int devices[TERN_MOST_COLLECTIVE_DEVICES];
@@ -83,7 +84,7 @@ bool tern_cuda_collective_is_supported(const tern_collective *t)
                         (t->dtype == TERN_BOOL ? ops[t->op].of_bools : ops[t->op].known));
 }
 
-/* What is only moved is bytes. */
+/* Calls NCCL for device i. Collectives that only move elements move bytes. */
 ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
                                        cudaStream_t stream)
 {
@@ -106,7 +107,7 @@ ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm
     }
 }
 
-/* The calls of one group are begun together: alone each would wait for the other devices. */
+/* Makes all calls in one NCCL group: a single call would wait for the other devices. */
 static tern_status run(tern_place *const *places, int n, const tern_collective *list, int k,
                        const set *s)
 {

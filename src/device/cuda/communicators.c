@@ -1,5 +1,5 @@
-/* communicators.c -- communicators of NCCL, for collectives of devices of several processes. Each
- * has a stream of its own. They do not block: `over` asks whether a collective has ended. */
+/* communicators.c -- NCCL's communicators, for collectives of devices of several processes. Each
+ * has a stream of its own. Calls do not block: `over` returns whether a collective has ended. */
 #include "device/cuda/cuda.h"
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct tern_cuda_communicator {
 
 enum { NO_TIMING = 2 };
 
-/* A call that is still in progress is no error. */
+/* Returns the status of NCCL's code; a call in progress is no error. */
 static tern_status check(const tern_cuda_communicator *c, ncclResult_t code, const char *call)
 {
     return code == ncclInProgress ? TERN_OK : tern_cuda_check_nccl(c->place, code, call);
@@ -84,7 +84,7 @@ static tern_status open(tern_place *place, const void *made, int rank, int n, vo
     return status;
 }
 
-/* To and from each rank that has something for this one, or is to have something of it. */
+/* Sends this rank's parts to the other ranks and receives theirs, as the kind of t says. */
 static ncclResult_t exchange(const tern_cuda_communicator *c, const tern_collective *t)
 {
     const size_t bytes = (size_t)t->count * tern_dtype_size(t->dtype);
@@ -121,7 +121,8 @@ static tern_status begin(void *communicator, const tern_collective *t, void *eve
     return check(c, end, "ncclGroupEnd");
 }
 
-/* The stream has it all once the communicator goes on with nothing. */
+/* Sets *is_over. The whole collective is on the stream only when the communicator reports no call
+ * in progress; an event is recorded then. */
 static tern_status over(void *communicator, bool *is_over)
 {
     tern_cuda_communicator *c = communicator;
@@ -139,7 +140,7 @@ static tern_status over(void *communicator, bool *is_over)
     *is_over = code == 0;
     if (code != cudaErrorNotReady)
         return tern_cuda_check(c->place, code, "cudaEventQuery");
-    tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
+    tern_cuda.cudaGetLastError(); /* clears the error, which the runtime keeps */
     return TERN_OK;
 }
 

@@ -1,8 +1,8 @@
-/* convolution.c -- convolutions through cuDNN, where it is there and has the shape.
+/* convolution.c -- convolutions through cuDNN, where it is installed and supports the shape.
  *
- * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
- * needs (convolution_choice.c). Everything that it has no words for is left to products of columns
- * (ops/convolution/conv_run.c). */
+ * The plan for a shape is kept: descriptors, an algorithm and the scratch memory that it needs
+ * (convolution_choice.c). Other convolutions go to convolution_own.c, or to products of unfolded
+ * columns (ops/convolution/conv_run.c). */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <tern/backends.h>
 
-/* An algorithm may take this much scratch memory; ALIGNMENT: what its loads rely on. */
+/* MOST_SCRATCH: the most scratch memory of an algorithm. ALIGNMENT: what its loads rely on. */
 enum { PLANS = 512, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16, FIRST_COMPUTE = 90 };
 
 typedef tern_cuda_conv_key key;
@@ -20,8 +20,8 @@ typedef tern_cuda_conv_plan plan;
 
 struct tern_cuda_dnn_state {
     cudnnHandle_t handle;
-    cudaStream_t stream; /* the handle's */
-    plan plans[PLANS];   /* by hash: at the first place that is its own, free or to be had */
+    cudaStream_t stream; /* stream of the handle */
+    plan plans[PLANS];   /* a hash table with linear probing */
 };
 
 /* ---- descriptions ------------------------------------------------------------------------ */
@@ -42,7 +42,8 @@ static bool is_aligned(const tern_arg *a)
     return address % ALIGNMENT == 0;
 }
 
-/* cuDNN counts in ints, pads both ends alike, and derives the size of y by itself. */
+/* Returns whether cuDNN can express the convolution: it counts in ints, pads both ends alike, and
+ * derives the size of y itself. */
 static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
@@ -60,9 +61,10 @@ static bool fits(const tern_convolution *c)
            (!c->bias.buffer || is_aligned(&c->bias));
 }
 
-/* Through cuDNN's graphs: what they have new engines for, on GPUs from compute capability 9.0 on
- * half precision with channels last. Groups are left out, for which they compile kernels.
- * TERN_CUDNN_CONVOLUTION: 1 for all that they take, 0 for none, to compare the two. */
+/* Returns whether cuDNN's graphs are tried. From compute capability 9.0 on they have new engines
+ * for half precision with channels last. Grouped convolutions are left out, as cuDNN compiles
+ * kernels for them. TERN_CUDNN_CONVOLUTION: 1 for all that the graphs take, 0 for none, to compare
+ * them. */
 static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
     bool half = tern_dtype_is_half(c->dtype);
@@ -103,7 +105,7 @@ static cudnnStatus_t set_filter(cudnnFilterDescriptor_t *filter, cudnnDataType_t
                       *filter, type, last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, n, dims);
 }
 
-/* float32 in float32 where TensorFloat-32 is not allowed; the 16-bit types on tensor cores. */
+/* Returns the math type: FMA for float32 without TensorFloat-32, tensor cores for 16-bit types. */
 static cudnnMathType_t math_of(const key *k)
 {
     if (k->dtype == TERN_F32)
@@ -172,7 +174,8 @@ tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const cha
                      tern_cuda.cudnnGetErrorString(code), code);
 }
 
-/* The plan of that key, else the place for it; NULL: all are those of recorded ones. */
+/* Returns the plan with the key k, else the entry for it, or NULL if all entries are recorded
+ * plans. */
 static plan *place_of(struct tern_cuda_dnn_state *state, const key *k)
 {
     const size_t first = tern_hash(TERN_HASH_SEED, k, sizeof *k) % PLANS;
@@ -187,7 +190,7 @@ static plan *place_of(struct tern_cuda_dnn_state *state, const key *k)
     return place;
 }
 
-/* *found is NULL, or not usable, where cuDNN refuses. */
+/* Sets *found to the plan: NULL or not usable if cuDNN refuses the convolution. */
 static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *state,
                              const tern_convolution *c, plan **found)
 {
@@ -266,15 +269,16 @@ static tern_status plan_dnn(tern_place *place, const tern_convolution *c, size_t
         p->unmeasured = false;
     }
     tern_mutex_unlock(&device->dnn_lock);
-    if (warns) /* without the lock: the program may listen */
+    if (warns) /* without the lock, as the program may handle warnings */
         tern_warn("slow", "tern_conv2d",
                   "%s: no algorithm could be measured: cuDNN's heuristics choose",
                   tern_place_info(place)->device);
     return status;
 }
 
-/* What cuDNN takes without its bias is asked for again without it. A recorded convolution is run as
- * it was planned, whatever the program switches meanwhile. */
+/* If cuDNN takes the convolution only without its bias, the caller asks again without the bias.
+ * library and measures are set here, so that a recorded convolution runs as it was planned even if
+ * the program changes its settings. */
 tern_status tern_cuda_convolution_plan(tern_place *place, tern_convolution *c, size_t *scratch,
                                        bool *taken)
 {
@@ -306,8 +310,8 @@ static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *t
     if (status == TERN_OK && p) {
         void *scratch = c->scratch ? c->scratch->handle : NULL, *at[4];
         const size_t extent = c->scratch ? c->scratch->bytes : 0;
-        /* A plan that was made anew since this was planned may want more than it got, and one of
-         * its graph refuse to run. */
+        /* A plan that was replaced in the meantime may need more scratch memory than was allocated,
+         * and a plan of its graph may refuse to run. */
         bool again = p->scratch > extent;
         cudnnStatus_t code = 0;
         tern_cuda_conv_places(c, at);
@@ -318,7 +322,7 @@ static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *t
             again = tern_cuda_dnn_refuses(code) && p->graph.plan;
             p->legacy |= again;
         } while (again);
-        if (tern_cuda_dnn_refuses(code) || !p->usable) /* its heuristics thought otherwise */
+        if (tern_cuda_dnn_refuses(code) || !p->usable) /* though its heuristics named it */
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");

@@ -1,6 +1,6 @@
 /* convolution_choice.c -- which of cuDNN's engines or algorithms computes a convolution: the first
- * of its heuristics, or in benchmark mode the one that was the fastest when all were tried, which
- * is kept on disk too. */
+ * that its heuristics name, or in benchmark mode the fastest one measured, which is kept on disk
+ * too. */
 #include "device/cache.h"
 #include "device/cuda/convolution.h"
 #include <inttypes.h>
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <tern/backends.h>
 
-/* An algorithm from GRAPH on is one of the candidates for its graph. */
+/* A number from GRAPH on is a candidate for the convolution's graph, a lower one cuDNN's
+ * algorithm. */
 enum {
     MOST_ALGORITHMS = 8,
     TURNS = 3,
@@ -81,7 +82,7 @@ cudnnStatus_t tern_cuda_conv_run(cudnnHandle_t handle, const plan *p, void *cons
 
 /* ---- what may be taken ------------------------------------------------------------------- */
 
-/* An algorithm goes with a kind of mathematics. */
+/* An algorithm and its math type. */
 typedef struct candidate {
     uint32_t algorithm, math;
     size_t scratch;
@@ -100,7 +101,7 @@ static cudnnStatus_t take(cudnnHandle_t handle, plan *p, const candidate *c)
     return p->graph.code;
 }
 
-/* The candidates for its graph, best first. */
+/* Lists the candidates for the convolution's graph, best first. */
 static cudnnStatus_t list_graph(cudnnHandle_t handle, plan *p, size_t most, candidate *listed,
                                 int *n)
 {
@@ -118,8 +119,7 @@ static cudnnStatus_t list_graph(cudnnHandle_t handle, plan *p, size_t most, cand
     return 0;
 }
 
-/* Those that may be taken, in the order of cuDNN's heuristics: the first, or where they are to be
- * measured all. */
+/* Lists the candidates in the order of cuDNN's heuristics: the first, or all in benchmark mode. */
 static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate *listed, int *n)
 {
     perf found[MOST_ALGORITHMS];
@@ -145,7 +145,8 @@ static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate 
 
 /* ---- benchmark mode ---------------------------------------------------------------------- */
 
-/* Milliseconds of TURNS runs after one that is not counted; infinity where it does not run. */
+/* Returns the milliseconds of TURNS runs after an uncounted one; infinity if the candidate
+ * fails. */
 static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void *const at[4],
                      void *scratch, cudaStream_t stream, const cudaEvent_t between[2])
 {
@@ -160,8 +161,9 @@ static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void
     return runs ? spent : INFINITY;
 }
 
-/* The fastest one of n on the tensors of c; -1 where none could be measured. A result that is to be
- * added to is left alone: sums go to memory behind the scratch memory. */
+/* Returns the index of the fastest of n candidates on the tensors of c, or -1 if none could be
+ * measured. If the result is to be added to x, the trials write to memory behind the scratch memory
+ * instead. */
 static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_convolution *c,
                    const candidate *listed, int n)
 {
@@ -190,7 +192,7 @@ static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_
             best = i;
         }
     }
-    tern_cuda.cudaGetLastError(); /* of memory or events that there were not */
+    tern_cuda.cudaGetLastError(); /* clears the errors of allocations and events */
     for (int i = 0; i < 2; i++)
         if (between[i])
             tern_cuda.cudaEventDestroy(between[i]);
@@ -210,7 +212,7 @@ static tern_cache_key key_of(tern_place *place, const tern_cuda_conv_key *k)
     return stored;
 }
 
-/* Which of n was the fastest, now or when another process tried them. */
+/* Returns the index of the fastest of n candidates, measured now or by another process before. */
 static int measured(tern_place *place, cudnnHandle_t handle, plan *p, const tern_convolution *c,
                     const candidate *listed, int n)
 {

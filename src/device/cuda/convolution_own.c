@@ -1,4 +1,4 @@
-/* convolution_own.c -- convolutions of halves by convolution_matrix.cl, where cuDNN does not
+/* convolution_own.c -- half-precision convolutions by convolution_matrix.cl, where cuDNN does not
  * compute them. */
 #include "device/conv_matrix.h"
 #include "device/cuda/cuda.h"
@@ -6,8 +6,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* A thread of a small tile has so many loads, where they are one by one, that more of the depth
- * than ONE_BY_ONE_DEPTH would spill registers. */
+/* ONE_BY_ONE: both operands are loaded element by element. A thread of a small tile then has so
+ * many loads that a depth above ONE_BY_ONE_DEPTH would spill registers. */
 enum { PARTS_GROUP = 256, LARGE = 128, ONE_BY_ONE = 3, ONE_BY_ONE_DEPTH = 16 };
 
 typedef struct plan {
@@ -15,7 +15,7 @@ typedef struct plan {
     tern_conv_variant of;
     tern_conv_tiles first;
     size_t scratch;
-    void *kernels[2]; /* that multiplies, and that adds up parts */
+    void *kernels[2]; /* the one that multiplies, and the one that adds up parts */
 } plan;
 
 static tern_status launch(void *user, const tern_conv_tiles *t, const tern_arg operands[5])

@@ -20,15 +20,15 @@ typedef struct tern_cuda_api {
 #include "device/cuda/cudnn_graph.def"
 #include "device/cuda/nccl.def"
 #undef X
-    int major;      /* of the runtime, the compiler and cuBLASLt, which are of one version */
-    bool has_lt;    /* cuBLASLt is optional */
-    bool has_dnn;   /* and so are cuDNN */
-    bool has_graph; /* its graphs, with what attention needs of them */
-    bool has_nccl;  /* and NCCL */
+    int major;      /* major version of the CUDA runtime, NVRTC and cuBLASLt */
+    bool has_lt;    /* whether cuBLASLt was found */
+    bool has_dnn;   /* whether cuDNN was found */
+    bool has_graph; /* whether cuDNN has the graph API, as attention needs it */
+    bool has_nccl;  /* whether NCCL was found */
     int nvrtc_major, nvrtc_minor;
 } tern_cuda_api;
 extern tern_cuda_api tern_cuda;
-/* Open what there is; false where tern can't use CUDA, with the reason in notes. */
+/* Opens CUDA's libraries. Returns false, with the reason in notes, if tern can't use CUDA. */
 bool tern_cuda_load(tern_text *notes);
 
 /* ---- a device ---------------------------------------------------------------------------- */
@@ -38,39 +38,39 @@ typedef struct tern_cuda_dnn_state tern_cuda_dnn_state;
 typedef struct tern_cuda_attention_state tern_cuda_attention_state;
 
 typedef struct tern_cuda_state {
-    int index;                  /* CUDA's number of the device */
-    int compute;                /* 90 for compute capability 9.0 */
-    int shared_memory, threads; /* most of a block */
+    int index;                  /* CUDA's ordinal of the device */
+    int compute;                /* compute capability: 90 for 9.0 */
+    int shared_memory, threads; /* limits of a block: bytes of shared memory, threads */
     cudaStream_t stream;
-    cudaStream_t copies; /* of transfers; NULL before the first */
+    cudaStream_t copies; /* stream of transfers.c; NULL before the first copy */
     tern_mutex recording_lock;
-    cudaStream_t recording; /* what graphs are made on, one at a time; NULL before the first */
+    cudaStream_t recording; /* stream for capturing graphs, one at a time; NULL before the first */
     atomic_bool lost;
-    atomic_ullong live; /* bytes of buffers */
+    atomic_ullong live; /* bytes of all buffers */
 
     tern_mutex staging_lock;
-    char *staging; /* pinned; writes that are small go through it and need not wait */
+    char *staging; /* pinned memory for small writes, which then need not wait */
     size_t staged;
 
     tern_mutex gemm_lock;
     tern_cuda_gemm_state *gemm;
     tern_mutex dnn_lock;
     tern_cuda_dnn_state *dnn;
-    tern_cuda_attention_state *attention; /* under dnn_lock */
+    tern_cuda_attention_state *attention; /* guarded by dnn_lock */
     tern_mutex own_lock;
-    tern_matrix_kernels own;   /* matrix_kernels.c */
-    uint64_t peers[4];         /* bit i: access to device i was tried */
-    CUmemAccessDesc reach[64]; /* growth.c: who reads and writes the memory */
+    tern_matrix_kernels own;   /* kernels of matrix_kernels.c */
+    uint64_t peers[4];         /* bit i: peer access to device i was tried */
+    CUmemAccessDesc reach[64]; /* devices that may access this device's memory (growth.c) */
     int n_reach;
 } tern_cuda_state;
 
 /* A kernel of the library or of the user. */
 struct tern_cuda_kernel {
-    CUmodule module; /* owned */
+    CUmodule module; /* owned by this struct */
     CUfunction function;
     int block; /* threads of a block, for the library's kernels */
     int shared, most_threads;
-    tern_user_source source; /* of a user's kernel */
+    tern_user_source source; /* source of a user's kernel */
     char name[128];
 };
 
@@ -79,17 +79,18 @@ static inline tern_cuda_state *tern_cuda_state_of(const tern_place *place)
     return tern_place_state(place);
 }
 
-/* The stream that a thread makes a graph on: its launches go there, those of others do not. */
-/* Where the calling thread's work on the device goes. */
+/* Returns the stream for the calling thread's work: the one it captures a graph on, else the
+ * device's. */
 static inline cudaStream_t tern_cuda_stream(const tern_place *place)
 {
     return tern_thread.recording_stream ? tern_thread.recording_stream
                                         : tern_cuda_state_of(place)->stream;
 }
 
-/* Make the device the calling thread's; TERN_ERR_DEVICE_LOST once it is dead. */
+/* Makes the device current in the calling thread; TERN_ERR_DEVICE_LOST if the device is lost. */
 tern_status tern_cuda_enter(tern_place *place);
-/* The status of a call's result; what is wrong is recorded. A dead device is remembered. */
+/* Returns the status for CUDA's result code of `call`, and records the error. A fatal code marks
+ * the device as lost. */
 tern_status tern_cuda_check(tern_place *place, cudaError_t code, const char *call);
 tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char *call);
 #define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
@@ -124,12 +125,12 @@ typedef struct tern_cuda_source {
     const char *text;
     const char *title; /* for messages: "kernel gelu_f32 of elementwise.cl" */
     const char *kernel;
-    bool exact; /* no contraction: the library's kernels agree with other devices to the bit */
+    bool exact; /* compiled without FMA contraction, for the same bits as on other devices */
 } tern_cuda_source;
-/* programs.c: the text of a kernel over matrix.h, which begins with these definitions. */
+/* programs.c: adds the text of a kernel over matrix.h, beginning with the definitions `defines`. */
 void tern_cuda_matrix_text(tern_text *text, const char *defines, const char *file,
                            const char *kernel);
-/* Compile, or load from the cache on disk. */
+/* Loads the kernel from the cache on disk, or compiles it. The caller frees *kernel. */
 tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
                             tern_cuda_kernel **kernel);
 void tern_cuda_kernel_free(tern_cuda_kernel *kernel);
@@ -146,46 +147,50 @@ void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 
 tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,
                              const tern_arg *args, int n);
-/* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
+/* Sets parameters to the pointers that cuLaunchKernel takes. addresses has n elements for them. */
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_epilogue_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 bool tern_cuda_wants_multiples(const tern_place *place, const tern_gemm *gemm);
-/* matrix_kernels.c: how products of this type go on tensor cores, of matrix_way.h. */
+/* matrix_kernels.c: returns the way (matrix_way.h) of tensor cores to multiply matrices of
+ * dtype. */
 int tern_cuda_matrix_way(const tern_place *place, tern_dtype dtype);
 typedef struct tern_cuda_tile {
-    int size, depth; /* rows and columns; of halves */
+    int size, depth; /* rows and columns; depth in elements of 16 bits */
 } tern_cuda_tile;
-/* Of `count` products of m x n: a large one where they are as many as there are
- * multiprocessors. */
+/* Returns the tile for `count` products of m x n: a large tile if there are at least as many large
+ * tiles as multiprocessors. */
 tern_cuda_tile tern_cuda_matrix_tile(tern_place *place, int way, int64_t m, int64_t n,
                                      int64_t count);
-/* The device's kernels, for who holds own_lock; and tern_matrix_prepare for who does not. */
+/* Returns the device's kernels; the caller holds own_lock. tern_cuda_matrix_prepare takes that lock
+ * and calls tern_matrix_prepare. */
 tern_matrix_kernels *tern_cuda_matrix_kernels(tern_place *place);
 tern_status tern_cuda_matrix_prepare(tern_place *place, const tern_matrix_call *call,
                                      tern_matrix_kernel **found, bool *usable);
-/* gemm_own.c: the same by gemm_matrix.cl, where cuBLASLt's is not taken; with gemm_lock. */
+/* gemm_own.c: computes the product by gemm_matrix.cl, for what cuBLASLt does not compute. The
+ * caller holds gemm_lock. */
 tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *done);
-/* Whether this product is for tensor cores, whatever its kernel turns out to be. */
+/* Returns whether tensor cores are to compute the product, even if the kernel then fails to
+ * build. */
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *gemm);
-/* Whether it does this product with its end, or in float32. */
+/* Sets *fits to whether gemm_own.c has the product's epilogue, or its float32 results. */
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_convolution_plan(tern_place *place, tern_convolution *c, size_t *scratch,
                                        bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-/* convolution_own.c: the same by convolution_matrix.cl, where cuDNN's is not taken. */
+/* convolution_own.c: convolutions by convolution_matrix.cl, for what cuDNN does not compute. */
 tern_status tern_cuda_convolution_own_plan(tern_place *place, const tern_convolution *c,
                                            size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution_own(tern_place *place, const tern_convolution *c, bool *taken);
-/* cuDNN's handle, for the calling thread's stream; with dnn_lock. And whether a result of it is a
- * refusal. */
+/* tern_cuda_dnn_open sets *handle to cuDNN's handle, for the calling thread's stream; the caller
+ * holds dnn_lock. tern_cuda_dnn_refuses returns whether cuDNN's code means "not supported". */
 tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle);
 bool tern_cuda_dnn_refuses(cudnnStatus_t code);
 tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call);
 tern_status tern_cuda_attention_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                      bool *taken);
 tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken);
-/* attention_own.c: the same by attention_matrix.cl, where cuDNN's is not taken. */
+/* attention_own.c: attention by attention_matrix.cl, for what cuDNN does not compute. */
 tern_status tern_cuda_attention_own_plan(tern_place *place, tern_attention *a, size_t *scratch,
                                          bool *taken);
 tern_status tern_cuda_attention_own(tern_place *place, const tern_attention *a);
@@ -196,7 +201,8 @@ static inline void *tern_cuda_memory_of(const tern_arg *x)
 {
     return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
 }
-/* With collective.c's tables: what NCCL has of it, and its call of device i. */
+/* collective.c: returns whether NCCL supports the collective; calls NCCL for device i of the
+ * collective. */
 bool tern_cuda_collective_is_supported(const tern_collective *t);
 ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
                                        cudaStream_t stream);

@@ -1,6 +1,5 @@
-/* dnn_attention.c -- attention as cuDNN's engines of flash attention look for it: matrix products
- * with the softmax between them in single steps, of which nothing but the results is ever in
- * memory.
+/* dnn_attention.c -- attention as cuDNN's flash attention engines recognize it: matrix products
+ * with the softmax between them in single steps, of which only the results are in memory.
  *
  *   S = scale Q K' + mask,  sums = log sum e^S,  P = e^(S - sums),  out = P V
  *   D = sum dout out,  dP = dout V', dS = scale P (dP - D), dV = P' dout, dQ = dS K, dK = dS' Q */
@@ -10,11 +9,12 @@
 
 enum { ONE, QUERIES, KEYS, WIDTH, VALUES, SIZES };
 enum { HALF, FLOAT, INT32, BOOLEAN };
-/* In memory, as rows or as their transpose; dense numbers of the rows; numbers of the host's;
- * between two steps, dense or with its columns first. */
+/* MATRIX, TRANSPOSED_MATRIX: a matrix in memory, read as it is or transposed. ROWS: contiguous
+ * numbers of the rows in memory. NUMBER: a number on the host. BETWEEN, TRANSPOSED: a virtual
+ * tensor with contiguous rows or columns. */
 enum { MATRIX, TRANSPOSED_MATRIX, ROWS, NUMBER, BETWEEN, TRANSPOSED };
 
-/* Every tensor: where it is, its last two dims, its type, and of a matrix which. */
+/* Every tensor: where it is, its last two dims, its type, and for a matrix its index. */
 #define TENSORS(X)                                                                                 \
     X(NONE, BETWEEN, ONE, ONE, HALF, 0)                                                            \
     X(Q, MATRIX, QUERIES, WIDTH, HALF, TERN_DNN_Q)                                                 \
@@ -57,7 +57,7 @@ enum { MATRIX, TRANSPOSED_MATRIX, ROWS, NUMBER, BETWEEN, TRANSPOSED };
     X(DS, BETWEEN, QUERIES, KEYS, FLOAT, 0)                                                        \
     X(DS_TRANSPOSED, TRANSPOSED, KEYS, QUERIES, HALF, 0)                                           \
     X(K, BETWEEN, KEYS, WIDTH, HALF, 0)                                                            \
-    X(UNMASKED, BETWEEN, ONE, ONE, FLOAT, 0) /* what is masked: SCALED, or LESS of a gradient */
+    X(UNMASKED, BETWEEN, ONE, ONE, FLOAT, 0) /* SCALED, or LESS in a gradient */
 #define X(NAME, ...) NAME,
 enum { TENSORS(X) COUNT };
 #undef X
@@ -69,8 +69,8 @@ static const struct {
 #undef X
 };
 
-/* The steps, and in which problems they are: in all, in those without or with gradient, with a
- * mask, with one from the lower right. */
+/* The steps, and the problems that each belongs to: all, those without or with gradient, those with
+ * a causal mask, those whose mask is lower right. */
 enum { ALL = 0, ONWARD = 1, BACK = 2, CAUSAL = 4, LOW = 8 };
 #define DO(WHEN, MODE, X, B, Y)                                                                    \
     {                                                                                              \
@@ -160,7 +160,8 @@ static bool is_in(const tern_dnn_problem *p, int when)
            (p->lower_right || !(when & LOW));
 }
 
-/* Which tensor a step means: without a mask, or one from the lower right, some are others. */
+/* Returns the tensor that a step has as this operand: without a mask, or without a lower-right one,
+ * some tensors stand for others. */
 static int named(const tern_dnn_problem *p, int tensor)
 {
     if (tensor == ROW_AT && !p->lower_right)
@@ -213,7 +214,7 @@ static cudnnBackendDescriptor_t describe(tern_dnn_graph *g, const tern_dnn_probl
     return tern_dnn_tensor_new(g, &t);
 }
 
-/* Whole numbers and truths are computed as what they are. */
+/* Returns the type that a step computes in: integers and booleans stay as they are. */
 static cudnnDataType_t precision_of(const tern_dnn_problem *p, int result)
 {
     return tensors[result].type == HALF ? CUDNN_DATA_FLOAT : type_of(p, result);
@@ -259,7 +260,7 @@ size_t tern_dnn_attention_scratch(const tern_dnn_graph *g, const tern_dnn_proble
     return padded(g->scratch) + own;
 }
 
-/* All tensors that a step of the problem has and that are somewhere. */
+/* Runs the plan with all tensors of the problem's steps that are in memory or on the host. */
 cudnnStatus_t tern_dnn_attend(const tern_dnn_graph *g, const tern_dnn_problem *p,
                               const tern_dnn_places *places)
 {

@@ -4,7 +4,7 @@
 #define TERN_DEVICE_CUDA_DNN_ATTENTION_H
 #include "device/cuda/dnn_graph.h"
 
-/* The matrices that a caller has, in the order of tern_dnn_problem's strides. */
+/* The caller's matrices, in the order of tern_dnn_problem's strides. */
 enum {
     TERN_DNN_Q,
     TERN_DNN_K,
@@ -17,26 +17,26 @@ enum {
     TERN_DNN_MATRICES
 };
 
-/* What a plan depends on; compared byte by byte. */
+/* The key of a plan; compared byte by byte. */
 typedef struct tern_dnn_problem {
     int64_t count[2], queries, keys, width, value_width;
-    int64_t strides[TERN_DNN_MATRICES][3]; /* of stacks, heads and rows; columns are dense */
+    int64_t strides[TERN_DNN_MATRICES][3]; /* of two batch dims and rows; columns are contiguous */
     int32_t dtype;
     bool gradient, causal;
-    bool lower_right; /* the last query is at the last key */
+    bool lower_right; /* the causal mask lets the last query see the last key */
 } tern_dnn_problem;
 
-/* Where the matrices are, and the logs of the rows' sums; what a gradient adds up in is behind
- * cuDNN's own scratch memory. */
+/* Addresses of the matrices and of the log-sum-exp of each row. The sums of a gradient follow
+ * cuDNN's own memory in scratch. */
 typedef struct tern_dnn_places {
     void *matrices[TERN_DNN_MATRICES], *sums, *scratch;
     float scale;
 } tern_dnn_places;
 
-/* Describe it in g, which has a handle or a device, and make its plan; g->code is 0, or why there
- * is none. */
+/* Describes the attention in g, which has a handle or a device, and makes its plan. g->code is 0,
+ * or says why there is no plan. */
 void tern_dnn_attention(tern_dnn_graph *g, const tern_dnn_problem *p);
-/* Bytes of scratch memory for a run. */
+/* Returns the bytes of scratch memory for a run. */
 size_t tern_dnn_attention_scratch(const tern_dnn_graph *g, const tern_dnn_problem *p);
 cudnnStatus_t tern_dnn_attend(const tern_dnn_graph *g, const tern_dnn_problem *p,
                               const tern_dnn_places *places);

@@ -11,7 +11,7 @@ const tern_cuda_conv_type tern_cuda_conv_types[] = {
     [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
     [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
 
-/* By these a run has the tensors: in the order of what a caller has; SUM is never in memory. */
+/* Ids of the tensors in a run, in the order of the caller's tensors. SUM is never in memory. */
 enum { X = 1, WEIGHT, Y, BIAS, SUM };
 
 static cudnnBackendDescriptor_t describe(tern_dnn_graph *g, const tern_cuda_conv_key *k, int id)

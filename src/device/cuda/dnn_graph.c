@@ -1,17 +1,18 @@
-/* dnn_graph.c -- cuDNN's backend API: descriptors, which are made, given attributes, finalized, and
- * pointed to by others. */
+/* dnn_graph.c -- cuDNN's backend API: its descriptors are created, given attributes and finalized,
+ * and other descriptors point to them. */
 #include "device/cuda/dnn_graph.h"
 #include <string.h>
 
 enum { X, B, T, Y, OPERANDS, ALIGNMENT = 16 };
 
-/* Version 8 has one code for it, 9 a thousand. */
+/* cuDNN 8 has one code for "not supported", cuDNN 9 has the thousand from 3000 on. */
 bool tern_cuda_dnn_refuses(cudnnStatus_t code)
 {
     return code == 9 || code / 1000 == 3;
 }
 
-/* Nothing is done once something failed: who describes a graph looks at the end. */
+/* Returns whether code is an error. The first error is kept in g; the functions below then do
+ * nothing, and the caller that describes a graph looks at g->code at the end. */
 static bool fails(tern_dnn_graph *g, cudnnStatus_t code, const char *call)
 {
     if (code && !g->code) {
@@ -79,9 +80,9 @@ cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_t
                 CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_##Y                                      \
         }                                                                                          \
     }
-/* Each kind's descriptors: of its mathematics (its precision, its mode) and of the operation, which
- * points to the former and has operands. An attribute 0 is one that it has not, or pointwise's
- * mode. */
+/* For each kind of operation: the descriptor of its mathematics (precision, mode), and the
+ * descriptor of the operation, which points to the former and has the operands. An attribute 0
+ * means that the kind has none, or is pointwise's mode. */
 static const struct {
     uint16_t how, precision, mode, mode_type, operation, points, operands[OPERANDS];
 } kinds[] = {
@@ -124,8 +125,8 @@ static const struct {
     [TERN_DNN_CONVOLUTION_WEIGHT] = CONVOLUTION(BACKWARD_FILTER, BWD_FILTER, X, DY, DW),
 };
 
-/* The attributes of a convolution's numbers follow each other, as they do in the window; padding is
- * the same at both ends. */
+/* Sets the numbers of a convolution. Their attributes follow each other in the order of numbers[];
+ * padding is the same at both ends. */
 static void set_window(tern_dnn_graph *g, cudnnBackendDescriptor_t d, const tern_dnn_window *w)
 {
     const int64_t *const numbers[] = {w->dilation, w->stride, w->padding, w->padding};
@@ -150,7 +151,7 @@ static cudnnBackendDescriptor_t mathematics(tern_dnn_graph *g, const tern_dnn_op
 
 void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *o)
 {
-    static const float scales[] = {1, 0}; /* alpha and beta, the two before the description */
+    static const float scales[] = {1, 0}; /* alpha and beta: the two attributes before points */
     cudnnBackendDescriptor_t d = make(g, kinds[o->kind].operation);
     if (kinds[o->kind].points)
         set_descriptor(g, d, kinds[o->kind].points, mathematics(g, o));

@@ -1,5 +1,5 @@
-/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is
- * the driver's to read. */
+/* enumerate.c -- the devices that the driver reports. The driver itself applies
+ * CUDA_VISIBLE_DEVICES. */
 #include "device/cuda/cuda.h"
 #include "base/os.h"
 #include "base/lock.h"
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a device says of itself in numbers. */
+/* Attributes of a device. */
 typedef struct numbers {
     int major, minor, shared_memory, threads, units, integrated;
 } numbers;
 
-/* False where it does not answer. */
+/* Reads the attributes of the device. Returns false if the runtime fails. */
 static bool ask_numbers(int device, numbers *n)
 {
     const struct {
@@ -32,7 +32,7 @@ static bool ask_numbers(int device, numbers *n)
     return true;
 }
 
-/* A new state; NULL without memory. */
+/* Returns a new state, which the caller owns, or NULL if memory is out. */
 static tern_cuda_state *make_state(int index, const numbers *number)
 {
     tern_cuda_state *s = tern_alloc(sizeof *s);
@@ -50,7 +50,8 @@ static tern_cuda_state *make_state(int index, const numbers *number)
     return s;
 }
 
-/* *answers says whether found was filled. */
+/* Fills *found for the device. Sets *answers to false, with a note, if the driver does not describe
+ * the device. */
 static tern_status describe(int index, tern_found *found, tern_text *notes, bool *answers)
 {
     CUdevice device;
@@ -105,7 +106,8 @@ static tern_status describe(int index, tern_found *found, tern_text *notes, bool
     return TERN_OK;
 }
 
-/* The driver's own code first: what the runtime says after it is that there is no device. */
+/* Notes why there is no device. cuInit's code comes first: after it fails, the runtime reports only
+ * that there is no device. */
 static void note_none(CUresult init, cudaError_t code, tern_text *notes)
 {
     const char *mask = tern_os_getenv("CUDA_VISIBLE_DEVICES"), *name = NULL,
@@ -142,10 +144,10 @@ tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes)
     if (!all)
         return TERN_ERR_MEMORY;
     tern_status status = notes->failed ? TERN_ERR_MEMORY : TERN_OK;
-    /* Numbers are CUDA's: the list ends at the first device that does not answer. */
+    /* Indices are CUDA's, so the list ends at the first device that does not answer. */
     for (bool answers = true; status == TERN_OK && made < count && answers; made += answers)
         status = describe(made, &all[made], notes, &answers);
-    if (status != TERN_OK) { /* the texts of others stay: memory is out, and devices are few */
+    if (status != TERN_OK) { /* texts of earlier devices leak: memory is out, devices are few */
         tern_free(all);
         return status;
     }

@@ -1,8 +1,8 @@
-/* gemm.c -- matrix products through cuBLASLt; where it is not there or can't, on tensor cores by
+/* gemm.c -- matrix products through cuBLASLt; where that is missing or can't, on tensor cores by
  * tern's own kernel (gemm_own.c), or through matmul.cl.
  *
- * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
- * for a shape is kept: its heuristics cost more than a small product. */
+ * cuBLASLt's matrices are column-major, so C = A B is computed as C' = B' A'. The plan for a shape
+ * is kept: the heuristics cost more than a small product. */
 #include "base/warning.h"
 #include "base/lock.h"
 #include "device/builds.h"
@@ -14,7 +14,7 @@
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 
-/* A product, as far as cuBLASLt's choice depends on it; compared byte by byte. */
+/* The key of a plan: what cuBLASLt's choice depends on; compared byte by byte. */
 typedef struct shape {
     int64_t m, n, k, count, ld[3], stride[3];
     uint32_t alignment[4]; /* of A, B, C and the bias */
@@ -32,8 +32,8 @@ typedef struct plan {
 struct tern_cuda_gemm_state {
     cublasLtHandle_t handle;
     void *workspace;
-    plan plans[PLANS];     /* by hash; a newer shape takes the older one's place */
-    void *portable[16][2]; /* with indices of 64 bits, of 32 */
+    plan plans[PLANS];     /* by hash; a new shape replaces an old one */
+    void *portable[16][2]; /* matmul.cl with 64-bit and with 32-bit indices */
 };
 
 static tern_status check_lt(tern_place *place, cublasStatus_t code, const char *call)
@@ -65,8 +65,9 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
 
 /* ---- cuBLASLt ---------------------------------------------------------------------------- */
 
-/* How a rows x columns matrix (of ours) lies for cuBLASLt: read as its transpose when rows follow
- * each other in memory, as itself when columns do. False: neither. */
+/* Sets the leading dimension of a rows x columns matrix for cuBLASLt, and *transposed: 0 if its
+ * rows are contiguous, which cuBLASLt reads as the transpose, 1 if its columns are. Returns false
+ * if neither are. */
 static bool lie(const tern_matrix *m, int64_t rows, int64_t columns, int64_t *ld,
                 int32_t *transposed)
 {
@@ -109,10 +110,11 @@ static const struct {
 #undef END
 };
 
-/* The product with one level of batch; false where cuBLASLt has no words for it. */
+/* Fills the key for the product with one level of batch. Returns false if cuBLASLt can't express
+ * it. */
 static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
 {
-    memset(s, 0, sizeof *s); /* padding too: it is compared */
+    memset(s, 0, sizeof *s); /* the padding too, as all bytes are compared */
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
     s->epilogue = g->epilogue || g->bias_grad ? epilogues[g->epilogue].epilogue
@@ -165,7 +167,8 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-/* The bias or the bias gradient, and the mask, of so many numbers a row; 0: none. */
+/* Addresses of the bias or the bias gradient and of the mask, 0 for none, and the mask's row
+ * length. */
 typedef struct beside {
     uint64_t bias, mask;
     int64_t mask_row;
@@ -183,7 +186,8 @@ static tern_status set_beside(tern_place *place, const plan *p, const beside *at
     return TERN_OK;
 }
 
-/* What is beside it is that of the first product: the heuristics look at how it is aligned. */
+/* Creates the product's descriptor. It gets the pointers of the first product, as the heuristics
+ * look at their alignment. */
 static tern_status set_desc(tern_place *place, const shape *s, const beside *at, plan *p)
 {
     int32_t op[2];
@@ -192,7 +196,7 @@ static tern_status set_desc(tern_place *place, const shape *s, const beside *at,
         op[i] = s->transposed[i] ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[s->dtype].compute;
     LT_TRY(place, cublasLtMatmulDescCreate(&p->desc, compute, types[s->dtype].scale));
-    /* cuBLASLt's A is our B. */
+    /* cuBLASLt's A is tern's B. */
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op[1],
                                                  sizeof op[1]));
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op[0],
@@ -205,7 +209,7 @@ static tern_status set_desc(tern_place *place, const shape *s, const beside *at,
     return set_beside(place, p, at);
 }
 
-/* The algorithm; p->usable stays false where cuBLASLt has none. */
+/* Gets the algorithm from the heuristics; p->usable stays false if they have none. */
 static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const shape *s, plan *p,
                        cublasLtMatmulPreference_t preference)
 {
@@ -213,7 +217,7 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES};
     uint64_t capacity = state->workspace ? WORKSPACE : 0;
-    /* Parts of a sum over k are added as they were computed, in float32, not as halves. */
+    /* Partial sums over k are added in float32, not in half precision. */
     uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
     int n = 0;
@@ -272,7 +276,7 @@ static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, con
     return status;
 }
 
-/* Where the matrices begin, A's, B's and C's, and what is beside them; and how that is aligned. */
+/* Sets at to the addresses of A, B and C, and the alignments in s. Returns the other addresses. */
 static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], void *at[3])
 {
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
@@ -292,7 +296,7 @@ static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], voi
     return other;
 }
 
-/* One strided batch; *done stays false where cuBLASLt has no algorithm. */
+/* Computes one strided batch; *done stays false if cuBLASLt has no algorithm. */
 static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
                             shape *s, const int64_t more[3], bool *done)
 {
@@ -326,7 +330,7 @@ static bool collapses(const tern_gemm *g)
     return true;
 }
 
-/* The batches of g but the first `done`. */
+/* Returns g without its first `done` batches. */
 static tern_gemm batches_after(const tern_gemm *g, int64_t done)
 {
     tern_gemm rest = *g;
@@ -337,8 +341,8 @@ static tern_gemm batches_after(const tern_gemm *g, int64_t done)
     return rest;
 }
 
-/* What is not for cuBLASLt, all or the last of its batches, is left in *rest. Parts of a batch
- * differ in their alignment: there may be an algorithm for some. */
+/* Computes g by cuBLASLt and sets *rest to the last batches that cuBLASLt can't compute. The
+ * alignment differs between batches, so there may be an algorithm for only some of them. */
 static tern_status through_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
                               tern_gemm *rest)
 {
@@ -372,7 +376,7 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
             tern_free(state);
             return status;
         }
-        /* Without it only some algorithms are out. */
+        /* Without a workspace cuBLASLt only has fewer algorithms. */
         if (tern_cuda.cudaMalloc(&state->workspace, WORKSPACE) != 0) {
             tern_cuda.cudaGetLastError();
             state->workspace = NULL;
@@ -412,7 +416,7 @@ tern_status tern_cuda_epilogue_fits(tern_place *place, const tern_gemm *g, bool 
     return status;
 }
 
-/* With the lock: what cuBLASLt has not done. */
+/* Computes what cuBLASLt can't. The caller holds gemm_lock. */
 static tern_status without_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g)
 {
     bool done;
@@ -451,10 +455,10 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     return status;
 }
 
-/* Tensor cores' kernels read 16 bytes of halves at a time. Of rows that begin elsewhere cuBLASLt
- * has kernels that load single ones, as gemm_matrix.cl does: of a vocabulary of 50257 cuBLASLt's
- * product then takes five to seven times as long (H200). A copy of one matrix takes less than what
- * is gained where each of its elements is in a hundred products or more, and the product longer
+/* Kernels for tensor cores load 16 bytes of half precision at a time. Where rows do not begin at
+ * such multiples, cuBLASLt's kernels and gemm_matrix.cl load single elements: with a vocabulary of
+ * 50257 cuBLASLt's product takes five to seven times as long (H200). Copying a matrix costs less
+ * than that if each of its elements is in a hundred products or more, and the product takes longer
  * than a launch. */
 bool tern_cuda_wants_multiples(const tern_place *place, const tern_gemm *g)
 {

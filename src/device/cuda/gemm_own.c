@@ -1,4 +1,4 @@
-/* gemm_own.c -- products of halves, and of float32 where TensorFloat-32 is allowed, by
+/* gemm_own.c -- half-precision products, and float32 ones where TensorFloat-32 is allowed, by
  * gemm_matrix.cl, where cuBLASLt does not compute them. */
 #include "device/cuda/cuda.h"
 #include "device/gemm_kernel.h"
@@ -10,7 +10,8 @@ enum { ARGS = 9 };
 
 /* ---- which kernel ------------------------------------------------------------------------- */
 
-/* NONE: none of these. */
+/* Returns the way of matrix_way.h for this product, or TERN_MATRIX_NONE if gemm_matrix.cl has
+ * none. */
 static int way_of(tern_place *place, const tern_gemm *g)
 {
     if (g->dtype != TERN_F32)
@@ -62,7 +63,7 @@ static tern_status launch(tern_place *place, void *kernel, const tern_gemm_varia
     return tern_cuda_launch(place, kernel, &grid, args, ARGS);
 }
 
-/* *kernel: NULL where it is not to be had. */
+/* Sets *v to the variant for the product and *kernel to its kernel, NULL if that is not usable. */
 static tern_status find(tern_place *place, const tern_gemm *g, tern_gemm_variant *v, void **kernel)
 {
     static const tern_gemm_backend backend = {tern_cuda_matrix_prepare, launch, true};

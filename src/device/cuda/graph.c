@@ -1,9 +1,10 @@
-/* graph.c -- what a stream is given between two events, as a CUDA graph. */
+/* graph.c -- CUDA graphs, captured from a stream. */
 #include "device/cuda/cuda.h"
 #include "base/lock.h"
 
-/* On a stream of its own: on the device's, what other threads launch meanwhile would go into the
- * graph. Relaxed: a kernel that is new here is compiled and loaded in between. */
+/* Captures on a stream of its own, as launches of other threads on the device's stream would get
+ * into the graph. The mode is relaxed because a new kernel is compiled and loaded during the
+ * capture. */
 static tern_status record_on(tern_place *place, tern_cuda_state *s,
                              tern_status (*record)(void *user), void *user, cudaGraph_t *recorded)
 {

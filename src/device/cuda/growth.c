@@ -1,5 +1,5 @@
-/* growth.c -- segments of addresses of which only what is used has memory behind it (cuMemMap), for
- * large blocks. */
+/* growth.c -- address ranges for large blocks, of which only the used parts have memory
+ * (cuMemMap). */
 #include "device/cuda/cuda.h"
 
 enum { STEP = 2 << 20 };
@@ -9,8 +9,8 @@ static CUdeviceptr address(const tern_buffer *segment, size_t at)
     return (CUdeviceptr)segment->address + at;
 }
 
-/* Twice the memory that there is: of the addresses between blocks that are in use only some have
- * memory. */
+/* Returns twice the device's memory, as only some of the addresses between used blocks have memory;
+ * 0 if the device can't map memory. */
 static size_t most(tern_place *place)
 {
     const tern_cuda_state *s = tern_cuda_state_of(place);
@@ -24,8 +24,8 @@ static size_t most(tern_place *place)
     return (size_t)tern_place_info(place)->memory_total / STEP * 2 * STEP;
 }
 
-/* The device itself, and those that may reach into its memory: collectives of several devices in
- * one process do. */
+/* Sets reach to the device itself and the devices that can access its memory, as collectives of
+ * several devices in one process do. */
 static void note_reach(tern_cuda_state *s)
 {
     const int most = (int)(sizeof s->reach / sizeof *s->reach);
@@ -39,24 +39,24 @@ static void note_reach(tern_cuda_state *s)
         if (i != s->index && tern_cuda.cudaDeviceCanAccessPeer(&can, i, s->index) == 0 && can)
             s->reach[s->n_reach++] = (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, i},
                                                        CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    tern_cuda.cudaGetLastError(); /* the runtime keeps what a question met */
+    tern_cuda.cudaGetLastError(); /* clears the error of a failed query */
 }
 
 static tern_status reserve_addresses(tern_place *place, tern_buffer *segment)
 {
     CUdeviceptr base = 0;
     tern_status status = tern_cuda_enter(place);
-    if (status != TERN_OK) /* recorded: who is to try again would leave it */
+    if (status != TERN_OK) /* TERN_ERR_MEMORY would mean that no error is recorded */
         return status == TERN_ERR_MEMORY ? TERN_ERR_DEVICE : status;
     if (tern_cuda.cuMemAddressReserve(&base, segment->bytes, 0, 0, 0) != 0)
-        return TERN_ERR_MEMORY; /* blocks are allocated without it */
+        return TERN_ERR_MEMORY; /* blocks are then allocated one by one */
     note_reach(tern_cuda_state_of(place));
     segment->address = base;
-    segment->handle = (void *)(uintptr_t)base; /* NOLINT: an address of the device's */
+    segment->handle = (void *)(uintptr_t)base; /* NOLINT: an address on the device */
     return TERN_OK;
 }
 
-/* Where a device refuses others in spite of what it said, it has the memory alone. */
+/* Grants access to the devices in reach. If CUDA refuses, grants access to this device alone. */
 static CUresult allow(const tern_cuda_state *s, CUdeviceptr from, size_t bytes)
 {
     CUresult code = tern_cuda.cuMemSetAccess(from, bytes, s->reach, (size_t)s->n_reach);
@@ -91,20 +91,21 @@ static tern_status map(tern_place *place, const tern_buffer *segment, size_t at,
     if (code == CUDA_ERROR_OUT_OF_MEMORY)
         return TERN_ERR_MEMORY;
     TERN_TRY(tern_cuda_check_driver(place, code, call));
-    *memory = (void *)(uintptr_t)handle; /* NOLINT: a number */
+    *memory = (void *)(uintptr_t)handle; /* NOLINT: a handle, which is a number */
     atomic_fetch_add(&s->live, bytes);
     return TERN_OK;
 }
 
-/* Other streams are through with memory before it is free: a link's collective holds it until it is
- * over, and what graphs were made on does not run. */
+/* Waits for the device's streams before the memory is freed. No other stream uses the memory: a
+ * communicator's collective holds its blocks until it has ended, and streams that graphs were
+ * captured on do not run. */
 static void unmap(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                   void *memory)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
     atomic_fetch_sub(&s->live, bytes);
     if (atomic_load(&s->lost) || tern_cuda.cudaSetDevice(s->index) != 0)
-        return; /* a dead context's memory is gone with it */
+        return; /* the memory of a lost context is already gone */
     tern_cuda.cudaStreamSynchronize(s->stream);
     if (s->copies)
         tern_cuda.cudaStreamSynchronize(s->copies);

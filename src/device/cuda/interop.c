@@ -1,4 +1,4 @@
-/* interop.c -- device memory and streams that the application shares. */
+/* interop.c -- device memory and streams that the application shares with tern. */
 #include "device/cuda/cuda.h"
 
 enum { DEVICE_MEMORY = 2, MANAGED_MEMORY = 3 };
@@ -30,7 +30,7 @@ void tern_cuda_handles(tern_place *place, tern_device_handles *handles)
     *handles = (tern_device_handles){.queue = s->stream, .index = s->index};
 }
 
-/* What is under way on the present stream is waited for, so that one order goes on. */
+/* Waits for the present stream, so that work on the new stream comes after earlier work. */
 tern_status tern_cuda_use_handles(tern_place *place, const tern_device_handles *handles)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);

@@ -3,7 +3,7 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* Blocks in flight that fill a multiprocessor, where items go one by one. */
+/* BLOCKS_PER_UNIT: blocks in flight that fill a multiprocessor, for kernels over single items. */
 enum { BLOCKS_PER_UNIT = 16, MOST_BLOCKS = 1 << 20 };
 
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters)

@@ -1,6 +1,6 @@
-/* libraries.c -- CUDA's libraries, found and opened at run time: all from one major version.
+/* libraries.c -- finds and opens CUDA's libraries at run time, all of one major version.
  *
- * Looked through in this order: TERN_CUDA_PATH, the loader's own path, CUDA_HOME and CUDA_PATH,
+ * The search order is: TERN_CUDA_PATH, the loader's own path, CUDA_HOME and CUDA_PATH,
  * /usr/local/cuda, and the folders of NVIDIA's Python wheels. */
 #include "base/env.h"
 #include "base/os.h"
@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FIRST_GRAPH: from this version of cuDNN on the sums of attention's dq need not be cleared
- * before. */
+/* FIRST_GRAPH: the first version of cuDNN with which attention need not clear the sums of dq. */
 enum { MAX_FOLDERS = 64, PATH_BYTES = 1024, FIRST_GRAPH = 90600 };
 
 tern_cuda_api tern_cuda;
@@ -64,8 +63,8 @@ static void list_folders(folders *list)
     add_wheels(list, home, ".local/lib/python3*/site-packages");
 }
 
-/* The library from the first folder that has one that loads; reason keeps the first one's words for
- * a file that is there but broken, else the loader's. */
+/* Returns the library from the first folder where it loads, or NULL. reason is set to the last
+ * error of the loader's own path or of a file that exists but does not load. */
 static void *open_library(const folders *list, const char *name, char *reason, size_t bytes)
 {
     char path[2 * PATH_BYTES], why[512] = "";
@@ -83,7 +82,7 @@ static void *open_library(const folders *list, const char *name, char *reason, s
 
 typedef enum part { DRIVER, RUNTIME, COMPILER, PRODUCTS, CONVOLUTIONS, GRAPHS, COLLECTIVES } part;
 
-/* What is taken from each library, and where its address goes. */
+/* The functions of each library, and the offset of each function's pointer in tern_cuda_api. */
 static const struct {
     part of;
     const char *name;
@@ -114,7 +113,7 @@ static const struct {
 #undef X
 };
 
-/* All of a part's; false where one is missing, which is noted. */
+/* Looks up all functions of a part. Returns false, with a note, if one is missing. */
 static bool take(part of, void *library, const char *file, tern_text *notes)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
@@ -131,7 +130,7 @@ static bool take(part of, void *library, const char *file, tern_text *notes)
     return true;
 }
 
-/* cuDNN, if it is there, new enough, and made for the same CUDA. */
+/* Opens cuDNN if it is installed, new enough, and made for the same CUDA. */
 static void load_dnn(const folders *list, int major, tern_text *notes)
 {
     static const char *const files[] = {TERN_LIBRARY_CUDNN_9, TERN_LIBRARY_CUDNN_8};
@@ -158,7 +157,8 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
                       without);
 }
 
-/* NCCL, if it is there; a machine with one device does not miss it. */
+/* Opens NCCL if it is installed. A machine with one device does not need NCCL, so nothing is
+ * noted. */
 static void load_nccl(const folders *list, tern_text *notes)
 {
     static const char file[] = TERN_LIBRARY_NCCL;
@@ -168,8 +168,8 @@ static void load_nccl(const folders *list, tern_text *notes)
     tern_cuda.has_nccl = library && take(COLLECTIVES, library, file, notes);
 }
 
-/* The runtime and the compiler of one major version, and cuBLASLt, cuDNN and NCCL if they are
- * there. */
+/* Opens the runtime and the compiler of one major version, and cuBLASLt, cuDNN and NCCL if they are
+ * installed. Returns false if the runtime or the compiler can't be used. */
 static bool load_major(const folders *list, int major, tern_text *missing, tern_text *notes)
 {
     char runtime[32], compiler[32], products[32], why[512] = "";

@@ -1,5 +1,4 @@
-/* memory.c -- buffers, and moving bytes in and out of them, all in the order of the device's
- * stream. */
+/* memory.c -- buffers, and copies to and from them in the order of the device's stream. */
 #include "device/cuda/cuda.h"
 #include "base/lock.h"
 #include <string.h>
@@ -14,12 +13,12 @@ static void *address(const tern_buffer *buffer, size_t at)
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer)
 {
     tern_status status = tern_cuda_enter(place);
-    if (status != TERN_OK) /* recorded: who is to try again would leave it */
+    if (status != TERN_OK) /* TERN_ERR_MEMORY would mean that no error is recorded */
         return status == TERN_ERR_MEMORY ? TERN_ERR_DEVICE : status;
     void *memory = NULL;
     cudaError_t code = tern_cuda.cudaMalloc(&memory, buffer->bytes);
     if (code == cudaErrorMemoryAllocation) {
-        tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
+        tern_cuda.cudaGetLastError(); /* clears the error, which the runtime keeps */
         return TERN_ERR_MEMORY;
     }
     TERN_TRY(tern_cuda_check(place, code, "cudaMalloc"));
@@ -34,7 +33,7 @@ void tern_cuda_free(tern_place *place, tern_buffer *buffer)
     tern_cuda_state *s = tern_cuda_state_of(place);
     atomic_fetch_sub(&s->live, buffer->bytes);
     if (atomic_load(&s->lost) || tern_cuda.cudaSetDevice(s->index) != 0)
-        return; /* a dead context's memory is gone with it */
+        return; /* the memory of a lost context is already gone */
     tern_cuda.cudaStreamSynchronize(s->stream);
     tern_cuda.cudaFree(buffer->handle);
 }
@@ -51,8 +50,8 @@ tern_status tern_cuda_memory(tern_place *place, uint64_t *free_bytes, uint64_t *
 
 /* ---- to the device ----------------------------------------------------------------------- */
 
-/* Room for bytes in the pinned block, which the stream reads later; when it is full, wait for the
- * stream and begin anew. With the lock held. */
+/* Sets *staging to `bytes` bytes of the pinned block, which the stream reads later. If the block is
+ * full, waits for the stream and starts again at the beginning. The caller holds staging_lock. */
 static tern_status stage(tern_place *place, size_t bytes, char **staging)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
@@ -127,8 +126,8 @@ tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size
     return TERN_OK;
 }
 
-/* A dead device reads nothing any more. Of an event that can't be asked it is not known: who needs
- * it waits. */
+/* Returns whether the event has completed; true for a lost device, which reads nothing any more.
+ * Returns false if the query fails: a caller that needs the event then waits. */
 bool tern_cuda_has_passed(tern_place *place, void *event)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
@@ -138,7 +137,7 @@ bool tern_cuda_has_passed(tern_place *place, void *event)
     if (code == 0)
         code = tern_cuda.cudaEventQuery(event);
     if (code != 0)
-        tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
+        tern_cuda.cudaGetLastError(); /* clears the error, which the runtime keeps */
     return code == 0;
 }
 
@@ -173,7 +172,8 @@ tern_status tern_cuda_zero(tern_place *place, const tern_buffer *to, size_t at, 
 
 /* ---- between devices --------------------------------------------------------------------- */
 
-/* Let `from` reach into `to`, once, where the hardware can; the copy works either way. */
+/* Enables access of `from` to the memory of `to`, once, where the hardware can. The copy works
+ * either way. */
 static void enable_peer(tern_cuda_state *from, const tern_cuda_state *to)
 {
     int can = 0;
@@ -185,7 +185,7 @@ static void enable_peer(tern_cuda_state *from, const tern_cuda_state *to)
     tern_cuda.cudaGetLastError();
 }
 
-/* What is launched on `later` from now on waits for what is on `earlier`'s stream. */
+/* Makes later launches on `later` wait for what is now on the stream of `earlier`. */
 static tern_status order(tern_place *earlier, tern_place *later)
 {
     cudaEvent_t event;
@@ -201,7 +201,7 @@ static tern_status order(tern_place *earlier, tern_place *later)
         status = tern_cuda_check(
             later, tern_cuda.cudaStreamWaitEvent(tern_cuda_state_of(later)->stream, event, 0),
             "cudaStreamWaitEvent");
-    tern_cuda.cudaEventDestroy(event); /* released when it is done */
+    tern_cuda.cudaEventDestroy(event); /* CUDA frees the event once it has completed */
     return status;
 }
 

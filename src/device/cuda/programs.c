@@ -1,7 +1,8 @@
 /* programs.c -- from kernel files to kernels: text, NVRTC, cubins in the cache on disk.
  *
- * One program is one kernel: NVRTC needs a tenth of a second for one and seconds for a family, of
- * which a model uses a dozen. The others are still in the text, as functions that nobody calls. */
+ * A program has one kernel: NVRTC needs a tenth of a second for one kernel and seconds for a
+ * family, of which a model uses a dozen. The family's other kernels stay in the text as functions
+ * that nothing calls. */
 #include "base/dtype.h"
 #include "base/ending.h"
 #include "device/builds.h"
@@ -16,7 +17,7 @@ enum { BLOCK = 256, MAX_ARCHITECTURES = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* See TERN_KERNEL in prelude_cuda.h. */
+/* Makes `kernel` the only entry of the program: see TERN_KERNEL in prelude_cuda.h. */
 static void pick(tern_text *text, const char *kernel)
 {
     tern_text_add(text,
@@ -25,7 +26,7 @@ static void pick(tern_text *text, const char *kernel)
                   kernel, kernel);
 }
 
-/* Of a kernel, or of a chain in place of the file's. */
+/* Adds the text of a kernel, or of the kernel for `chain` if that is not NULL. */
 static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype,
                          bool narrow, int lanes, const tern_chain *chain)
 {
@@ -68,8 +69,8 @@ void tern_cuda_matrix_text(tern_text *text, const char *defines, const char *fil
 
 /* ---- compiling --------------------------------------------------------------------------- */
 
-/* What NVRTC is asked for: the device's own code, or where this NVRTC is older than the device, the
- * newest that it supports as PTX, which the driver compiles. */
+/* What NVRTC compiles for: the device's own code, or if this NVRTC is older than the device, PTX of
+ * the newest architecture that it supports, which the driver compiles. */
 typedef struct target {
     char option[48];
     bool ptx;
@@ -127,11 +128,11 @@ static nvrtcResult take_image(nvrtcProgram program, bool ptx, void **image, size
     return ptx ? tern_cuda.nvrtcGetPTX(program, *image) : tern_cuda.nvrtcGetCUBIN(program, *image);
 }
 
-/* *image is the caller's, to be freed with tern_free. */
+/* Compiles the source. The caller frees *image with tern_free. */
 static tern_status compile(tern_place *place, const tern_cuda_source *source, const target *t,
                            void **image, size_t *bytes)
 {
-    /* Users' helper functions say nothing of where they run. */
+    /* Helper functions in a user's source have no __device__: NVRTC makes that the default. */
     const char *options[] = {t->option, "--disable-warnings",
                              source->exact ? "--fmad=false" : "-default-device"};
     nvrtcProgram program = NULL;
@@ -217,7 +218,7 @@ static tern_status make(tern_place *place, const void *image, const char *name,
     return status;
 }
 
-/* With the key claimed. */
+/* Loads or compiles the kernel. The caller has claimed the key with tern_build_begin. */
 static tern_status build(tern_place *place, const tern_cuda_source *source, const target *t,
                          const tern_cache_key *key, tern_cuda_kernel **kernel)
 {
@@ -245,7 +246,7 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
     target t;
     TERN_TRY(choose_target(place, &t));
     tern_cache_key key = key_of(source, &t);
-    tern_build_begin(&key); /* may make a kernel of another device */
+    tern_build_begin(&key); /* may load a kernel on another device while it waits */
     tern_status status = tern_cuda_enter(place);
     if (status == TERN_OK)
         status = build(place, source, &t, &key, kernel);
@@ -255,8 +256,8 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
     return status;
 }
 
-/* Text and title of a kernel's program, of which whoever asks frees the text; full: with its
- * type. */
+/* Returns the source of a kernel's program. The caller frees the text. full: the kernel's name with
+ * its type. */
 static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype, bool narrow,
                                   int lanes, const tern_chain *chain, tern_text *text,
                                   char full[128], char title[256])
@@ -296,13 +297,13 @@ tern_status tern_cuda_resolve_index32(tern_place *place, const char *file, const
 tern_status tern_cuda_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                             void **compiled)
 {
-    if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
+    if (dtype == TERN_BOOL) /* only a store turns a result into 0 or 1 */
         return TERN_OK;
     return resolve(place, "chain", "chain", dtype, chain->n < tern_index32_limit, 0, chain,
                    compiled);
 }
 
-/* The compiler needs no device. */
+/* Compiles without the device, which NVRTC does not need. */
 void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                         int lanes)
 {

@@ -1,8 +1,8 @@
-/* result.c -- what result codes of the runtime and of the driver mean; a device that was lost. */
+/* result.c -- the statuses of result codes of the runtime and of the driver, and lost devices. */
 #include "device/cuda/cuda.h"
 #include <string.h>
 
-/* Codes after which the context answers nothing else: a kernel or the device failed. */
+/* Returns whether a kernel or the device failed, so that every later call in the context fails. */
 static bool is_fatal(unsigned code)
 {
     static const struct {
@@ -24,7 +24,7 @@ static tern_status failed(tern_place *place, unsigned code, const char *name, co
                           const char *call)
 {
     const char *device = tern_place_info(place)->device;
-    int n = (int)strcspn(call, "("); /* "cudaFree(x)": the function */
+    int n = (int)strcspn(call, "("); /* "cudaFree(x)": the length of the function's name */
     name = name ? name : "unknown code";
     text = text ? text : "";
     if (code == cudaErrorMemoryAllocation)

@@ -1,11 +1,11 @@
-/* types.h -- CUDA's types and constants as far as tern uses them: no header of CUDA's is needed. A
- * test holds them against the real headers where there are any. */
+/* types.h -- CUDA's types and constants as far as tern uses them, so that no header of CUDA's is
+ * needed. A test compares them with the real headers where these are installed. */
 #ifndef TERN_DEVICE_CUDA_TYPES_H
 #define TERN_DEVICE_CUDA_TYPES_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* Enumerations are unsigned ints in the ABI, but for CUDA's data types, which cannot be negative
+/* Enumerations are unsigned ints in the ABI, except CUDA's data types, which cannot be negative
  * either. */
 typedef unsigned int cudaError_t, CUresult, nvrtcResult, cublasStatus_t;
 typedef unsigned int cublasComputeType_t, cudaDataType_t, cudaDataType;
@@ -65,10 +65,10 @@ typedef struct cublasLtMatmulHeuristicResult_t {
 } cublasLtMatmulHeuristicResult_t;
 typedef struct ncclComm *ncclComm_t;
 typedef struct tern_nccl_id {
-    char internal[128]; /* TERN_COMMUNICATOR_ID */
+    char internal[128]; /* TERN_COMMUNICATOR_ID bytes */
 } ncclUniqueId;
 typedef struct
-    tern_nccl_config { /* as of 2.14: what later versions have behind it is by default then */
+    tern_nccl_config { /* fields of NCCL 2.14; fields of later versions are at their defaults */
     size_t size;
     unsigned int magic, version;
     int blocking;
@@ -77,7 +77,7 @@ typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
-typedef struct tern_cudnn_perf { /* alike for the three */
+typedef struct tern_cudnn_perf { /* the same for the three kinds of algorithm */
     unsigned int algo;
     cudnnStatus_t status;
     float time;
@@ -89,10 +89,10 @@ typedef struct tern_cudnn_perf { /* alike for the three */
     cudnnConvolutionBwdFilterAlgoPerf_t;
 
 struct cudaPointerAttributes {
-    unsigned int type; /* 0 and 1 of the host, 2 of a device, 3 managed */
+    unsigned int type; /* 0 and 1: host memory, 2: device memory, 3: managed memory */
     int device;
     void *devicePointer, *hostPointer;
-    long reserved[8]; /* from 13 on */
+    long reserved[8]; /* from CUDA 13 on */
 };
 
 enum cudaDeviceAttr {

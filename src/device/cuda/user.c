@@ -1,12 +1,12 @@
-/* user.c -- kernels of the user's own: OpenCL C for NVRTC, their arguments, their grids. */
+/* user.c -- the user's own kernels: OpenCL C compiled with NVRTC, arguments and grids. */
 #include "device/cuda/cuda.h"
 #include "device/sources.h"
 #include <stdio.h>
 #include <string.h>
 
-/* The user's kernel as a function, and around it one that takes its arguments as words: CUDA has
- * one block of shared memory a launch, and local memory that a kernel is given becomes an offset
- * into it. */
+/* Adds the user's kernel as a function, and an entry that takes its arguments as words. A launch
+ * has one block of shared memory in CUDA, so an argument in local memory becomes an offset into
+ * it. */
 static tern_status add_text(tern_text *text, const tern_user_source *source, const char *entry)
 {
     tern_sources_seen seen = {0};
