@@ -1,4 +1,4 @@
-/* api.c -- libOpenCL, opened at run time, and what its result codes mean. */
+/* api.c -- libOpenCL, opened at run time, and the meaning of its result codes. */
 #include "base/dynlib.h"
 #include "device/opencl/opencl.h"
 #include <stdio.h>
@@ -69,7 +69,7 @@ const char *tern_cl_code_name(cl_int code)
     return "unknown code";
 }
 
-/* Codes after which nothing works on the device any more. -9999 is NVIDIA's "illegal access". */
+/* Returns whether nothing works on the device after code. -9999 is NVIDIA's "illegal access". */
 static bool is_fatal(cl_int code)
 {
     return code == CL_DEVICE_NOT_AVAILABLE || code == CL_INVALID_COMMAND_QUEUE ||
@@ -82,7 +82,7 @@ tern_status tern_cl_check(tern_place *place, cl_int code, const char *call)
     if (code == CL_SUCCESS)
         return TERN_OK;
     const char *device = tern_place_info(place)->device;
-    int name = (int)strcspn(call, "("); /* "Finish(queue)": the function */
+    int name = (int)strcspn(call, "("); /* "Finish(queue)": the length of the function's name */
     if (is_fatal(code)) {
         atomic_store(&tern_cl_state_of(place)->lost, true);
         return tern_fail(TERN_ERR_DEVICE_LOST,
@@ -90,7 +90,7 @@ tern_status tern_cl_check(tern_place *place, cl_int code, const char *call)
                          "driver did; restart the program",
                          device, name, call, tern_cl_code_name(code), code);
     }
-    /* Drivers allocate when memory is first used: any call may find that there is none. */
+    /* Drivers allocate memory when it is first used, so any call may run out of it. */
     bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
                   code == CL_OUT_OF_HOST_MEMORY;
     return tern_fail(memory ? TERN_ERR_MEMORY : TERN_ERR_DEVICE, "%s: %scl%.*s gave %s (%d)",

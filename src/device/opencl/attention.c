@@ -1,5 +1,5 @@
-/* attention.c -- attention of halves on a GPU's matrix unit, in as few kernels as there are for
- * each width; all other goes by attention_tiles.cl. */
+/* attention.c -- half-precision attention on a GPU's matrix unit, with few kernels for each width;
+ * all other attention goes by attention_tiles.cl. */
 #include "device/attention_matrix.h"
 #include "device/opencl/gemm.h"
 

@@ -1,4 +1,4 @@
-/* backend.c -- the opencl backend: opening, waiting, closing, and the table of its slots. */
+/* backend.c -- the opencl backend: opening, waiting, closing, and the table of its functions. */
 #include "device/opencl/gemm.h"
 #include "base/os.h"
 
@@ -10,7 +10,7 @@ static tern_status open_device(tern_place *place)
     TERN_TRY(tern_cl_tuning_read(place, &tuning));
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)s->platform,
                                           0};
-    /* The application may have handed in its own. */
+    /* The application may have set its own context. */
     cl_context context =
         s->context ? s->context
                    : CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
@@ -18,7 +18,7 @@ static tern_status open_device(tern_place *place)
         tern_free(tuning.routes);
         return tern_cl_check(place, code, "CreateContext");
     }
-    /* No profiling: it slows every enqueue down. */
+    /* The queue has no profiling, which slows every enqueue down. */
     cl_command_queue queue =
         s->queue ? s->queue : CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
     if (code != CL_SUCCESS) {
@@ -34,20 +34,20 @@ static tern_status open_device(tern_place *place)
     return TERN_OK;
 }
 
-/* The process ends, and the system takes back what it held. All that must be done is to wait: a
- * driver's worker may be compiling when its libraries are torn down. Nothing else is called, as
- * drivers may keep their state in thread-locals, which are gone by now. */
+/* Waits for the device at the end of the process; the system frees the rest. The wait is needed as
+ * a driver's thread may be compiling when its libraries are unloaded. Nothing else is called, as
+ * drivers may keep their state in thread-locals, which are destroyed by now. */
 static void close_device(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     bool idle = atomic_load(&s->enqueued) == atomic_load(&s->finished);
-    if (!idle && !atomic_load(&s->lost)) /* waiting for a dead device may take for ever */
+    if (!idle && !atomic_load(&s->lost)) /* a lost device may never finish */
         CL_END(Finish(s->queue));
     if (s->copies && !atomic_load(&s->lost))
         CL_END(Finish(s->copies));
 }
 
-/* What is behind the device, in the reverse of the order in which it came. */
+/* Releases the objects of the device in the reverse order of their creation. */
 static void release(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
@@ -73,15 +73,15 @@ static void release(tern_place *place)
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
                         tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes)
 {
-    /* Each device has a context of its own, and buffers do not cross contexts. */
+    /* Each device has its own context, and a buffer is of no use in another context. */
     (void)from_place, (void)from, (void)from_at, (void)to_place, (void)to, (void)to_at, (void)bytes;
     return TERN_ERR_UNSUPPORTED;
 }
 
-/* An event in launch order: a marker of a queue that takes times, or the time when the queue was
- * empty. A queue that takes times would slow every launch: only a profiler has one. */
+/* An event in launch order: a marker of a queue with profiling, or the time when the queue was
+ * empty. Profiling would slow every launch, so only a profiler's queue has it. */
 typedef struct launch_event {
-    cl_event event; /* NULL: at */
+    cl_event event; /* NULL: the time is `at` */
     int64_t at;
 } launch_event;
 
@@ -135,7 +135,7 @@ static void event_free(tern_place *place, void *event)
     tern_free(p);
 }
 
-/* The application's queue is left alone. */
+/* Turns profiling on or off with a new queue, unless the queue is the application's. */
 static tern_status profile(tern_place *place, bool on)
 {
     tern_cl_state *s = tern_cl_state_of(place);

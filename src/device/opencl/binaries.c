@@ -1,4 +1,5 @@
-/* binaries.c -- programs as the driver's bytes: out of the cache and into it, at once or later. */
+/* binaries.c -- programs as the driver's binaries: read from the cache, and written to it at once
+ * or later. */
 #include "device/opencl/opencl.h"
 #include "base/lock.h"
 #include "device/cache.h"
@@ -31,7 +32,7 @@ cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
     return program;
 }
 
-/* What the driver gives of a program; NULL where it gives nothing. */
+/* Returns the driver's binary of a program, which the caller frees, or NULL if there is none. */
 static void *binary_of(cl_program program, size_t *bytes)
 {
     *bytes = 0;
@@ -64,7 +65,7 @@ struct tern_cl_later {
     cl_program program;
 };
 
-/* Without memory it is not kept. */
+/* Keeps the program for tern_cl_keep_programs, unless memory is out. */
 void tern_cl_keep_later(tern_place *place, const tern_cache_key *key, cl_program program)
 {
     tern_cl_state *s = tern_cl_state_of(place);

@@ -33,10 +33,10 @@ bool tern_cl_clblast_is_there(void)
     return there;
 }
 
-/* A matrix as BLAS takes it: rows x cols with elements of a row side by side, or transposed. */
+/* A matrix as BLAS takes it: rows x cols with contiguous rows, or transposed. */
 typedef struct blas_matrix {
     bool fits, transposed;
-    int64_t line; /* from row to row */
+    int64_t line; /* leading dimension */
 } blas_matrix;
 
 static blas_matrix as_blas(const tern_matrix *x, int64_t rows, int64_t cols)
@@ -54,13 +54,13 @@ static blas_matrix as_blas(const tern_matrix *x, int64_t rows, int64_t cols)
     return (blas_matrix){0};
 }
 
-/* A vector has a step of its own, which is at least 1. */
+/* Returns whether BLAS takes a vector with this step, which has to be at least 1. */
 static bool can_step(int64_t n, int64_t step)
 {
     return n == 1 || step > 0;
 }
 
-/* Its kernels read C where beta is 0 too, and NaN times 0 is NaN. */
+/* The kernels read C even if beta is 0, and NaN times 0 is NaN: C must be zero before. */
 static bool must_clear(const tern_gemm *g)
 {
     return g->beta == 0 && !g->bias;
@@ -69,7 +69,7 @@ static bool must_clear(const tern_gemm *g)
 static bool can_gemv(const tern_gemm *g)
 {
     if (g->n == 1 && g->m > 1 && g->c.row != 1 && must_clear(g))
-        return false; /* there is something between C's numbers */
+        return false; /* zeroing C would clear what lies between its elements */
     if (g->n == 1)
         return as_blas(&g->a, g->m, g->k).fits && can_step(g->k, g->b.row) &&
                can_step(g->m, g->c.row);
@@ -96,7 +96,7 @@ static size_t s(int64_t value)
 
 enum { ROW_MAJOR = 101, AS_IT_IS = 111 };
 
-/* Matrix i of the batch, or the whole batch. */
+/* Computes matrix i of the batch, or the whole batch. */
 static int gemm(tern_cl_state *state, const tern_cl_product *p, int64_t i, bool batched,
                 double beta)
 {
@@ -120,7 +120,7 @@ static int gemm(tern_cl_state *state, const tern_cl_product *p, int64_t i, bool 
 #undef GEMM
 }
 
-/* With one column C = A x; with one row C^T = B^T x. */
+/* Computes C = A x for one column, C^T = B^T x for one row. */
 static int gemv(tern_cl_state *state, const tern_cl_product *p, int64_t i, double beta)
 {
     const tern_gemm *g = p->of;
@@ -150,7 +150,7 @@ static const char *way_name(tern_cl_way way)
     return way == TERN_CL_GEMV ? "gemv" : way == TERN_CL_BATCHED ? "gemmStridedBatched" : "gemm";
 }
 
-/* CLBlast compiles a routine when it is first called for a type. */
+/* Returns whether this is the routine's first call for a type, when CLBlast compiles it. */
 static bool is_first(tern_cl_way way, tern_dtype dtype)
 {
     static atomic_uint called[TERN_DTYPE_END];
@@ -188,7 +188,7 @@ tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_
     tern_mutex_unlock(&state->lock);
     if (first)
         tern_build_compiled(place, title);
-    if (code > -100) /* OpenCL's codes; below -1000 are CLBlast's own */
+    if (code > -100) /* a code of OpenCL; CLBlast's own are below -1000 */
         return tern_cl_check(place, code, "CLBlast gemm");
     return tern_fail(TERN_ERR_DEVICE, "%s: CLBlast's gem%c (%lldx%lldx%lld) gave %d",
                      tern_place_info(place)->device, way == TERN_CL_GEMV ? 'v' : 'm',

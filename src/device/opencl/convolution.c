@@ -1,10 +1,10 @@
 /* convolution.c -- convolutions as products that gather from the image, on matrix units
- * (convolution_matrix.cl, of halves), by tiles on GPUs (convolution_tiles.cl) and by vectors on
- * processors (convolution_vector.cl), where the other way would write columns to memory and read
- * them again. That way is left a convolution of rows with one tap and stride 1, which needs no
- * columns; one with few channels a group, where most of a tile would be empty; what is too large
- * for indices of 32 bits; and what a tuned device multiplies faster otherwise. channels_last is for
- * matrix units alone. */
+ * (convolution_matrix.cl, half precision), by tiles on GPUs (convolution_tiles.cl) and by vectors
+ * on CPUs (convolution_vector.cl). Otherwise the columns of the image would be written to memory
+ * and read again (im2col). That way is left for channels first with one tap and stride 1, which
+ * need no columns; for few channels per group, where most of a tile would be empty; for sizes
+ * beyond 32-bit indices; and for devices that were tuned to multiply otherwise. channels_last is
+ * for matrix units alone. */
 #include "base/checked.h"
 #include "base/lock.h"
 #include "device/device.h"
@@ -12,8 +12,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* Fewer channels than that go another way; work-groups that fill a compute unit; bytes of sums that
- * are added up afterwards, by groups of so many. */
+/* SMALL: fewer channels go another way. GROUPS_PER_UNIT: work-groups that fill a compute unit.
+ * MOST_SCRATCH: bytes of partial sums. PARTS_GROUP: work-items of the groups that add them up. */
 enum { SMALL = 8, GROUPS_PER_UNIT = 8, MOST_SCRATCH = 64 << 20, PARTS_GROUP = 64 };
 
 static int64_t volume(const int64_t *dims)
@@ -33,13 +33,13 @@ static int64_t divide_up(int64_t a, int64_t b)
 
 typedef struct plan {
     tern_conv_layout layout;
-    tern_conv_tiles first; /* of the first phase */
+    tern_conv_tiles first; /* tiles of the first phase */
     tern_cl_tile tile;
-    int64_t rows, columns; /* of a tile, of the product */
-    int64_t groups;        /* that have a part of the scratch each; 0: by tiles */
-    void *multiply, *sum;  /* kernels; sum: of parts alone */
+    int64_t rows, columns; /* rows and columns of the product in a tile */
+    int64_t groups;        /* groups with a part of the scratch each; 0: by tiles */
+    void *multiply, *sum;  /* kernels; sum: only if there are parts */
     size_t scratch;
-    tern_conv_variant matrix; /* with rows: on a matrix unit */
+    tern_conv_variant matrix; /* rows > 0: on a matrix unit */
 } plan;
 
 static tern_status find_kernel(tern_place *place, const tern_convolution *c, const plan *p,
@@ -63,8 +63,8 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
     return status;
 }
 
-/* By vectors: unless a product by columns would leave fewer lanes idle, and what sums of few
- * channels are better at. */
+/* Returns whether the convolution goes by vectors: not if a product of columns would leave fewer
+ * lanes idle, and not with so few channels per group that direct sums are better. */
 static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
 {
     const tern_conv_shape *s = c->shape;
@@ -112,7 +112,7 @@ static tern_status plan_vectors(tern_place *place, const tern_convolution *c, pl
     return find_vector_kernel(place, c->dtype, weight, &p->multiply);
 }
 
-/* By tiles of convolution_tiles.cl. */
+/* Plans the tiles of convolution_tiles.cl. */
 static tern_status plan_tiles(tern_place *place, const tern_convolution *c, plan *p)
 {
     static const char multiply[] = "conv_tiles", sum[] = "conv_parts";
@@ -133,7 +133,7 @@ static tern_status plan_tiles(tern_place *place, const tern_convolution *c, plan
     return find_kernel(place, c, p, multiply, &p->multiply);
 }
 
-/* Local memory of the lines, beside the tile's. */
+/* Returns the local memory of the lines, beside the tile's. */
 static size_t lines_of(const tern_cl_tile *t)
 {
     return (size_t)(t->m > t->n ? t->m : t->n) * 20 + (size_t)t->k * 24;
@@ -166,7 +166,7 @@ static tern_status plan_matrix(tern_place *place, const tern_convolution *c, int
     return TERN_OK;
 }
 
-/* No kernel: the convolution goes another way. */
+/* Fills the plan. p->multiply is NULL if the convolution goes another way. */
 static tern_status make_plan(tern_place *place, const tern_convolution *c, plan *p)
 {
     static const int64_t zeros[3];

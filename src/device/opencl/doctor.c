@@ -1,11 +1,11 @@
-/* doctor.c -- ways around what a driver gets wrong: the routes of the profile that `tern doctor`
- * wrote for this driver.
+/* doctor.c -- ways around errors of a driver: the routes of the profile that `tern doctor` wrote
+ * for this driver.
  *
- * The file is named by what the device and its driver call themselves: another driver has another
- * file, or none. Its "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without
- * the driver's optimizer, or "group16", in groups of at most 16; and "gemm_f32" with a way of a
- * product; and "matrix_f16" with what a trial of the matrix unit has shown. What is not understood
- * is passed over: a newer program may have written it. */
+ * The file's name is a hash of the names of device and driver: another driver has another file, or
+ * none. Its "routes" have a kernel with its type, "softmax_f32", and a way: "noopt", without the
+ * driver's optimizer, or "group16", in groups of at most 16; "gemm_f32" and the way of products;
+ * "matrix_f16" and the result of a trial of the matrix unit. Unknown entries are ignored, as a
+ * newer program may have written them. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/warning.h"
@@ -34,7 +34,7 @@ static bool path_of_profile(tern_place *place, char *path)
     return tern_os_folder(TERN_OS_CONFIG, name, path, PATH_BYTES);
 }
 
-/* What somebody else owns, or could write, is left alone. */
+/* Opens the profile, or returns NULL if another user owns the file or could write to it. */
 static FILE *open_profile(const char *path)
 {
     struct tern_os_stat s;
@@ -52,7 +52,8 @@ static FILE *open_profile(const char *path)
     return NULL;
 }
 
-/* What a trial of the matrix unit has shown, "matrix_f16": "right" or "wrong". */
+/* Reads a trial of the matrix unit, "matrix_f16": "right" or "wrong". Returns false for other
+ * keys. */
 static bool is_matrix(tern_cl_state *s, const char *key, const char *way)
 {
     const bool right = strcmp(way, "right") == 0;

@@ -1,5 +1,5 @@
-/* enumerate.c -- every device of every platform, in one list; nothing found is an ordinary state
- * that the notes explain. */
+/* enumerate.c -- lists every device of every platform; finding none is an ordinary state that the
+ * notes explain. */
 #define _GNU_SOURCE /* strcasestr */
 #include "base/env.h"
 #include "base/dynlib.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
-/* Local memory that kernels of tiles want, such as attention_tiles.cl. */
+/* ENOUGH_LOCAL: the local memory that kernels of tiles need, such as attention_tiles.cl. */
 enum { ENOUGH_LOCAL = 24 << 10 };
 
 typedef struct entry {
@@ -32,7 +32,7 @@ static void note(tern_text *notes, const char *text)
 
 /* ---- questions --------------------------------------------------------------------------- */
 
-/* A text that lives as long as the process; "" where the driver gives none, NULL without memory. */
+/* Returns a text that lives as long as the process: "" for none, NULL if memory is out. */
 static const char *device_text(cl_device_id device, cl_device_info what)
 {
     char buffer[512] = "";
@@ -63,7 +63,7 @@ static uint64_t device_number(cl_device_id device, cl_device_info what, size_t b
     return bytes == sizeof value.small ? value.small : value.large;
 }
 
-/* The same for what every device has: *answers becomes false where this one does not say. */
+/* Returns a number that every device has; *answers becomes false if this one does not report it. */
 static uint64_t needed_number(cl_device_id device, cl_device_info what, size_t bytes, bool *answers)
 {
     uint64_t value = device_number(device, what, bytes);
@@ -71,7 +71,7 @@ static uint64_t needed_number(cl_device_id device, cl_device_info what, size_t b
     return value;
 }
 
-/* Whether two entries are one piece of hardware seen through two platforms: equal UUID or PCI id.
+/* Returns whether two entries are one piece of hardware on two platforms: equal UUID or PCI id.
  * Devices of one platform never are (two PoCL devices look alike). */
 static bool same_hardware(const entry *a, const entry *b)
 {
@@ -134,7 +134,7 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
         add_device(devices, (entry){platform, ids[i]}, notes);
 }
 
-/* Drivers that do not fit say so in words that do not help. */
+/* Notes the limit of addresses: the messages of drivers that do not fit do not name it. */
 static void note_limit(tern_text *notes)
 {
     const uint64_t limit = tern_os_address_limit();
@@ -184,7 +184,7 @@ static void device_name(cl_device_id device, char name[256])
     CL(GetDeviceInfo(device, CL_DEVICE_NAME, 255, name, NULL));
 }
 
-/* The number of the device that has the text in its name; -1: none has. */
+/* Returns the index of the first device with the text in its name, or -1. */
 static int number_of(const list *devices, const char *text, size_t length)
 {
     char name[256], part[64];
@@ -197,9 +197,9 @@ static int number_of(const list *devices, const char *text, size_t length)
     return -1;
 }
 
-/* What is wrong with the first element that is no number of a device, which numbers there are,
- * and which one was probably meant: "opencl:1", "gpu0" and a part of a device's name stand for a
- * number. */
+/* Notes what is wrong with the first element that is no device's index, which indices there are,
+ * and which one was probably meant: "opencl:1", "gpu0" and a part of a device's name stand for an
+ * index. */
 static void explain_mask(const char *mask, const list *devices, tern_text *notes)
 {
     char element[64], name[256];
@@ -261,7 +261,7 @@ static tern_device_type type_of(cl_device_id device)
                                        : TERN_DEVICE_ACCELERATOR;
 }
 
-/* False for a device that does not answer. */
+/* Fills *found. Returns false if the device does not answer. */
 static bool describe(const entry *e, tern_found *found)
 {
     cl_device_id d = e->device;
@@ -309,8 +309,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
         return NULL;
     uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
-    /* Shared virtual memory only where a pointer is a pointer: a GPU needs to know beforehand of
-     * every block that a kernel reaches through a table. The GPU form does without, as GPUs do. */
+    /* Shared virtual memory is for CPUs alone: a GPU needs to know beforehand of every block that a
+     * kernel reaches through a table. The GPU form does without on every device, as GPUs do. */
     bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree && info->type == TERN_DEVICE_CPU;
     s->platform = e->platform;
     s->device = e->device;
@@ -321,8 +321,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
     s->compiles_late = info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
     s->is_lazy = s->cpu_form && s->compiles_late;
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no
-     * launch takes. */
+    /* A query for a binary makes PoCL compile every kernel of the program, 0.1 s each, to code that
+     * no launch uses. */
     s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
               : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
                                                              : TERN_CL_KEEP_NOT;
@@ -334,8 +334,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
-    /* PoCL 3 has clang read 18,000 lines that declare all of OpenCL C before each program, which
-     * takes longer than the rest of a kernel, if their guard does not say that they were read. */
+    /* PoCL 3 lets clang read 18,000 lines that declare all of OpenCL C before each program, which
+     * takes longer than the rest of a kernel. The macro of their include guard prevents it. */
     bool reads_all = s->is_lazy && s->platform_version && strstr(s->platform_version, "PoCL 3.");
     snprintf(s->own_options, sizeof s->own_options, "%s%s", s->options,
              reads_all                              ? " -D_OPENCL_H_ -DTERN_DECLARES"
@@ -351,7 +351,7 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     return s;
 }
 
-/* Where sub-buffers may begin, in bytes; the device says it in bits. */
+/* Returns the alignment of sub-buffers in bytes; the device reports bits. */
 static size_t part_step(cl_device_id device)
 {
     const size_t step = (size_t)device_number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4) / 8;
@@ -376,11 +376,11 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         all[made].state = s;
         all[made].lazy = s && s->is_lazy;
         all[made].part_step = part_step(devices.of[i].device);
-        all[made].has_index32 = s && !s->cpu_form; /* processors compute with 64 bits as fast */
+        all[made].has_index32 = s && !s->cpu_form; /* CPUs are as fast with 64 bits */
         all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
             !s->platform_version) {
-            tern_free(all); /* the texts stay: memory is out, and only once a process */
+            tern_free(all); /* the texts leak: memory is out, and this runs once per process */
             return TERN_ERR_MEMORY;
         }
         if (answers) {

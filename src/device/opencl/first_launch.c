@@ -1,14 +1,14 @@
-/* first_launch.c -- PoCL makes machine code of a kernel when it is first launched with groups of a
- * size, or finds it in its cache. The launch waits for that, so that tern_on_compile hears of it,
- * and no compiler is at work that no call of the library's waits for. */
+/* first_launch.c -- PoCL compiles machine code when a kernel is first launched with a group size,
+ * or finds the code in its cache. The launch waits for that, so that tern_on_compile reports it,
+ * and no compiler runs while no call of the library waits for it. */
 #include "device/builds.h"
 #include "base/os.h"
 #include "device/opencl/opencl.h"
 #include <stdio.h>
 
-/* What takes longer is not the reading of a file. */
+/* PATIENCE_US: a longer wait is a compilation, not the reading of a file. */
 enum { PATIENCE_US = 20000, LONGEST_NAP_US = 1000 };
-/* PoCL's grids of more groups than that have code of their own. */
+/* PoCL compiles other code for grids of more groups than this. */
 enum { SMALL_GRID = 65535 };
 
 bool tern_cl_launch_is_first(tern_cl_state *state, tern_cl_kernel *kernel, cl_uint dims,

@@ -6,7 +6,7 @@
 
 /* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
-/* With the state's lock held. */
+/* Launches a kernel of matmul.cl. The caller holds the state's lock. */
 static tern_status launch_gemm_kernel(tern_place *place, const char *name, void *(*slots)[2],
                                       const tern_gemm *g, tern_grid grid, const tern_arg *args,
                                       int n)
@@ -57,7 +57,7 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
 {
     const tern_matrix *x[] = {&g->a, &g->b, &g->c};
     bool own = way == TERN_CL_OWN, whole = own || collapses(g);
-    int inner = g->count[1] == 1 && whole && !own ? 0 : 1; /* the level whose strides count */
+    int inner = g->count[1] == 1 && whole && !own ? 0 : 1; /* the batch level of the strides */
     int64_t loops = whole ? 1 : g->count[0];
     tern_cl_product p = {.of = g,
                          .count = whole ? g->count[0] * g->count[1] : g->count[1],
@@ -74,7 +74,7 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
     return TERN_OK;
 }
 
-/* With the state's lock held. */
+/* Computes the product in the given way. The caller holds the state's lock. */
 static tern_status compute(tern_place *place, tern_cl_gemm_state *state, tern_cl_way way,
                            const tern_gemm *g, const tern_cl_tile *tile, int matrix)
 {
@@ -97,7 +97,7 @@ static tern_status compute_wide(tern_place *place, tern_cl_gemm_state *state, co
 {
     TERN_TRY(tern_cl_half_begin(place, state, g, wide));
     tern_cl_way way = tern_cl_route_of(place, wide, NULL);
-    TERN_TRY(compute(place, state, way, wide, NULL, TERN_MATRIX_NONE)); /* CLBlast's: gemm_half.c */
+    TERN_TRY(compute(place, state, way, wide, NULL, TERN_MATRIX_NONE)); /* CLBlast: gemm_half.c */
     return tern_cl_half_end(place, state, g);
 }
 
@@ -112,7 +112,7 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     tern_cl_way way = tern_cl_route_of(place, g, &tile);
     bool half = way == TERN_CL_PORTABLE && tern_cl_half_fits(place, g, &wide);
     int matrix = way == TERN_CL_MATRIX ? tern_cl_matrix_way(place, g->dtype) : TERN_MATRIX_NONE;
-    if (matrix == TERN_MATRIX_NONE) /* asked for by name */
+    if (matrix == TERN_MATRIX_NONE) /* named by TERN_OPENCL_GEMM */
         matrix = TERN_MATRIX_PLAIN;
     /* The lock is held to the end, because two successive launches use the scratch buffer. */
     tern_mutex_lock(&state->lock);

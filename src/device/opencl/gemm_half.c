@@ -1,14 +1,14 @@
-/* gemm_half.c -- products of halves on GPUs: CLBlast sums halves in halves, so what is large enough
- * for it is converted to float32 there and back. */
+/* gemm_half.c -- half-precision products on GPUs: CLBlast adds halves in half precision, so
+ * products that are large enough for CLBlast are converted to float32 and back. */
 #include "device/opencl/gemm.h"
 #include "device/gemm_kernel.h"
 #include "device/index32.h"
 #include "device/signature.h"
 #include <stdio.h>
 
-/* A matrix of the batch as rows and columns, dense in the scratch. */
+/* A matrix of the batch in float32, contiguous in the scratch memory. */
 typedef struct dense {
-    tern_matrix as; /* in float32 */
+    tern_matrix as; /* strides in the scratch memory */
     int64_t rows, columns, elements;
 } dense;
 
@@ -24,7 +24,8 @@ static dense dense_of(const tern_gemm *g, const tern_matrix *of, int64_t rows, i
     return d;
 }
 
-/* The index over what the scratch holds of it: tensor `half` is the matrix, the other is dense. */
+/* Returns the index over the converted elements: its tensor `half` is the matrix, the other one is
+ * contiguous. */
 static tern_nd_index index_of(const tern_gemm *g, const tern_matrix *of, const dense *d, int half)
 {
     tern_nd_index w = {.rows = d->elements / d->columns, .inner = d->columns, .ndim = 3};
@@ -45,7 +46,7 @@ static tern_nd_index index_of(const tern_gemm *g, const tern_matrix *of, const d
     return w;
 }
 
-/* to and from: buffer, first element, type. */
+/* An end of a conversion: buffer, first element, type. */
 typedef struct end {
     const tern_buffer *buffer;
     int64_t at;
@@ -81,7 +82,8 @@ bool tern_cl_half_fits(tern_place *place, const tern_gemm *g, tern_gemm *wide)
     return way == TERN_CL_GEMM || way == TERN_CL_BATCHED;
 }
 
-/* Room for n floats; with the state's lock held. What is queued keeps the buffer that it had. */
+/* Makes the buffer large enough for n floats; the caller holds the state's lock. Queued commands
+ * keep the buffer that they had. */
 static tern_status grow(tern_place *place, tern_buffer *buffer, int64_t n)
 {
     size_t bytes = (size_t)n * sizeof(float);

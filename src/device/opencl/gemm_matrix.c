@@ -1,4 +1,5 @@
-/* gemm_matrix.c -- matrix products of halves on matrix units: which kernel of gemm_matrix.cl. */
+/* gemm_matrix.c -- half-precision matrix products on matrix units: which kernel of
+ * gemm_matrix.cl. */
 #include "device/gemm_kernel.h"
 #include "device/index32.h"
 #include "device/opencl/gemm.h"
@@ -36,7 +37,7 @@ tern_status tern_cl_matrix_gemm(tern_place *place, const tern_gemm *g, int way,
     const char *why = tile->m ? tern_cl_matrix_tile_check(tile, s->local_memory, s->group_limit)
                               : tern_cl_matrix_tile_read("0", &(tern_cl_tile){0});
     void *kernel;
-    if (why) /* asked for by name */
+    if (why) /* TERN_OPENCL_GEMM names the tile */
         return tern_fail(TERN_ERR_ARGUMENT, "%s: tile %dx%dx%d %s", tern_place_info(place)->device,
                          tile->m, tile->n, tile->k, why);
     TERN_TRY(tern_gemm_find(place, &tern_cl_gemm_backend, &v, &kernel));

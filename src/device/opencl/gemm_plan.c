@@ -7,7 +7,7 @@
    of B, k of a block. */
 enum { MC = 96, B_ROW = 1024, KC = 256 };
 
-/* Rows and columns of a tile. */
+/* Rows and columns of a tile of matmul_vector.cl. */
 static int64_t tile_rows(const tern_cl_gemm_problem *p)
 {
     return p->width == 64 ? 12 : 6;
@@ -18,9 +18,9 @@ static int64_t tile_cols(const tern_cl_gemm_problem *p)
 }
 
 /* Costs in cycles, fitted to a 2-core Zen 5. Only their ratios matter, and those not much. */
-static const double group_start = 1000; /* of one work-group */
-static const double wake = 40000;       /* until a sleeping PoCL thread joins in: about 10 us */
-static const double launch = 40000;     /* of the second kernel that a cut along k needs */
+static const double group_start = 1000; /* cost of one work-group */
+static const double wake = 40000;       /* until a sleeping PoCL thread helps: about 10 us */
+static const double launch = 40000;     /* cost of the second kernel that a cut along k needs */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -35,15 +35,15 @@ static int64_t round_up(int64_t a, int64_t b)
     return divide_up(a, b) * b;
 }
 
-/* Packing one element: vectors along the lanes are copied, across them transposed in registers,
- * others gathered. */
+/* Cost of packing one element: vectors along the lanes are copied, vectors across them are
+ * transposed in registers, others are gathered. */
 static double pack_cost(int64_t lane_stride, int64_t stride)
 {
     return lane_stride == 1 ? 0.2 : stride == 1 ? 0.4 : 1.5;
 }
 
-/* One work-group with rows x cols of C and k elements: packing A and B, the products (two vectors a
-   cycle; the last rows go 4 at a time), storing C. */
+/* Cost of one work-group with rows x cols of C and k elements: packing A and B, the products (two
+ * vectors a cycle; the last rows go 4 at a time), storing C. */
 static double group_cost(const tern_cl_gemm_problem *p, int64_t rows, int64_t cols, int64_t k)
 {
     int64_t high = tile_rows(p), rest = rows % high;
@@ -63,9 +63,9 @@ static double finish_time(double groups, double cost, int threads)
     return alone < together ? alone : together;
 }
 
-/* Every group packs its own A and B, so few and square groups do the least work, and more keep all
-   threads busy to the end. Tries cuts of n, of m and, where C has too few tiles for all threads, of
-   k; takes the one that finishes first. */
+/* Returns the plan that finishes first. Every group packs its own A and B, so few and square groups
+ * do the least work, but more groups keep all threads busy to the end. The plans cut n, m and, if C
+ * has too few tiles for all threads, k. */
 static tern_cl_gemm_plan cut(const tern_cl_gemm_problem *p)
 {
     tern_cl_gemm_plan plan = {.dot = false};
@@ -111,7 +111,7 @@ static tern_cl_gemm_plan cut(const tern_cl_gemm_problem *p)
     return plan;
 }
 
-/* Dot products of a few rows with many: groups of 64 Ki elements of the longer operand. */
+/* Plans dot products of a few rows with many: groups of 64 Ki elements of the longer operand. */
 static tern_cl_gemm_plan cut_dot(const tern_cl_gemm_problem *p)
 {
     int64_t lines = round_up(divide_up(65536, p->k), 4);

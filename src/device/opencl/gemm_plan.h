@@ -19,10 +19,10 @@ typedef struct tern_cl_gemm_problem {
     int compute_units; /* CL_DEVICE_MAX_COMPUTE_UNITS */
 } tern_cl_gemm_problem;
 
-/* The launch. The work-group size is always 1, 1, 1 and has to be passed: PoCL refuses NULL with
-   reqd_work_group_size. With parts > 1, k is cut: launch it with the scratch buffer for C
-   (c_at = 0, c_row = n, c_batch = parts m n, c_part = m n, alpha = 1, beta = 0, no bias), then
-   gemm_sum with global size (batch, ceil(m / sum_rows), 1). */
+/* A launch. The work-group size is always 1, 1, 1 and has to be passed: PoCL refuses NULL with
+ * reqd_work_group_size. With parts > 1, k is cut: launch the kernel with the scratch buffer for C
+ * (c_at = 0, c_row = n, c_batch = parts m n, c_part = m n, alpha = 1, beta = 0, no bias), then
+ * gemm_sum with global size (batch, ceil(m / sum_rows), 1). */
 typedef struct tern_cl_gemm_plan {
     bool dot; /* gemm_dot instead of gemm */
     size_t global[3];

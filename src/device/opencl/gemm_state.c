@@ -1,4 +1,4 @@
-/* gemm_state.c -- what an OpenCL device keeps for matrix products. */
+/* gemm_state.c -- the state of an OpenCL device for matrix products. */
 #include "device/opencl/gemm.h"
 #include "base/lock.h"
 
@@ -17,7 +17,7 @@ tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place)
     return state;
 }
 
-/* CLBlast, which stays loaded, keeps its programs. */
+/* Frees the state. CLBlast stays loaded and keeps its programs. */
 void tern_cl_gemm_release(tern_place *place)
 {
     tern_cl_gemm_state *state = tern_cl_state_of(place)->gemm;

@@ -118,8 +118,8 @@ static tern_cl_tiled *find(tern_cl_gemm_state *state, const tern_cl_tiled *u)
     return NULL;
 }
 
-/* The driver may not build it: another kernel computes then, and that is warned of. It is an error
- * where TERN_OPENCL_GEMM names the tile, and where there is no memory. */
+/* Builds the kernel. If the driver can't, this is only warned of, and another kernel computes; it
+ * is an error if TERN_OPENCL_GEMM names the tile, or if memory is out. */
 static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
 {
     const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);
@@ -130,7 +130,7 @@ static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
     TERN_TRY(tern_error_hold_begin(&hold));
     build(place, u);
     tern_status status = tern_error_hold_end(&hold, message, sizeof message);
-    if (status == TERN_ERR_MEMORY) /* another time */
+    if (status == TERN_ERR_MEMORY) /* the build may succeed another time */
         return tern_fail(status, "%s", message);
     if (status != TERN_OK)
         tern_warn("slow", u->function, "products of %s take a slower kernel: %s",

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* OpenCL does not report it, but its CPU is this one. */
+/* Returns whether the CPU has AVX-512. OpenCL does not report it, but its CPU is this one. */
 static bool has_wide_registers(void)
 {
 #ifdef __x86_64__
@@ -16,9 +16,9 @@ static bool has_wide_registers(void)
 #endif
 }
 
-/* CPUs have no local memory of their own, and say anything from 32 KiB to some MiB of it. The k of
- * a block of matmul_vector.cl, by what its arrays take: gemm_plan.c's 256, or a part of it; 0: no
- * block fits. */
+/* Returns the k of a block of matmul_vector.cl, by the local memory of its arrays: gemm_plan.c's
+ * 256, or a part of that; 0 if no block fits. CPUs have no local memory of their own, and report
+ * anything from 32 KiB to some MiB. */
 static int block_k(tern_place *place, tern_dtype dtype)
 {
     enum { MC = 96, B_ROW = 1024, MR = 12 };
@@ -36,7 +36,7 @@ bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype)
     return tern_place_info(place)->type == TERN_DEVICE_CPU && block_k(place, dtype) > 0;
 }
 
-/* GEMM_KERNEL in matmul_vector.cl. */
+/* The values of GEMM_KERNEL in matmul_vector.cl. */
 enum { PRODUCT, DOT, SUM };
 static const char *const names[] = {"gemm", "gemm_dot", "gemm_sum"};
 
@@ -61,7 +61,7 @@ tern_cl_source tern_cl_vector_source(tern_place *place, const char *name, tern_d
     return (tern_cl_source){text->data, declared ? s->own_options : s->options, title, s->keep};
 }
 
-/* With the state's lock held. */
+/* Sets *kernel, which is built at its first use. The caller holds the state's lock. */
 static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int which,
                               tern_dtype dtype, tern_cl_kernel **kernel)
 {
@@ -88,7 +88,7 @@ static tern_arg word(int64_t value)
 
 static tern_arg memory(const tern_buffer *buffer)
 {
-    /* Without a buffer: a null pointer, which is the size of a cl_mem and nothing. */
+    /* A NULL buffer becomes a null pointer: an argument of a cl_mem's size without data. */
     return buffer ? (tern_arg){.buffer = buffer}
                   : (tern_arg){.bytes = sizeof(cl_mem), .by_reference = true};
 }
@@ -113,7 +113,7 @@ static tern_status grow_scratch(tern_place *place, tern_cl_gemm_state *state, si
                      tern_place_info(place)->device, bytes);
 }
 
-/* The second launch of a product cut along k. */
+/* Launches gemm_sum, the second kernel of a product cut along k. */
 static tern_status sum_parts(tern_place *place, tern_cl_gemm_state *state, const tern_cl_product *p,
                              const tern_cl_gemm_plan *plan)
 {

@@ -1,4 +1,4 @@
-/* interop.c -- buffers, contexts and queues that the application shares. */
+/* interop.c -- buffers, contexts and queues that the application shares with tern. */
 #include "device/opencl/opencl.h"
 
 tern_status tern_cl_borrow(tern_place *place, void *memory, tern_buffer *buffer)
@@ -44,7 +44,7 @@ void tern_cl_handles(tern_place *place, tern_device_handles *handles)
                                      .index = -1};
 }
 
-/* ---- handed in --------------------------------------------------------------------------- */
+/* ---- set by the application ---------------------------------------------------------------- */
 
 static tern_status check_queue(tern_place *place, cl_command_queue queue, cl_context *context)
 {

@@ -5,10 +5,10 @@
 #include "shapes.h"
 #include <stdio.h>
 
-/* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight
- * that fill a compute unit of a GPU. */
+/* WORK_PER_GROUP: element-operations worth a work-group in the cpu form. GROUPS_PER_UNIT:
+ * work-groups in flight that fill a compute unit of a GPU. */
 enum { WORK_PER_GROUP = 8192, GROUPS_PER_UNIT = 64, MOST_GROUPS = 65535 };
-/* Drivers may queue without end, and keep a few hundred bytes of each command. */
+/* MOST_QUEUED: drivers may queue without limit, and keep a few hundred bytes of each command. */
 enum { MOST_QUEUED = 4096 };
 
 static cl_int set_any(tern_cl_kernel *kernel, cl_uint index, size_t bytes, const void *value)
@@ -18,7 +18,7 @@ static cl_int set_any(tern_cl_kernel *kernel, cl_uint index, size_t bytes, const
     return CL(SetKernelArg(kernel->kernel, index, bytes, value));
 }
 
-/* Numbers of up to 8 bytes are set where they are others than before. */
+/* Sets a number of up to 8 bytes if it differs from the last one. */
 static cl_int set_number(tern_cl_kernel *kernel, cl_uint index, size_t bytes, uint64_t value)
 {
     if (index >= TERN_CL_SETS)
@@ -61,7 +61,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
     tern_mutex_lock(&s->lock);
     first = tern_cl_launch_is_first(s, kernel, dims, global, local);
     if (first)
-        (void)CL(Finish(s->queue)); /* what is waited for then is the compiler alone */
+        (void)CL(Finish(s->queue)); /* the event then waits for the compiler alone */
     for (int i = 0; i < n && code == CL_SUCCESS; i++)
         code = set_argument(kernel, &index, &args[i], with_offsets);
     if (code == CL_SUCCESS) {
@@ -91,7 +91,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* How many work-groups, at least one. */
+/* Returns the number of work-groups, at least one. */
 static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const tern_grid *grid,
                           const tern_arg *args, int n)
 {

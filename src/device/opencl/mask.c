@@ -7,8 +7,8 @@
 
 enum { MAX_MASK = 256 };
 
-/* The number an element starts with (strtoul's rules: leading blanks, rest
- * ignored), -1 for none. */
+/* Returns the number that an element starts with (strtol's rules: leading blanks, rest ignored), or
+ * -1 for none. */
 static long index_of(const char *element)
 {
     char *end;
@@ -26,7 +26,7 @@ bool tern_cl_mask_error(const char *mask, int n, char *element, size_t bytes)
         for (int i = 0; i < count; i++)
             repeated = repeated || order[i] == index;
         if (strncmp(e, "-1", 2) == 0)
-            return false; /* hides the rest on purpose */
+            return false; /* -1 hides the rest on purpose */
         if (index < 0 || index >= n || repeated) {
             snprintf(element, bytes, "%.*s", (int)strcspn(e, ","), e);
             return true;
@@ -47,7 +47,7 @@ int tern_cl_mask(const char *mask, int n, int *order)
             break; /* an invalid element ends the list */
         for (int i = 0; i < count; i++)
             if (order[i] == index)
-                return 0; /* a repeat leaves none */
+                return 0; /* a repeat leaves no device */
         order[count++] = (int)index;
         element = strchr(element, ',');
         if (element)

@@ -1,11 +1,11 @@
-/* matrix_device.c -- what a device says of its matrix unit. */
+/* matrix_device.c -- the matrix unit that a device reports. */
 #include "device/opencl/gemm.h"
 #include <CL/cl_ext.h>
 #include <string.h>
 
-/* ---- what a device says ------------------------------------------------------------------ */
+/* ---- what a device reports ----------------------------------------------------------------- */
 
-/* The least size of sub-groups that Intel's drivers report; 0 where they don't. */
+/* Returns the smallest sub-group size that Intel's driver reports, or 0. */
 static size_t least_sub_group(cl_device_id device)
 {
     enum { SUB_GROUP_SIZES_INTEL = 0x4108 };
@@ -17,7 +17,8 @@ static size_t least_sub_group(cl_device_id device)
     return least;
 }
 
-/* AMD's own drivers name a device by its architecture, "gfx1100" or "gfx90a:sramecc+:xnack-". */
+/* Returns the way of AMD's device. AMD's own drivers name it by its architecture, "gfx1100" or
+ * "gfx90a:sramecc+:xnack-". */
 static int way_of_amd(const char *name)
 {
     static const struct {

@@ -14,7 +14,7 @@ static void add_text(tern_text *text, const char *defines, const char *file, boo
         tern_source_add(text, &seen, files[i]);
 }
 
-/* Sub-groups must be of the size that the way's instruction has. */
+/* The sub-groups must have the size of the way's instruction. */
 static tern_status check(tern_place *place, int way, size_t group, const char *title,
                          const tern_cl_kernel *kernel)
 {
@@ -40,7 +40,7 @@ tern_status tern_cl_matrix_build(tern_place *place, int way, size_t group, const
                                  tern_cl_kernel **kernel)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
-    /* With fewer Intel's compiler keeps all arrays in memory. */
+    /* With fewer registers Intel's compiler keeps all arrays in memory. */
     const bool wants = way >= TERN_MATRIX_XE8 && s->has_large_registers;
     char options[256];
     tern_text text = {0};

@@ -1,4 +1,5 @@
-/* matrix_unit.c -- which way of cl_kernels/matrix.h a device multiplies matrices of halves by. */
+/* matrix_unit.c -- the way of cl_kernels/matrix.h in which a device multiplies half-precision
+ * matrices. */
 #include "base/lock.h"
 #include "device/opencl/gemm.h"
 
@@ -15,8 +16,8 @@ void tern_cl_describe(tern_place *place, tern_device_info *info)
     info->matrix_bf16 = shown[atomic_load(&s->matrix_tried[1])];
 }
 
-/* A small product, whose kernel is tried as all are, and warned of; TERN_OPENCL_GEMM may name
- * another tile. */
+/* Returns the result of the trial of a small product's kernel, which warns if the trial fails.
+ * Errors are dropped, as TERN_OPENCL_GEMM may name another tile. */
 static int try(tern_place *place, int way, tern_dtype dtype)
 {
     const tern_gemm_variant small = {

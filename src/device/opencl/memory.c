@@ -1,13 +1,14 @@
-/* memory.c -- buffers, and moving bytes in and out of them. */
+/* memory.c -- buffers, and copies to and from them. */
 #include "device/opencl/opencl.h"
 #include "base/lock.h"
 #include <string.h>
 
 enum { SMALL = 64 << 10, MOST_STAGED = 8 << 20 };
-/* A driver's call of some microseconds; drivers that start nothing before it, start nothing. */
+/* FLUSH_EVERY: commands between flushes. A flush is a driver's call of some microseconds, and some
+ * drivers start no command before it. */
 enum { FLUSH_EVERY = 8 };
 
-/* A wait will report what goes wrong. */
+/* Flushes the queue. A later wait reports errors. */
 static void flush(tern_cl_state *s, uint64_t now)
 {
     atomic_store_explicit(&s->flushed, now, memory_order_relaxed);
@@ -15,8 +16,8 @@ static void flush(tern_cl_state *s, uint64_t now)
         (void)CL(Flush(s->queue));
 }
 
-/* Count a command after it was enqueued: counted before, another thread's finish could take it for
- * done. */
+/* Counts a command after it was enqueued: if it were counted before, another thread's finish could
+ * take it for done. */
 void tern_cl_note_enqueued(tern_cl_state *s)
 {
     uint64_t now = atomic_fetch_add_explicit(&s->enqueued, 1, memory_order_release) + 1;
@@ -39,7 +40,7 @@ void tern_cl_flush(tern_place *place)
 
 uint64_t tern_cl_queued(tern_cl_state *s)
 {
-    /* In this order: what is enqueued only grows, so that the difference is never below zero. */
+    /* finished is read first: enqueued only grows, so the difference is never below zero. */
     uint64_t finished = atomic_load_explicit(&s->finished, memory_order_acquire);
     return atomic_load_explicit(&s->enqueued, memory_order_acquire) - finished;
 }
@@ -79,8 +80,8 @@ void tern_cl_staged_free(tern_cl_state *s)
     s->staged = NULL;
 }
 
-/* A copy of the bytes that lives until the queue is next known to be empty; NULL: wait instead.
- * With staged_lock held until its write is enqueued. */
+/* Returns a copy of the bytes that lives until the queue is next known to be empty, or NULL if the
+ * caller is to wait instead. The caller holds staged_lock until the write is enqueued. */
 static void *stage(tern_cl_state *s, const void *from, size_t bytes)
 {
     if (bytes > SMALL || s->staged_bytes + bytes > MOST_STAGED)
@@ -100,7 +101,7 @@ tern_status tern_cl_settle(tern_place *place)
     TERN_TRY(tern_cl_alive(place));
     if (tern_cl_is_idle(s))
         return TERN_OK;
-    /* What is staged now belongs to writes that are enqueued. */
+    /* The staged copies of now belong to writes that are enqueued. */
     tern_mutex_lock(&s->staged_lock);
     unsigned long long enqueued = atomic_load_explicit(&s->enqueued, memory_order_acquire);
     staged *done = s->staged;
@@ -114,7 +115,7 @@ tern_status tern_cl_settle(tern_place *place)
                !atomic_compare_exchange_weak(&s->finished, &finished, enqueued))
             ;
         free_staged(done);
-    } /* else the driver may still read them: better lost than read after free */
+    } /* else the driver may still read the copies: a leak is better than a read after free */
     return tern_cl_check(place, code, "Finish");
 }
 
@@ -139,7 +140,7 @@ tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer)
     tern_cl_state *s = tern_cl_state_of(place);
     uint64_t total = tern_place_info(place)->memory_total;
     TERN_TRY(tern_cl_alive(place));
-    /* Drivers promise more than they have and fail, or swap, at first use. */
+    /* Drivers promise more memory than they have, and fail or swap at its first use. */
     if (atomic_load(&s->live) + buffer->bytes > total)
         return TERN_ERR_MEMORY;
     void *shared = s->svm ? svm_alloc(s, buffer->bytes) : NULL;
@@ -162,7 +163,7 @@ tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer)
 void tern_cl_free(tern_place *place, tern_buffer *buffer)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    /* Queued commands hold a buffer, but not the shared memory under it. */
+    /* Queued commands retain a buffer, but not the shared memory under it. */
     bool shared = buffer->address != 0;
     if (shared && !tern_cl_is_idle(s) && !atomic_load(&s->lost))
         CL_END(Finish(s->queue));
@@ -237,7 +238,7 @@ tern_status tern_cl_read(tern_place *place, const tern_buffer *from, size_t at, 
         return TERN_OK;
     }
     CL_TRY(place, EnqueueReadBuffer(s->queue, from->handle, CL_TRUE, at, bytes, to, 0, NULL, NULL));
-    return tern_cl_settle(place); /* nothing to wait for: frees what was staged */
+    return tern_cl_settle(place); /* the queue is empty: only frees staged copies */
 }
 
 tern_status tern_cl_copy(tern_place *place, const tern_buffer *from, size_t from_at,
@@ -260,7 +261,7 @@ tern_status tern_cl_zero(tern_place *place, const tern_buffer *to, size_t at, si
         memset((char *)to->host + at, 0, bytes);
         return TERN_OK;
     }
-    /* The widest pattern that divides both; drivers fill bytes one by one otherwise. */
+    /* The widest pattern that divides offset and size: drivers fill byte by byte otherwise. */
     size_t pattern = sizeof zero;
     while ((at | bytes) % pattern)
         pattern /= 2;

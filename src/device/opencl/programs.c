@@ -1,12 +1,12 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel, or a program group of those that a training needs.
+ * In the cpu form a program has one kernel, or a program group of the kernels that training needs.
  * PoCL takes 1 s for a process's first program, 0.05 s for each later one (and 0.2 s more where it
- * reads its own declarations of OpenCL C, see enumerate.c), 0.02 s for each kernel in it, and 0.1
- * to 0.4 s for the machine code of a kernel that is launched. A binary would have it make other
- * machine code first, for groups of any size, which no launch takes: its programs are left to its
- * own cache. Other devices get a family and dtype in one program, as their compilers are quick at
- * kernels and slow at starting. */
+ * reads its own declarations of OpenCL C, see enumerate.c), 0.02 s for each kernel in a program,
+ * and 0.1 to 0.4 s for the machine code of a kernel that is launched. A binary would make PoCL
+ * compile other machine code first, for groups of any size, which no launch uses, so its programs
+ * are left to its own cache. Other devices get a family and dtype in one program, as their
+ * compilers are quick at kernels and slow at starting. */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "device/builds.h"
@@ -32,7 +32,7 @@ static const struct {
 };
 enum { LARGE_FAMILIES = sizeof large_families / sizeof *large_families };
 
-/* The number of a family there, or LARGE_FAMILIES. */
+/* Returns the index of a family in large_families, or LARGE_FAMILIES. */
 static int large_family(const char *file)
 {
     int i = 0;
@@ -43,16 +43,16 @@ static int large_family(const char *file)
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* The program of a kernel, or of the program group that it is in. */
+/* What a program is built from: a kernel, or the program group of the kernel. */
 typedef struct unit {
-    const char *file, *kernel; /* without its type */
-    const char *program_group; /* NULL: none */
+    const char *file, *kernel; /* the kernel's name is without its type */
+    const char *program_group; /* NULL: no group */
     tern_dtype dtype;
     size_t work_group;
-    bool noopt;              /* without the driver's optimizer (doctor.c), and alone */
-    bool narrow;             /* indices of 32 bits */
-    int lanes;               /* of teams for short rows; 0: of any */
-    const tern_chain *chain; /* in place of a kernel of the file's; NULL: none */
+    bool noopt;              /* built alone, without the driver's optimizer (doctor.c) */
+    bool narrow;             /* 32-bit indices */
+    int lanes;               /* lanes of teams for short rows; 0: any */
+    const tern_chain *chain; /* built in place of the file's kernel; NULL: none */
 } unit;
 
 static bool is_member(const unit *u, const tern_program_group_row *row)
@@ -60,7 +60,7 @@ static bool is_member(const unit *u, const tern_program_group_row *row)
     return row->shares && strcmp(row->group, u->program_group) == 0;
 }
 
-/* See TERN_KERNEL in prelude_opencl_cpu.h. */
+/* Picks a kernel for the program: see TERN_KERNEL in prelude_opencl_cpu.h. */
 static void add_pick(tern_text *text, tern_text *kernels, const unit *u, const char *kernel)
 {
     const char *suffix = tern_dtype_rows[u->dtype].suffix;
@@ -118,7 +118,7 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
 
 /* ---- building ---------------------------------------------------------------------------- */
 
-/* The lines of a build log that say what is wrong; false: none, and it is there as it is. */
+/* Adds the log's lines with errors. Returns false if there are none, and adds the log instead. */
 static bool add_errors(tern_text *message, const char *log)
 {
     int lines = 0;
@@ -172,7 +172,7 @@ static tern_cache_key key_of(tern_place *place, const tern_cl_source *source)
     return key;
 }
 
-/* From source. */
+/* Compiles a program from source. */
 static tern_status compile(tern_place *place, const tern_cl_source *source, cl_program *program)
 {
     tern_cl_state *s = tern_cl_state_of(place);
@@ -198,7 +198,7 @@ static tern_status compile(tern_place *place, const tern_cl_source *source, cl_p
     return status;
 }
 
-/* With the key claimed. */
+/* Loads or compiles a program. The caller has claimed the key. */
 static tern_status build(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
                          cl_program *program)
 {
@@ -208,7 +208,7 @@ static tern_status build(tern_place *place, const tern_cl_source *source, const 
         return TERN_OK;
     }
     tern_build_is_cold();
-    tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
+    tern_cl_flush(place); /* the device has work while the compiler runs */
     TERN_TRY(compile(place, source, program));
     if (source->keep == TERN_CL_KEEP)
         tern_cl_binary_store(key, *program);
@@ -295,7 +295,7 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
     tern_free(kernel);
 }
 
-/* A kernel, with work-groups of the size that is tried first. */
+/* Returns the unit of a kernel, with the work-group size that is tried first. */
 static unit unit_of(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                     bool narrow, int lanes)
 {
@@ -311,13 +311,13 @@ static unit unit_of(tern_place *place, const char *file, const char *name, tern_
     return u;
 }
 
-/* What is in a program: a program group, a family; NULL: one kernel. */
+/* Returns the program group or the family in a program, or NULL for a program with one kernel. */
 static const char *contents(const tern_cl_state *s, const unit *u)
 {
     return u->noopt ? NULL : u->program_group ? u->program_group : s->cpu_form ? NULL : u->file;
 }
 
-/* The program that a kernel is in, if another of its kernels was resolved before; or NULL. */
+/* Returns the program of the kernel, if another of its kernels was resolved before, or NULL. */
 static cl_program shared_program(tern_cl_state *s, const unit *u)
 {
     cl_program program = NULL;
@@ -331,12 +331,12 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
     return program;
 }
 
-/* What a source says beside its text. */
+/* The strings of a source beside its text. */
 typedef struct words {
     char title[256], options[192];
 } words;
 
-/* Text and words of a unit's program; whoever asks frees the text. */
+/* Returns the source of a unit's program, with strings in w. The caller frees the text. */
 static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *text, words *w)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
@@ -349,7 +349,7 @@ static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *tex
     return (tern_cl_source){text->data, w->options, w->title, s->keep};
 }
 
-/* A program for this kernel, its family or its program group, for work-groups of u->work_group. */
+/* Sets *program to one with this kernel, its family or its program group, for u->work_group. */
 static tern_status build_library(tern_place *place, const unit *u, cl_program *program)
 {
     words w;
@@ -363,7 +363,7 @@ static tern_status build_library(tern_place *place, const unit *u, cl_program *p
     return status;
 }
 
-/* The program group that a kernel shares a program with, or NULL. */
+/* Returns the program group that a kernel shares a program with, or NULL. */
 static const tern_program_group_row *row_of(const tern_cl_state *s, const unit *u)
 {
     const tern_program_group_row *row =
@@ -371,7 +371,7 @@ static const tern_program_group_row *row_of(const tern_cl_state *s, const unit *
     return row && row->shares ? row : NULL;
 }
 
-/* A kernel that is a sign of training begins a program group, which serves all kernels in it. */
+/* Returns a kernel's program group, or NULL. Only a kernel that shows training begins a group. */
 static const char *group_for(tern_cl_state *s, unit *u)
 {
     const tern_program_group_row *row = row_of(s, u);
@@ -417,7 +417,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
             *kernel = k;
             return TERN_OK;
         }
-        tern_cl_kernel_free(k); /* too big for the device: smaller groups */
+        tern_cl_kernel_free(k); /* too large for the device: tries smaller groups */
         while (u.work_group > limit)
             u.work_group /= 2;
     }
@@ -454,7 +454,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     tern_cl_state *s = tern_cl_state_of(place);
     const int at = chain->slot && !chain->slot->stores ? chain->rows - 1 : 0;
     const tern_chain_row *row = &chain->row[at];
-    const bool has = chain->slot || chain->is_beside; /* a kernel of a file's */
+    const bool has = chain->slot || chain->is_beside; /* a kernel of a file is part of the chain */
     unit u = unit_of(place, has ? row->file : "chain", has ? row->name : "chain", dtype,
                      !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;
@@ -463,9 +463,9 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     size_t limit = 0;
     tern_cl_kernel *k = NULL;
     u.chain = chain, u.kernel = "chain";
-    if (dtype == TERN_BOOL) /* a store alone makes 0 and 1 of what is computed */
+    if (dtype == TERN_BOOL) /* only a store turns a result into 0 or 1 */
         return TERN_OK;
-    if (has) /* as the kernel has them alone */
+    if (has) /* the same size as for the kernel alone */
         u.work_group = ((const tern_cl_kernel *)row->compiled)->group;
     const tern_cl_source source = source_of(place, &u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
@@ -477,7 +477,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     list(s, k);
     CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit,
                               NULL));
-    if (has && limit && limit < u.work_group) /* it would add up in another order */
+    if (has && limit && limit < u.work_group) /* its sums would have another order */
         return tern_fail(TERN_ERR_DEVICE, "%s: %s with them has work-groups of %zu, and alone %zu",
                          tern_place_info(place)->device, row->name, limit, u.work_group);
     *compiled = k;

@@ -69,7 +69,7 @@ static const tern_cl_route *first(tern_place *place, const tern_cl_route *routes
     return NULL;
 }
 
-/* Large products on GPUs that were not tuned, without CLBlast. */
+/* Returns whether a large product has a tile on an untuned GPU without CLBlast; sets *tile. */
 static bool has_family_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
@@ -79,7 +79,7 @@ static bool has_family_tile(tern_place *place, const tern_gemm *g, tern_cl_tile 
            !tern_cl_tile_check(tile, s->local_memory, s->group_limit);
 }
 
-/* Products of halves that are large enough for a tile, where the device has a matrix unit. */
+/* Returns whether a half-precision product is large enough for a matrix unit; sets *tile. */
 static bool has_matrix_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
@@ -104,7 +104,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
         return tern_cl_vector_fits(place, g->dtype) ? TERN_CL_OWN : TERN_CL_PORTABLE;
     if (strncmp(forced, "tiles:", 6) == 0) {
         bool bad = tern_cl_tile_read(forced + 6, tile) != NULL;
-        *tile = bad ? (tern_cl_tile){0} : *tile; /* refused when it is built */
+        *tile = bad ? (tern_cl_tile){0} : *tile; /* the build refuses it */
         return g->dtype == TERN_F64 ? own(place, g) : TERN_CL_TILES;
     }
     if (strncmp(forced, "matrix:", 7) == 0 && tern_dtype_is_half(g->dtype)) {
@@ -136,7 +136,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }
 
-/* On a matrix unit: the tile that is named or was tuned, or else a default one. */
+/* Returns whether the product goes to a matrix unit, by the named, tuned or default tile *tile. */
 static bool is_for_matrix(tern_place *place, const tern_gemm *g, tern_cl_tile *tile, int *matrix)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
@@ -175,6 +175,6 @@ tern_cl_way tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern
     if (tuned)
         *tile = tuned->tile;
     else if (!has_family_tile(place, g, tile))
-        *tile = (tern_cl_tile){8, 8, 4, 4, 8, 4}; /* fits everywhere */
+        *tile = (tern_cl_tile){8, 8, 4, 4, 8, 4}; /* fits every device */
     return !tuned || tuned->way == TERN_CL_TILES ? TERN_CL_TILES : TERN_CL_OWN;
 }

@@ -15,7 +15,7 @@ static tern_status copies_queue(tern_place *place, cl_command_queue *queue)
     return tern_cl_check(place, code, "CreateCommandQueue");
 }
 
-/* Drivers pin what they allocate for the host themselves. */
+/* Drivers pin the memory of the host that they allocate themselves. */
 static tern_status host_alloc(tern_place *place, tern_buffer *buffer)
 {
     tern_cl_state *s = tern_cl_state_of(place);
@@ -62,7 +62,7 @@ static tern_status read_later(tern_place *place, const tern_buffer *from, size_t
     return TERN_OK;
 }
 
-/* A queue that waits for another's event does so until that one is flushed. */
+/* The queue is flushed, as another queue that waits for the event would wait until then. */
 static tern_status mark(tern_place *place, bool transfers, void **made)
 {
     tern_cl_state *s = tern_cl_state_of(place);
@@ -96,7 +96,7 @@ static tern_status after(tern_place *place, bool transfers, void *waited)
     return TERN_OK;
 }
 
-/* A command that failed is over, too: who waits for it is notified. */
+/* A command that failed has completed, too: a wait for it returns the error. */
 static bool has_passed(tern_place *place, void *waited)
 {
     cl_int status = CL_COMPLETE;
@@ -104,7 +104,7 @@ static bool has_passed(tern_place *place, void *waited)
         return true;
     cl_int code = tern_cl.GetEventInfo(waited, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                        &status, NULL);
-    return code == CL_SUCCESS && status <= CL_COMPLETE; /* not known: who needs it waits */
+    return code == CL_SUCCESS && status <= CL_COMPLETE; /* unknown: a caller may wait */
 }
 
 static tern_status await(tern_place *place, void *waited)

@@ -1,4 +1,4 @@
-/* tuning.c -- a tuning file: its lines, and what they set for CLBlast and the routes. */
+/* tuning.c -- reads a tuning file, and sets CLBlast's parameters and the routes by its lines. */
 #include "base/env.h"
 #include "base/os.h"
 #include "device/opencl/gemm.h"
@@ -14,7 +14,7 @@ typedef struct reader {
     tern_cl_tuning *tuning;
     const char *path;
     int line;
-    bool skip; /* the lines are another device's */
+    bool skip; /* the lines are for another device */
     char *word[WORDS];
     int n;
 } reader;
@@ -34,7 +34,7 @@ static void split(reader *r, char *line)
         r->word[r->n++] = word;
 }
 
-/* Digits at *text, which moves behind them; false where there are none, or too many. */
+/* Reads digits and moves *text behind them. Returns false if there are none, or too many. */
 static bool number(const char **text, int64_t *value)
 {
     const char *from = *text;
@@ -47,7 +47,7 @@ static bool number(const char **text, int64_t *value)
     return *text > from;
 }
 
-/* "A", "A..B", "A..", "..B" or "..": at least 1. */
+/* Reads "A", "A..B", "A..", "..B" or "..", at least 1. Returns false for any other text. */
 static bool range(const char *text, int64_t *least, int64_t *most)
 {
     bool begins = number(&text, least);
@@ -75,8 +75,8 @@ static bool contains(const char *text, const char *part)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* The rest of the line is one name, blanks and all: of a device, and within that of a driver or a
- * tern. */
+/* Reads the part of a name, which is the rest of the line with its blanks: of a device, and for the
+ * lines below `device`, of a driver or a version of tern. */
 static tern_status read_device(reader *r)
 {
     char name[LINE_BYTES] = "";
@@ -130,7 +130,7 @@ static tern_status add_route(reader *r, const tern_cl_route *route)
     return TERN_OK;
 }
 
-/* "layout=nt", "type=half", "tile=16x16x4x4x16x4" */
+/* Reads "layout=nt", "type=half" or "tile=16x16x4x4x16x4". */
 static tern_status read_form(reader *r, const char *word, const char *value, tern_cl_route *route)
 {
     const tern_cl_state *s = tern_cl_state_of(r->place);
@@ -215,7 +215,7 @@ static tern_status read_line(reader *r)
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* Its name; false where there is none. */
+/* Sets path to the file's name. Returns false if there is none. */
 static bool path_of_file(char *path, bool *asked_for)
 {
     const char *own = tern_env(TERN_ENV_OPENCL_TUNING);
@@ -225,8 +225,8 @@ static bool path_of_file(char *path, bool *asked_for)
     return strcmp(own, "off") != 0 && snprintf(path, PATH_BYTES, "%s", own) < PATH_BYTES;
 }
 
-/* Opened without waiting for a writer, should it be a FIFO; a device, which may have no end, only
- * where it is /dev/null. NULL with errno. */
+/* Opens the file without waiting for a writer, in case it is a FIFO. A device, which may have no
+ * end, is opened only if it is /dev/null. Returns NULL, with errno, if the file can't be read. */
 static FILE *open_file(const char *path)
 {
     struct tern_os_stat status;

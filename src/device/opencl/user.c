@@ -1,4 +1,4 @@
-/* user.c -- kernels of the user's own: their text, their arguments, their grids. */
+/* user.c -- the user's own kernels: text, arguments and grids. */
 #include "device/opencl/opencl.h"
 #include "device/user_source.h"
 #include <stdio.h>
@@ -11,7 +11,7 @@ tern_status tern_cl_user_compile(tern_place *place, const char *source, const ch
     char title[192];
     TERN_TRY(tern_cl_alive(place));
     snprintf(title, sizeof title, "tern_kernel_compile: the source of \"%s\"", name);
-    /* PoCL makes the best code for a work-group size that it sees at the launch, and keeps it. */
+    /* PoCL's best code is for a work-group size that it sees at the launch, and PoCL keeps it. */
     bool keep = tern_place_info(place)->type != TERN_DEVICE_CPU;
     tern_cl_source text = {source, "", title, keep ? s->keep : TERN_CL_KEEP_NOT};
     cl_program program;
@@ -22,7 +22,7 @@ tern_status tern_cl_user_compile(tern_place *place, const char *source, const ch
     return TERN_OK;
 }
 
-/* Local memory asked for in arguments: PoCL aborts the process when there is not that much. */
+/* Checks the local memory of the arguments: PoCL aborts the process if there is not enough. */
 static tern_status check_local(tern_place *place, const tern_cl_kernel *k, const tern_arg *args,
                                int n)
 {
@@ -63,7 +63,7 @@ static tern_status check_group(tern_place *place, const tern_cl_kernel *k, const
     return TERN_OK;
 }
 
-/* tern's choice of a group: 64 work-items along x, or what the kernel's text requires. */
+/* Chooses a group: 64 work-items along x, or the size that the kernel's text requires. */
 static tern_status choose_group(tern_place *place, const tern_cl_kernel *k,
                                 const tern_kernel_grid *grid, size_t *local)
 {

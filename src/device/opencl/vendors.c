@@ -1,5 +1,5 @@
-/* vendors.c -- looks into the loader's folder of drivers, or its key of Windows' registry: a loader
- * passes over broken ones in silence, and a user then wonders where the device went. */
+/* vendors.c -- checks the drivers in the loader's folder, or in its key of Windows' registry: a
+ * loader skips broken drivers silently, and the user then wonders where the device is. */
 #include "device/opencl/opencl.h"
 #include "base/dynlib.h"
 #include "base/os.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Notes what is wrong with a driver, which `where` names. Returns whether it is installed; it may
- * be broken. */
+/* Notes what is wrong with the driver that `where` lists. Returns whether the driver is installed,
+ * even if it is broken. */
 static bool note_driver(tern_text *notes, const char *where, const char *name)
 {
     char why[512];
@@ -43,8 +43,8 @@ static void note_registered(void *user, const char *name)
         note_driver(noted->notes, "HKEY_LOCAL_MACHINE\\" KEY, name) || noted->installed;
 }
 
-/* Drivers of today are listed with their adapters, too, where nobody but the loader looks: that
- * the key is empty is no fault. */
+/* Today's drivers are also listed with their adapters, where only the loader looks, so an empty key
+ * is no fault. */
 bool tern_cl_note_vendors(tern_text *notes)
 {
     struct noted noted = {.notes = notes};
@@ -52,7 +52,7 @@ bool tern_cl_note_vendors(tern_text *notes)
     return noted.installed;
 }
 #elif defined __APPLE__
-/* The framework has its drivers in itself. */
+/* The framework contains its drivers. */
 bool tern_cl_note_vendors(tern_text *notes)
 {
     (void)notes;
@@ -61,7 +61,7 @@ bool tern_cl_note_vendors(tern_text *notes)
 #else
 enum { PATH_BYTES = 1024 };
 
-/* The library that an .icd file names: its first line. */
+/* Reads the library that an .icd file names in its first line. Returns false if there is none. */
 static bool library_of(const char *path, char *library, size_t bytes)
 {
     struct tern_os_stat status;
