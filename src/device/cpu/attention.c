@@ -1,11 +1,11 @@
-/* attention.c -- attention on the host: scores of a few queries and keys at a time, which never
+/* attention.c -- attention on the host: the scores of a few queries and keys at a time, which never
  * leave the cache (attention_tile.h). */
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"
 #include "base/parallel.h"
 
-/* Wider heads leave the cache; fewer queries than these do not fill a panel's lanes. */
+/* WIDEST: wider heads leave the cache. FEWEST_QUERIES: fewer do not fill a panel's lanes. */
 enum { WIDEST = 256, FEWEST_QUERIES = 16 };
 
 static tern_status attention_plan(tern_place *place, tern_attention *a, size_t *scratch,

@@ -1,20 +1,20 @@
-/* attention_tile.h -- attention in one pass over the keys (Dao et al. 2022) with the products'
- * tiles.
+/* attention_tile.h -- attention in one pass over the keys (Dao et al. 2022) with the tiles of
+ * matrix products.
  *
- * A panel is the transpose of as many queries as two registers have lanes: numbers of one query are
- * one lane. Scores are s = k q', keys by lanes, so that maxima, powers and sums go over rows and no
- * lane needs another one; o' += v' e^(s - maximum), again lanes by queries. The tiles read k and v
- * where they lie. Some panels share a block of keys while it is in the cache. */
+ * A panel is the transpose of as many queries as two registers have lanes: the numbers of a query
+ * are in one lane. Scores are s = k q', keys by lanes, so that maxima, exponentials and sums go
+ * over rows and no lane needs another one; o' += v' e^(s - maximum), again lanes by queries. The
+ * tiles read k and v in place. Some panels share a block of keys while it is in the cache. */
 
 enum { PANEL = 2 * VECTOR / (int)sizeof(f32) };
 _Static_assert(PANEL <= (int)TERN_ATTENTION_LANES, "room is reserved for the widest panel");
 
-/* What is known of a panel after some of the keys. */
+/* The state of a panel after some of the keys. */
 typedef struct attention_panel {
     f32 *q, *o; /* transposed: width and value_width rows of PANEL */
     f32 top[PANEL], sum[PANEL];
-    idx first, queries; /* the first query, and how many of the lanes are queries */
-    i32 begun;          /* o holds something */
+    idx first, queries; /* the first query, and the number of lanes with a query */
+    i32 begun;          /* o has been written */
 } attention_panel;
 
 static void attention_begin(const tern_host_attention *g, attention_panel *p, const f32 *q)
@@ -32,7 +32,7 @@ static void attention_begin(const tern_host_attention *g, attention_panel *p, co
 
 typedef enum attention_sight { HIDDEN_ALL, SEEN_PARTLY, SEEN_ALL } attention_sight;
 
-/* What a mask's row leaves of n keys; at[j * step] is its element for key j. */
+/* Returns what a row of a mask leaves of n keys; at[j * step] is its element for key j. */
 static attention_sight attention_row_sight(const u8 *at, idx step, idx n)
 {
     u32 any = 0, all = 1;
@@ -50,7 +50,7 @@ static attention_sight attention_row_sight(const u8 *at, idx step, idx n)
     return all ? SEEN_ALL : any ? SEEN_PARTLY : HIDDEN_ALL;
 }
 
-/* What a mask of bools leaves of n keys to the panel's queries. */
+/* Returns what a mask of bools leaves of n keys to the panel's queries. */
 static attention_sight attention_bools_sight(const tern_host_attention *g, const attention_panel *p,
                                              const u8 *at, idx n)
 {
@@ -62,7 +62,7 @@ static attention_sight attention_bools_sight(const tern_host_attention *g, const
     return first;
 }
 
-/* What the band leaves of n keys. */
+/* Returns what the band leaves of n keys to the panel's queries. */
 static attention_sight attention_band_sight(const tern_host_attention *g, const attention_panel *p,
                                             idx key, idx n)
 {
@@ -74,7 +74,7 @@ static attention_sight attention_band_sight(const tern_host_attention *g, const 
     return key < last - before || key + n - 1 > p->first + after ? SEEN_PARTLY : SEEN_ALL;
 }
 
-/* What the band and the mask leave of n keys. A mask of numbers is always read. */
+/* Returns what the band and the mask leave of n keys. A mask of numbers is always read. */
 static attention_sight attention_sees(const tern_host_attention *g, const attention_panel *p,
                                       idx mask_at, idx key, idx n)
 {
@@ -88,7 +88,7 @@ static attention_sight attention_sees(const tern_host_attention *g, const attent
     return bools == SEEN_ALL ? band : bools;
 }
 
-/* Hide scores of n keys, and add the mask's numbers. */
+/* Hides scores of n keys by the band and the mask, and adds the numbers of a mask of numbers. */
 static void attention_hide(const tern_host_attention *g, const attention_panel *p, idx mask_at,
                            f32 *s, idx key, idx n)
 {
@@ -111,7 +111,7 @@ static void attention_hide(const tern_host_attention *g, const attention_panel *
     }
 }
 
-/* Scores of n keys become powers; what was summed before them is brought to the new maximum. */
+/* Replaces scores of n keys by exponentials, and scales the earlier sums to the new maximum. */
 static void attention_powers(const tern_host_attention *g, attention_panel *p, f32 *s, idx n)
 {
     f32 top[PANEL], factor[PANEL], sum[PANEL];
@@ -175,7 +175,7 @@ static void attention_end(const tern_host_attention *g, const attention_panel *p
     }
 }
 
-/* Query blocks are taken from both ends in turn: with a causal mask the last cost most. */
+/* Blocks of queries come from both ends in turn: with a causal mask the last ones cost most. */
 KERNEL1(attention_f32, (IN, tern_host_attention, g))
 {
     const idx block = TERN_ATTENTION_PANELS * PANEL, queries = (idx)g->queries;

@@ -1,5 +1,5 @@
-/* conv_channels.c -- convolutions where x has few channels, as that of a first layer, and the
- * gradients of their weight: oneDNN works on blocks of eight channels or more, most of which would
+/* conv_channels.c -- convolutions where x has few channels, such as a first layer's, and the
+ * gradients of their weight: oneDNN computes blocks of eight channels or more, most of which would
  * be zeros. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
@@ -8,10 +8,11 @@
 #include "shapes.h"
 #include <string.h>
 
-/* More channels of x fill oneDNN's blocks by half, and with one to three more channels of y are
- * enough for its kernels of first layers (bench/results/2026-11-28-conv-own.md); shorter rows
- * do not fill registers; numbers of y that are worked on at a time stay in the second cache, and
- * the widest register has so many lanes. */
+/* MOST_CHANNELS: more channels of x fill oneDNN's blocks by half. MOST_OUTPUTS: with one to three
+ * channels of x, more channels of y are enough for its kernels of first layers
+ * (bench/results/2026-11-28-conv-own.md). SHORTEST: shorter rows do not fill registers. PACKED: the
+ * numbers of y that are computed at a time stay in the second cache. LANES: lanes of the widest
+ * register. */
 enum { MOST_CHANNELS = 4, MOST_OUTPUTS = 10, SHORTEST = 8, PACKED = 16384, LANES = 16 };
 
 static int64_t taps_of(const tern_conv_shape *s)
@@ -19,8 +20,8 @@ static int64_t taps_of(const tern_conv_shape *s)
     return s->c * s->window[1] * s->window[2];
 }
 
-/* Whether oneDNN's kernels are slower for x of n channels, whatever the channels of y: those for
- * AVX2 are for one or two. */
+/* Returns whether oneDNN's kernels are slower for x of n channels, whatever the channels of y: with
+ * AVX2 they are for one or two. */
 static bool onednn_is_slower(int64_t n)
 {
     return !tern_onednn_is_there() || (n < 3 && tern_cpu_above_v3() <= 0);
@@ -64,7 +65,7 @@ static void shape_of(const tern_convolution *c, tern_host_conv_channels *g)
     g->x_rows = (g->y_rows - 1) * g->stride[0] + (g->window[0] - 1) * g->dilation[0] + 1;
     int64_t phase = rounded((g->window[1] - 1) * g->dilation[1] / g->stride[1] + g->y_row);
     g->x_row = phase * g->stride[1];
-    /* sums, x with what a register reads behind it, dy */
+    /* the sums, x with what a register reads beyond it, dy */
     g->part_scratch = rounded(g->o * taps_of(s)) + g->c * g->x_rows * g->x_row + 2 * LANES;
     if (c->pass == TERN_CONV_WEIGHT)
         g->part_scratch += g->o * g->y_rows * g->y_row;

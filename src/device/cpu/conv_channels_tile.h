@@ -1,15 +1,15 @@
 /* conv_channels_tile.h -- convolutions of images with few channels and the gradients of their
  * weight, for float32.
  *
- * Rows of x are copied with their padding, those of a stride in so many phases, so that what a tap
- * of the weight sees lies dense. A row of y is then a sum of such rows, each times a number; a
- * number of the gradient is the dot product of an output channel's dy with what its tap sees. Tiles
- * of channels and taps share what is loaded. */
+ * Rows of x are copied with their padding; with a stride each is split into that many phases, so
+ * that what a tap of the weight sees is contiguous. A row of y is then a sum of such rows, each
+ * times a weight; a number of the gradient is the dot product of an output channel's dy with what
+ * its tap sees. Tiles of channels and taps share what is loaded. */
 
 enum { CONV_TAPS = 4, CONV_CHANNELS = 3, CONV_OUTPUTS = 6 };
 typedef u32 conv_words __attribute__((vector_size(VECTOR), may_alias));
 
-/* `rows` rows of padded x from image row `first` on; one of x that is outside of it is zeros. */
+/* Copies `rows` rows of padded x from image row `first` on; rows outside of the image are zeros. */
 static __attribute__((noinline)) void conv_pad(const tern_host_conv_channels *g, const f32 *x,
                                                idx first, idx rows, f32 *to)
 {
@@ -17,7 +17,7 @@ static __attribute__((noinline)) void conv_pad(const tern_host_conv_channels *g,
     const idx phase = (idx)g->x_row / step;
     for (idx r = first; r < first + rows; r++, to += g->x_row) {
         for (idx f = 0; f < step; f++) {
-            /* at p lies column p * step + f - padding */
+            /* element p is column p * step + f - padding */
             idx missing = tern_larger((idx)g->padding[1] - f, 0);
             idx begin = tern_smaller((missing + step - 1) / step, phase);
             idx inside = tern_larger(width + (idx)g->padding[1] - f + step - 1, 0) / step;
@@ -30,7 +30,7 @@ static __attribute__((noinline)) void conv_pad(const tern_host_conv_channels *g,
     }
 }
 
-/* One register of each channel's dy times what each tap sees of it. */
+/* Multiplies one register of each channel's dy by what each tap sees. */
 INLINE void conv_lanes(vector_f32 (*acc)[CONV_CHANNELS], const f32 *const *x, const f32 *const *dy,
                        idx i, const int some, conv_words seen)
 {
@@ -46,8 +46,8 @@ INLINE void conv_lanes(vector_f32 (*acc)[CONV_CHANNELS], const f32 *const *x, co
     }
 }
 
-/* sums[q * CONV_TAPS + t] of channel q and tap t over rows of `width` numbers. What a tap sees
- * beside them is not multiplied by zero: it may be infinite. */
+/* Sets sums[q * CONV_TAPS + t] for channel q and tap t over rows of `width` numbers. What a tap
+ * sees beyond a row is masked rather than multiplied by zero, as it may be infinite. */
 static __attribute__((noinline)) void conv_tile(const f32 *const *x, idx x_row, const f32 *dy,
                                                 const idx *channel, idx dy_row, idx rows, idx width,
                                                 f32 *sums)
@@ -72,8 +72,7 @@ static __attribute__((noinline)) void conv_tile(const f32 *const *x, idx x_row, 
         for (int q = 0; q < CONV_CHANNELS; q++)
             d[q] += dy_row;
     }
-    vector_f32
-        kept[CONV_TAPS * CONV_CHANNELS]; /* so that acc has no address and stays in registers */
+    vector_f32 kept[CONV_TAPS * CONV_CHANNELS]; /* a copy, so that acc stays in registers */
     UNROLL
     for (int t = 0; t < CONV_TAPS; t++)
         UNROLL
@@ -83,7 +82,7 @@ static __attribute__((noinline)) void conv_tile(const f32 *const *x, idx x_row, 
         sum_f32(kept[i]);
 }
 
-/* at[t]: where tap t's part of the first row of packed x begins. */
+/* Sets at[t] to the offset of what tap t sees of the first row of packed x. */
 static __attribute__((noinline)) void conv_offsets(const tern_host_conv_channels *g, idx *at)
 {
     const idx step = (idx)g->stride[1], phase = (idx)g->x_row / step;
@@ -96,7 +95,8 @@ static __attribute__((noinline)) void conv_offsets(const tern_host_conv_channels
             }
 }
 
-/* The rows of an image that group u is about, with x packed for them: the first, and how many. */
+/* Packs x for the rows of y in group u. Returns their number, and the offset of the first in
+ * *first. */
 static __attribute__((noinline)) idx conv_pack(const tern_host_conv_channels *g, idx u, f32 *x,
                                                idx *first)
 {
@@ -112,7 +112,7 @@ static __attribute__((noinline)) idx conv_pack(const tern_host_conv_channels *g,
     return rows;
 }
 
-/* All taps and channels of some rows: x and dy as they were packed. */
+/* Adds the products of all taps and channels for some rows to out; x and dy are packed. */
 static __attribute__((noinline)) void conv_strip(const tern_host_conv_channels *g, const idx *at,
                                                  const f32 *x, const f32 *dy, idx rows, f32 *out)
 {
@@ -161,7 +161,7 @@ KERNEL1(conv_weight_f32, (IN, tern_host_conv_channels, g))
     }
 }
 
-/* One row of channels o.. of y, `area` numbers from channel to channel. */
+/* Computes one row of channels o.. of y, which are `area` numbers apart. */
 static __attribute__((noinline)) void conv_outputs(const tern_host_conv_channels *g, const idx *at,
                                                    const f32 *x, idx o, f32 *y, idx area)
 {
@@ -179,7 +179,7 @@ static __attribute__((noinline)) void conv_outputs(const tern_host_conv_channels
                 acc[q][1] += x1 * w[q][t];
             }
         }
-        vector_f32 kept[CONV_OUTPUTS][2]; /* so that acc has no address and stays in registers */
+        vector_f32 kept[CONV_OUTPUTS][2]; /* a copy, so that acc stays in registers */
         UNROLL
         for (int q = 0; q < CONV_OUTPUTS; q++)
             kept[q][0] = acc[q][0], kept[q][1] = acc[q][1];

@@ -1,8 +1,8 @@
-/* conv_own.c -- convolutions by the kernels of our own, as long as numbers are finite.
+/* conv_own.c -- convolutions by tern's own kernels, as long as all numbers are finite.
  *
- * They multiply the zeros beside an image and differences of its numbers, which is the same for
- * finite numbers alone. A weight or a result that is not finite shows where it is not the same: all
- * is then computed again, in oneDNN's way or by products of columns. */
+ * The kernels multiply the zeros beside an image and differences of its numbers, which gives the
+ * same sums only for finite numbers. A weight or a result that is not finite shows where the sums
+ * may differ: the convolution is then computed again, by oneDNN or as a product of columns. */
 #include "device/cpu/cpu.h"
 #include "shapes.h"
 #include <string.h>

@@ -1,13 +1,13 @@
 /* conv_stride2.c -- convolutions whose y has half the rows and columns of x, and their gradients:
- * which of them are made of columns that stay in a cache (conv_stride2_tile.h). */
+ * which of them are computed from columns that stay in a cache (conv_stride2_tile.h). */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"
 #include <string.h>
 
-/* Rows of y are whole registers; an image's columns are to stay in the second cache. With AVX-512
- * oneDNN is as fast where there are 3 x 3 taps. */
+/* LANES: rows of y are whole registers. MOST_BYTES: an image's columns are to stay in the second
+ * cache. With AVX-512 oneDNN is as fast for 3 x 3 taps. */
 enum { LANES = 8, PANEL = 16, FEWEST = 8, MOST_BYTES = 512 << 10 };
 
 static bool fits(const tern_convolution *c)
@@ -44,7 +44,7 @@ tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, 
                            .out = {s->out[1], s->out[2]},
                            .window = s->window[2],
                            .back = c->pass == TERN_CONV_X,
-                           .pitch = plane + PANEL}; /* columns do not share places of the caches */
+                           .pitch = plane + PANEL}; /* columns do not share cache sets */
     g.part_scratch = (taps + 1) * g.pitch + (sums ? 2 * s->o * taps + (s->o + PANEL) * plane : 0);
     int parts = tern_parallel_parts(s->n * s->o * taps * plane / TERN_CPU_PER_OPERATION);
     parts = parts < s->n ? parts : (int)s->n;

@@ -1,12 +1,12 @@
 /* conv_stride2_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3
- * taps and padding 1, or one tap), and both gradients, for float32: as products of an image's
- * columns, what each tap of each channel sees of it, which stay in the second cache.
+ * taps and padding 1, or one tap), and both gradients, for float32: as products with an image's
+ * columns, which hold what each tap of each channel sees and stay in the second cache.
  *
  *   y = weight columns,   dcolumns = weight' dy,   dweight' = sum over images of columns dy' */
 
 enum { STRIDE2_LANES = VECTOR / sizeof(f32), STRIDE2_PANEL = 2 * STRIDE2_LANES };
 
-/* The columns of one image, pitch from one to the next. Tap 0 of a row sees what tap 2 sees one
+/* Writes the columns of one image, which are pitch apart. In a row, tap 0 sees what tap 2 sees one
  * place before. */
 static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g, const f32 *x,
                                                       f32 *to)
@@ -33,8 +33,8 @@ static __attribute__((noinline)) void stride2_columns(const tern_host_stride2 *g
             }
 }
 
-/* dx of one image from its dcolumns: of rows and columns, the even ones come from the middle tap,
- * the odd ones from the last, and from the first of the next place. */
+/* Computes dx of one image from its dcolumns: even rows and columns come from the middle tap, odd
+ * ones from the last tap, and from the first tap of the next place. */
 static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g, const f32 *from,
                                                      f32 *dx)
 {
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g,
         }
 }
 
-/* y of each image, or dx: panels of columns at a time, which stay in the first cache. */
+/* Computes y of each image, or dx, by panels of columns, which stay in the first cache. */
 KERNEL1(conv_stride2_f32, (IN, tern_host_stride2, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);
@@ -98,7 +98,7 @@ KERNEL1(conv_stride2_f32, (IN, tern_host_stride2, g))
     }
 }
 
-/* Each part's sums come first, then those by columns, then panels of dy. */
+/* Each part's sums come first, then the transposed sums, then panels of dy. */
 KERNEL1(conv_stride2_weight_f32, (IN, tern_host_stride2, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);

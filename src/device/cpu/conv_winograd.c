@@ -1,17 +1,17 @@
 /* conv_winograd.c -- convolutions of 3 x 3 taps and stride 1, and their gradients: which of them
- * have fewer multiplications (conv_winograd_tile.h), and how they are cut. */
+ * are computed with fewer multiplications (conv_winograd_tile.h), and how they are cut. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
 #include "shapes.h"
 #include <string.h>
 
-/* Fewer channels are transformed for longer than they are multiplied; the weights of more, 16
- * numbers for 9 in each part, leave the caches, and fewer tiles than TILES do not pay for them; a
- * gradient of weights, which passes over all its tiles for each, gains with up to MOST_OF_SUMS
- * where there are twice as many tiles. Of smaller images much of the tiles is padding. What a unit
- * has of x and y, UNIT numbers in each of the 16, is to stay in the second cache. The widest
- * register has so many lanes. */
+/* FEWEST: transforming fewer channels takes longer than multiplying them. MOST: the weights of
+ * more, 16 numbers for 9 in each part, leave the caches. A gradient of weights, which passes over
+ * all its tiles for each weight, gains with up to MOST_OF_SUMS channels if there are twice as many
+ * tiles. SMALLEST: much of the tiles of smaller images is padding. TILES: fewer tiles do not pay
+ * for the weights. UNIT: what a unit has of x and y, UNIT numbers in each of the 16, is to stay in
+ * the second cache. LANES: lanes of the widest register. */
 enum {
     FEWEST = 8,
     FEWEST_OF_SUMS = 16,
@@ -53,8 +53,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Units that have about UNIT numbers in each of the 16 of x and y; a gradient of weights adds to
- * what is as large as those, and so takes four times as many. */
+/* Cuts the work into units that have about UNIT numbers of x and y in each of the 16; a gradient of
+ * weights adds to sums of the same size, and so has four times as many. */
 static void cut(tern_host_winograd *g, bool sums)
 {
     int64_t tiles = larger(TILES, UNIT * (sums ? 4 : 1) / (g->c + g->o)), strips;
@@ -67,18 +67,17 @@ static void cut(tern_host_winograd *g, bool sums)
     g->units = (g->n + g->images - 1) / g->images * strips;
 }
 
-/* Registers are written and read whole, so there are LANES numbers more than needed; and what is
- * read together does not share places of the caches. */
+/* Places the arrays in the scratch. Whole registers are read and written, so there are LANES
+ * numbers more than needed; arrays that are read together do not share cache sets. */
 static void place_scratch(tern_host_winograd *g, bool sums)
 {
     int64_t weights = g->c * g->o, free;
     int64_t tiles =
-        g->strip *
-        g->columns; /* of an image; whole registers of it may reach beyond those of all */
+        g->strip * g->columns; /* of an image; its last register may reach beyond all tiles */
     g->pitch = rounded(g->images * tiles + (tiles % LANES && g->images > 1 ? LANES : 0));
     g->u_step = weights + LANES;
     g->v_step = g->c * g->pitch + LANES;
-    g->m_step = (sums ? g->strips.panel : g->o) * g->pitch + LANES; /* of sums: of a panel */
+    g->m_step = (sums ? g->strips.panel : g->o) * g->pitch + LANES; /* sums: of a panel */
     g->m_size = 16 * g->m_step * (sums ? (g->o + g->strips.panel - 1) / g->strips.panel : 1);
     g->line_step = rounded((g->strip + 1) * g->columns) + LANES;
     g->row = rounded(2 * g->columns) + 4 * LANES;
@@ -119,7 +118,7 @@ tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c,
     memset(&g, 0, sizeof g);
     shape_of(c, &g);
     TERN_TRY(tern_cpu_run_product(place, &strips, "strips", TERN_F32, &g.strips, 1));
-    if (sums && g.o <= g.strips.panel / 2) /* one register of it is enough */
+    if (sums && g.o <= g.strips.panel / 2) /* a panel of one register is enough */
         g.strips.panel /= 2;
     cut(&g, sums);
     place_scratch(&g, sums);

@@ -2,25 +2,23 @@
  * weight, with 4 multiplications where the sums as they are written have 9 (Winograd's F(2 x 2, 3 x
  * 3)), for float32.
  *
- * Two neighbouring numbers of y in a row see four of x, d, by three taps, g:
- *   y0 = m0 + m1 + m2, y1 = m1 - m2 + m3   of the products m = (d0 - d2) g0, (d1 + d2) (g0 + g1 +
- *                                          g2) / 2,
- *                                                            (d2 - d1) (g0 - g1 + g2) / 2, (d3 -
- *                                                            d1) g2
- * and with the same along columns a tile of 2 x 2 numbers has 16 products in the place of 36. Each
- * of these 16, over all channels and tiles, is a matrix product: m = u v of (o, c) (c, tiles), and
- * the gradient of u is that of v and of what dy gives m, (c, tiles) (tiles, o). Sums differ from
- * the plain ones by a few roundings as long as they are finite: a difference of infinite numbers is
- * none, and one of large ones may be infinite. So each part reports whether its y is finite: its
- * room begins with 0, or NaN. */
+ * Two neighbouring numbers of y in a row are made from four of x, d, and three taps, g:
+ *   y0 = m0 + m1 + m2, y1 = m1 - m2 + m3   of the products
+ *   m = (d0 - d2) g0, (d1 + d2) (g0 + g1 + g2) / 2, (d2 - d1) (g0 - g1 + g2) / 2, (d3 - d1) g2
+ * With the same along columns a tile of 2 x 2 numbers has 16 products in the place of 36. Each of
+ * these 16, over all channels and tiles, is a matrix product: m = u v of (o, c) (c, tiles). The
+ * gradient of u is the product of v and the gradient of m, which dy gives: (c, tiles) (tiles, o).
+ * The results differ from the sums as written by a few roundings as long as they are finite: a
+ * difference of infinite numbers is NaN, and one of large numbers may be infinite. So each part
+ * reports whether its y is finite: its scratch begins with 0, or NaN. */
 
-/* What a part works with: of each, how far one of the 16 is from the next. */
+/* The arrays of a part; a step is the distance between the 16 matrices of an array. */
 typedef struct winograd {
-    f32 *u, *v, *m; /* weights, x and y, or for a gradient of weights its sums, x and dy */
+    f32 *u, *v, *m; /* weights, x and y; for a gradient of weights sums, x and dy */
     idx u_step, v_step, m_step;
-    f32 *lines;      /* of x: [parity of the row][which of 4][tile], by columns transformed */
-    f32 *row, *none; /* rows of x, with their padding; one of zeros */
-    f32 *free;       /* for what is at once read again */
+    f32 *lines;      /* x transformed by columns: [parity of the row][which of 4][tile] */
+    f32 *row, *none; /* rows of x with their padding; a row of zeros */
+    f32 *free;       /* for what is read again at once */
     idx line_step, pitch;
 } winograd;
 
@@ -44,8 +42,8 @@ static __attribute__((noinline)) void winograd_places(const tern_host_winograd *
         *p = 0;
 }
 
-/* to[p][j] = from[j][p], zeros from `columns` to `width`: one function for all who turn
- * something. */
+/* Transposes: to[p][j] = from[j][p], zeros from `columns` to `width`. All callers share this copy
+ * of the function. */
 static __attribute__((noinline)) void winograd_transpose(f32 *to, const f32 *from, idx col,
                                                          idx depth, idx columns, idx width,
                                                          idx step)
@@ -53,8 +51,9 @@ static __attribute__((noinline)) void winograd_transpose(f32 *to, const f32 *fro
     turn_f32(to, from, col, depth, columns, width, step);
 }
 
-/* A row from a plane or to it, and the same row of the next plane on its way: processors do not
- * find it by themselves. Returns zeros, or NaN where numbers of it are not finite. */
+/* Copies a row from a plane or to it, and prefetches the same row of the next plane, which
+ * processors do not do by themselves. Returns zeros, or NaN where numbers of the row are not
+ * finite. */
 INLINE vector_f32 winograd_copy(f32 *to, const f32 *from, idx n, idx plane, const int writes)
 {
     const idx lane = VECTOR / (idx)sizeof(f32);
@@ -76,7 +75,7 @@ INLINE vector_f32 winograd_copy(f32 *to, const f32 *from, idx n, idx plane, cons
     return zeros;
 }
 
-/* Numbers 0, 2, 4 and so on of a row, and those behind them. */
+/* Splits a row into its numbers 0, 2, 4 and so on, and the numbers after those. */
 INLINE void winograd_part(const f32 *row, vector_f32 *even, vector_f32 *odd)
 {
 #ifdef __aarch64__
@@ -90,8 +89,8 @@ INLINE void winograd_part(const f32 *row, vector_f32 *even, vector_f32 *odd)
 #endif
 }
 
-/* v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written: what is
- * behind the last tile of a row is written over with the next. */
+/* Writes v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written:
+ * what is behind the last tile of a row is overwritten by the next row. */
 static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, const winograd *w,
                                                    const f32 *x, idx first, idx rows, f32 *v)
 {
@@ -100,7 +99,7 @@ static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, 
     const idx apart = w->line_step, step = w->v_step, y = 2 * first - (idx)g->padding[0];
     const idx begin = tern_larger(-y, 0), end = tern_smaller(2 * rows + 2, height - y);
     for (idx r = begin; r < end;
-         r++) /* all before one is read, which would wait for what was just written */
+         r++) /* all before the first is read, which would wait for what was just written */
         winograd_copy(w->row + r * (idx)g->row + g->padding[1], x + (y + r) * width, width,
                       height * width, 0);
     for (idx r = 0; r < 2 * rows + 2; r++) {
@@ -129,7 +128,7 @@ static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, 
         }
 }
 
-/* The four of three taps. */
+/* Transforms three taps to four numbers. */
 INLINE void winograd_taps(const vector_f32 *g, idx step, vector_f32 *u)
 {
     vector_f32 ends = (g[0] + g[2 * step]) * 0.5f, middle = g[step] * 0.5f;
@@ -139,7 +138,7 @@ INLINE void winograd_taps(const vector_f32 *g, idx step, vector_f32 *u)
     u[3] = g[2 * step];
 }
 
-/* u of all weights. */
+/* Writes u of all weights. */
 static __attribute__((noinline)) void winograd_weights(const tern_host_winograd *g,
                                                        const winograd *w)
 {
@@ -162,8 +161,8 @@ static __attribute__((noinline)) void winograd_weights(const tern_host_winograd 
     }
 }
 
-/* y of the tiles in some rows of one plane, from their m. Returns 0, or NaN where numbers of it are
- * not finite. */
+/* Writes y of the tiles in some rows of one plane, from their m. Returns 0, or NaN if numbers of y
+ * are not finite. */
 static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *m, f32 bias, f32 *y, idx first,
                                                     idx rows)
@@ -200,8 +199,8 @@ static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g,
     return sum_f32(zeros);
 }
 
-/* What dy gives the m of tiles in some rows of all planes of an image: m[panel][which of
- * 16][tile][channel]. */
+/* Writes the gradient of m that dy gives, for the tiles in some rows of all planes of an image:
+ * m[panel][which of 16][tile][channel]. */
 static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *dy, idx first, idx rows, f32 *m)
 {
@@ -239,7 +238,7 @@ static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g,
     }
 }
 
-/* The gradient of three taps from that of their four. */
+/* Computes the gradient of three taps from the gradient of their four numbers. */
 INLINE void winograd_untap(const vector_f32 *u, idx step, vector_f32 *g)
 {
     vector_f32 ends = (u[step] + u[2 * step]) * 0.5f;
@@ -248,7 +247,7 @@ INLINE void winograd_untap(const vector_f32 *u, idx step, vector_f32 *g)
     g[2] = ends + u[3 * step];
 }
 
-/* This part's gradient of the weight. */
+/* Computes this part's gradient of the weight. */
 static __attribute__((noinline)) void winograd_sums(const tern_host_winograd *g, const winograd *w,
                                                     f32 *sums)
 {
@@ -271,12 +270,12 @@ static __attribute__((noinline)) void winograd_sums(const tern_host_winograd *g,
     }
 }
 
-/* Unit u: some rows of tiles of some images. */
+/* A unit of work: some rows of tiles of some images. */
 typedef struct winograd_unit {
     idx image, images, row, rows, tiles; /* tiles: of an image */
 } winograd_unit;
 
-/* v of a unit. */
+/* Sets *a to unit u, and writes its v. */
 static __attribute__((noinline)) void winograd_begin(const tern_host_winograd *g, const winograd *w,
                                                      idx u, winograd_unit *a)
 {

@@ -23,8 +23,8 @@ enum { CHUNK_BYTES = 384 << 10, MOST_PARTS = 64, ALIGN = 64 };
 /* The layout of a tensor, and the layout that the primitive takes; both may be the same. */
 typedef struct layout {
     dnnl_memory_desc_t given, worked;
-    dnnl_primitive_t change; /* given to worked, or back for the result; NULL: the same */
-    size_t bytes;            /* worked */
+    dnnl_primitive_t change; /* converts given to worked, or the result back; NULL: no conversion */
+    size_t bytes;            /* bytes of worked */
 } layout;
 
 enum { X, WEIGHT, Y, TENSORS };
@@ -45,7 +45,7 @@ static struct {
     plan *bucket[BUCKETS];
 } cache = {.lock = TERN_MUTEX_INIT};
 
-/* Removes leading spatial dims of size 1, of which at least two dims remain. */
+/* Returns how many leading spatial dims of size 1 are left out; at least one dim remains. */
 static int dims_left_out(const tern_conv_shape *s)
 {
     int d = 0;
@@ -156,7 +156,7 @@ static bool plan_layout(layout *t, dnnl_primitive_desc_t run, dnnl_query_t query
     return status == dnnl_success;
 }
 
-/* Returns false if oneDNN does not support it; then the portable kernels are used. */
+/* Makes a plan. Returns false if oneDNN does not support it; then the portable kernels are used. */
 static bool plan_make(plan *p)
 {
     static const dnnl_query_t query[3][TENSORS] = {
@@ -231,14 +231,14 @@ static bool change(const layout *t, dnnl_stream_t stream, bool result, void *giv
     return tern_onednn_run(t->change, stream, a, 2);
 }
 
-/* One call, whose images are divided into parts, and these into chunks. */
+/* One call: its images are divided into parts, and the parts into chunks. */
 typedef struct job {
     const tern_convolution *c;
-    const plan *chunk, *rest; /* for `images` images, and for the last chunk of the last part */
+    const plan *chunk, *rest; /* plans for `images` images, and for the last chunk of all */
     int64_t images, chunks;
     float *given[TENSORS], *bias;
-    char *weight;  /* as worked on */
-    char *scratch; /* of each part */
+    char *weight;  /* in the worked layout */
+    char *scratch; /* scratch memory of all parts */
     size_t part_scratch, x_bytes, y_bytes, weight_bytes, scratch_bytes;
     atomic_bool failed;
 } job;
@@ -390,7 +390,7 @@ static int cut(const tern_conv_shape *s, tern_conv_pass pass, int64_t *images)
     int64_t share = (s->n + parts - 1) / parts, fit = CHUNK_BYTES / (4 * each);
     int64_t weights = s->o * (s->c / s->groups) * numbers_of(s->window);
     bool whole =
-        pass == TERN_CONV_WEIGHT && weights > CHUNK_BYTES / 8; /* to be added for a chunk */
+        pass == TERN_CONV_WEIGHT && weights > CHUNK_BYTES / 8; /* too many to add for each chunk */
     *images = whole || fit > share ? share : fit < 1 ? 1 : fit;
     return parts;
 }
@@ -412,7 +412,7 @@ static tern_status run(tern_place *place, job *j, int parts)
     j->weight_bytes = aligned(larger(w->bytes, numbers * sizeof(float)));
     j->scratch_bytes = aligned(larger(p->scratch_bytes, j->rest->scratch_bytes));
     /* x, y and the gradient in oneDNN's layout, scratch, the gradient in the tensor's layout, and
-     * that of a chunk */
+     * the gradient of a chunk */
     j->part_scratch = j->x_bytes + j->y_bytes + (sums ? 3 : 2) * j->weight_bytes + j->scratch_bytes;
     tern_block *scratch = tern_block_alloc(
         place, j->part_scratch * (size_t)parts + j->weight_bytes + ALIGN, "tern_convolution");
@@ -458,7 +458,7 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
     bool found = find_plans(&j);
-    if (!found && j.chunk) { /* all images at once have no rest */
+    if (!found && j.chunk) { /* one chunk of all images has no rest */
         j.images = c->shape->n;
         found = find_plans(&j);
     }

@@ -54,7 +54,7 @@ static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
         .exact = true,
     };
     one->synchronous = true;
-    one->part_step = 64; /* a line of the cache */
+    one->part_step = 64; /* a cache line */
     cpu_memory(NULL, &one->info.memory_free, &one->info.memory_total);
     *found = one;
     *n = 1;
@@ -128,7 +128,7 @@ static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at,
     return TERN_OK;
 }
 
-/* ---- interop: an address is what it is ---- */
+/* ---- interop: a handle is an address ---- */
 
 static tern_status cpu_borrow(tern_place *place, void *memory, tern_buffer *buffer)
 {

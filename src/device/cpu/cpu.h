@@ -8,7 +8,7 @@
 
 extern const tern_backend tern_cpu_backend;
 
-/* The best instruction set that kernels were compiled for and this processor has; NULL for none. */
+/* Returns the best instruction set that both the library and this processor have, or NULL. */
 const char *tern_cpu_level(void);
 /* tern_backend.resolve; *kernel is a tern_cpu_kernel. */
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
@@ -17,16 +17,16 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                            void **compiled);
 void tern_cpu_free_kernels(void);
-/* Multiplications that cost as much as one of an elementwise kernel's operations. */
+/* TERN_CPU_PER_OPERATION: multiplications that cost as much as one elementwise operation. */
 enum { TERN_CPU_PER_OPERATION = 16 };
 
-/* Where an argument's elements begin; NULL without a buffer. */
+/* Returns the address of an argument's first element, or NULL if it has no buffer. */
 static inline void *tern_cpu_at(const tern_arg *a)
 {
     return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
 }
 
-/* Matrices of elements of so many bytes, as the host's kernels take them. */
+/* Returns x for the host's kernels; an element has `element` bytes. */
 static inline tern_host_matrix tern_cpu_matrix(const tern_matrix *x, size_t element)
 {
     return (tern_host_matrix){(char *)x->buffer->host + (size_t)x->at * element,
@@ -36,30 +36,31 @@ static inline tern_host_matrix tern_cpu_matrix(const tern_matrix *x, size_t elem
 }
 
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
-/* Run a kernel in so many parts, on the threads of the pool. */
+/* Runs a kernel in `parts` parts on the threads of the pool. */
 void tern_cpu_run_parts(const tern_cpu_kernel *kernel, void *const *args, int parts);
-/* The same of kernel `name` of product_kernels.c, whose parameter is a struct of product.h; *slot
- * keeps what was found, and held against its parameter, for the next call. */
+/* Runs kernel `name` of product_kernels.c, whose parameter is a struct of product.h, in parts.
+ * *slot keeps the kernel, once it is resolved and its parameter checked, for the next call. */
 tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const char *name,
                                  tern_dtype dtype, void *problem, int parts);
-/* oneDNN's convolutions, where it is found, and attention. */
+/* The cpu's convolutions, by oneDNN where that is found, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-/* By one of the next three, where it is one of theirs: *taken. Infinite and other numbers that are
- * none are where the sums as they are written have them. */
+/* Computes the convolution by one of the next three functions. *taken is false if none takes it, or
+ * if numbers are not finite: infinities and NaN are to be where the sums as written have them. */
 tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken);
-/* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
+/* Convolutions of few input channels, and gradients of their weights; *taken is false for
+ * others. */
 tern_status tern_cpu_conv_channels(tern_place *place, const tern_convolution *c, bool *taken);
-/* How many levels above x86-64-v3 this processor has kernels for; -1 where it can't run those of
- * that one, which alone has those of the next two. Arm's one level has them, too: 0. */
+/* Returns how many levels above x86-64-v3 this processor has kernels for; -1 without that level,
+ * which alone has the kernels of the next two functions. Arm's one level has them, too: 0. */
 int tern_cpu_above_v3(void);
-/* Those whose y has half the rows and columns of x, and both gradients. */
+/* Convolutions whose y has half the rows and columns of x, and both gradients. */
 tern_status tern_cpu_conv_stride2(tern_place *place, const tern_convolution *c, bool *taken);
-/* Those of 3 x 3 taps and stride 1, and both gradients; *finite becomes false where a number of y
- * or dx is not. */
+/* Convolutions of 3 x 3 taps and stride 1, and both gradients. *finite becomes false if a number of
+ * y or dx is not finite. */
 tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
                                    bool *finite);
-/* The first `numbers` of each part's scratch, added up. */
+/* Sets out to the sum of the first `numbers` elements of each part's scratch. */
 void tern_cpu_sum_parts(const float *scratch, int64_t part_scratch, int parts, int64_t numbers,
                         float *out);
 

@@ -44,8 +44,8 @@ static void end_panels(void)
     tern_thread.panel_bytes = 0;
 }
 
-/* The memory in which the parts of a product pack factors. The calling thread keeps it, because the
- * stacks of threads may be smaller. */
+/* Sets *panels to memory in which the parts of a product pack factors. The calling thread keeps it,
+ * because the stacks of threads may be smaller. */
 static tern_status take_panels(int parts, char **panels)
 {
     const size_t bytes = (size_t)parts * TERN_PRODUCT_PANELS;
@@ -113,7 +113,7 @@ typedef struct many {
     size_t element;
     char a, b;
     int64_t a_distance, b_distance, c_distance;
-    bool by_product; /* each part does some products; else some of the rows or columns of each */
+    bool by_product; /* each part computes some products; else some rows or columns of each */
     atomic_bool failed;
 } many;
 
@@ -121,7 +121,7 @@ typedef struct range {
     int64_t from, to;
 } range;
 
-/* The range of a part: n elements are distributed in blocks of 16. */
+/* Returns the range of a part: n elements are distributed in blocks of 16. */
 static range range_of(int64_t n, int part, int parts)
 {
     int64_t blocks = (n + 15) / 16;
@@ -156,7 +156,7 @@ static bool multiply_bf16(const many *t, int64_t m, int64_t n, const void *a, co
     return tern_bf16_product(&shape, a, b, c, bias);
 }
 
-/* Rows and columns of product i of the batch. */
+/* Computes some rows and columns of product i of the batch. */
 static void multiply(many *t, int64_t i, range rows, range columns)
 {
     const tern_host_product *p = t->p;
@@ -199,7 +199,7 @@ static void some(void *user, int part, int parts)
     tern_onednn_end_alone(threads);
 }
 
-/* Sets *taken when oneDNN can do it. */
+/* Computes the product by oneDNN. *taken is false if oneDNN can't. */
 static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, bool *taken)
 {
     many t = {.p = p,
@@ -228,7 +228,7 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
 }
 #endif
 
-/* ---- halves as float32 ------------------------------------------------------------------- */
+/* ---- half precision as float32 --------------------------------------------------------------- */
 
 #ifdef TERN_WITH_ONEDNN
 static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p);
@@ -237,7 +237,7 @@ static tern_status product(tern_place *place, tern_dtype dtype, tern_host_produc
  * float32 at a time. A smaller part at the end of a product is not worth it. */
 enum { WIDE_ROWS = 512, WIDE_COLUMNS = 512, WIDE_DEPTH = 1024, LEAST_WIDE = 32 };
 
-/* y = x in another type, lines of n dense numbers. */
+/* Sets y = x in another type, in lines of n contiguous numbers. */
 static tern_status convert(tern_place *place, tern_dtype to, const void *y, int64_t y_line,
                            tern_dtype from, const void *x, int64_t x_line, int64_t lines, int64_t n)
 {
@@ -277,7 +277,7 @@ static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype
                    rows ? m : n, rows ? n : m);
 }
 
-/* A tile of C, m x n from (i, j) on: its sums are float32 and narrowed once. */
+/* Computes a tile of C, m x n from (i, j) on: its sums are float32 and narrowed once. */
 static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_host_product *p,
                              int64_t i, int64_t j, int64_t m, int64_t n, float *scratch)
 {
@@ -303,7 +303,7 @@ static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_hos
                    TERN_F32, c, n, m, n);
 }
 
-/* Whether the product is more work than the conversion. */
+/* Returns whether the product is more work than the conversion. */
 static bool is_wide(tern_dtype dtype, const tern_host_product *p)
 {
     return (tern_dtype_is_half(dtype)) && p->beta == 0 && p->count[0] * p->count[1] == 1 &&

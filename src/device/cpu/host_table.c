@@ -6,7 +6,7 @@
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
 
-/* A static library gives a program only what it refers to: the symbol that each object defines. */
+/* A static library links an object only for a symbol: each object defines this one. */
 #define OBJECT_(name, isa) tern_family_##name##_##isa
 #define OBJECT(name, isa)  OBJECT_(name, isa)
 #define X(name)            extern const char OBJECT(name, TERN_ISA);

@@ -1,5 +1,5 @@
-/* kernels.c -- from a kernel's name to its parameters, and to the code of the best instruction set
- * that has it. */
+/* kernels.c -- from a kernel's name to its parameters, and to its code for the best instruction
+ * set. */
 #include "base/env.h"
 #include "base/os_cpu.h"
 #include "device/cpu/cpu.h"
@@ -23,7 +23,7 @@ typedef struct level {
 #include "device/cpu/isa.def"
 #undef X
 
-/* How kernels of a type end, and the type of the rows' tiles that it goes through. */
+/* For each dtype: the suffix of its kernels, and the tile type of its rows. */
 static const struct {
     const char *suffix;
     tern_stored tile;
@@ -37,8 +37,8 @@ static const struct {
 
 enum { MAX_LEVELS = 4 };
 
-/* The instruction sets that this processor has, the best first; how many. TERN_CPU_ISA=x86-64-v3
- * leaves out those above it. */
+/* Lists the instruction sets that this processor has, the best first. Returns their number.
+ * TERN_CPU_ISA=x86-64-v3 leaves out those above it. */
 static int supported_levels(level levels[MAX_LEVELS])
 {
     const char *highest = tern_env(TERN_ENV_CPU_ISA);
@@ -60,7 +60,7 @@ const char *tern_cpu_level(void)
     return supported_levels(levels) > 0 ? levels[0].name : NULL;
 }
 
-/* The lowest level with kernels for convolutions of our own, and products in more registers. */
+/* The lowest level with tern's kernels for convolutions, and products in more registers. */
 #ifdef __aarch64__
 #define LEVEL_OF_KERNELS "generic"
 #else
@@ -106,7 +106,8 @@ static bool find_entry(const level *l, const char *name, tern_stored stored, ter
     return true;
 }
 
-/* The kernels of a row: itself, its gradient, and itself with a number for its last input. */
+/* Returns whether name is the row's kernel of a form: itself, its gradient, its last input a
+ * number. */
 static bool is_form(const tern_host_row *row, const char *name, const char *form)
 {
     size_t n = strlen(row->name);
@@ -148,7 +149,7 @@ static bool find_row(const level *l, const char *name, tern_stored stored, tern_
 
 /* ---- signatures -------------------------------------------------------------------------- */
 
-/* What row_kernels.h makes of a row. */
+/* Returns a row's parameters, as row_kernels.h declares them. */
 static const char *row_parameters(const tern_cpu_kernel *row)
 {
     if (row->gradient)
@@ -190,7 +191,7 @@ const char *tern_host_parameters(const char *name, tern_dtype dtype)
 
 /* ---- resolving --------------------------------------------------------------------------- */
 
-static _Atomic(tern_cpu_kernel *) kernels; /* products are resolved under no lock */
+static _Atomic(tern_cpu_kernel *) kernels; /* lock-free: products are resolved without locks */
 
 static tern_cpu_kernel *keep(const tern_cpu_kernel *found)
 {
@@ -222,7 +223,7 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
                      tern_dtype_name(dtype), file);
 }
 
-/* Whether a level has rows, and so conversions, for the type; the lowest one has them for all. */
+/* Returns whether a level has rows, and so conversions, for the type; the lowest one has all. */
 static bool has_rows(const level *l, tern_stored stored)
 {
     size_t n;
@@ -233,7 +234,8 @@ static bool has_rows(const level *l, tern_stored stored)
     return false;
 }
 
-/* A kernel of all chains of a type: it finds the rows' functions in its first argument. */
+/* Sets *compiled to the kernel of all chains of a type; its first argument has the rows'
+ * functions. */
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                            void **compiled)
 {

@@ -14,10 +14,10 @@
 
 tern_dnnl_api tern_dnnl;
 static bool there;
-static char reason[256]; /* why it is not */
+static char reason[256]; /* why oneDNN is not there */
 
-/* Those of the OpenMP that oneDNN runs on, which need not be the program's; NULL where it runs on
- * another. */
+/* Functions of the OpenMP that oneDNN runs on, which need not be the program's; NULL if oneDNN runs
+ * on something else. */
 static int (*most_threads)(void);
 static void (*set_threads)(int n);
 
@@ -60,7 +60,7 @@ bool tern_onednn_is_there(void)
 {
     static tern_once once = TERN_ONCE_INIT;
     static atomic_flag warned = ATOMIC_FLAG_INIT;
-    tern_foreign_enter(); /* before the once, which the thread that ends the process could want */
+    tern_foreign_enter(); /* before the once, which the thread that ends the process may need */
     tern_call_once(&once, load);
     tern_foreign_leave();
     if (!there && !atomic_flag_test_and_set(&warned))

@@ -1,5 +1,5 @@
-/* onednn.h -- oneDNN, opened at run time: its functions, and for oneDNN 2 what those share that run
- * its primitives, the engine, one thread of it, and a run. */
+/* onednn.h -- oneDNN, opened at run time: its functions, and for oneDNN 2 its engine and a run of a
+ * primitive, on one thread. */
 #ifndef TERN_DEVICE_CPU_ONEDNN_H
 #define TERN_DEVICE_CPU_ONEDNN_H
 #include <stdbool.h>
@@ -17,14 +17,14 @@ typedef struct tern_dnnl_api {
 #include "device/cpu/dnnl.def"
 #undef X
 } tern_dnnl_api;
-/* Filled once tern_onednn_is_there. */
+/* The functions, once tern_onednn_is_there has returned true. */
 extern tern_dnnl_api tern_dnnl;
 
-/* Whether oneDNN could be opened, which the first call tries, and warns where it could not. */
+/* Returns whether oneDNN could be opened. The first call opens it, and warns if that fails. */
 bool tern_onednn_is_there(void);
 
-/* oneDNN stays on the thread that calls it, from go_alone to end_alone: its own threads would be a
- * second pool. The process does not end within (base/ending.h). */
+/* oneDNN stays on the calling thread from go_alone to end_alone, as its own threads would be a
+ * second pool. The process does not end in between (base/ending.h). */
 typedef struct tern_onednn_threads {
     int before;
 } tern_onednn_threads;
@@ -33,7 +33,7 @@ void tern_onednn_end_alone(tern_onednn_threads t);
 #endif
 
 #ifdef TERN_ONEDNN_PRIMITIVES
-/* The engine of this process; NULL where oneDNN makes none, or is not there. */
+/* Returns the engine of this process, or NULL if oneDNN is not there or makes none. */
 dnnl_engine_t tern_onednn_engine(void);
 
 typedef struct tern_onednn_argument {
@@ -42,7 +42,7 @@ typedef struct tern_onednn_argument {
     void *data;
 } tern_onednn_argument;
 
-/* Run a primitive with n <= 6 arguments; false if oneDNN fails. */
+/* Runs a primitive with n <= 6 arguments. Returns false if oneDNN fails. */
 bool tern_onednn_run(dnnl_primitive_t primitive, dnnl_stream_t stream,
                      const tern_onednn_argument *a, int n);
 #else

@@ -1,6 +1,6 @@
 /* product_bf16.c -- products of bfloat16 by oneDNN, on processors with instructions for them
  * (AVX512-BF16, AMX): twice the speed of float32 and more. A primitive is made for every shape, and
- * kept until another shape wants its place. */
+ * kept until another shape replaces it. */
 #include "base/memory.h"
 #include "base/lock.h"
 #include "device/cpu/cpu.h"
@@ -13,9 +13,9 @@ enum { PLACES = 512 };
 
 typedef struct plan {
     tern_bf16_shape shape;
-    dnnl_primitive_t run; /* NULL where oneDNN does not have it */
+    dnnl_primitive_t run; /* NULL if oneDNN does not support the shape */
     dnnl_memory_desc_t a, b, c, bias, scratch;
-    int references; /* the table's and those of runs */
+    int references; /* one of the table, and one of each run */
 } plan;
 
 static struct {
@@ -60,7 +60,7 @@ static void plan_make(plan *p)
     tern_dnnl.primitive_attr_destroy(attributes);
 }
 
-/* With the lock held. */
+/* Drops a reference, the last of which frees the plan. The caller holds the lock. */
 static void let_go(plan *p)
 {
     if (!p || --p->references > 0)

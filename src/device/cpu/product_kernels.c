@@ -15,12 +15,12 @@
 #include <arm_neon.h>
 #endif
 
-/* What host_table.c refers to, so that a static library brings this object. */
+/* host_table.c refers to this symbol, so that a static library links this object. */
 #define FAMILY TERN_GLUE(tern_family_product_, TERN_ISA)
 extern const char FAMILY;
 const char FAMILY = 0;
 
-/* One register, and how many rows of C fit into registers two registers wide. */
+/* VECTOR: bytes of a register. ROWS: rows of C that fit into registers, two registers wide. */
 #if defined(__AVX512F__)
 enum { VECTOR = 64, ROWS = 8 };
 #elif defined(__AVX2__)
@@ -30,8 +30,8 @@ enum { VECTOR = 16, ROWS = 8 };
 #else
 enum { VECTOR = 16, ROWS = 4 };
 #endif
-/* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums
- * of a row of C are kept. */
+/* DEPTH: depth of a packed panel of B. The others are for half precision: how much of A is widened
+ * at a time, and how many sums of a row of C are kept. */
 enum {
     DEPTH = 256,
     WIDE_DEPTH = 128,
@@ -40,9 +40,9 @@ enum {
     SKINNY_ROW = 1024 + 16
 };
 enum { LEFT = 8 * ROWS };  /* rows of A that are packed at once */
-enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at once */
+enum { ROW_DEPTH = 2048 }; /* elements of a row that are multiplied at once */
 
-/* Elsewhere size goes before speed: doubles, and old processors. Large products with AVX-512 are
+/* Fast code is larger: doubles and old processors do without. Large products with AVX-512 are
  * oneDNN's. */
 #if defined(__AVX2__) || defined(__aarch64__)
 #define HAS_FAST 1
@@ -52,7 +52,7 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 #define IS_FAST  0
 #endif
 #define IS_LARGE (IS_FAST && VECTOR == 32)
-/* Arm multiplies a register by a lane of another: numbers of A are loaded some at a time. */
+/* Arm multiplies a register by a lane of another: several numbers of A are loaded at a time. */
 #ifdef __aarch64__
 #define BY_LANES 1
 #else
@@ -103,7 +103,7 @@ DECLARED_(conv_stride2_weight_f32, "(IN, tern_host_stride2, g)")
 #include "product_unit.h"
 #undef TERN_T
 
-/* ---- a register of halves, widened ------------------------------------------------------- */
+/* ---- loads of half precision ------------------------------------------------------------- */
 
 typedef u16 halves __attribute__((vector_size(VECTOR / 2), aligned(2), may_alias));
 typedef u32 words __attribute__((vector_size(VECTOR)));

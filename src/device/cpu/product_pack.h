@@ -1,7 +1,7 @@
-/* product_pack.h -- panels of B, packed: of stored numbers those that are computed in. A panel has
- * `width` numbers a row, zeros behind its columns. */
+/* product_pack.h -- packs panels of B in the type that is computed in. A panel has `width` numbers
+ * a row, zeros after its columns. */
 
-/* Rows that lie dense: whole registers as long as they end before `end`. */
+/* Packs B with contiguous rows, by whole registers as long as they end before `end`. */
 INLINE void K(pack_rows)(REAL *panel, const STO *b, idx row, idx depth, idx columns, idx width,
                          const STO *end)
 {
@@ -17,7 +17,7 @@ INLINE void K(pack_rows)(REAL *panel, const STO *b, idx row, idx depth, idx colu
 }
 
 #if IS_HALF
-/* Columns that lie dense: some of them are widened, and then turned. */
+/* Packs B with contiguous columns: some columns are widened, and then transposed. */
 INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx columns, idx width)
 {
     REAL wide[QUADS * DEPTH];
@@ -31,7 +31,7 @@ INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx c
 #else
 typedef REAL K(quad) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 
-/* A square of 16-byte registers: panel[p][q] = b[q][p], and 0 from row n of b on. */
+/* Transposes a square of 16-byte registers: panel[p][q] = b[q][p], and 0 from row n of b on. */
 INLINE void K(transpose_square)(REAL *panel, const REAL *b, idx col, idx n, idx width)
 {
     K(quad) in[QUADS], out[QUADS] = {{0}};
@@ -48,7 +48,7 @@ INLINE void K(transpose_square)(REAL *panel, const REAL *b, idx col, idx n, idx 
         *(K(quad) *)(panel + q * width) = out[q];
 }
 
-/* panel[p][j] = b[j][p], and 0 from `columns` to `to`; squares at a time. */
+/* Sets panel[p][j] = b[j][p], and 0 from `columns` to `to`, by squares. */
 static __attribute__((noinline)) void K(turn)(REAL *panel, const REAL *b, idx col, idx depth,
                                               idx columns, idx to, idx width)
 {
@@ -70,7 +70,7 @@ static __attribute__((noinline)) void K(turn)(REAL *panel, const REAL *b, idx co
             panel[p * width + j] = j < columns ? b[j * col + p] : 0;
 }
 
-/* Columns that lie dense. */
+/* Packs B with contiguous columns. */
 INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx columns, idx width)
 {
     K(turn)(panel, b, col, depth, columns, width, width);
@@ -85,7 +85,7 @@ INLINE void K(pack_any)(REAL *panel, const STO *b, idx row, idx col, idx depth, 
             panel[p * width + j] = j < columns ? LD(b, p * row + j * col) : 0;
 }
 
-/* b: the first of depth x columns numbers of B, which ends at `end`. */
+/* Packs depth x columns numbers of B, from b on. B ends at `end`. */
 INLINE void K(pack)(REAL *panel, const STO *b, idx row, idx col, idx depth, idx columns, idx width,
                     const STO *end)
 {

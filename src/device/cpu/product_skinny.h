@@ -1,9 +1,9 @@
-/* product_skinny.h -- a few rows of halves times a matrix whose columns are dense, such as x W':
- * dot products of both where they lie, so that W is neither packed nor turned. Registers of W are
- * widened once for all rows. */
+/* product_skinny.h -- a few rows of half precision times a matrix with contiguous columns, such as
+ * x W': dot products of both where they lie in memory, so that W is neither packed nor transposed.
+ * Registers of W are widened once for all rows. */
 
-/* sums[r * columns + c] += lanes of acc[r * columns + c], and what is left behind whole
- * registers. */
+/* Adds the lanes of acc[r * columns + c] to sums[r * columns + c], and the products of the numbers
+ * after the last whole register. */
 static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const REAL *wide,
                                                      const STO *const *b, idx p, idx depth,
                                                      int columns)
@@ -14,9 +14,9 @@ static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const
             wide[q / columns * SKINNY_ROW + p] * LD(b[q % columns], p);
 }
 
-/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, SKINNY_ROW from
- * row to row. The next part of B that is wanted lies `ahead`, too far for processors to find it by
- * themselves. */
+/* Adds rows x columns = 8 dot products to sums[r * columns + c]. The rows of A are widened and
+ * SKINNY_ROW apart. The next part of B that is needed lies `ahead`, too far for processors to
+ * prefetch it by themselves. */
 INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
                            const int rows, const int columns)
 {
@@ -32,15 +32,15 @@ INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx
                 acc[r * columns + c] += FN(load)(wide + r * SKINNY_ROW + p) * w;
         }
     }
-    VEC kept[8]; /* so that acc has no address and stays in registers */
+    VEC kept[8]; /* a copy, so that acc has no address and stays in registers */
     UNROLL
     for (int r = 0; r < 8; r++)
         kept[r] = acc[r];
     K(skinny_sums)(sums, kept, wide, b, p, depth, columns);
 }
 
-/* Columns j0..j1 of m <= 8 rows: rows are filled up to 2, 4 or 8 by zeros, columns of the last tile
- * by the last one. */
+/* Computes columns j0..j1 of m <= 8 rows. Rows are padded to 2, 4 or 8 with the first row, columns
+ * of the last tile with the last column. */
 static void K(skinny)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx j0,
                       idx j1)
 {

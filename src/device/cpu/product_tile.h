@@ -20,7 +20,7 @@ INLINE REAL K(sum)(VEC v)
     return s[0];
 }
 
-/* The first n lanes only: conditions that the compiler makes into masks. */
+/* Loads the first n lanes only; the compiler makes the conditions into masks. */
 INLINE VEC K(load_some)(const REAL *p, idx n)
 {
     REAL s[LANE];
@@ -39,7 +39,7 @@ INLINE void K(store_some)(REAL *p, VEC v, idx n)
     }
 }
 
-/* What happens to a tile when its sums are complete; columns of it are real. */
+/* How the sums of a tile become C: `columns` columns of the tile are stored. */
 typedef struct K(finish) {
     REAL alpha, beta;
     const REAL *bias;
@@ -65,7 +65,7 @@ INLINE void K(store)(REAL *c, VEC sum, idx from, const K(finish) * f)
     }
 }
 
-/* All of a tile: one function for tiles of every shape, because its cases are many. */
+/* Stores a tile. Tiles of every shape share this function, because it has many cases. */
 static __attribute__((noinline)) void K(store_tile)(REAL *c, idx c_row, VEC (*sums)[2],
                                                     const K(finish) * f, int rows, int wide)
 {
@@ -77,7 +77,7 @@ static __attribute__((noinline)) void K(store_tile)(REAL *c, idx c_row, VEC (*su
 }
 
 #if BY_LANES
-/* acc += X, a lane of a register, times row Q of B. */
+/* Adds X, a lane of a register, times row Q of B to acc. */
 #define TILE_LANES(Q, X)                                                                           \
     do {                                                                                           \
         VEC b0 = K(load)(b + (Q)*b_row), b1 = wide > 1 ? K(load)(b + (Q)*b_row + LANE) : b0;       \
@@ -89,8 +89,8 @@ static __attribute__((noinline)) void K(store_tile)(REAL *c, idx c_row, VEC (*su
         }                                                                                          \
     } while (0)
 
-/* The sums of a tile over p, as many as are returned: where rows of A are dense, whole registers of
- * p, and where columns are, all. */
+/* Adds to the sums of a tile, and returns the number of p that were added: whole registers if the
+ * rows of A are contiguous, all if the columns are. */
 INLINE idx K(tile_lanes)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
                          VEC (*acc)[2], const int rows, const int wide)
 {
@@ -145,7 +145,7 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
         }
     }
     if (IS_FAST && rows == ROWS && wide > 1 &&
-        f->columns >= 2 * LANE) { /* most tiles, and without a detour */
+        f->columns >= 2 * LANE) { /* most tiles, stored directly */
         VEC bias[2] = {{0}};
         if (f->bias) {
             bias[0] = K(load)(f->bias);
@@ -164,7 +164,7 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
         }
         return;
     }
-    VEC sums[ROWS][2]; /* so that acc has no address and stays in registers */
+    VEC sums[ROWS][2]; /* a copy, so that acc has no address and stays in registers */
     UNROLL
     for (int r = 0; r < rows; r++) {
         sums[r][0] = acc[r][0];
@@ -173,7 +173,7 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
     K(store_tile)(c, c_row, sums, f, rows, wide);
 }
 
-/* One row of tiles: the sums of `rows` rows of A and all panels of B. */
+/* Computes one row of tiles: `rows` rows of A times all panels of B. */
 INLINE void K(strip)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
                      idx b_panel, REAL *c, idx c_row, const K(finish) * f, const int rows)
 {
@@ -188,7 +188,7 @@ INLINE void K(strip)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, 
     }
 }
 
-/* A, whose columns are dense, as tiles take it: what ROWS rows have at p lies together. */
+/* Packs A with contiguous columns for the tiles: the numbers of ROWS rows at p lie together. */
 static __attribute__((noinline)) void K(pack_left)(REAL *to, const REAL *a, idx col, idx rows,
                                                    idx depth)
 {
@@ -197,8 +197,8 @@ static __attribute__((noinline)) void K(pack_left)(REAL *to, const REAL *a, idx 
             __builtin_memcpy(to + i * depth, a + i, ROWS * sizeof(REAL));
 }
 
-/* Rows of C of as many columns as f says. Panels of B are b_panel apart, and as wide as a tile; of
- * the last one are zeros what is not there. */
+/* Computes rows of C with f->columns columns. Panels of B are b_panel apart and as wide as a tile;
+ * the last one is padded with zeros. */
 static __attribute__((noinline)) void K(strips)(idx rows, idx k, const REAL *a, idx a_row,
                                                 idx a_col, const REAL *b, idx b_row, idx b_panel,
                                                 REAL *c, idx c_row, const K(finish) * f)

@@ -1,8 +1,8 @@
-/* product_unit.h -- one unit of a matrix product, and the kernel that does them all. */
+/* product_unit.h -- one unit of a matrix product, and the kernel that computes all units. */
 
 #if IS_HALF
-/* C = alpha sums + beta C + bias for rows x n numbers; bias has a number for each column, or is
- * NULL. */
+/* Computes C = alpha sums + beta C + bias for rows x n numbers. bias has a number for each column,
+ * or is NULL. */
 static __attribute__((noinline)) void K(narrow)(const tern_host_product *g, const REAL *sums,
                                                 idx sums_row, STO *c, idx rows, idx n,
                                                 const STO *bias)
@@ -21,7 +21,7 @@ static __attribute__((noinline)) void K(narrow)(const tern_host_product *g, cons
 
 #include "product_skinny.h"
 
-/* to = rows x depth numbers of A, widened, WIDE_DEPTH from row to row. */
+/* Widens rows x depth numbers of A; the rows of `to` are WIDE_DEPTH apart. */
 static void K(widen)(REAL *to, const STO *a, idx row, idx col, idx rows, idx depth)
 {
     for (idx i = 0; i < rows; i++, to += WIDE_DEPTH, a += row) {
@@ -33,8 +33,8 @@ static void K(widen)(REAL *to, const STO *a, idx row, idx col, idx rows, idx dep
     }
 }
 
-/* Rows i0..i1 and columns j0..j1 of one product: both factors are widened in parts that stay in the
- * caches, and the sums are narrowed once. */
+/* Computes rows i0..i1 and columns j0..j1 of one product: both factors are widened in parts that
+ * stay in the caches, and the sums are narrowed once. */
 static void K(block)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
                      idx i0, idx i1, idx j0, idx j1)
 {
@@ -67,9 +67,9 @@ static void K(block)(const tern_host_product *g, char *panels, const STO *a, con
     }
 }
 #else
-/* Rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or read where
- * it lies, if its rows are dense: few products are made of it, or they do not share places of the
- * caches. */
+/* Computes rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or
+ * read in place if its rows are contiguous and few products use it or they do not share cache
+ * sets. */
 static void K(block)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
                      idx i0, idx i1, idx j0, idx j1)
 {
@@ -103,8 +103,8 @@ static void K(block)(const tern_host_product *g, char *panels, const STO *a, con
 }
 #endif
 
-/* Numbers first..last of a matrix times a vector, alpha M x + beta y + bias; a step is the distance
- * from number to number. */
+/* Computes elements first..last of a matrix times a vector, alpha M x + beta y + bias; a step is
+ * the distance between elements. */
 static void K(vector_unit)(const tern_host_product *g, const STO *m, idx row, idx col, K(strided) x,
                            STO *y, idx y_step, idx bias_step, idx first, idx last)
 {
@@ -126,7 +126,7 @@ static void K(vector_unit)(const tern_host_product *g, const STO *m, idx row, id
 #endif
 }
 
-/* Rows i0..i1 and columns j0..j1 by the form of the product. */
+/* Computes rows i0..i1 and columns j0..j1 by the form of the product. */
 static void K(unit)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
                     idx i0, idx i1, idx j0, idx j1)
 {

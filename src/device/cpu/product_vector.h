@@ -1,14 +1,14 @@
-/* product_vector.h -- matrix times vector: y = alpha M x + beta y + bias, with M and x as they are
- * stored and y as REAL. */
+/* product_vector.h -- matrix times vector: y = alpha M x + beta y + bias, with M and x in the type
+ * of memory and y as REAL. */
 
-/* A vector as memory holds it: element i is at[i * step]; `at` NULL means zeros. */
+/* A strided vector: element i is at[i * step]; `at` NULL means zeros. */
 typedef struct K(strided) {
     const STO *at;
     idx step;
 } K(strided);
 
 #if IS_HALF
-/* The first n numbers of a row, zeros after them, as that of product_tile.h. */
+/* Loads the first n numbers of a row, zeros after them, as load_some of product_tile.h does. */
 static __attribute__((noinline)) VEC K(load_some)(const STO *p, idx n)
 {
     REAL s[LANE] = {0};
@@ -18,7 +18,7 @@ static __attribute__((noinline)) VEC K(load_some)(const STO *p, idx n)
 }
 #endif
 
-/* rows dot products with x, both dense. Processors do not find the next rows by themselves. */
+/* Computes dot products of contiguous rows with x; processors do not prefetch the next rows. */
 INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, const int rows)
 {
     VEC acc[4];
@@ -45,7 +45,7 @@ INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, con
         sums[r] = FN(sum)(acc[r]);
 }
 
-/* The same for any number of rows. */
+/* Computes the same for any number of rows. */
 INLINE void K(many_dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, idx rows)
 {
     idx i = 0;
@@ -55,8 +55,8 @@ INLINE void K(many_dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums
         K(dots)(m + i * row, row, k, x, sums + i, 1);
 }
 
-/* vectors * LANE rows of a matrix whose columns are dense:
- * sums[i] = sum of m[i + p col] x[p step]. */
+/* Multiplies vectors * LANE rows of a matrix with contiguous columns: sums[i] = sum of m[i + p col]
+ * x[p step]. */
 INLINE void K(columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *sums, const int vectors)
 {
     VEC acc[4] = {{0}};
@@ -70,8 +70,8 @@ INLINE void K(columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *sums, 
         *(VEC *)(sums + v * LANE) = acc[v];
 }
 
-/* The last rows, fewer than LANE: whole registers are read as long as they end
- * inside the matrix. */
+/* Multiplies the last rows, fewer than LANE: whole registers are read as long as they end inside
+ * the matrix. */
 INLINE void K(last_columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *sums, idx rows)
 {
     idx inside = col > 0 ? k - (LANE - rows + col - 1) / col : 0;
@@ -83,7 +83,7 @@ INLINE void K(last_columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *s
 }
 
 #if !IS_HALF
-/* What becomes of n sums: alpha and beta, and bias where there is one. */
+/* Stores n sums, with alpha and beta, and bias if it is not NULL. */
 static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha, REAL beta,
                        const REAL *bias, idx bias_step)
 {
@@ -102,7 +102,7 @@ static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha,
 }
 #endif
 
-/* Rows first..last of y = alpha M x + beta y + bias. M has dense rows or dense columns. */
+/* Computes rows first..last of y = alpha M x + beta y + bias. M has contiguous rows or columns. */
 static void K(matrix_vector)(const STO *m, idx row, idx col, idx k, K(strided) x, REAL *y,
                              idx y_step, FN(strided) bias, REAL alpha, REAL beta, idx first,
                              idx last)

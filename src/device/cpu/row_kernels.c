@@ -1,5 +1,5 @@
 /* row_kernels.c -- the rows of one .def file for the host: TERN_ROWS is "elementwise.def" and so
- * on, TERN_ISA v2, v3, v4 or any, TERN_OBJECT the object's name. TERN_WIDE 0: of float; 1: of
+ * on, TERN_ISA v2, v3, v4 or any, TERN_OBJECT the object's name. TERN_WIDE 0: for float; 1: for
  * double and int64_t. */
 #include "device/cpu/host_tables.h"
 #include "gather.h"
@@ -15,7 +15,7 @@
 #endif
 #include "math_names.h"
 
-/* What host_table.c refers to, so that a static library brings this object. */
+/* host_table.c refers to this symbol, so that a static library links this object. */
 #define OBJECT__(name, isa) tern_family_##name##_##isa
 #define OBJECT_(name, isa)  OBJECT__(name, isa)
 #define OBJECT              OBJECT_(TERN_OBJECT, TERN_ISA)

@@ -1,6 +1,7 @@
 /* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form, alone
- * or in chains, compiled once per instruction set like the tiles: what is not dense or not of the
- * tile's type goes through buffers of a few kilobytes, which stay in the first cache. */
+ * or in chains, compiled once per instruction set like the tiles. Elements that are not contiguous
+ * or not of the tile's type go through buffers of a few kilobytes, which stay in the first
+ * cache. */
 #include <string.h>
 #include "device/chain.h"
 #include "device/cpu/host_tables.h"
@@ -20,11 +21,11 @@ enum { TILE = 512, INPUTS = 3 };
 
 /* ---- to the tile's type and back ------------------------------------------------------------- */
 
-/* How many of n contiguous halves the processor's own instructions converted; LD and ST do the
- * others, and what has a NaN beside it, to which ST gives other bits. AVX-512's own rounding
- * to bfloat16 takes subnormals for zeros. */
+/* widen_ and narrow_ functions return how many of n contiguous halves the processor's own
+ * instructions converted. LD and ST convert the others, and blocks with a NaN, to which ST gives
+ * other bits. AVX-512's own rounding to bfloat16 takes subnormals for zeros. */
 #ifdef __F16C__
-enum { EIGHT = 8, AT_ONCE = 32 }; /* one look for NaN after so many */
+enum { EIGHT = 8, AT_ONCE = 32 }; /* AT_ONCE: elements between checks for NaN */
 typedef __m256 widen_eight(const u16 *x);
 typedef void narrow_eights(u16 *y, __m256 a, __m256 b);
 
@@ -65,7 +66,7 @@ INLINE void narrow_eights_f16(u16 *y, __m256 a, __m256 b)
 #define widen_f16(y, x, n)  widen_halves(widen_eight_f16, y, x, n)
 #define narrow_f16(y, x, n) narrow_halves(narrow_eights_f16, tern_f32_to_f16, y, x, n)
 #elif defined(__aarch64__)
-#define widen_f16(y, x, n) 0 /* LD is vectors of FCVTL */
+#define widen_f16(y, x, n) 0 /* LD compiles to vectors of FCVTL */
 INLINE idx narrow_f16(u16 *y, const f32 *x, idx n)
 {
     idx i = 0;
@@ -88,7 +89,7 @@ INLINE __m256 widen_eight_bf16(const u16 *x)
     __m256i v = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)x));
     return _mm256_castsi256_ps(_mm256_slli_epi32(v, 16));
 }
-/* Rounded to nearest even, in the low halves; no NaN. */
+/* Rounds to nearest even, in the low halves; v has no NaN. */
 INLINE __m256i round_to_bf16(__m256 v)
 {
     __m256i u = _mm256_castps_si256(v), half = _mm256_set1_epi32(0x7fff);
@@ -112,7 +113,7 @@ INLINE idx widen_bf16(f32 *y, const u16 *x, idx n)
     }
     return i;
 }
-/* Rounded to nearest even, in the high halves; no NaN. */
+/* Rounds to nearest even, in the high halves; v has no NaN. */
 INLINE __m512i round_to_bf16(__m512 v)
 {
     __m512i u = _mm512_castps_si512(v), half = _mm512_set1_epi32(0x7fff);
@@ -121,7 +122,7 @@ INLINE __m512i round_to_bf16(__m512 v)
 }
 INLINE idx narrow_bf16(u16 *y, const f32 *x, idx n)
 {
-    /* 16-bit places 1, 3 to 63 of two vectors. */
+    /* The 16-bit elements 1, 3 to 63 of two vectors. */
     const __m512i fours = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i places = _mm512_add_epi32(_mm512_mullo_epi32(fours, _mm512_set1_epi32(0x40004)),
                                             _mm512_set1_epi32(0x30001));
@@ -145,7 +146,7 @@ INLINE idx narrow_bf16(u16 *y, const f32 *x, idx n)
 #define NARROW_0(D, y, x, n) 0
 #define NARROW_1(D, y, x, n) narrow_##D(y, x, n)
 
-/* Elements `step` apart; a step of 1 is a vector loop. */
+/* Convert elements that are `step` apart; a step of 1 is a vector loop. */
 #define CONVERT_1(D, TILE_TYPE)                                                                    \
     static void load_##D(void *to, const void *from, idx step, idx n)                              \
     {                                                                                              \
@@ -175,7 +176,7 @@ INLINE idx narrow_bf16(u16 *y, const f32 *x, idx n)
 EACH_DTYPE(CONVERT)
 
 typedef struct converter {
-    uint8_t bytes, number_bytes, tile_bytes; /* of an element, a parameter, and an element there */
+    uint8_t bytes, number_bytes, tile_bytes; /* of an element, a parameter, a tile's element */
     void (*load)(void *to, const void *from, idx step, idx n);
     void (*store)(void *to, const void *from, idx step, idx n);
 } converter;
@@ -188,7 +189,7 @@ static const converter converters[] = {
 #define CONVERTER(D) TERN_CAT(CONVERTER, IN_SET(HERE, D))(D, IN_SET(TILES, D))
     EACH_DTYPE(CONVERTER)};
 
-/* Is what lies in memory what tiles compute in? */
+/* Returns whether tiles compute in the type that is in memory. */
 static int is_direct(const converter *c)
 {
     return c->bytes == c->tile_bytes;
@@ -218,21 +219,21 @@ static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* One dense range of tensors and what repeats beside them. */
+/* A range of n elements of out and the inputs; step 0 repeats an element. */
 typedef struct range {
     u8 *at[INPUTS + 1]; /* out and the inputs */
     idx step[INPUTS + 1];
     idx n;
 } range;
 
-/* How many elements a tile function takes for n. */
+/* Returns how many elements a tile function computes for n. */
 static idx whole_blocks(idx n)
 {
     return (n + TERN_ROW_BLOCK - 1) / TERN_ROW_BLOCK * TERN_ROW_BLOCK;
 }
 
-/* Fills the block of the last of n elements with that element, so that no row meets a number (a
- * divisor of 0, say) that the tensor does not have. */
+/* Fills the block of the last of n elements with that element, so that no row computes with a
+ * number (a divisor of 0, say) that the tensor does not have. */
 static void repeat_last(const converter *c, void *tile, idx n)
 {
     if (c->tile_bytes == 4)
@@ -243,9 +244,9 @@ static void repeat_last(const converter *c, void *tile, idx n)
             ((i64 *)tile)[i] = ((i64 *)tile)[n - 1];
 }
 
-/* Sets *from and *n to the elements that go through the tile functions next, after *from. Where
- * every operand lies as those functions want it, these are all whole blocks, then the last block
- * once more with what is left (where no input is overwritten); else what fits into the buffers. */
+/* Sets *from and *n to the elements that go through the tile functions next, after *from. If every
+ * operand is as those functions take it, these are all whole blocks, then the last block once more
+ * with the rest (if no input is overwritten); else what fits into the buffers. */
 static void next_elements(const range *s, int direct, int overwrites, idx *from, idx *n)
 {
     const idx left = s->n - *from;
@@ -261,7 +262,7 @@ static void next_elements(const range *s, int direct, int overwrites, idx *from,
     }
 }
 
-/* Of halves, of which a row changes some bits and nothing else. */
+/* Computes a row that only changes some bits of half-precision numbers. */
 INLINE void flip_bits(u16 *y, const u16 *x, idx n, u16 bits)
 {
     SIMD for (idx i = 0; i < n; i++) y[i] = (u16)(x[i] ^ bits);
@@ -273,7 +274,7 @@ static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v
     const converter *c = &converters[k->stored];
     const void *in[INPUTS] = {0};
     const int direct = is_direct(c), tensors = k->inputs - k->constant;
-    const idx out_bytes = k->logical ? 1 : c->bytes; /* a logical result is bytes */
+    const idx out_bytes = k->logical ? 1 : c->bytes; /* a logical result is a byte */
     int all_direct = direct && !k->constant, overwrites = 0;
     if (k->flips && c->tile_bytes == 4 && c->bytes == 2 && s->step[0] == 1 && s->step[1] == 1) {
         flip_bits((void *)s->at[0], (const void *)s->at[1], s->n, k->flips);
@@ -300,7 +301,7 @@ static void run_range(const tern_cpu_kernel *k, const range *s, const numbers *v
         for (int i = 1; i <= tensors; i++) {
             const u8 *x = s->at[i] + from * s->step[i] * c->bytes;
             in[i - 1] = in_place && s->step[i] == 1 ? (const void *)x : tile[i];
-            if (in[i - 1] == x || (from > 0 && s->step[i] == 0)) /* what repeats is there already */
+            if (in[i - 1] == x || (from > 0 && s->step[i] == 0)) /* a repeated one is loaded */
                 continue;
             c->load(tile[i], x, s->step[i], n);
             repeat_last(c, tile[i], n);
@@ -346,11 +347,11 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
 
 /* ---- chains (device/chain.h) ----------------------------------------------------------------- */
 
-/* A program's thread may have 64 KB in all. */
+/* CHAIN_STACK: a program's thread may have 64 KB in all. */
 enum { CHAIN_STACK = 32 << 10 };
 
-/* A part of a chain: tensors, each with a slot, then a slot of the number of each row, then those
- * of results. A slot has whole blocks of the tile's type, TILE elements where there is room. */
+/* A part of a chain. Each tensor has a slot, then each row has one for its number, then come those
+ * of results. A slot has whole blocks of the tile's type, TILE elements if the stack has room. */
 typedef struct chain_part {
     const tern_chain *chain;
     const converter *c;
@@ -358,7 +359,7 @@ typedef struct chain_part {
     u8 *slots;
     idx length; /* elements of a slot */
     numbers number[TERN_CHAIN_ROWS];
-    const void *result[TERN_CHAIN_ROWS]; /* where later rows find them */
+    const void *result[TERN_CHAIN_ROWS]; /* results, for later rows */
 } chain_part;
 
 static void *slot_of(const chain_part *p, int slot)
@@ -397,13 +398,13 @@ static const void *operand(const chain_part *p, int t, idx from, idx n)
     return slot_of(p, t);
 }
 
-/* n elements of one row; what is stored is rounded on the way, and what is not, too. */
+/* Computes n elements of one row. A result is rounded to the tensor's type, stored or not. */
 static void run_chain_row(chain_part *p, int r, idx from, idx n)
 {
     const tern_chain_row *row = &p->chain->row[r];
     const tern_cpu_kernel *k = row->compiled;
     const converter *c = p->c;
-    _Alignas(64) u8 rounded[TILE * 4]; /* of types narrower than the tile's */
+    _Alignas(64) u8 rounded[TILE * 4]; /* for types narrower than the tile's */
     const void *in[INPUTS] = {0};
     for (int i = 0; i < row->n; i++)
         in[i] = operand(p, row->in[i], from, n);

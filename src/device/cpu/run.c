@@ -1,4 +1,4 @@
-/* run.c -- the parts of a kernel's grid, on the threads of the pool. */
+/* run.c -- runs the parts of a kernel's grid on the threads of the pool. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/signature.h"

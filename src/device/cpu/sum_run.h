@@ -1,12 +1,13 @@
-/* sum_run.h -- sums of contiguous elements by AVX2 for cl_kernels/reduce.cl: four at a time, as one
- * would wait for its last addition, and halves by the processor's own conversions. */
+/* sum_run.h -- sums of contiguous elements by AVX2 for cl_kernels/reduce.cl: four sums at a time,
+ * as a single one would wait for its last addition; half precision by the processor's own
+ * conversions. */
 #ifndef TERN_DEVICE_CPU_SUM_RUN_H
 #define TERN_DEVICE_CPU_SUM_RUN_H
 #if defined(__AVX2__) && defined(__F16C__)
 #include <immintrin.h>
 #define TERN_SUM_RUN 1
 
-/* t[0] and t[1] and the sums of 8 (f32) or 16 elements. */
+/* Adds 16 elements to t: the first 8 to t[0], the others to t[1]. */
 ALWAYS_INLINE void tern_sum_16_f32(__m256 t[2], const f32 *x)
 {
     t[0] = _mm256_add_ps(t[0], _mm256_loadu_ps(x));
@@ -17,7 +18,7 @@ ALWAYS_INLINE void tern_sum_16_f16(__m256 t[2], const u16 *x)
     t[0] = _mm256_add_ps(t[0], _mm256_cvtph_ps(_mm_loadu_si128((const void *)x)));
     t[1] = _mm256_add_ps(t[1], _mm256_cvtph_ps(_mm_loadu_si128((const void *)(x + 8))));
 }
-/* Those in even places, and those in odd ones. */
+/* Adds the elements at even indices to t[0], those at odd indices to t[1]. */
 ALWAYS_INLINE void tern_sum_16_bf16(__m256 t[2], const u16 *x)
 {
     __m256i v = _mm256_loadu_si256((const void *)x);

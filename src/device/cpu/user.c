@@ -1,6 +1,5 @@
-/* user.c -- kernels of the program's own on the cpu: from C++ text to a library that the host's
- * compiler makes, kept in the cache; through an OpenCL device of the processor where there is no
- * compiler. */
+/* user.c -- the user's own kernels on the cpu: from C++ text to a library that the host's compiler
+ * builds, kept in the cache; without a compiler, through an OpenCL device on the processor. */
 #include "base/env.h"
 #include "base/os.h"
 #include "base/dynlib.h"
@@ -39,7 +38,7 @@ static bool write_file(const char *path, const void *bytes, size_t n)
     return f && fclose(f) == 0 && whole;
 }
 
-/* All of a file; NULL without memory or file. */
+/* Returns all bytes of a file, which the caller frees, or NULL without memory or file. */
 static void *read_file(const char *path, size_t *n)
 {
     FILE *f = tern_os_fopen(path, "rb");
@@ -58,7 +57,7 @@ static void *read_file(const char *path, size_t *n)
 
 /* ---- the compiler ------------------------------------------------------------------------ */
 
-/* A folder of this process's alone, and what is in it. */
+/* A folder of this process alone, and the files in it. */
 typedef struct workshop {
     char folder[PATH_BYTES], source[PATH_BYTES + 16], library[PATH_BYTES + 16],
         log[PATH_BYTES + 16];
@@ -82,7 +81,7 @@ static void close_workshop(const workshop *w)
     tern_os_rmdir(w->folder);
 }
 
-/* Without a shell. -1: there is no such compiler; else its exit status. */
+/* Runs the compiler without a shell. Returns its exit status; -1 if there is no such compiler. */
 static int run_compiler(const char *name, const workshop *w)
 {
     const char *const words[] = {name,
@@ -96,7 +95,7 @@ static int run_compiler(const char *name, const workshop *w)
                                  "-fsigned-char",
                                  "-fno-exceptions",
                                  "-fno-math-errno",
-                                 "-fno-trapping-math", /* floor, ceil and trunc of vectors */
+                                 "-fno-trapping-math", /* vectorizes floor, ceil and trunc */
                                  "-fno-strict-aliasing",
                                  "-fvisibility=hidden",
 #ifdef __x86_64__
@@ -110,7 +109,7 @@ static int run_compiler(const char *name, const workshop *w)
     return tern_os_run(words, w->log);
 }
 
-/* Compilers, the program's choice first: TERN_CXX, off for none. */
+/* Returns the i-th compiler to try, or NULL: TERN_CXX ("off" for none), or else the usual ones. */
 static const char *compiler(int i)
 {
     static const char *const names[] = {"c++", "g++", "clang++"};
@@ -131,7 +130,7 @@ static tern_status refused(const char *name, const workshop *w)
     return status;
 }
 
-/* The library's bytes, from the cache or made; *found stays false where there is no compiler. */
+/* Writes the library, from the cache or compiled. *found is false if there is no compiler. */
 static tern_status make_library(tern_place *place, const workshop *w, const char *name,
                                 const tern_text *text, bool *found)
 {
@@ -190,7 +189,7 @@ static tern_status load(tern_cpu_user *k, const workshop *w)
     return TERN_OK;
 }
 
-/* *found stays false where there is no compiler. */
+/* Compiles and loads the kernel. *found stays false if there is no compiler. */
 static tern_status compile(tern_place *place, tern_cpu_user *k, const char *name, bool *found)
 {
     workshop w;
@@ -203,7 +202,7 @@ static tern_status compile(tern_place *place, tern_cpu_user *k, const char *name
         status = make_library(place, &w, name, &text, found);
         if (status == TERN_OK && *found)
             status = load(k, &w);
-        close_workshop(&w); /* what is loaded stays */
+        close_workshop(&w); /* the loaded library stays */
     }
     tern_text_free(&text);
     return status;

@@ -1,4 +1,4 @@
-/* user.h -- kernels of the program's own on the cpu: what its files share. */
+/* user.h -- the user's own kernels on the cpu: what their files share. */
 #ifndef TERN_DEVICE_CPU_USER_H
 #define TERN_DEVICE_CPU_USER_H
 #include "device/backend.h"
@@ -9,11 +9,12 @@
 typedef struct tern_cpu_user {
     char name[128];
     tern_user_source source;
-    void *library;                                           /* NULL: it runs elsewhere */
-    void (*item)(const tern_user_group *group, size_t item); /* where there are barriers */
-    void (*items)(const tern_user_group *group);             /* all of a group, where not */
-    tern_place *elsewhere; /* an OpenCL device of the processor, */
-    void *kernel;          /* and the kernel there */
+    void *library; /* NULL: it runs on elsewhere */
+    void (*item)(const tern_user_group *group,
+                 size_t item);                   /* a work-item, if there are barriers */
+    void (*items)(const tern_user_group *group); /* all of a group, if there are none */
+    tern_place *elsewhere;                       /* an OpenCL device on this processor */
+    void *kernel;                                /* the kernel on that device */
 } tern_cpu_user;
 
 /* user.c, user_run.c */
@@ -23,7 +24,7 @@ void tern_cpu_user_free(tern_place *place, void *kernel);
 tern_status tern_cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                                  const tern_arg *args, int n);
 
-/* user_elsewhere.c: where there is no compiler. */
+/* user_elsewhere.c: used if there is no compiler. */
 tern_status tern_cpu_elsewhere_compile(tern_cpu_user *k, const char *source, const char *name);
 tern_status tern_cpu_elsewhere_launch(tern_cpu_user *k, const tern_kernel_grid *grid,
                                       const tern_arg *args, int n);

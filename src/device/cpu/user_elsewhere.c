@@ -1,5 +1,5 @@
-/* user_elsewhere.c -- a kernel of the program's own on the cpu without a compiler: an OpenCL device
- * of the processor computes it, on copies of the tensors. */
+/* user_elsewhere.c -- a user's kernel on the cpu without a compiler: an OpenCL device on the
+ * processor computes it, on copies of the tensors. */
 #include "device/cpu/user.h"
 #include "device/registry.h"
 
@@ -29,7 +29,7 @@ tern_status tern_cpu_elsewhere_compile(tern_cpu_user *k, const char *source, con
     return TERN_OK;
 }
 
-/* What is passed twice is one buffer there, too. */
+/* The copies of the tensors. A buffer that is passed twice has one copy. */
 typedef struct copies {
     const tern_buffer *from[TERN_USER_ARGUMENTS];
     tern_buffer to[TERN_USER_ARGUMENTS];

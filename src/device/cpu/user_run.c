@@ -1,6 +1,5 @@
-/* user_run.c -- the work-groups of a kernel of the program's own, each on one thread: its
- * work-items one after the other, or where there are barriers each on a stack of its own, taking
- * turns. */
+/* user_run.c -- runs the work-groups of a user's kernel, each on one thread: its work-items one
+ * after the other, or if there are barriers each on a stack of its own, in turns. */
 #include "base/os_fiber.h"
 #include "base/parallel.h"
 #include "device/cpu/user.h"
@@ -14,10 +13,10 @@ typedef struct launch {
     const uint64_t *words;
     size_t groups[3], local[3], global[3], shared;
     unsigned dims;
-    atomic_bool failed; /* there was no memory */
+    atomic_bool failed; /* memory was out */
 } launch;
 
-/* ---- items that meet --------------------------------------------------------------------- */
+/* ---- work-items with barriers ---------------------------------------------------------------- */
 
 typedef struct meeting {
     const launch *l;
@@ -71,7 +70,7 @@ static tern_user_group group_at(const launch *l, size_t i, char *shared)
     memcpy(g.global, l->global, sizeof g.global);
     for (int d = 0; d < 3; d++) {
         g.first[d] = g.group[d] * l->local[d];
-        if (g.local[d] > g.global[d] - g.first[d]) /* only where the kernel does not see groups */
+        if (g.local[d] > g.global[d] - g.first[d]) /* only if the kernel does not see groups */
             g.local[d] = g.global[d] - g.first[d];
     }
     return g;
@@ -120,8 +119,9 @@ static void run_part(void *user, int part, int parts)
     tern_free(shared);
 }
 
-/* Groups that a kernel does not see are as large as parts of the work may be: lines of items, which
- * the compiler made a loop of vectors. Some for each part, as items may differ in work. */
+/* Enlarges the groups of a kernel that does not see them, up to the size of a part of the work:
+ * lines of items, which the compiler vectorized. Each part has some groups, as items may differ in
+ * work. */
 static void widen_groups(launch *l, size_t parts)
 {
     enum { OF_A_PART = 4, LEAST = 64, MOST = 1 << 20 };
