@@ -32,7 +32,7 @@ static void attention_begin(const tern_host_attention *g, attention_panel *p, co
 
 typedef enum attention_sight { HIDDEN_ALL, SEEN_PARTLY, SEEN_ALL } attention_sight;
 
-/* Returns what a row of a mask leaves of n keys; at[j * step] is its element for key j. */
+/* Returns whether a row of a mask hides n keys; at[j * step] is its element for key j. */
 static attention_sight attention_row_sight(const u8 *at, idx step, idx n)
 {
     u32 any = 0, all = 1;
@@ -50,7 +50,7 @@ static attention_sight attention_row_sight(const u8 *at, idx step, idx n)
     return all ? SEEN_ALL : any ? SEEN_PARTLY : HIDDEN_ALL;
 }
 
-/* Returns what a mask of bools leaves of n keys to the panel's queries. */
+/* Returns whether a mask of bools hides n keys from the panel's queries. */
 static attention_sight attention_bools_sight(const tern_host_attention *g, const attention_panel *p,
                                              const u8 *at, idx n)
 {
@@ -62,7 +62,7 @@ static attention_sight attention_bools_sight(const tern_host_attention *g, const
     return first;
 }
 
-/* Returns what the band leaves of n keys to the panel's queries. */
+/* Returns whether the band hides n keys from the panel's queries. */
 static attention_sight attention_band_sight(const tern_host_attention *g, const attention_panel *p,
                                             idx key, idx n)
 {
@@ -74,7 +74,7 @@ static attention_sight attention_band_sight(const tern_host_attention *g, const 
     return key < last - before || key + n - 1 > p->first + after ? SEEN_PARTLY : SEEN_ALL;
 }
 
-/* Returns what the band and the mask leave of n keys. A mask of numbers is always read. */
+/* Returns whether the band and the mask hide n keys. A mask of numbers is always read. */
 static attention_sight attention_sees(const tern_host_attention *g, const attention_panel *p,
                                       idx mask_at, idx key, idx n)
 {

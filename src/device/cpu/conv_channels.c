@@ -11,7 +11,7 @@
 /* MOST_CHANNELS: more channels of x fill oneDNN's blocks by half. MOST_OUTPUTS: with one to three
  * channels of x, more channels of y are enough for its kernels of first layers
  * (bench/results/2026-11-28-conv-own.md). SHORTEST: shorter rows do not fill registers. PACKED: the
- * numbers of y that are computed at a time stay in the second cache. LANES: lanes of the widest
+ * numbers of y that are computed at a time stay in the L2 cache. LANES: lanes of the widest
  * register. */
 enum { MOST_CHANNELS = 4, MOST_OUTPUTS = 10, SHORTEST = 8, PACKED = 16384, LANES = 16 };
 
@@ -65,7 +65,7 @@ static void shape_of(const tern_convolution *c, tern_host_conv_channels *g)
     g->x_rows = (g->y_rows - 1) * g->stride[0] + (g->window[0] - 1) * g->dilation[0] + 1;
     int64_t phase = rounded((g->window[1] - 1) * g->dilation[1] / g->stride[1] + g->y_row);
     g->x_row = phase * g->stride[1];
-    /* the sums, x with what a register reads beyond it, dy */
+    /* the sums, x with the elements that a register reads beyond its end, dy */
     g->part_scratch = rounded(g->o * taps_of(s)) + g->c * g->x_rows * g->x_row + 2 * LANES;
     if (c->pass == TERN_CONV_WEIGHT)
         g->part_scratch += g->o * g->y_rows * g->y_row;

@@ -1,6 +1,6 @@
 /* conv_stride2_tile.h -- convolutions whose y has half the rows and columns of x (stride 2; 3 x 3
  * taps and padding 1, or one tap), and both gradients, for float32: as products with an image's
- * columns, which hold what each tap of each channel sees and stay in the second cache.
+ * columns, which hold what each tap of each channel sees and stay in the L2 cache.
  *
  *   y = weight columns,   dcolumns = weight' dy,   dweight' = sum over images of columns dy' */
 
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void stride2_gather(const tern_host_stride2 *g,
         }
 }
 
-/* Computes y of each image, or dx, by panels of columns, which stay in the first cache. */
+/* Computes y of each image, or dx, by panels of columns, which stay in the L1 cache. */
 KERNEL1(conv_stride2_f32, (IN, tern_host_stride2, g))
 {
     const idx plane = (idx)(g->out[0] * g->out[1]), taps = (idx)(g->c * g->window * g->window);

@@ -6,12 +6,12 @@
 #include "shapes.h"
 #include <string.h>
 
-/* FEWEST: transforming fewer channels takes longer than multiplying them. MOST: the weights of
- * more, 16 numbers for 9 in each part, leave the caches. A gradient of weights, which passes over
- * all its tiles for each weight, gains with up to MOST_OF_SUMS channels if there are twice as many
- * tiles. SMALLEST: much of the tiles of smaller images is padding. TILES: fewer tiles do not pay
- * for the weights. UNIT: what a unit has of x and y, UNIT numbers in each of the 16, is to stay in
- * the second cache. LANES: lanes of the widest register. */
+/* FEWEST: transforming fewer channels takes longer than multiplying them. MOST: the weights of more
+ * channels, 16 numbers for 9 in each part, leave the caches. A gradient of weights, which passes
+ * over all its tiles for each weight, gains with up to MOST_OF_SUMS channels if there are twice as
+ * many tiles. SMALLEST: much of the tiles of smaller images is padding. TILES: fewer tiles are not
+ * worth the transform of the weights. UNIT: the x and y of a unit, UNIT numbers in each of the 16,
+ * are to stay in the L2 cache. LANES: lanes of the widest register. */
 enum {
     FEWEST = 8,
     FEWEST_OF_SUMS = 16,
@@ -53,8 +53,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Cuts the work into units that have about UNIT numbers of x and y in each of the 16; a gradient of
- * weights adds to sums of the same size, and so has four times as many. */
+/* Cuts the work into units that have about UNIT numbers of x and y in each of the 16 matrices. A
+ * gradient of weights adds to sums of the same size, so its units have four times as many. */
 static void cut(tern_host_winograd *g, bool sums)
 {
     int64_t tiles = larger(TILES, UNIT * (sums ? 4 : 1) / (g->c + g->o)), strips;

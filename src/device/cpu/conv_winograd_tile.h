@@ -18,7 +18,7 @@ typedef struct winograd {
     idx u_step, v_step, m_step;
     f32 *lines;      /* x transformed by columns: [parity of the row][which of 4][tile] */
     f32 *row, *none; /* rows of x with their padding; a row of zeros */
-    f32 *free;       /* for what is read again at once */
+    f32 *free;       /* scratch that is read again at once */
     idx line_step, pitch;
 } winograd;
 
@@ -90,7 +90,7 @@ INLINE void winograd_part(const f32 *row, vector_f32 *even, vector_f32 *odd)
 }
 
 /* Writes v of the tiles in `rows` rows from `first` on, of one plane. Whole registers are written:
- * what is behind the last tile of a row is overwritten by the next row. */
+ * the elements after the last tile of a row are overwritten by the next row. */
 static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, const winograd *w,
                                                    const f32 *x, idx first, idx rows, f32 *v)
 {
@@ -98,8 +98,7 @@ static __attribute__((noinline)) void winograd_see(const tern_host_winograd *g, 
     const idx across = (idx)g->columns, height = (idx)g->in[0], width = (idx)g->in[1];
     const idx apart = w->line_step, step = w->v_step, y = 2 * first - (idx)g->padding[0];
     const idx begin = tern_larger(-y, 0), end = tern_smaller(2 * rows + 2, height - y);
-    for (idx r = begin; r < end;
-         r++) /* all before the first is read, which would wait for what was just written */
+    for (idx r = begin; r < end; r++) /* all rows first: a read right after its write would wait */
         winograd_copy(w->row + r * (idx)g->row + g->padding[1], x + (y + r) * width, width,
                       height * width, 0);
     for (idx r = 0; r < 2 * rows + 2; r++) {
@@ -199,7 +198,7 @@ static __attribute__((noinline)) f32 winograd_write(const tern_host_winograd *g,
     return sum_f32(zeros);
 }
 
-/* Writes the gradient of m that dy gives, for the tiles in some rows of all planes of an image:
+/* Writes the gradient of m, made from dy, for the tiles in some rows of all planes of an image:
  * m[panel][which of 16][tile][channel]. */
 static __attribute__((noinline)) void winograd_back(const tern_host_winograd *g, const winograd *w,
                                                     const f32 *dy, idx first, idx rows, f32 *m)

@@ -46,7 +46,7 @@ tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 /* Computes the convolution by one of the next three functions. *taken is false if none takes it, or
- * if numbers are not finite: infinities and NaN are to be where the sums as written have them. */
+ * if numbers are not finite: infinities and NaN have to be where the sums as written have them. */
 tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken);
 /* Convolutions of few input channels, and gradients of their weights; *taken is false for
  * others. */

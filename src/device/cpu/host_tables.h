@@ -1,5 +1,5 @@
 /* host_tables.h -- the tables of the kernels that were compiled with the library, by instruction
- * set. It includes nothing of the library's: the kernels are compiled with the dialect.
+ * set. It includes no header of src, as the kernels are compiled with the dialect (dialect.h).
  *
  * Whole kernels are functions by name and dtype. Rows of elementwise operations are loops over
  * contiguous elements of float, double or int64_t (cl_kernels/row_tiles.h); row_run.c converts
@@ -33,7 +33,8 @@ typedef struct tern_host_row {
     const char *name;            /* "add" */
     tern_tile *value, *gradient; /* gradient: of (x, y, dy), NULL for none */
     uint8_t inputs, numbers, logical;
-    uint16_t flips; /* bits of a half-precision number that value flips, if it does nothing else */
+    uint16_t
+        flips; /* bits of a half-precision number that the row flips, if it does nothing else */
 } tern_host_row;
 
 /* The rows of one family and tile type: STORED_AS_f32, f64 or i64. A row without a name ends the

@@ -68,7 +68,7 @@ static void K(block)(const tern_host_product *g, char *panels, const STO *a, con
 }
 #else
 /* Computes rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or
- * read in place if its rows are contiguous and few products use it or they do not share cache
+ * read in place if its rows are contiguous, and few products use it or its rows do not share cache
  * sets. */
 static void K(block)(const tern_host_product *g, char *panels, const STO *a, const STO *b, STO *c,
                      idx i0, idx i1, idx j0, idx j1)

@@ -83,7 +83,7 @@ INLINE void K(last_columns)(const STO *m, idx col, idx k, FN(strided) x, REAL *s
 }
 
 #if !IS_HALF
-/* Stores n sums, with alpha and beta, and bias if it is not NULL. */
+/* Stores n sums, scaled by alpha, plus beta y and the bias, if there is one. */
 static void K(put_all)(REAL *y, idx y_step, const REAL *sums, idx n, REAL alpha, REAL beta,
                        const REAL *bias, idx bias_step)
 {

@@ -246,7 +246,7 @@ static void repeat_last(const converter *c, void *tile, idx n)
 
 /* Sets *from and *n to the elements that go through the tile functions next, after *from. If every
  * operand is as those functions take it, these are all whole blocks, then the last block once more
- * with the rest (if no input is overwritten); else what fits into the buffers. */
+ * with the rest (if no input is overwritten); else as many as the buffers hold. */
 static void next_elements(const range *s, int direct, int overwrites, idx *from, idx *n)
 {
     const idx left = s->n - *from;
@@ -350,8 +350,9 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
 /* CHAIN_STACK: a program's thread may have 64 KB in all. */
 enum { CHAIN_STACK = 32 << 10 };
 
-/* A part of a chain. Each tensor has a slot, then each row has one for its number, then come those
- * of results. A slot has whole blocks of the tile's type, TILE elements if the stack has room. */
+/* A part of a chain. It has a slot for each tensor, then a slot for the number of each row, then
+ * slots for results. A slot has whole blocks of the tile's type, TILE elements if the stack is
+ * large enough. */
 typedef struct chain_part {
     const tern_chain *chain;
     const converter *c;

@@ -9,12 +9,11 @@
 typedef struct tern_cpu_user {
     char name[128];
     tern_user_source source;
-    void *library; /* NULL: it runs on elsewhere */
-    void (*item)(const tern_user_group *group,
-                 size_t item);                   /* a work-item, if there are barriers */
-    void (*items)(const tern_user_group *group); /* all of a group, if there are none */
-    tern_place *elsewhere;                       /* an OpenCL device on this processor */
-    void *kernel;                                /* the kernel on that device */
+    void *library;                                           /* NULL: see elsewhere and kernel */
+    void (*item)(const tern_user_group *group, size_t item); /* if the kernel has barriers */
+    void (*items)(const tern_user_group *group);             /* a whole group, if it has none */
+    tern_place *elsewhere; /* an OpenCL device on this processor */
+    void *kernel;          /* the kernel on that device */
 } tern_cpu_user;
 
 /* user.c, user_run.c */

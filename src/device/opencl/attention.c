@@ -1,5 +1,5 @@
 /* attention.c -- half-precision attention on a GPU's matrix unit, with few kernels for each width;
- * all other attention goes by attention_tiles.cl. */
+ * attention_tiles.cl computes all other attention. */
 #include "device/attention_matrix.h"
 #include "device/opencl/gemm.h"
 

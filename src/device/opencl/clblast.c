@@ -69,7 +69,7 @@ static bool must_clear(const tern_gemm *g)
 static bool can_gemv(const tern_gemm *g)
 {
     if (g->n == 1 && g->m > 1 && g->c.row != 1 && must_clear(g))
-        return false; /* zeroing C would clear what lies between its elements */
+        return false; /* zeroing would also clear the memory between C's elements */
     if (g->n == 1)
         return as_blas(&g->a, g->m, g->k).fits && can_step(g->k, g->b.row) &&
                can_step(g->m, g->c.row);

@@ -12,8 +12,9 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* SMALL: fewer channels go another way. GROUPS_PER_UNIT: work-groups that fill a compute unit.
- * MOST_SCRATCH: bytes of partial sums. PARTS_GROUP: work-items of the groups that add them up. */
+/* SMALL: products with fewer rows are not for tiles. GROUPS_PER_UNIT: work-groups that fill a
+ * compute unit. MOST_SCRATCH: bytes of partial sums. PARTS_GROUP: work-items of groups that add
+ * them up. */
 enum { SMALL = 8, GROUPS_PER_UNIT = 8, MOST_SCRATCH = 64 << 20, PARTS_GROUP = 64 };
 
 static int64_t volume(const int64_t *dims)
@@ -63,8 +64,8 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
     return status;
 }
 
-/* Returns whether the convolution goes by vectors: not if a product of columns would leave fewer
- * lanes idle, and not with so few channels per group that direct sums are better. */
+/* Returns whether the convolution is computed by vectors: not if a product of columns would leave
+ * fewer lanes idle, nor with so few channels per group that direct sums are better. */
 static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
 {
     const tern_conv_shape *s = c->shape;
@@ -166,7 +167,7 @@ static tern_status plan_matrix(tern_place *place, const tern_convolution *c, int
     return TERN_OK;
 }
 
-/* Fills the plan. p->multiply is NULL if the convolution goes another way. */
+/* Fills the plan. p->multiply is NULL if the kernels of this file can't compute the convolution. */
 static tern_status make_plan(tern_place *place, const tern_convolution *c, plan *p)
 {
     static const int64_t zeros[3];

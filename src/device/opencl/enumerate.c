@@ -134,7 +134,8 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
         add_device(devices, (entry){platform, ids[i]}, notes);
 }
 
-/* Notes the limit of addresses: the messages of drivers that do not fit do not name it. */
+/* Notes the limit of addresses: drivers that do not fit in it fail with messages that do not
+ * help. */
 static void note_limit(tern_text *notes)
 {
     const uint64_t limit = tern_os_address_limit();
@@ -197,8 +198,8 @@ static int number_of(const list *devices, const char *text, size_t length)
     return -1;
 }
 
-/* Notes what is wrong with the first element that is no device's index, which indices there are,
- * and which one was probably meant: "opencl:1", "gpu0" and a part of a device's name stand for an
+/* Notes what is wrong with the first element that is no device's index, which indices exist, and
+ * which one was probably meant: "opencl:1", "gpu0" and a part of a device's name stand for an
  * index. */
 static void explain_mask(const char *mask, const list *devices, tern_text *notes)
 {
@@ -310,7 +311,7 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
     /* Shared virtual memory is for CPUs alone: a GPU needs to know beforehand of every block that a
-     * kernel reaches through a table. The GPU form does without on every device, as GPUs do. */
+     * kernel reaches through a table. The GPU form does not use it on any device. */
     bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree && info->type == TERN_DEVICE_CPU;
     s->platform = e->platform;
     s->device = e->device;

@@ -38,7 +38,7 @@ const char *tern_cl_tile_check(const tern_cl_tile *tile, uint64_t local_memory, 
 /* Returns the default tile for a device of this name (tiles.def), or NULL for an unknown one. */
 const char *tern_cl_tile_of_family(const char *name);
 
-/* A route: products with least <= size <= most for m, n, k and the batch go this way, if it can. */
+/* A route: the way of products with least <= size <= most for m, n, k and the batch. */
 enum { TERN_CL_SIZES = 4 };
 typedef struct tern_cl_route {
     int64_t least[TERN_CL_SIZES], most[TERN_CL_SIZES];
@@ -128,7 +128,7 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
  * or its trial failed. The first call for a dtype makes the trial under the state's lock, which the
  * caller does not hold. */
 int tern_cl_matrix_way(tern_place *place, tern_dtype dtype);
-/* Returns that way without a trial: what the device reports, or what TERN_MATRIX says. */
+/* Returns that way without a trial: the one that the device reports or TERN_MATRIX selects. */
 int tern_cl_matrix_wanted(tern_place *place, tern_dtype dtype);
 /* Describes the device's matrix unit and its trials so far, for tern_device_get_info. */
 void tern_cl_describe(tern_place *place, tern_device_info *info);

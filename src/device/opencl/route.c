@@ -104,7 +104,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
         return tern_cl_vector_fits(place, g->dtype) ? TERN_CL_OWN : TERN_CL_PORTABLE;
     if (strncmp(forced, "tiles:", 6) == 0) {
         bool bad = tern_cl_tile_read(forced + 6, tile) != NULL;
-        *tile = bad ? (tern_cl_tile){0} : *tile; /* the build refuses it */
+        *tile = bad ? (tern_cl_tile){0} : *tile; /* the build then fails */
         return g->dtype == TERN_F64 ? own(place, g) : TERN_CL_TILES;
     }
     if (strncmp(forced, "matrix:", 7) == 0 && tern_dtype_is_half(g->dtype)) {
@@ -136,7 +136,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }
 
-/* Returns whether the product goes to a matrix unit, by the named, tuned or default tile *tile. */
+/* Returns whether the product goes to a matrix unit. *tile is the named, tuned or default tile. */
 static bool is_for_matrix(tern_place *place, const tern_gemm *g, tern_cl_tile *tile, int *matrix)
 {
     const tern_cl_state *s = tern_cl_state_of(place);
