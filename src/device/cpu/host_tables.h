@@ -33,8 +33,7 @@ typedef struct tern_host_row {
     const char *name;            /* "add" */
     tern_tile *value, *gradient; /* gradient: of (x, y, dy), NULL for none */
     uint8_t inputs, numbers, logical;
-    uint16_t
-        flips; /* bits of a half-precision number that the row flips, if it does nothing else */
+    uint16_t flips; /* bits that value flips in half precision, if it does nothing else */
 } tern_host_row;
 
 /* The rows of one family and tile type: STORED_AS_f32, f64 or i64. A row without a name ends the

@@ -1,6 +1,6 @@
 /* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form, alone
  * or in chains, compiled once per instruction set like the tiles. Elements that are not contiguous
- * or not of the tile's type go through buffers of a few kilobytes, which stay in the first
+ * or not of the tile's type go through buffers of a few kilobytes, which stay in the L1
  * cache. */
 #include <string.h>
 #include "device/chain.h"
@@ -350,9 +350,8 @@ void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int 
 /* CHAIN_STACK: a program's thread may have 64 KB in all. */
 enum { CHAIN_STACK = 32 << 10 };
 
-/* A part of a chain. It has a slot for each tensor, then a slot for the number of each row, then
- * slots for results. A slot has whole blocks of the tile's type, TILE elements if the stack is
- * large enough. */
+/* A part of a chain. It has a slot for each tensor, a slot for the number of each row, then slots
+ * for results. A slot has whole blocks of the tile's type, TILE elements if the stack suffices. */
 typedef struct chain_part {
     const tern_chain *chain;
     const converter *c;

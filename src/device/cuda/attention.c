@@ -190,7 +190,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     if (p)
         p->recorded |= tern_thread.recording_stream != NULL;
     *taken &= p != NULL;
-    if (tern_cuda_dnn_refuses(code)) { /* though its heuristics named the plan */
+    if (tern_cuda_dnn_refuses(code)) { /* cuDNN refuses a plan that its heuristics named */
         p->graph.code = code;
         *taken = p->usable = false;
     } else if (status == TERN_OK)

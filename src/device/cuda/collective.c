@@ -1,5 +1,4 @@
-/* collective.c -- collectives of several devices in one process through NCCL, where it is
- * installed. */
+/* collective.c -- collectives of several devices in one process, through NCCL if installed. */
 #include "base/dtype.h"
 #include "base/lock.h"
 #include "device/cuda/cuda.h"

@@ -322,7 +322,7 @@ static tern_status run_dnn(tern_place *place, const tern_convolution *c, bool *t
             again = tern_cuda_dnn_refuses(code) && p->graph.plan;
             p->legacy |= again;
         } while (again);
-        if (tern_cuda_dnn_refuses(code) || !p->usable) /* though its heuristics named it */
+        if (tern_cuda_dnn_refuses(code) || !p->usable) /* cuDNN refuses its own candidate */
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");

@@ -21,7 +21,7 @@ typedef struct tern_cuda_conv_plan {
     tern_dnn_graph graph; /* its tensors 1 to 4 are x, weight, y and bias */
     size_t scratch;
     bool used, usable;
-    bool recorded;   /* a CUDA graph runs kernels of graph's plan, so it stays */
+    bool recorded;   /* a CUDA graph runs kernels of graph's plan, so the plan stays */
     bool legacy;     /* a plan of graph refused to run */
     bool untried;    /* to be measured when no CUDA graph is being captured */
     bool unmeasured; /* measuring failed, which is to be reported */
@@ -34,8 +34,7 @@ typedef struct tern_cuda_conv_type {
 } tern_cuda_conv_type;
 extern const tern_cuda_conv_type tern_cuda_conv_types[TERN_BF16 + 1];
 
-/* Returns the number of spatial dims: 2, cuDNN's minimum, if the first of the three has no
- * effect. */
+/* Returns the number of spatial dims: 2, cuDNN's minimum, if the first of three has no effect. */
 static inline int tern_cuda_conv_dims(const tern_conv_shape *s)
 {
     return s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 && s->padding[0] == 0 ? 2 : 3;
@@ -57,8 +56,7 @@ cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, ter
 /* Runs the plan on x, weight, y and bias. adds: a gradient of x is added to the values of x. */
 cudnnStatus_t tern_cuda_conv_run(cudnnHandle_t handle, const tern_cuda_conv_plan *p,
                                  void *const at[4], void *scratch, bool adds);
-/* Describes the convolution in g, which has a handle or a device, and makes the plan
- * (dnn_convolution.c). */
+/* Describes the convolution in g, which has a handle or a device, and makes g's plan. */
 void tern_dnn_convolution(tern_dnn_graph *g, const tern_cuda_conv_key *k);
 
 #endif

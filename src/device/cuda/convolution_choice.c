@@ -145,8 +145,7 @@ static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate 
 
 /* ---- benchmark mode ---------------------------------------------------------------------- */
 
-/* Returns the milliseconds of TURNS runs after an uncounted one; infinity if the candidate
- * fails. */
+/* Returns the milliseconds of TURNS runs after an uncounted one; infinity if a run fails. */
 static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void *const at[4],
                      void *scratch, cudaStream_t stream, const cudaEvent_t between[2])
 {

@@ -170,8 +170,7 @@ tern_status tern_cuda_matrix_prepare(tern_place *place, const tern_matrix_call *
 /* gemm_own.c: computes the product by gemm_matrix.cl, for what cuBLASLt does not compute. The
  * caller holds gemm_lock. */
 tern_status tern_cuda_gemm_own(tern_place *place, const tern_gemm *gemm, bool *done);
-/* Returns whether tensor cores are to compute the product, even if the kernel then fails to
- * build. */
+/* Returns whether tensor cores are to compute the product, even if its kernel does not build. */
 bool tern_cuda_gemm_is_own(tern_place *place, const tern_gemm *gemm);
 /* Sets *fits to whether gemm_own.c has the product's epilogue, or its float32 results. */
 tern_status tern_cuda_gemm_own_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
@@ -201,8 +200,7 @@ static inline void *tern_cuda_memory_of(const tern_arg *x)
 {
     return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
 }
-/* collective.c: returns whether NCCL supports the collective; calls NCCL for device i of the
- * collective. */
+/* collective.c: returns whether NCCL supports t; calls NCCL for device i of t. */
 bool tern_cuda_collective_is_supported(const tern_collective *t);
 ncclResult_t tern_cuda_collective_call(const tern_collective *t, int i, ncclComm_t comm,
                                        cudaStream_t stream);

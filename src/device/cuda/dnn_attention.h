@@ -23,7 +23,7 @@ typedef struct tern_dnn_problem {
     int64_t strides[TERN_DNN_MATRICES][3]; /* of two batch dims and rows; columns are contiguous */
     int32_t dtype;
     bool gradient, causal;
-    bool lower_right; /* the causal mask lets the last query see the last key */
+    bool lower_right; /* causal mask aligned lower right: the last query is at the last key */
 } tern_dnn_problem;
 
 /* Addresses of the matrices and of the log-sum-exp of each row. The sums of a gradient follow

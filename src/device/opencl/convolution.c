@@ -12,9 +12,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* SMALL: products with fewer rows are not for tiles. GROUPS_PER_UNIT: work-groups that fill a
- * compute unit. MOST_SCRATCH: bytes of partial sums. PARTS_GROUP: work-items of groups that add
- * them up. */
+/* SMALL: fewer channels are not for tiles. GROUPS_PER_UNIT: work-groups that fill a compute unit.
+ * MOST_SCRATCH: bytes of partial sums. PARTS_GROUP: work-items of groups that add them up. */
 enum { SMALL = 8, GROUPS_PER_UNIT = 8, MOST_SCRATCH = 64 << 20, PARTS_GROUP = 64 };
 
 static int64_t volume(const int64_t *dims)

@@ -134,8 +134,7 @@ static void add_platform(list *devices, cl_platform_id platform, tern_text *note
         add_device(devices, (entry){platform, ids[i]}, notes);
 }
 
-/* Notes the limit of addresses: drivers that do not fit in it fail with messages that do not
- * help. */
+/* Notes the limit of addresses: drivers that do not fit in it give messages that do not help. */
 static void note_limit(tern_text *notes)
 {
     const uint64_t limit = tern_os_address_limit();
