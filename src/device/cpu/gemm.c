@@ -263,8 +263,8 @@ static tern_status convert(tern_place *place, tern_dtype to, const void *y, int6
     return place->backend->launch(place, kernel, &grid, args, (int)(sizeof args / sizeof *args));
 }
 
-/* Writes rows i .. i + m and columns j .. j + n of x as float32 to scratch, in lines as dense as
- * x's. */
+/* Writes rows i .. i + m and columns j .. j + n of x as float32 to scratch, with the contiguous
+ * lines of x. */
 static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
                                                    const tern_host_matrix *x, int64_t i, int64_t j,
                                                    int64_t m, int64_t n, float *scratch,

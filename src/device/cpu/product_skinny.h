@@ -1,6 +1,6 @@
 /* product_skinny.h -- a few rows of half precision times a matrix with contiguous columns, such as
- * x W': dot products of both where they lie in memory, so that W is neither packed nor transposed.
- * Registers of W are widened once for all rows. */
+ * x W': dot products of both in place, so that W is neither packed nor transposed. Registers of W
+ * are widened once for all rows. */
 
 /* Adds the lanes of acc[r * columns + c] to sums[r * columns + c], and the products of the numbers
  * after the last whole register. */
@@ -15,8 +15,8 @@ static __attribute__((noinline)) void K(skinny_sums)(REAL *sums, VEC *acc, const
 }
 
 /* Adds rows x columns = 8 dot products to sums[r * columns + c]. The rows of A are widened and
- * SKINNY_ROW apart. The next part of B that is needed lies `ahead`, too far for processors to
- * prefetch it by themselves. */
+ * SKINNY_ROW apart. The next part of B is `ahead` elements away, too far for processors to prefetch
+ * it by themselves. */
 INLINE void K(skinny_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
                            const int rows, const int columns)
 {

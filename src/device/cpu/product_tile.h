@@ -188,7 +188,7 @@ INLINE void K(strip)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, 
     }
 }
 
-/* Packs A with contiguous columns for the tiles: the numbers of ROWS rows at p lie together. */
+/* Packs A with contiguous columns for the tiles: numbers of ROWS rows at p are adjacent. */
 static __attribute__((noinline)) void K(pack_left)(REAL *to, const REAL *a, idx col, idx rows,
                                                    idx depth)
 {
