@@ -81,8 +81,8 @@ static bool describe_tensors(plan *p, int left_out)
     int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups};
     int first = s->groups == 1 ? 1 : 0;
     bool ok = true, last = p->channels_last;
-    /* With one tap, x and y are used in their own layout; with more taps that takes longer than
-     * oneDNN's blocked layouts. */
+    /* Channels-last x and y with one tap are used in their own layout; with more taps that takes
+     * longer than oneDNN's blocked layouts. */
     bool lies = last && s->window[0] * s->window[1] * s->window[2] == 1;
     for (int any = 0; any < 2; any++) {
         dnnl_memory_desc_t *d[TENSORS];
@@ -294,7 +294,8 @@ static void add_numbers(float *restrict to, const float *restrict more, size_t n
 }
 
 /* Computes the chunks of a part one after the other. The gradients of the weight of all chunks are
- * added to that of the first; those of the others use the memory after it. */
+ * added to the gradient of the first chunk; the later ones are first written to the memory after
+ * it. */
 static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *scratch,
                        char *weight)
 {

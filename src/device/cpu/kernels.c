@@ -1,5 +1,4 @@
-/* kernels.c -- from a kernel's name to its parameters, and to its code for the best instruction
- * set. */
+/* kernels.c -- from a kernel's name to its parameters, and to its best instruction set's code. */
 #include "base/env.h"
 #include "base/os_cpu.h"
 #include "device/cpu/cpu.h"
@@ -106,8 +105,8 @@ static bool find_entry(const level *l, const char *name, tern_stored stored, ter
     return true;
 }
 
-/* Returns whether name is the row's kernel of a form: itself, its gradient, its last input a
- * number. */
+/* Returns whether name is the row with a suffix: "", "_gradient", or "_scalar" (last input a
+ * number). */
 static bool is_form(const tern_host_row *row, const char *name, const char *form)
 {
     size_t n = strlen(row->name);
@@ -234,8 +233,7 @@ static bool has_rows(const level *l, tern_stored stored)
     return false;
 }
 
-/* Sets *compiled to the kernel of all chains of a type; its first argument has the rows'
- * functions. */
+/* Sets *compiled to a type's kernel for all chains; its first argument has the rows' functions. */
 tern_status tern_cpu_chain(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                            void **compiled)
 {
