@@ -1,8 +1,9 @@
-/* backend.h -- what a backend is: one struct, every slot a contract.
+/* backend.h -- struct tern_backend, the functions that a backend implements.
  *
- * Unless a slot says otherwise it may be called from any thread at the same time, holds no lock of
- * the device layer, and after a failure has recorded an error with tern_fail and changed nothing.
- * Offsets and sizes are bytes unless they say elements. Empty requests never arrive. */
+ * Unless its comment says otherwise, a function may be called from several threads at a time, is
+ * called without a lock of the device layer, and if it fails, has recorded an error with tern_fail
+ * and changed nothing. Offsets and sizes are in bytes unless a comment says elements. No function
+ * is called for 0 elements or 0 bytes. */
 #ifndef TERN_DEVICE_BACKEND_H
 #define TERN_DEVICE_BACKEND_H
 #include "base/buffer.h"
@@ -18,24 +19,25 @@ typedef struct tern_backend tern_backend;
 /* A device as the library sees it: a place where data lives and kernels run. */
 typedef struct tern_place tern_place;
 
-/* What an argument says of itself, for kernels of the library's own: see signature.h. */
+/* How a kernel of the library uses an argument; signature.h compares this with the kernel's
+ * parameters. */
 typedef enum tern_role {
     TERN_ROLE_UNKNOWN = 0,
     TERN_ROLE_OUT,    /* elements that the kernel writes */
-    TERN_ROLE_IN,     /* elements that it reads */
-    TERN_ROLE_UNUSED, /* any buffer, for a parameter that the kernel leaves alone this time */
+    TERN_ROLE_IN,     /* elements that the kernel reads */
+    TERN_ROLE_UNUSED, /* any buffer, for a parameter that the kernel does not use in this launch */
     TERN_ROLE_VALUE
 } tern_role;
 
-/* One argument of a kernel: elements of a buffer, or a value. In user_launch by_reference without
- * data is local memory of `bytes`. */
+/* One argument of a kernel: elements of a buffer, or a value. In user_launch an argument with
+ * by_reference and without data is local memory of `bytes` bytes. */
 typedef struct tern_arg {
-    const tern_buffer *buffer; /* NULL: a value */
-    int64_t at;                /* first element */
-    uint32_t bytes;            /* of one element, or of the value */
+    const tern_buffer *buffer; /* NULL: the argument is a value */
+    int64_t at;                /* the first element */
+    uint32_t bytes;            /* the size of one element, or of the value */
     uint8_t role, type;        /* a tern_role, a tern_type */
     bool by_reference;         /* the value is *data (a struct), valid until launch returns */
-    bool without_offset;       /* of a buffer: its beginning, the kernel has no offset for it */
+    bool without_offset;       /* `at` is 0, and the kernel has no parameter for the offset */
     union {
         const void *data;
         int64_t i64;
@@ -46,20 +48,21 @@ typedef struct tern_arg {
     } value;
 } tern_arg;
 
-/* How much there is to do: count items, or (groups 1) count work-groups of the dialect's GROUPS
- * form, or (groups n > 1) count rows of n elements in its TEAMS form; `work` is the number of
- * element-operations in all, by which a backend chooses how far to spread. */
+/* The size of a launch: count items, or if groups is 1, count work-groups of the dialect's GROUPS
+ * form, or if groups is n > 1, count rows of n elements in the dialect's TEAMS form. `work` is the
+ * number of element-operations in all, by which a backend chooses the number of threads. */
 typedef struct tern_grid {
     int64_t count;
     int64_t work;
     int64_t groups;
     bool has_short; /* of TEAMS: the kernel has builds for rows of up to TERN_SHORT_ROW elements */
-    int sides;      /* launches like that, side by side (beside.h); 0: one */
+    int sides;      /* the number of launches that run side by side (beside.h); 0: one */
 } tern_grid;
 
-/* For backends of GPUs: how many groups of `size` lanes go through the items of a grid: `fill` of
- * them, which fill the GPU, where there are so many items, and more where a lane would have more
- * than two vectors of 16 bytes (cl_kernels/float4.h) of the widest tensor. */
+/* For backends of GPUs: returns how many groups of `size` lanes loop over the items of a grid. This
+ * is `fill`, the number of groups that fill the GPU; or fewer, if there are fewer items; or more,
+ * so that a lane has no more than two vectors of 16 bytes (cl_kernels/float4.h) of the widest
+ * tensor. */
 int64_t tern_flat_groups(const tern_grid *grid, const tern_arg *args, int n, int64_t size,
                          int64_t fill);
 
@@ -71,22 +74,22 @@ typedef struct tern_matrix {
 } tern_matrix;
 
 /* C = alpha A B + beta C (+ bias, one number a column), A (m, k), B (k, n), C (m, n) with col 1.
- * Nothing is empty; beta 0 does not read C. Sums are in f32 for f16 and bf16. */
+ * m, n and k are above 0. If beta is 0, C is not read. f16 and bf16 are summed in f32. */
 typedef struct tern_gemm {
     tern_dtype dtype; /* f32 f64 f16 bf16 */
     int64_t m, n, k, count[2];
     double alpha, beta;
     tern_matrix a, b, c;
-    const tern_buffer *bias; /* NULL = none */
+    const tern_buffer *bias; /* NULL: no bias */
     int64_t bias_at;
-    /* The bias gradient, which the product writes: the sums of A's rows, m numbers. NULL: none.
-     * Only if epilogue_fits returns true. */
+    /* The bias gradient, an output: the sums of A's rows, m numbers. NULL: no bias gradient. It may
+     * be there only if epilogue_fits sets *fits to true. */
     const tern_buffer *bias_grad;
     int64_t bias_grad_at;
-    /* The function that the product applies to C at the end, only if epilogue_fits returns true:
-     * relu; gelu by tanh, which writes its input to `mask`, numbers of dtype in rows of
-     * tern_gemm_gelu_row; or gelu's gradient, which reads that input from `mask`. The bias gradient
-     * is then the sums of C's columns, n numbers. */
+    /* The function that the product applies to C at the end, only if epilogue_fits sets *fits to
+     * true: relu; gelu by tanh, which writes its input to `mask`, numbers of dtype in rows of
+     * tern_gemm_gelu_row; or gelu's gradient, which reads that input from `mask`. With gelu's
+     * gradient the bias gradient is the sums of C's columns, n numbers. */
     enum tern_gemm_epilogue {
         TERN_GEMM_NO_EPILOGUE,
         TERN_GEMM_RELU,
@@ -96,323 +99,338 @@ typedef struct tern_gemm {
     const tern_buffer *mask;
     int64_t mask_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
-    bool wide; /* f16 bf16: C and bias_grad are float32, if epilogue_fits returns true */
+    bool wide; /* f16 bf16: C and bias_grad are float32; only if epilogue_fits allows it */
 } tern_gemm;
 
-/* The numbers of a row of what gelu notes: those of C, padded to 8. */
+/* Returns the row length of `mask` for gelu: n, the row length of C, rounded up to 8. */
 static inline int64_t tern_gemm_gelu_row(int64_t n)
 {
     return (n + 7) / 8 * 8;
 }
 
-/* The i-th of n dims of an image, from outside in memory, where its channels lie next to each
- * other. */
+/* Returns the dim that is the i-th of the n dims of an image in memory, outermost first, if the
+ * image is in channels-last format. */
 static inline int tern_channels_last_dim(int i, int n)
 {
     return i == 0 ? 0 : i == n - 1 ? 1 : i + 1;
 }
 
-/* A convolution, or a gradient of one: y from x and weight (and bias, one number a channel of y), x
- * from y and weight, weight from x and y. All are dense; nothing is empty. */
+/* A convolution or one of its gradients: computes y from x and weight (and bias, one number a
+ * channel of y), or x from y and weight, or weight from x and y. All tensors are dense and not
+ * empty. */
 typedef enum tern_conv_pass { TERN_CONV_Y, TERN_CONV_X, TERN_CONV_WEIGHT } tern_conv_pass;
 typedef struct tern_convolution {
     tern_dtype dtype;
     tern_conv_pass pass;
     const struct tern_conv_shape *shape; /* of shapes.h */
-    tern_arg x, weight, y, bias;         /* bias without a buffer: none */
-    bool channels_last; /* of x, weight and y: by tern_channels_last_dim; else they are in rows */
-    bool
-        accumulates; /* adds to what x is: of TERN_CONV_X, if the vendor accumulates_convolutions */
-    bool deterministic;         /* the same numbers on every run */
-    bool tf32;                  /* f32: may read TensorFloat-32 numbers; set by the device layer */
-    const tern_buffer *scratch; /* likewise; NULL: none was wanted */
-    bool library, measures; /* set by the backend's plan: for a library of the vendor's, which tries
-                             * its algorithms */
+    tern_arg x, weight, y, bias;         /* bias without a buffer: no bias */
+    bool channels_last; /* x, weight and y are in channels-last format; else they are contiguous */
+    bool accumulates;   /* TERN_CONV_X: the result is added to x; needs accumulates_convolutions */
+    bool deterministic; /* every run gives the same bits */
+    bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */
+    const tern_buffer *scratch; /* set by the device layer; NULL: the plan needs none */
+    bool library, measures;     /* set by convolution_plan: the vendor's library computes it; the
+                             * library measures its algorithms first */
 } tern_convolution;
 
-/* out = softmax(scale q k' + mask) v for every stack, q (queries, width), k (keys, width), v (keys,
- * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. Or
- * its gradients, dq, dk and dv by dout, q, k, v, out and the sums. */
+/* Attention: out = softmax(scale q k' + mask) v for every matrix of the batch, q (queries, width),
+ * k (keys, width), v (keys, value_width), and `sums`, log sum e^score of each query; or its
+ * gradients: dq, dk and dv from dout, q, k, v, out and the sums. No tensor is empty; out's columns
+ * are dense. */
 typedef struct tern_attention {
     tern_dtype dtype;
-    const struct tern_attention_block *block; /* of shapes.h; rows, columns, first, from unused */
+    const struct tern_attention_block *block; /* of shapes.h, without rows, columns, first, from */
     int64_t width, value_width;
-    double scale, softcap; /* 0: none; else scores are softcap tanh(score / softcap) before masks */
+    double scale, softcap; /* if softcap: scores are softcap tanh(score / softcap) before masks */
     tern_matrix q, k, v, out;
-    tern_arg sums, mask, state; /* without a buffer: none; state: of dropout, where drop is not 0 */
-    double kept;                /* by which it multiplies the weights that it keeps */
+    tern_arg sums, mask, state; /* without a buffer: none; state: the generator's, for dropout */
+    double kept;                /* dropout multiplies the weights that it keeps by this */
     bool gradient, deterministic;
-    bool trains;                  /* its gradient will be wanted */
-    tern_matrix dout, dq, dk, dv; /* of a gradient */
-    const tern_buffer *scratch;   /* set by the device layer; NULL: none was wanted */
-    int way; /* set by the backend's plan: of matrix_way.h; NONE: a library of the vendor's */
+    bool trains;                  /* autograd may compute the gradient later */
+    tern_matrix dout, dq, dk, dv; /* used if `gradient` */
+    const tern_buffer *scratch;   /* set by the device layer; NULL: the plan needs none */
+    int way; /* set by attention_plan: one of matrix_way.h; NONE: the vendor's library */
 } tern_attention;
 
-/* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements;
- * they may be one memory. Those of all together are n times as many, in the order of places. */
+/* A collective of n devices: device i reads from[i] and writes to[i], which are dense, on places[i]
+ * and may be the same memory. Each has count elements, or n * count if a comment below says "all
+ * parts"; these are in the order of places. */
 enum { TERN_MOST_COLLECTIVE_DEVICES = 64 };
 typedef enum tern_collective_kind {
-    TERN_COLLECTIVE_ALL_REDUCE,     /* all get the sum of from, or what op is */
-    TERN_COLLECTIVE_REDUCE,         /* root does */
-    TERN_COLLECTIVE_BROADCAST,      /* all get root's */
-    TERN_COLLECTIVE_ALL_GATHER,     /* to is all together */
-    TERN_COLLECTIVE_REDUCE_SCATTER, /* from is all together: each gets its part of the sum */
-    /* Of processes alone (tern_communicators): */
-    TERN_COLLECTIVE_GATHER,    /* root's to is all together */
-    TERN_COLLECTIVE_SCATTER,   /* root's from is: each gets its part */
-    TERN_COLLECTIVE_ALL_TO_ALL /* both are: each gets its part of each */
+    TERN_COLLECTIVE_ALL_REDUCE,     /* each `to` is the sum of all `from`, or the result of op */
+    TERN_COLLECTIVE_REDUCE,         /* root's `to` is that sum */
+    TERN_COLLECTIVE_BROADCAST,      /* each `to` is root's `from` */
+    TERN_COLLECTIVE_ALL_GATHER,     /* each `to` is all parts */
+    TERN_COLLECTIVE_REDUCE_SCATTER, /* `from` is all parts; `to` is this device's part of the sum */
+    /* The following are for processes alone (tern_communicators). */
+    TERN_COLLECTIVE_GATHER,    /* root's `to` is all parts */
+    TERN_COLLECTIVE_SCATTER,   /* root's `from` is all parts; `to` is this device's part */
+    TERN_COLLECTIVE_ALL_TO_ALL /* both are all parts; `to` is this device's part of each `from` */
 } tern_collective_kind;
 typedef struct tern_collective {
     tern_collective_kind kind;
-    tern_dist_op op; /* of bools one of bits */
+    tern_dist_op op; /* for bools a bitwise one */
     tern_dtype dtype;
     int64_t count;
     int root;
     const tern_arg *from, *to;
 } tern_collective;
 
-/* Communicators, as NCCL has them: collectives over devices of several processes, one device of
- * each, which has a rank. No call waits for another process. One thread at a time uses a
- * communicator. */
+/* Communicators in the sense of NCCL: collectives over the devices of several processes, one device
+ * a process; each process has a rank. No function waits for another process. One thread at a time
+ * uses a communicator. */
 enum { TERN_COMMUNICATOR_ID = 128, TERN_COMMUNICATOR_BUS = 16 };
 typedef struct tern_communicators {
-    /* The library's version, the same in all processes of a communicator; 0: there is none. */
+    /* Returns the version of the vendor's library, which must be the same in all processes of a
+     * communicator; 0: the library is not there. */
     int (*version)(void);
     bool (*is_supported)(const tern_collective *t);
-    /* Writes the device's bus id in its host: a communicator has each device once. */
+    /* Writes the device's bus id; no two ranks of a communicator may have the same device. */
     tern_status (*bus)(tern_place *place, char text[TERN_COMMUNICATOR_BUS]);
-    /* One process creates the id, and all open the communicator with it. */
+    /* Creates an id: one process calls this, and all processes pass the id to `open`. */
     tern_status (*id)(tern_place *place, void *id);
     tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **communicator);
-    /* Begins t, whose from[0] and to[0] are this process's, after an event of tern_transfers. */
+    /* Starts collective t behind an event of tern_transfers; t->from[0] and t->to[0] are this
+     * process's tensors. */
     tern_status (*begin)(void *communicator, const tern_collective *t, void *event);
-    /* Sets *over to whether the last collective, or the opening, has ended. */
+    /* Sets *over to whether `open` or the last collective has ended. */
     tern_status (*over)(void *communicator, bool *over);
-    /* Frees the communicator. A collective that runs is aborted, which may take a while. */
+    /* Frees the communicator. A running collective is aborted, which may take a while. */
     void (*drop)(void *communicator);
 } tern_communicators;
 
-/* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
- * leaves the work to the portable kernels. */
+/* Routines of the hardware vendor's libraries, all optional. If a routine is NULL or sets *taken to
+ * false, the portable kernels compute the result. */
 typedef struct tern_vendor {
     tern_status (*convolution)(tern_place *place, const tern_convolution *c, bool *taken);
-    /* Asked before it, where it is there: whether the convolution is for the vendor, and the bytes
-     * of scratch memory that it is to be given, 0 for none. */
+    /* Called before `convolution`, unless NULL: sets *taken to whether `convolution` computes this,
+     * and *scratch to the bytes of scratch memory that it needs, or 0. */
     tern_status (*convolution_plan)(tern_place *place, tern_convolution *c, size_t *scratch,
                                     bool *taken);
-    /* Attention; asked before it, as of convolutions. Both or none. */
+    /* The same for attention. Either both functions are NULL or none. */
     tern_status (*attention_plan)(tern_place *place, tern_attention *a, size_t *scratch,
                                   bool *taken);
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
-    /* Whether it takes attention of this type, and its gradients, that is wider than
-     * TERN_ATTENTION_WIDEST, up to TERN_ATTENTION_MATRIX_WIDEST, if nothing fails. NULL: no. */
+    /* Returns whether `attention` computes attention of this dtype, and its gradients, for widths
+     * above TERN_ATTENTION_WIDEST and up to TERN_ATTENTION_MATRIX_WIDEST, unless an error occurs.
+     * NULL: it does not. */
     bool (*attends_wide)(tern_place *place, tern_dtype dtype);
-    /* Sets *fits to whether gemm computes this product with its bias gradient and its epilogue.
-     * NULL: gemm has neither. */
+    /* Sets *fits to whether `gemm` computes this product with its bias gradient and its epilogue.
+     * NULL: `gemm` computes neither. */
     tern_status (*epilogue_fits)(tern_place *place, const tern_gemm *g, bool *fits);
-    /* Whether the rows of this product's matrices begin at multiples of TERN_ROW_MULTIPLE elements
-     * if it is to be fast. */
+    /* Returns whether this product is fast only if the rows of its matrices begin at multiples of
+     * TERN_ROW_MULTIPLE elements. */
     bool (*wants_multiples)(const tern_place *place, const tern_gemm *g);
-    /* What tern_device_get_info says of the device beyond what was found when it was opened. */
+    /* Fills the fields of *info that are not known when the device is opened. */
     void (*describe)(tern_place *place, tern_device_info *info);
-    bool accumulates_convolutions;
-    bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
-    /* The k collectives of n distinct devices of this backend, one behind the other. */
+    bool accumulates_convolutions; /* `convolution` can add its result to x */
+    bool leaves_bias; /* if a bias is refused, the caller tries without and adds the bias itself */
+    /* Runs k collectives, in the order of the list, on n distinct devices of this backend. */
     tern_status (*collectives)(tern_place *const *places, int n, const tern_collective *list, int k,
                                bool *taken);
     const tern_communicators *communicators; /* NULL: none */
-    /* Pinned memory of the host, from which the device copies by itself; a write from there that
-     * does not wait: the bytes stay as they are until the device has passed it; whether it has
-     * passed an event. All four or none. */
+    /* Either all of the next four are NULL or none. Allocates and frees pinned host memory, which
+     * the device can copy from asynchronously. */
     tern_status (*host_alloc)(tern_place *place, size_t bytes, void **memory);
     void (*host_free)(tern_place *place, void *memory);
+    /* Starts a write from pinned memory and returns; the caller leaves the bytes unchanged until
+     * the device has executed the write. */
     tern_status (*write_later)(tern_place *place, const tern_buffer *to, size_t at,
                                const void *from, size_t bytes);
+    /* Returns whether the event has completed. */
     bool (*has_passed)(tern_place *place, void *event);
-    /* A graph of all that record(user) launches, which does not run now; run it, in launch order;
-     * free it when it is done. All three or none. */
+    /* Either all of the next three are NULL or none. graph_make creates a graph of all commands
+     * that record(user) launches, without running them; graph_run runs a graph in launch order;
+     * graph_free frees it once it has run. */
     tern_status (*graph_make)(tern_place *place, tern_status (*record)(void *user), void *user,
                               void **graph);
     tern_status (*graph_run)(tern_place *place, void *graph);
     void (*graph_free)(tern_place *place, void *graph);
 } tern_vendor;
 
-/* Copies beside the launches, on a queue of the device's own, which is opened when it is first
- * used; and events in the order of that queue or of the launches', for one to wait for the other.
- * An event that is NULL has passed. */
+/* Copies that run at the same time as launches: each device has a second queue for them, created
+ * when it is first used. An event marks a point in that queue or in the launches' queue, and the
+ * other queue can wait for it. NULL is an event that has completed. */
 typedef struct tern_transfers {
-    /* Memory of the host, buffer->bytes of it at buffer->host, that the device copies from and to
-     * by itself. */
+    /* Allocates buffer->bytes bytes of pinned host memory and sets buffer->host. */
     tern_status (*host_alloc)(tern_place *place, tern_buffer *buffer);
     void (*host_free)(tern_place *place, tern_buffer *buffer);
-    /* To and from such memory, or what host_alloc of the vendor pinned, on the queue for copies;
-     * they do not wait. */
+    /* Starts a copy from or to pinned memory (of this host_alloc or of tern_vendor's) on the queue
+     * for copies, and returns. */
     tern_status (*write_later)(tern_place *place, const tern_buffer *to, size_t at,
                                const void *from, size_t bytes);
     tern_status (*read_later)(tern_place *place, const tern_buffer *from, size_t at, void *to,
                               size_t bytes);
-    /* An event behind all that was given so far; what is given from now on waits for an event. */
+    /* mark creates an event behind all commands so far of the queue for copies (transfers) or of
+     * the launches' queue; after makes later commands of that queue wait for an event. */
     tern_status (*mark)(tern_place *place, bool transfers, void **event);
     tern_status (*after)(tern_place *place, bool transfers, void *event);
-    /* Whether it has passed, wait for it, free it (passed or not). */
+    /* has_passed returns whether the event has completed, await waits for it, and unmark frees it,
+     * completed or not. */
     bool (*has_passed)(tern_place *place, void *event);
     tern_status (*await)(tern_place *place, void *event);
     void (*unmark)(tern_place *place, void *event);
-    /* Wait for all copies, where an event could not be made. */
+    /* Waits for all copies; called if one of the functions above failed for an event. */
     void (*drain)(tern_place *place);
 } tern_transfers;
 
-/* A segment of addresses of which only parts have memory behind them, for large blocks
- * (segments.h). */
+/* Virtual memory for large blocks (segments.h): a segment is a reserved range of addresses, and
+ * physical memory is mapped to parts of it. */
 typedef struct tern_memory_growth {
-    size_t step; /* parts begin and end at multiples of it */
-    /* How many addresses to reserve, a multiple of step: more than there is memory, as parts that
-     * are in use can't move. 0: this device has no such segments. */
+    size_t step; /* mapped parts begin and end at multiples of this */
+    /* Returns how many bytes of addresses to reserve, a multiple of step. That is more than the
+     * device has memory, as a part in use can't move. 0: this device can't map memory. */
     size_t (*most)(tern_place *place);
-    /* Addresses for segment->bytes, and no memory, for as long as the process lives. */
+    /* Reserves segment->bytes of addresses, without memory, until the process ends. */
     tern_status (*reserve)(tern_place *place, tern_buffer *segment);
-    /* Put memory behind a part, which the device can write from then on; *memory is the backend's
-     * own. Out of memory is TERN_ERR_MEMORY without a recorded error. */
+    /* Maps new memory to a part of the segment; *memory is a handle for unmap. If the device is
+     * out of memory, returns TERN_ERR_MEMORY without recording an error. */
     tern_status (*map)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                        void **memory);
-    /* Never fails; what was launched before and uses it still finishes. */
+    /* Unmaps and frees the memory. Never fails; earlier launches that use the memory still
+     * finish. */
     void (*unmap)(tern_place *place, const tern_buffer *segment, size_t at, size_t bytes,
                   void *memory);
 } tern_memory_growth;
 
-/* What enumerate found: the device layer fills places from it. */
+/* A device that `enumerate` found; the device layer copies these fields to its tern_place. */
 typedef struct tern_found {
-    tern_device_info info; /* device and memory_free are filled in later */
-    void *state;           /* the backend's own, given back in tern_place.state */
-    bool synchronous;      /* launches are done when they return, on memory that the host sees */
-    bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
+    tern_device_info info; /* without the fields device and memory_free */
+    void *state;           /* the backend's data of the device (tern_place_state) */
+    bool synchronous;      /* a launch is done when it returns, and the host sees the memory */
+    bool grouped;          /* the lanes of a work-group share local memory, as on GPUs */
     bool lazy; /* machine code is compiled when a kernel is first launched (program_groups.h) */
-    bool has_index32; /* resolve_index32 is there for it */
-    size_t part_step; /* parts of a buffer begin at multiples of so many bytes; 0: TERN_PART_STEP */
+    bool has_index32; /* resolve_index32 works for this device */
+    size_t part_step; /* the alignment in bytes of parts of a buffer; 0: TERN_PART_STEP */
 } tern_found;
-/* The 16 bytes of a UUID as the text of tern_device_info. */
+/* Writes the 16 bytes of a UUID as text, for tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
 
-/* Parts of a buffer begin at multiples of so many bytes where the device says nothing else. */
+/* The alignment in bytes of parts of a buffer, if the device does not require another one. */
 enum { TERN_PART_STEP = 512 };
 
 struct tern_backend {
-    const char *kind; /* "cpu": the word before the colon */
+    const char *kind; /* the word before the colon in a device string: "cpu" */
 
-    /* Find the devices, masks applied, best order first; called once, under the registry's lock.
-     * *found is allocated with tern_alloc, *n may be 0. What was passed over and why goes to notes.
-     * Fails only when memory is out. */
+    /* Finds the devices that the environment's masks leave, the preferred one first; called once,
+     * with the registry's lock held. *found is allocated with tern_alloc; *n may be 0. Writes to
+     * notes which devices were passed over and why. Fails only if the host is out of memory. */
     tern_status (*enumerate)(tern_found **found, int *n, tern_text *notes);
-    /* Make a device ready; called once before any other slot, under the place's lock. A failure is
-     * recorded and open is tried again at the next use. */
+    /* Initializes a device; called before every other function, with the place's lock held, and
+     * after a failure again at the next use. */
     tern_status (*open)(tern_place *place);
-    /* Called when the process ends, after the last use: wait for what is under way, and release
-     * what outlives a process. */
+    /* Called when the process ends, after the last use: waits for all commands, and releases what
+     * would outlive the process. */
     void (*close)(tern_place *place);
 
-    /* Fill *buffer with new memory of buffer->bytes. Out of memory is TERN_ERR_MEMORY *without* a
-     * recorded error (the caller empties its cache, retries and words the message). */
+    /* Allocates buffer->bytes of memory and fills the other fields of *buffer. If the device is out
+     * of memory, returns TERN_ERR_MEMORY *without* recording an error, as the caller empties its
+     * cache, calls again and words the message. */
     tern_status (*alloc)(tern_place *place, tern_buffer *buffer);
-    /* Never fails; earlier launches that use the buffer still finish. */
+    /* Frees the memory. Never fails; earlier launches that use the buffer still finish. */
     void (*free)(tern_place *place, tern_buffer *buffer);
 
-    /* Host to device, in launch order; the host bytes may be reused when it returns. */
+    /* Copies from host to device, in launch order; the caller may reuse the host's bytes once this
+     * returns. */
     tern_status (*write)(tern_place *place, const tern_buffer *to, size_t at, const void *from,
                          size_t bytes);
-    /* Device to host, after everything launched before; waits. */
+    /* Copies from device to host after all earlier launches, and waits for the copy. */
     tern_status (*read)(tern_place *place, const tern_buffer *from, size_t at, void *to,
                         size_t bytes);
-    /* Within the device, in launch order; ranges do not overlap. */
+    /* Copies within the device, in launch order; the ranges do not overlap. */
     tern_status (*copy)(tern_place *place, const tern_buffer *from, size_t from_at,
                         const tern_buffer *to, size_t to_at, size_t bytes);
-    /* To another device of the same backend, in launch order of both; TERN_ERR_UNSUPPORTED without
-     * a recorded error sends the caller through the host. */
+    /* Copies to another device of the same backend, in launch order of both. If it returns
+     * TERN_ERR_UNSUPPORTED without a recorded error, the caller copies through the host. */
     tern_status (*peer)(tern_place *from_place, const tern_buffer *from, size_t from_at,
                         tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes);
-    /* Set bytes to zero, in launch order. */
+    /* Sets bytes to zero, in launch order. */
     tern_status (*zero)(tern_place *place, const tern_buffer *to, size_t at, size_t bytes);
 
-    /* Find the library's kernel `name` of cl_kernels/`file` for elements of dtype, building its
-     * program if need be. Called once per kernel and dtype, under the place's lock; *kernel stays
-     * valid until close. */
+    /* Sets *kernel to kernel `name` of cl_kernels/`file` for elements of dtype, and compiles its
+     * program unless that is done. Called once per kernel and dtype, with the place's lock held;
+     * *kernel is valid until close. */
     tern_status (*resolve)(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                            void **kernel);
-    /* Run a resolved kernel, in launch order; does not wait. */
+    /* Launches a resolved kernel, in launch order; does not wait. */
     tern_status (*launch)(tern_place *place, void *kernel, const tern_grid *grid,
                           const tern_arg *args, int n);
-    /* Matrix product, in launch order. */
+    /* Computes a matrix product, in launch order. */
     tern_status (*gemm)(tern_place *place, const tern_gemm *gemm);
 
-    /* Wait for everything launched; report what failed since the last sync. */
+    /* Waits for all launches; returns the first error since the last sync. */
     tern_status (*sync)(tern_place *place);
-    /* An event in launch order, and the nanoseconds between two events (waits for both). */
+    /* event creates an event in launch order; elapsed waits for two events and sets *nanoseconds to
+     * the time between them. */
     tern_status (*event)(tern_place *place, void **event);
     tern_status (*elapsed)(tern_place *place, void *from, void *to, double *nanoseconds);
     void (*event_free)(tern_place *place, void *event);
-    /* Bytes free and in all, as the driver reports; free = total where it can't. */
+    /* Sets the free and the total bytes that the driver reports; if it reports no free bytes, both
+     * are the total. */
     tern_status (*memory)(tern_place *place, uint64_t *free_bytes, uint64_t *total);
 
-    /* The user's own kernels. */
+    /* Compile, launch and free kernels whose source the user wrote. */
     tern_status (*user_compile)(tern_place *place, const char *source, const char *name,
                                 void **kernel);
     tern_status (*user_launch)(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                                const tern_arg *args, int n);
     void (*user_free)(tern_place *place, void *kernel);
 
-    /* Memory of the application's, an address or a cl_mem: fill buffer, whose bytes are what is
-     * used of it, and keep it until unborrow. Errors: TERN_ERR_DEVICE where the device can't use
-     * it, TERN_ERR_ARGUMENT where it is smaller. */
+    /* Fills *buffer for memory of the application, an address or a cl_mem, of which buffer->bytes
+     * are used; a cl_mem is retained until unborrow. Returns TERN_ERR_DEVICE if the device can't
+     * use the memory, TERN_ERR_SHAPE if a cl_mem is smaller than buffer->bytes. */
     tern_status (*borrow)(tern_place *place, void *memory, tern_buffer *buffer);
     void (*unborrow)(tern_place *place, tern_buffer *buffer);
-    /* The driver's objects; use those of the application instead, before the device is opened or (a
-     * queue of the same context) after. */
+    /* handles writes the driver's objects that the device uses. use_handles makes the device use
+     * objects of the application: before `open` any, later only a queue of the same context. */
     void (*handles)(tern_place *place, tern_device_handles *handles);
     tern_status (*use_handles)(tern_place *place, const tern_device_handles *handles);
 
-    const tern_vendor *vendor;       /* NULL: none; from here on slots may be */
+    /* From here on every field may be NULL. */
+    const tern_vendor *vendor;       /* NULL: there are no libraries of the vendor */
     const tern_transfers *transfers; /* NULL: copies are in launch order */
-    /* After close, where a plugin is unloaded that the library is linked into: give back all that
-     * the device took, and its state. NULL: that stays. */
+    /* Called after close when a plugin that contains the library is unloaded: releases all that the
+     * device has of its driver, and its state. NULL: nothing is released. */
     void (*release)(tern_place *place);
-    /* Large blocks as parts of segments: *part, whose bytes are set, becomes those of whole from
-     * `at` on, a multiple of place->part_step; and ends. Out of memory is TERN_ERR_MEMORY without a
-     * recorded error. part NULL: each block is allocated alone; unpart NULL: nothing is to be done.
-     * growth NULL: segments are allocated whole. */
+    /* part fills *part, whose bytes are set, as the bytes of `whole` from `at` on, a multiple of
+     * place->part_step; if memory is out, it returns TERN_ERR_MEMORY without recording an error.
+     * unpart ends a part. part NULL: each large block is allocated alone; unpart NULL: a part needs
+     * no end; growth NULL: a segment is allocated as a whole. */
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;
-    /* Begin what was launched, where the driver waits for a flush: the host turns to something
-     * else. NULL: it never waits. One that does calls tern_commands_are_held for what it keeps. */
+    /* Sends all launches to the device, for drivers that keep them until a flush; a backend calls
+     * tern_commands_are_held when its driver keeps a launch. NULL: the driver keeps none. */
     void (*flush)(tern_place *place);
-    /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails
-     * is left to resolve. From any thread. And name to tern_builds_add the kernels that gemm would
-     * launch. Both or none. */
+    /* Either both are NULL or none. prebuild compiles the program of a kernel, as resolve would,
+     * into the cache alone (builds.h), from any thread; resolve reports its errors. prebuild_gemm
+     * calls tern_builds_add for each kernel that gemm would launch. */
     void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                      int lanes);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
-    /* As resolve, with indices of 32 bits (index32.h), and for short rows that teams of so many
-     * lanes have, if lanes is not 0; NULL: there are none. */
+    /* As resolve, for the kernel with indices of 32 bits (index32.h) and, if lanes is not 0, for
+     * short rows, each computed by a team of so many lanes. NULL: there are no such kernels. */
     tern_status (*resolve_index32)(tern_place *place, const char *file, const char *name,
                                    tern_dtype dtype, int lanes, void **kernel);
-    /* Bring into the cache what is not there though it was used. NULL: nothing is. */
+    /* Writes to the cache on disk the programs in use that it lacks. NULL: it lacks none. */
     void (*keep_programs)(tern_place *place);
     /* Compiles a chain (chain.h) to one kernel. Its arguments are the chain's tensors, n as an i64,
      * and the numbers of the rows; on the host the chain itself comes before them. *compiled stays
-     * NULL if the device has no such kernel; it is valid until close. NULL: the backend never has
-     * one. */
+     * NULL if the device can't have such a kernel; it is valid until close. NULL: the backend
+     * compiles no chains. */
     tern_status (*chain)(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                          void **compiled);
-    /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they
-     * never do. Called when nothing is under way. */
+    /* on: events can be timed from now on without a wait, but launches are slower; off: undoes
+     * this. Called while no command runs. NULL: timing an event never needs a wait. */
     tern_status (*profile)(tern_place *place, bool on);
 };
 
-/* What the backend may know of its place. */
+/* What a backend may read of its place: the state that `enumerate` set, and the device's info. */
 void *tern_place_state(const tern_place *place);
 const tern_device_info *tern_place_info(const tern_place *place);
-/* Records that a driver holds back commands until flush. */
+/* Records that a driver keeps launches until a flush (see flush). */
 void tern_commands_are_held(void);
-/* Count a program that was built from source, or loaded from the cache on disk. */
+/* Counts a program that was compiled from source (built) or loaded from the cache on disk. */
 void tern_place_count_program(tern_place *place, bool built);
 
 #endif

@@ -1,30 +1,31 @@
-/* device.h -- devices for the layers above: places, blocks of memory,
- * launches. Names no backend. */
+/* device.h -- devices for the layers above: places, blocks of memory, launches. No function here
+ * names a backend. */
 #ifndef TERN_DEVICE_DEVICE_H
 #define TERN_DEVICE_DEVICE_H
 #include "device/args.h"
 
 /* ---- places ------------------------------------------------------------------------------ */
-/* The place a device string means (NULL: the default device), opened; NULL after an error whose
- * message starts with function. */
+/* Returns the place of a device string (NULL: the default device) and opens it; NULL after an
+ * error, whose message starts with `function`. */
 tern_place *tern_place_find(const char *device, const char *function);
-/* The same without opening it. */
+/* The same, but does not open the place. */
 tern_place *tern_place_name(const char *device, const char *function);
 const char *tern_place_text(const tern_place *place);
 const char *tern_place_kind(const tern_place *place);
 bool tern_place_has_f64(const tern_place *place);
-/* Whether its work-groups have many lanes that share local memory, as GPUs' do. */
+/* Returns whether the lanes of a work-group share local memory, as on GPUs. */
 bool tern_place_is_grouped(const tern_place *place);
-/* Whether launches there are done when they return. */
+/* Returns whether a launch is done when it returns. */
 bool tern_place_is_synchronous(const tern_place *place);
-/* Whether n elements that the host has are written rather than launched: few, where a kernel is
- * compiled at its first launch. */
+/* Returns whether the host should write n elements itself rather than launch a kernel: n is small
+ * and the device compiles a kernel at its first launch. */
 enum { TERN_SMALL = 512 };
 bool tern_writes_by_copy(const tern_place *place, int64_t n);
 
-/* Begin what devices were given and their drivers hold back: the host turns to something else. */
+/* Sends launches that drivers keep to the devices; called when the host is going to do other
+ * work. */
 void tern_flush(void);
-/* One more for tern_get_counters. */
+/* Counts an operation for tern_get_counters. */
 void tern_place_count_operation(tern_place *place);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -32,87 +33,90 @@ void tern_place_count_operation(tern_place *place);
 typedef struct tern_extent tern_extent; /* a part of a segment (segments.h) */
 typedef struct tern_block {
     tern_buffer buffer;
-    bool is_part; /* of a segment, the rest of which other blocks have */
+    bool is_part; /* the memory is part of a segment, shared with other blocks */
     tern_extent
-        *extent;   /* that part; NULL: none, or a recording gave it to later blocks of its own */
-    size_t used;   /* bytes asked for */
-    int64_t maker; /* a profiler's */
+        *extent;   /* the part; NULL: no part, or the recording has given it to later blocks */
+    size_t used;   /* bytes requested */
+    int64_t maker; /* a number for the profiler */
     tern_place *place;
     struct tern_block *next; /* in a free list */
     int size_class;
-    /* Of captures (capture.h): whose pool it is from, the next of that pool, whether no tensor has
-     * it; or how many graphs use it, one of them, and whether only graphs do. */
+    /* pool: the recording (capture.h) that has the block in its pool, or NULL; of_pool: the next
+     * block of that pool; is_idle: no tensor uses the block. For other blocks holder is the last
+     * recording that counted itself in holds, and is_orphan means that no tensor uses the block. */
     struct tern_graph *pool, *holder;
     struct tern_block *of_pool;
-    int holds; /* also the copies from it that are under way (pinned.c) */
+    int holds; /* the number of recordings, and of running copies (pinned.c), that use the block */
     bool is_idle, is_orphan;
-    /* Of a pool: a kernel finds it by its address; a later block of the recording's has its memory;
-     * its memory is in an arena (plan.c); something had it beside the commands as the capture
-     * ended; and the first and the last command of the recording that have it, -1 for none
-     * (values.c). */
+    /* For blocks of a pool. is_addressed: kernels have the address; is_reused: a later block of the
+     * recording has the same memory; is_planned: the memory is in an arena (plan.c); is_kept:
+     * something other than commands used the block when the capture ended; first, last: the first
+     * and the last command that use the block, or -1 (values.c). */
     bool is_addressed, is_reused, is_planned, is_kept;
     int64_t first, last;
     struct tern_slot *slot;
-    tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
+    tern_place *pinned; /* the device whose driver pinned this host memory; NULL: not pinned */
     struct tern_external
-        *external;  /* of external memory; NULL: the memory is the allocator's (external.c) */
-    bool is_ahead;  /* written by transfers: see last_use (transfers.c) */
-    bool was_used;  /* since it was last written so */
-    void *last_use; /* of one that is free: behind what used it */
+        *external;  /* for external memory; NULL: the memory is the allocator's (external.c) */
+    bool is_ahead;  /* only transfers write the block (transfers.c) */
+    bool was_used;  /* the block was freed since the last transfer wrote to it */
+    void *last_use; /* of a free block with is_ahead: an event behind its last use */
 } tern_block;
 
-/* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
- * asked, free, and tern's own. */
+/* Returns a block of at least `bytes` (> 0) bytes, which the caller frees; NULL after
+ * TERN_ERR_MEMORY, whose message has `function` and the bytes requested, free, and used by tern. */
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void tern_block_free(tern_block *block);
-/* A block may wait in the cache with what was written into it, one for each key, which the caller
- * chooses: the first function gives the block back instead of freeing it, the second one returns
- * it unchanged, or NULL where there is none. */
+/* The cache can keep one block with its content for each key, which the caller chooses.
+ * tern_block_keep_content gives a block to the cache instead of freeing it;
+ * tern_block_take_content returns it with the same content, or NULL if there is none. */
 enum { TERN_CONTENT_KEYS = 32 };
 void tern_block_keep_content(tern_block *block, int key);
 tern_block *tern_block_take_content(tern_place *place, int key);
 
 tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes);
-/* Waits, and reports faults found on the device. */
+/* Waits for the device, and returns an error if a kernel reported a fault. */
 tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes);
-/* Between any two devices. */
+/* Copies between blocks of any two devices. */
 tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                             size_t bytes);
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
 
 /* ---- external memory, which is not the allocator's (external.c) ---- */
-/* A block on memory that is not the allocator's. Instead of going to the cache it ends: once no
- * copy or graph has it and the device is done, deleter is called (NULL: nothing is). */
+/* Returns a block on memory that is not the allocator's, or NULL after an error. A freed block does
+ * not go to the cache: once no copy and no graph uses it and the device is done, deleter is called,
+ * unless it is NULL. */
 tern_block *tern_block_from_external(tern_place *place, const tern_buffer *buffer,
                                      void (*deleter)(void *), void *user);
-/* The same of the application's memory, as the backend has it. */
+/* The same for memory of the application, with the backend's functions borrow and unborrow. */
 typedef struct tern_borrowing {
-    const char *function; /* for messages */
+    const char *function; /* the name of the function in error messages */
     void *memory;         /* an address or a cl_mem */
-    size_t bytes;         /* that are used */
-    size_t alignment;     /* of an address */
+    size_t bytes;         /* how many bytes of the memory are used */
+    size_t alignment;     /* the address must be a multiple of this */
     void (*deleter)(void *user);
     void *user;
 } tern_borrowing;
 tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *borrowing);
-/* The deleter is not called when it ends. */
+/* Makes a block on external memory end without a call of its deleter. */
 void tern_block_disown(tern_block *block);
-/* The user of a block on external memory with this deleter; NULL for others. */
+/* Returns the `user` of a block on external memory with this deleter; NULL for other blocks. */
 void *tern_block_external_user(const tern_block *block, void (*deleter)(void *));
 
 /* ---- pinned memory of the host (pinned.c) ---- */
-/* A device that has a use for it, opened; *place is NULL where there is none. */
+/* Sets *place to a device that copies faster from pinned memory, and opens it; NULL if there is no
+ * such device. */
 tern_status tern_pinning_place(tern_place **place);
-/* As tern_block_alloc, of the cpu, pinned by that device. */
+/* As tern_block_alloc, but the block is host memory that device `by` has pinned. */
 tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
                                     const char *function);
-/* As tern_block_copy, without waiting where `from` is pinned for a device of to's kind; it lives on
- * until the copy is done. */
+/* As tern_block_copy, but returns without waiting if `from` is pinned by a device of the kind of
+ * `to`. The memory of `from` stays unchanged until the copy is done, even if `from` is freed. */
 tern_status tern_block_copy_later(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                                   size_t bytes);
 
 /* ---- launches -------------------------------------------------------------------------------- */
-/* A kernel of cl_kernels/; its address is its identity, so keep it static. */
+/* A kernel of cl_kernels/. Its address identifies the kernel, so the struct must be static. */
 typedef struct tern_kernel_ref {
     const char *file; /* "reduce" */
     const char *name; /* "sum_rows" */
@@ -139,43 +143,46 @@ extern const tern_kernel_ref tern_beside_kernels[TERN_BESIDE_KERNELS];
 
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n);
-/* Compile it, if it was not used yet: a launch afterwards needs no memory of the host's. */
+/* Compiles the kernel unless that is done, so that a later launch allocates no host memory. */
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);
 static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel,
                                       tern_dtype dtype, tern_grid grid, const tern_arg *args, int n)
 {
     return tern_launch_grid(place, kernel, dtype, &grid, args, n);
 }
-/* The same with the arguments written out, in the order of the kernel's parameters. */
+/* Launches a kernel with the given arguments, in the order of the kernel's parameters. */
 #define TERN_LAUNCH(place, kernel, dtype, grid, ...)                                               \
     tern_launch(place, kernel, dtype, grid, (const tern_arg[]){__VA_ARGS__},                       \
                 (int)(sizeof((const tern_arg[]){__VA_ARGS__}) / sizeof(tern_arg)))
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
 /* Sets *fits to whether the device computes the product with its epilogue and bias gradient. */
 tern_status tern_gemm_epilogue_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
-/* Whether tern_set_float32_matmul_precision lets f32 products be less than that. */
+/* Returns whether tern_set_float32_matmul_precision allows TensorFloat-32 in f32 products. */
 bool tern_allows_tf32(void);
-/* A kernel that the backend compiled from the user's text. */
+/* Launches a kernel that the backend compiled from the user's source. */
 tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                              const tern_arg *args, int n);
-/* Ask the place's vendor; *taken is false when it has no answer. */
+/* Run a routine of the vendor's library; *taken is false if there is none for this, and then
+ * nothing has happened. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
-/* Whether it may be taken where it is wider than tiles reach (TERN_ATTENTION_WIDEST of shapes.h),
- * its gradients too. */
+/* Returns whether tern_launch_attention can compute attention of a width above
+ * TERN_ATTENTION_WIDEST (shapes.h) and up to TERN_ATTENTION_MATRIX_WIDEST, and its gradients. */
 enum { TERN_ATTENTION_MATRIX_WIDEST = 256 };
 bool tern_place_attends_wide(tern_place *place, tern_dtype dtype);
-/* What the n devices do together, k times, if they are distinct ones of one vendor that has a way,
- * outside of captures; else *taken is false, and nothing happened. */
+/* Runs the k collectives of `list` on n devices. *taken becomes false, and nothing happens, if the
+ * devices are not distinct, not of one backend, are being captured, or their vendor has no library
+ * for collectives. */
 tern_status tern_launch_collectives(tern_place *const *places, int n, const tern_collective *list,
                                     int k, bool *taken);
-/* What links it to devices of other processes; NULL: nothing. */
+/* Returns the functions for collectives with devices of other processes; NULL if there are none. */
 const tern_communicators *tern_place_communicators(const tern_place *place);
-/* Whether convolutions there are without a bias. */
+/* Returns whether a convolution with a bias that the vendor's library refuses may be tried without
+ * the bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 enum { TERN_ROW_MULTIPLE = 8 };
-/* Whether copies for that are worth their time: matrices of this product whose dim that is
- * contiguous in memory, and whose rows begin, at multiples of TERN_ROW_MULTIPLE elements. */
+/* Returns whether this product is faster, even with the time of copies, if in each matrix the size
+ * of the contiguous dim and the row stride are multiples of TERN_ROW_MULTIPLE elements. */
 bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g);
 tern_status tern_place_sync(tern_place *place);
 
@@ -195,13 +202,13 @@ static inline tern_grid tern_teams(int64_t rows, int64_t row, int64_t work_each)
 {
     return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, false, 0};
 }
-/* Of kernels that go through rows by vectors (float4.h). */
+/* The same for kernels that read rows by vectors (float4.h). */
 static inline tern_grid tern_rows(int64_t rows, int64_t row, int64_t work_each)
 {
     return (tern_grid){rows, rows * work_each, row > 1 ? row : 1, true, 0};
 }
 
-/* ---- faults: mistakes that only a kernel can see, listed in faults.def ---- */
+/* ---- faults: user errors that only a kernel can detect, listed in faults.def ---- */
 
 enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
@@ -209,34 +216,37 @@ enum {
 #undef X
     TERN_FAULT_DIMENSION = 26
 };
-/* The fault of an index along dim, which the message names; that of an operation in place. */
+/* TERN_FAULT_ALONG: the fault of an index that is out of bounds for dim, which the message names.
+ * TERN_FAULT_IN_PLACE: a flag for a fault of an in-place operation. */
 #define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
 #define TERN_FAULT_IN_PLACE   (1 << 12)
-/* What a kernel writes in the first word: the fault, and which function launches the kernel, as
- * whoever waits may be another one. For kernels that take the number in a struct: the number
- * alone. */
+/* Returns what a kernel writes to the first fault word: the fault and a number of the public
+ * function that launches the kernel, for the message, as another function may be the one that
+ * waits. tern_arg_fault is the same as an argument; kernels that have it in a struct use the
+ * function. */
 int tern_fault_named(int fault);
 #define tern_arg_fault(fault) tern_arg_i32(tern_fault_named(fault))
-/* The device's fault words {code, first number, second number} (three i64) as an argument that
- * the kernel may write; marks them as in use, so that the next synchronisation looks. */
+/* Sets *arg to the device's fault words {code, first number, second number} (three i64), which the
+ * kernel may write, and makes the next synchronization read them. */
 tern_status tern_fault_arg(tern_place *place, tern_arg *arg);
-/* Look now where that costs nothing (the host sees the memory and launches are synchronous);
- * elsewhere a later synchronisation does. */
+/* Returns the error of a fault if launches are synchronous and the host sees the memory; on other
+ * devices the next synchronization returns it. */
 tern_status tern_fault_check(tern_place *place);
 
 /* ---- random numbers ---------------------------------------------------------------------- */
-/* Take n groups of four numbers from the device's generator: *state is the device's {seed, base}
- * (two u64), *at the first group relative to base. */
+/* Takes n groups of four numbers from the device's generator: sets *state to the device's {seed,
+ * base} (two u64) and *at to the number of the first group, relative to base. */
 tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at);
-/* Where the generators of all open devices stand, taken down and put back. */
+/* The saved state of a device's generator. */
 typedef struct tern_rng_note {
     tern_place *place;
-    struct tern_graph *graph; /* that was recorded; NULL: none */
+    struct tern_graph *graph; /* the graph that was being recorded; NULL: none */
     tern_rng_state state;
 } tern_rng_note;
+/* Saves the states of the generators of all open devices, at most `capacity`; returns how many. */
 int tern_rng_note_all(tern_rng_note *notes, int capacity);
-/* false: a generator's numbers were a graph's that is recorded no more, or are one's now; it goes
- * on. */
+/* Restores the saved states. Returns false if a generator was not restored, because the recording
+ * of a graph has begun or ended on its device since. */
 bool tern_rng_put_back(const tern_rng_note *notes, int n);
 
 #endif

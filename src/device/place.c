@@ -1,4 +1,4 @@
-/* place.c -- questions about a place. */
+/* place.c -- functions that return a property of a place. */
 #include "device/place.h"
 
 const char *tern_place_text(const tern_place *place)

@@ -1,4 +1,4 @@
-/* place.h -- what the files of this folder share: the inside of a place. */
+/* place.h -- struct tern_place, a device as the library sees it, for the files of this folder. */
 #ifndef TERN_DEVICE_PLACE_H
 #define TERN_DEVICE_PLACE_H
 #include "base/dtype.h"
@@ -8,10 +8,10 @@
 
 enum { SIZE_CLASSES = 512, KERNEL_SLOTS = 8192 };
 
-/* What a kernel is built for: indices of 64 bits, of 32, and these with short rows for teams of 4,
- * 8, 16 and 32 lanes. */
+/* The variants of a compiled kernel: indices of 64 bits; indices of 32 bits; indices of 32 bits and
+ * short rows, for teams of 4, 8, 16 and 32 lanes. */
 enum { TERN_BUILD_WIDE, TERN_BUILD_NARROW, TERN_BUILD_TEAMS, TERN_BUILDS = TERN_BUILD_TEAMS + 4 };
-/* The lanes of its teams; 0: of any. */
+/* Returns the lanes of a team of the variant; 0: any number. */
 static inline int tern_build_lanes(int build)
 {
     return build < TERN_BUILD_TEAMS ? 0 : 4 << (build - TERN_BUILD_TEAMS);
@@ -21,7 +21,7 @@ static inline int tern_build_lanes(int build)
 typedef struct tern_resolved {
     const tern_kernel_ref *ref;
     tern_dtype dtype;
-    _Atomic(void *) compiled[TERN_BUILDS]; /* NULL: not wanted yet */
+    _Atomic(void *) compiled[TERN_BUILDS]; /* NULL: not compiled yet */
     int n_parameters;
     tern_kernel_parameter parameters[];
 } tern_resolved;
@@ -32,30 +32,30 @@ enum { TERN_CHAIN_KEYS = 256 };
 struct tern_place {
     const tern_backend *backend;
     int index;
-    char text[24]; /* canonical string */
+    char text[24]; /* the canonical device string */
     tern_device_info info;
     void *state;
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
     bool lazy; /* machine code is compiled when a kernel is first launched (program_groups.h) */
-    bool has_index32; /* kernels come with indices of 32 bits too */
-    size_t part_step; /* parts of a buffer begin at multiples of so many bytes */
+    bool has_index32; /* there are variants of kernels with indices of 32 bits */
+    size_t part_step; /* the alignment in bytes of parts of a buffer */
 
     tern_mutex lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;
-    atomic_bool refuses_chains; /* the driver did not compile one (chains.c) */
+    atomic_bool refuses_chains; /* the driver failed to compile a chain (chains.c) */
     struct tern_chain_kernel *chains[TERN_CHAIN_KEYS]; /* kernels, by a hash of their rows */
 
     tern_mutex memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
-    tern_block *content[TERN_CONTENT_KEYS]; /* likewise, but with what was written into them */
-    tern_block *pinned;                     /* likewise, of any size */
-    tern_block *ahead;                      /* likewise, of those that transfers write */
+    tern_block *content[TERN_CONTENT_KEYS]; /* free blocks that keep their content */
+    tern_block *pinned;                     /* free pinned blocks of all sizes */
+    tern_block *ahead;                      /* free blocks that only transfers write */
     tern_segment *segments;                 /* memory of large blocks (segments.h) */
-    tern_extent *extents;                   /* those that are free */
-    bool has_growth;                        /* whether the backend was asked to reserve addresses */
-    uint64_t memory_limit;                  /* the most that is reserved; 0: no limit */
-    struct tern_staging *staging;           /* pinned memory that waits for the next transfer */
+    tern_extent *extents;                   /* the free extents of all segments */
+    bool has_growth;                        /* growth->most was called, if there is growth */
+    uint64_t memory_limit;                  /* the most bytes that may be reserved; 0: no limit */
+    struct tern_staging *staging;           /* free pinned memory for transfers */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded, waits, operations;
 
@@ -72,31 +72,34 @@ struct tern_place {
     } fault;
 };
 
-/* With memory_lock held: put a block aside, give all that is aside back to the driver. */
+/* tern_cache_put adds a block to the cache; tern_cache_empty returns the cache's memory to the
+ * driver. The caller holds memory_lock. */
 void tern_cache_put(tern_place *place, tern_block *block);
 void tern_cache_empty(tern_place *place);
-/* Memory of the driver that is no block, for the backend to free; what is aside makes room. */
+/* Allocates memory that is not in a block and that the caller frees with backend->free; if memory
+ * is out, empties the cache and tries again. */
 tern_status tern_place_alloc(tern_place *place, tern_buffer *buffer);
-/* One that the thread keeps, of that size (NULL: none); whether it keeps this one. */
+/* tern_kept_take returns a block of this size from the thread's own list, or NULL; tern_kept_put
+ * adds a block to that list and returns true, or returns false if the list is not for it. */
 tern_block *tern_kept_take(tern_place *place, int class, size_t bytes);
 bool tern_kept_put(tern_block *block);
-/* A block of the cpu's that another device has pinned. */
+/* Returns a block of host memory that device `by` has pinned; NULL after an error. */
 tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes,
                                    const char *function);
-/* Give up one hold on a block, which goes to the cache if nothing else has it. */
+/* Decrements `holds`; a block that nothing uses then goes to the cache. */
 void tern_block_drop_hold(tern_block *block);
-/* Write three words into a block that lives as long as the place, captures or not; where there is
- * none yet, make it. */
+/* Writes three words to *block, outside of captures; if *block is NULL, allocates it first, for the
+ * lifetime of the place. */
 tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words);
-/* A block on external memory ends; with no lock held. */
+/* Ends a block on external memory and calls its deleter. The caller holds no lock. */
 typedef struct tern_external tern_external;
 void tern_block_end(tern_block *block);
-/* Let go of the pinned memory that copies are through with. */
+/* Drops the holds on pinned memory of all copies that have completed. */
 void tern_pinned_collect(void);
-/* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */
+/* Returns the error of the fault words, if a launch since the last call used them. */
 tern_status tern_fault_report(tern_place *place);
-/* Write the random state to the device so that the next number is at its base; and count n groups
- * that the device itself has passed. */
+/* tern_rng_settle writes the random state to the device, such that the next number is at its base;
+ * tern_rng_advance counts n groups by which the device itself has advanced its base. */
 tern_status tern_rng_settle(tern_place *place);
 void tern_rng_advance(tern_place *place, int64_t n);
 
