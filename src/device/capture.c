@@ -1,4 +1,4 @@
-/* capture.c -- recording: what dispatch.c would have run becomes a list of nodes. */
+/* capture.c -- adds commands to a recording, and blocks to its pool. */
 #include "device/recording.h"
 #include "base/lock.h"
 #include "device/segments.h"
@@ -25,9 +25,9 @@ tern_status tern_capture_refuse(const tern_place *place, const char *what)
                      place->text, op ? "in tern_" : "outside of an operation", op ? op : "");
 }
 
-/* ---- what nodes refer to ----------------------------------------------------------------- */
+/* ---- blocks of other owners ---------------------------------------------------------------- */
 
-/* A block from outside of the pool must outlive the graph. */
+/* Keeps a block that is not of the graph's pool alive until the graph is emptied. */
 static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
 {
     tern_block *block = buffer ? tern_block_of(buffer) : NULL;
@@ -88,7 +88,8 @@ tern_status tern_record_node(tern_graph *graph, tern_graph_node *node)
     return TERN_OK;
 }
 
-/* Adds a node of the command, with memory for copies of what it points to. */
+/* Adds a node for the command, with data_bytes of memory for copies of the structs that the command
+ * points to. Returns NULL after an error. */
 static tern_graph_node *add(tern_graph *graph, const tern_command *command, size_t data_bytes)
 {
     tern_graph_node *node = tern_alloc(sizeof *node + data_bytes);
@@ -120,7 +121,7 @@ static size_t bytes_of(const tern_arg *args, int n)
     return bytes;
 }
 
-/* The arguments and the structs that they refer to. */
+/* Copies the arguments, and behind them the structs that they point to; returns the copies. */
 static const tern_arg *copy_args(void *to, const tern_arg *args, int n)
 {
     tern_arg *copies = to;
@@ -256,7 +257,7 @@ void tern_record_faults(tern_graph *graph)
     graph->faults = true;
 }
 
-/* ---- what lasts longer than a step ------------------------------------------------------- */
+/* ---- commands that are not recorded -------------------------------------------------------- */
 
 tern_unrecorded_block tern_unrecorded_block_enter(void)
 {
@@ -271,8 +272,8 @@ void tern_unrecorded_block_leave(tern_unrecorded_block *block)
 
 /* ---- the pool ---------------------------------------------------------------------------- */
 
-/* A block of its own for each that is asked for: nodes name their values by it, wherever these are
- * in the end. */
+/* Each request gets a tern_block of its own, because nodes name values by it: the plan may give two
+ * values that shared memory in the capture different memory. */
 tern_status tern_pool_take(tern_graph *graph, int size_class, size_t bytes, tern_block **taken)
 {
     tern_block *before = graph->idle[size_class];
@@ -307,9 +308,9 @@ void tern_pool_adopt(tern_graph *graph, tern_block *block)
         graph->place->stats.recorded += block->buffer.bytes;
 }
 
-/* What is recorded next may be where it was, unless another recording has it. A block that a kernel
- * finds by its address stays there: no other has its memory, or where that is part of a segment,
- * all others stay too. */
+/* Makes the memory available to later blocks of the recording, unless the recording is over or
+ * another recording uses the block. A block that kernels find by its address keeps its memory; if
+ * that is part of a segment, later blocks get it, and the plan moves no block (stays). */
 void tern_pool_give(tern_graph *graph, tern_block *block)
 {
     block->is_idle = true;

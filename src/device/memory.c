@@ -1,5 +1,5 @@
-/* memory.c -- the caching allocator: small blocks by size class, kept for the next request; large
- * ones are parts of segments. */
+/* memory.c -- the caching allocator: free small blocks are kept in lists by size class; large
+ * blocks are parts of segments. */
 #include "base/profile.h"
 #include "base/lock.h"
 #include "base/strict.h"
@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* From 64 bytes up each doubling has eight classes of sizes, so at most 1/8 of a block is
- * unused. */
+/* Returns the size class, and sets *rounded to its size. There are eight classes between 2^k and
+ * 2^(k + 1) from 64 bytes on, so at most 1/8 of a block is unused. */
 static int size_class(size_t bytes, size_t *rounded)
 {
     if (bytes <= 64) {
@@ -40,7 +40,7 @@ static void drop(tern_place *place, tern_block *block)
     tern_free(block);
 }
 
-/* With memory_lock held. */
+/* The caller holds memory_lock. */
 static void empty_ahead(tern_place *place)
 {
     while (place->ahead) {
@@ -118,9 +118,9 @@ static void uncount(tern_place *place, tern_block *block)
                                    &block->maker);
 }
 
-/* Makes the call, and makes it again with an empty cache where the device had no memory. If the
- * call recorded an error, the host has no memory, or the error is of another kind, and the call is
- * not made again. With memory_lock held. */
+/* Calls `call`, and if the device is out of memory, empties the cache and calls it again. If the
+ * call recorded an error, the host is out of memory or the error is another one, and there is no
+ * second call. The caller holds memory_lock. */
 #define TRY_TWICE(place, status, call)                                                             \
     do {                                                                                           \
         const uint64_t failures_ = tern_failures();                                                \
@@ -150,8 +150,8 @@ tern_status tern_place_alloc(tern_place *place, tern_buffer *buffer)
     return status;
 }
 
-/* A new block of `rounded` bytes, or a part of a segment, of `bytes` or a little more. With
- * memory_lock held. */
+/* Returns a new block of `rounded` bytes, or a part of a segment of `bytes` or a little more; NULL
+ * if memory is out. The caller holds memory_lock. */
 static tern_block *from_driver(tern_place *place, tern_graph *graph, size_t bytes, size_t rounded,
                                int class)
 {
@@ -216,7 +216,7 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     return block;
 }
 
-/* With memory_lock held. */
+/* The caller holds memory_lock. */
 static tern_block *pinned_from_driver(tern_place *cpu, tern_place *by, size_t bytes, int class)
 {
     tern_block *block = tern_alloc(sizeof *block);
@@ -307,7 +307,7 @@ void tern_block_free(tern_block *block)
         tern_block_end(block);
 }
 
-/* With memory_lock held. */
+/* The caller holds memory_lock. */
 static void give_kept(tern_place *place, tern_block *block)
 {
     while (block) {
@@ -373,7 +373,7 @@ tern_status tern_block_set_words(tern_place *place, tern_block **block, const ui
     if (status == TERN_OK)
         *block = to;
     else if (!*block)
-        tern_block_free(to); /* nobody wrote into it */
+        tern_block_free(to); /* the new block, which has no content */
     return status;
 }
 
@@ -417,7 +417,7 @@ tern_status tern_set_per_process_memory_fraction(double fraction, const char *de
     tern_place *place = tern_place_name(device, "tern_set_per_process_memory_fraction");
     if (!place)
         return tern_last_status();
-    /* A limit of 0 bytes would mean that there is no limit. */
+    /* The smallest limit is 1 byte, as 0 means that there is no limit. */
     const double bytes = fraction * (double)place->info.memory_total;
     return tern_set_memory_limit(place->text, fraction == 1 ? 0 : bytes < 1 ? 1 : (uint64_t)bytes);
 }

@@ -1,15 +1,15 @@
-/* segments.c -- memory of large blocks: split, joined, and grown. */
+/* segments.c -- memory of large blocks: extents are split and merged, segments grow. */
 #include "device/segments.h"
 #include "base/env.h"
 #include "base/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory behind a part of a segment that grows. */
+/* Memory that is mapped to a part of a segment that grows. */
 typedef struct backing {
-    struct backing *next; /* at the next higher offset */
+    struct backing *next; /* in the order of offsets */
     size_t at, bytes;
-    void *memory; /* the backend's */
+    void *memory; /* the backend's handle */
 } backing;
 
 enum { STEPS_OF_A_PIECE = 32 };
@@ -19,16 +19,16 @@ struct tern_segment {
     tern_buffer whole;
     tern_extent *first; /* in the order of offsets */
     bool grows;
-    backing *backings; /* of one that grows */
+    backing *backings; /* all mapped memory, if the segment grows */
 };
 
 struct tern_extent {
     tern_segment *segment;
     size_t at, bytes;
-    size_t missing;              /* of a free one: bytes that no memory is behind */
+    size_t missing;              /* of a free extent: bytes without memory */
     tern_extent *before, *after; /* neighbours; NULL at an end of the segment */
-    tern_extent **link, *next;   /* of a free one: in the place's list */
-    struct tern_graph *graph;    /* whose recording has it; NULL: nobody's */
+    tern_extent **link, *next;   /* in the place's list of free extents */
+    struct tern_graph *graph;    /* the recording to which the extent belongs; NULL: none */
     bool is_free;
 };
 
@@ -71,7 +71,7 @@ static void unlist(tern_extent *e)
         e->next->link = e->link;
 }
 
-/* b, behind a, becomes part of it. */
+/* Merges the free extent b into a, its neighbour before. */
 static void absorb(tern_extent *a, tern_extent *b)
 {
     a->bytes += b->bytes;
@@ -88,7 +88,7 @@ static bool joins(const tern_extent *a, const tern_extent *b)
     return a && b && a->is_free && b->is_free && a->graph == b->graph;
 }
 
-/* e, which is free, with its neighbours. */
+/* Merges the free extent e with its free neighbours; returns the merged extent. */
 static tern_extent *join(tern_extent *e)
 {
     if (joins(e, e->after))
@@ -100,7 +100,7 @@ static tern_extent *join(tern_extent *e)
     return e;
 }
 
-/* Bytes of [at, at + bytes) without memory. */
+/* Returns how many bytes of [at, at + bytes) have no memory. */
 static size_t missing_in(const tern_segment *segment, size_t at, size_t bytes)
 {
     size_t missing = bytes;
@@ -114,7 +114,7 @@ static size_t missing_in(const tern_segment *segment, size_t at, size_t bytes)
     return missing;
 }
 
-/* Memory may be behind e, if that is free, where none was. */
+/* Counts e->missing again, if e is a free extent: memory may have been mapped to it. */
 static void note_missing(tern_extent *e)
 {
     if (e && e->is_free && e->missing)
@@ -131,7 +131,8 @@ static tern_extent *new_extent(tern_segment *segment, size_t at, size_t bytes)
 
 /* ---- segments ------------------------------------------------------------------------------ */
 
-/* A segment of these bytes, which is one free extent. */
+/* Creates a segment, which is one free extent, and returns the extent; NULL after an error, which
+ * *status is then. */
 static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, tern_status *status)
 {
     tern_segment *segment = tern_alloc(sizeof *segment);
@@ -162,8 +163,8 @@ static tern_extent *new_segment(tern_place *place, size_t bytes, bool grows, ter
     return e;
 }
 
-/* The segment of a place whose backend has growth, made at the first large block. Without it blocks
- * have segments of their own. */
+/* Creates the segment of a place whose backend has growth, at the first large block. If that fails,
+ * blocks get segments of their own. */
 static void open_growth(tern_place *place)
 {
     tern_status status;
@@ -176,7 +177,7 @@ static void open_growth(tern_place *place)
         new_segment(place, bytes, true, &status);
 }
 
-/* Memory behind [at, at + bytes) of the gap that ends at `end`; *link is where the backing goes. */
+/* Maps memory to [at, at + bytes) and adds it to the list of backings at *link. */
 static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at, size_t bytes,
                             backing **link)
 {
@@ -196,8 +197,8 @@ static tern_status back_gap(tern_place *place, tern_segment *segment, size_t at,
     return TERN_OK;
 }
 
-/* Memory behind all of [at, at + bytes), in whole steps of the backend's, and in pieces, of which
- * each goes back alone. */
+/* Maps memory to the parts of [at, at + bytes) that have none, in multiples of growth->step, and in
+ * pieces, each of which can be unmapped alone. */
 static tern_status back(tern_place *place, tern_segment *segment, size_t at, size_t bytes)
 {
     const size_t step = place->backend->growth->step, piece = step * STEPS_OF_A_PIECE;
@@ -224,8 +225,8 @@ static tern_status back(tern_place *place, tern_segment *segment, size_t at, siz
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-/* The free extent of that owner for a request: the fewest bytes of new memory, then the
- * smallest. */
+/* Returns the free extent of this recording (NULL: of none) that needs the fewest bytes of new
+ * memory, and of several the smallest; NULL if none is large enough. */
 static tern_extent *best_of(tern_place *place, const struct tern_graph *graph, size_t bytes)
 {
     tern_extent *best = NULL;
@@ -243,7 +244,7 @@ static tern_extent *best_of(tern_place *place, const struct tern_graph *graph, s
     return best;
 }
 
-/* The first bytes of e, which is free, leave the list; the rest of it remains there. */
+/* Splits the free extent e after `bytes` and removes it from the list; the rest is free. */
 static tern_status split(tern_place *place, tern_extent *e, size_t bytes)
 {
     if (e->bytes > bytes) {
@@ -264,7 +265,7 @@ static tern_status split(tern_place *place, tern_extent *e, size_t bytes)
     return TERN_OK;
 }
 
-/* e, which is no block's any more, is free. */
+/* Makes e free and merges it with its free neighbours. */
 static void release(tern_place *place, tern_extent *e)
 {
     list(place, e);
@@ -352,9 +353,10 @@ size_t tern_segments_recorded(const tern_place *place, const struct tern_graph *
     return bytes;
 }
 
-/* ---- giving back ------------------------------------------------------------------------- */
+/* ---- freeing memory ---------------------------------------------------------------------- */
 
-/* Whether nobody has anything of [at, at + bytes); *in is the free extent there. */
+/* Returns whether one free extent, of no recording, has all of [at, at + bytes); sets *in to the
+ * extent that has the first byte. */
 static bool is_free(const tern_segment *segment, size_t at, size_t bytes, tern_extent **in)
 {
     tern_extent *e = segment->first;
