@@ -1,6 +1,7 @@
-/* beside.c -- finds launches of one kernel in a recording that may run side by side: none reads or
- * writes what another writes, and those that come first may wait for the last, as no command in
- * between has what they write, or writes what they read. */
+/* beside.c -- finds launches of one kernel in a recording that may run side by side. No launch
+ * reads or writes memory that another one writes, and the launches before the last can be moved
+ * there, because no command in between uses memory that they write or writes memory that they
+ * read. */
 #include "device/beside.h"
 #include "device/chain_find.h"
 
@@ -13,11 +14,12 @@ const tern_kernel_ref tern_beside_kernels[TERN_BESIDE_KERNELS] = {
     [TERN_BESIDE_INDEX_SELECT] = {"index", "index_select"},
     [TERN_BESIDE_SCATTER_ADD] = {"index", "scatter_add"}};
 
-/* A launch of more work takes longer than it takes to launch it, and holds what it reads. OpenCL
- * has at least so many bytes of arguments, of which a tensor takes two words. */
+/* MOST_WORK: a launch with more work takes longer than the host takes to launch it, and keeps the
+ * memory that it reads in use longer if it is moved. MOST_BYTES: the bytes of arguments that every
+ * OpenCL device allows; a tensor takes two words. */
 enum { MOST_WORK = 1 << 20, MOST_BYTES = 1024, TENSOR_BYTES = 16 };
 
-/* Bytes of arguments; 0: the launch is none of a kernel that may be beside others. */
+/* Returns the bytes of the arguments; 0 if the command may not run side by side with others. */
 static int bytes_of(const tern_graph *graph, const tern_command *command)
 {
     const tern_resolved *kernel = command->what.launch.kernel;
@@ -38,10 +40,10 @@ typedef struct launches {
     const tern_graph *graph;
     const int64_t *members;
     int n;
-    bool meet; /* something that a member has is written, or has to be read before */
+    bool meet; /* a command writes memory that a member uses, or uses memory that a member writes */
 } launches;
 
-/* The words of faults are everybody's. */
+/* Returns whether the buffer has the device's fault words, which all launches may write. */
 static bool is_faults(const tern_graph *graph, const tern_buffer *buffer)
 {
     return tern_block_of(buffer) == atomic_load(&graph->place->fault.block);

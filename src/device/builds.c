@@ -1,7 +1,7 @@
-/* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for
- * each, and a training step needs dozens, one after the other: the first of a group's kernels shows
- * of the others, and other threads compile them meanwhile. They put them where the cache is; the
- * thread that launches finds them there, so that results and errors are what they are without. */
+/* builds.c -- background threads that compile programs. A driver's compiler takes tenths of a
+ * second for each program, and a training step needs dozens, one after the other. When a kernel is
+ * needed, background threads compile the other kernels of its group and store them in the cache.
+ * The thread that launches them loads them from there, so results and errors stay the same. */
 #include "base/env.h"
 #include "base/os.h"
 #include "device/builds.h"
@@ -22,26 +22,27 @@ typedef struct job {
     tern_place *place;
     const char *file, *name;
     tern_dtype dtype;
-    int lanes;                /* of teams for short rows */
-    tern_chain_kernel *chain; /* in place of a kernel of the file's; NULL: none */
+    int lanes;                /* the lanes of teams for short rows, or 0 */
+    tern_chain_kernel *chain; /* the kernel of a chain to compile; NULL: kernel `name` of `file` */
 } job;
 
 static struct {
     tern_mutex lock;
-    tern_cond change;    /* a job came, one is done, or the process ends */
-    job jobs[MOST_JOBS]; /* all that there ever were, so that none is made twice */
-    int count, next;     /* of those, the first that nobody has begun */
+    tern_cond change;    /* signalled when a job is added or done, or the process ends */
+    job jobs[MOST_JOBS]; /* all jobs, done ones too, so that none is added twice */
+    int count, next;     /* the number of jobs, and the first that no thread has begun */
     int running;
-    tern_cache_key at_work[MOST_AT_WORK]; /* programs that a thread has */
+    tern_cache_key at_work[MOST_AT_WORK]; /* programs that a thread builds now */
     int n_at_work;
-    tern_cache_key done[MOST_JOBS]; /* those that were built ahead */
+    tern_cache_key done[MOST_JOBS]; /* programs that tern_build_try returned true for */
     int n_done;
     tern_os_thread threads[MOST_THREADS];
     int n_threads, forks;
     bool closing;
 } builds = {.lock = TERN_MUTEX_INIT, .change = TERN_COND_INIT};
 
-/* In a child of the process that hired threads the lock may be held for ever, and nobody works. */
+/* In a forked child of the process that started the threads, builds.lock may be held for ever, and
+ * no thread does the jobs. */
 bool tern_builds_are_of_parent(void)
 {
     return builds.n_threads > 0 && builds.forks != tern_forks();
@@ -117,8 +118,9 @@ tern_status tern_build_allowed(const tern_place *place, const char *title)
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error:
- * who wants the program will build it, and see. */
+/* Does the next job; returns false if there is none. The caller holds the lock, which is released
+ * meanwhile. An error of a job is dropped: the thread that needs the program builds it again and
+ * gets the error. */
 static bool work(void)
 {
     if (builds.next == builds.count || builds.closing || tern_builds_are_stopped())
@@ -166,7 +168,8 @@ static void *run(void *unused)
     return unused;
 }
 
-/* One thread goes on with the program. */
+/* Returns the number of background threads: by default one less than the limit of threads, as one
+ * thread runs the program. */
 static int threads_wanted(void)
 {
     const char *text = tern_env(TERN_ENV_COMPILE_THREADS);
@@ -175,7 +178,7 @@ static int threads_wanted(void)
     return n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-/* With the lock held. */
+/* Starts the background threads, if there are jobs. The caller holds the lock. */
 static void hire(void)
 {
     int wanted = threads_wanted();
@@ -187,7 +190,8 @@ static void hire(void)
     builds.forks = tern_forks();
 }
 
-/* With the lock held. */
+/* Adds a job unless it was added before; returns false if the list is full. The caller holds the
+ * lock. */
 static bool add(job wanted)
 {
     for (int i = 0; i < builds.count; i++) {
@@ -294,8 +298,8 @@ void tern_builds_stop(void)
     tern_mutex_unlock(&builds.lock);
 }
 
-/* The library may be unloaded: its threads must be gone by then. Where the process ends they may
- * never be. */
+/* Joins the threads if the library is unloaded, as they must end before. If the process ends, they
+ * are not joined, because they may never end. */
 __attribute__((destructor)) static void close_at_end(void)
 {
     tern_builds_stop();

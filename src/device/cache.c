@@ -1,5 +1,5 @@
 /* cache.c -- compiled programs on disk, under $TERN_CACHE_DIR, $XDG_CACHE_HOME/tern or
- * ~/.cache/tern: one file each, named by the hash of what it was made from. */
+ * ~/.cache/tern: one file a program, whose name is the key. */
 #include "base/env.h"
 #include "base/os.h"
 #include "device/cache.h"
@@ -28,12 +28,13 @@ tern_cache_key tern_cache_key_start(const char *kind)
 
 void tern_cache_key_add(tern_cache_key *key, const char *text)
 {
-    /* With its end, so that ("ab", "c") is not ("a", "bc"). */
+    /* The hash includes the final '\0', so that ("ab", "c") and ("a", "bc") differ. */
     for (int i = 0; i < 2; i++)
         key->hash[i] = tern_hash(key->hash[i], text, strlen(text) + 1);
 }
 
-/* Programs run in this process: what somebody else owns, or could write, is left alone. */
+/* Returns whether a file or folder of the cache may be used: programs run in this process, so no
+ * other user may own or write it. */
 static bool is_trusted(int file, bool folder, const char *path)
 {
     struct tern_os_stat status;
@@ -60,7 +61,7 @@ static bool path_of_folder(char *path)
     return bytes < PATH_BYTES;
 }
 
-/* Programs are compiled again by each process. */
+/* Warns that the cache can't be written, so that each process compiles its programs again. */
 static void warn_unwritable(void)
 {
     char path[PATH_BYTES];
@@ -69,8 +70,9 @@ static void warn_unwritable(void)
         tern_warn("cache", "TERN_CACHE_DIR", "compiled programs are not kept in %s: %s", path, why);
 }
 
-/* The cache's folder, made if need be and open; -1 where there is none. Its files are opened by way
- * of this descriptor, so that nobody can exchange the folder meanwhile. */
+/* Opens the cache's folder, creating it first if needed, and returns the descriptor; -1 if there is
+ * none. Files are opened relative to this descriptor, so that another process can't replace the
+ * folder meanwhile. */
 static int open_folder(void)
 {
     char path[PATH_BYTES];
@@ -106,7 +108,7 @@ static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
     if (fread(&h, sizeof h, 1, f) != 1 || memcmp(h.magic, magic, sizeof magic) != 0 ||
         h.format != FORMAT || memcmp(h.key, key->hash, sizeof h.key) != 0)
         return NULL;
-    /* No more memory than the file has bytes, whatever its header says. */
+    /* h.bytes must match the size of the file, so that a wrong header can't ask for more memory. */
     if (tern_os_fstat(fileno(f), &status) != 0 || (uint64_t)status.st_size != sizeof h + h.bytes)
         return NULL;
     void *data = tern_alloc_aligned(h.bytes ? h.bytes : 1);
@@ -121,7 +123,7 @@ static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
     return NULL;
 }
 
-/* An entry: no link, and opened without waiting, should it be a FIFO. */
+/* Opens an entry; returns NULL if it is a link or not trusted. O_NONBLOCK: a FIFO does not block. */
 static FILE *open_entry(int folder, const char *name)
 {
     int file = tern_os_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -143,7 +145,8 @@ static struct kept {
 } * kept;
 static tern_mutex kept_lock = TERN_MUTEX_INIT;
 
-/* With the lock held: where the entry hangs; the end where there is none. */
+/* Returns the pointer in the list that points to the entry, or the last, which is NULL, if there is
+ * no such entry. The caller holds kept_lock. */
 static struct kept **find_kept(const tern_cache_key *key)
 {
     struct kept **at = &kept;
@@ -198,7 +201,7 @@ bool tern_cache_has(const tern_cache_key *key)
     return has;
 }
 
-/* ---- both -------------------------------------------------------------------------------- */
+/* ---- on disk ----------------------------------------------------------------------------- */
 
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes)
 {
@@ -255,7 +258,8 @@ bool tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
 
 /* ---- one process at a time ---------------------------------------------------------------- */
 
-/* A byte of the file "lock" for each key; who ends without letting go holds nothing. */
+/* Locks or unlocks the byte of the file "lock" that belongs to the key. The lock of a process that
+ * ends is released by the system. */
 static bool lock_byte(int file, const tern_cache_key *key, bool locks)
 {
     return tern_os_lock_byte(file, (int64_t)(key->hash[0] & INT32_MAX), locks);
@@ -282,7 +286,7 @@ void tern_cache_let_go(int claim, const tern_cache_key *key)
 {
     if (claim < 0)
         return;
-    lock_byte(claim, key, false); /* a child that was forked meanwhile has the file too */
+    lock_byte(claim, key, false); /* a child that was forked meanwhile also has the file open */
     tern_os_close(claim);
 }
 

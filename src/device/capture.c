@@ -308,9 +308,9 @@ void tern_pool_adopt(tern_graph *graph, tern_block *block)
         graph->place->stats.recorded += block->buffer.bytes;
 }
 
-/* Makes the memory available to later blocks of the recording, unless the recording is over or
- * another recording uses the block. A block that kernels find by its address keeps its memory; if
- * that is part of a segment, later blocks get it, and the plan moves no block (stays). */
+/* Makes the memory available to later blocks of the recording, unless the capture is over or
+ * block->holds is not 0. A block that kernels find by its address keeps its memory; if that is part
+ * of a segment, later blocks do get it, and the plan moves no block (stays). */
 void tern_pool_give(tern_graph *graph, tern_block *block)
 {
     block->is_idle = true;

@@ -1,4 +1,4 @@
-/* dispatch.c -- where all that a device is given to do passes. */
+/* dispatch.c -- the dispatcher: every command of a device goes through tern_command_dispatch. */
 #include "device/command.h"
 #include "base/debug.h"
 #include "base/profile.h"
@@ -46,7 +46,7 @@ tern_status tern_command_run(tern_place *place, const tern_command *command, boo
     return status;
 }
 
-/* "kernel 'gather'", for what an error says. */
+/* Returns the command's name for error messages: "kernel 'gather'". */
 static const char *name_of(const tern_command *command, char text[64])
 {
     static const char *const names[] = {[TERN_COMMAND_USER] = "a kernel of the program's",
@@ -62,7 +62,7 @@ static const char *name_of(const tern_command *command, char text[64])
     return text;
 }
 
-/* While debugging: what goes wrong on the device is an error of this command. */
+/* Used if tern_debugging: waits for the command, so that an error of the device names it. */
 static tern_status run_and_wait(tern_place *place, const tern_command *command, bool *taken)
 {
     char text[64];

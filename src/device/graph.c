@@ -1,4 +1,4 @@
-/* graph.c -- graphs: their life, the ends of a capture, and replays. */
+/* graph.c -- creates and frees graphs, begins and ends captures, and replays graphs. */
 #include "base/debug.h"
 #include "base/lock.h"
 #include "base/env.h"
@@ -78,10 +78,10 @@ void tern_graph_forget(const void *user)
     tern_mutex_unlock(&graphs.lock);
 }
 
-/* ---- letting go -------------------------------------------------------------------------- */
+/* ---- freeing ----------------------------------------------------------------------------- */
 
-/* The pool's blocks become the program's own, and what nobody else has, other graphs too, goes back
- * to the cache. */
+/* Removes all blocks from the pool. A block that a tensor or another graph uses lives on as an
+ * ordinary block; the others go to the cache. */
 static void release_blocks(tern_graph *graph)
 {
     tern_place *place = graph->place;
@@ -89,7 +89,7 @@ static void release_blocks(tern_graph *graph)
     while (graph->pool) {
         tern_block *block = graph->pool;
         graph->pool = block->of_pool;
-        if (block->is_planned || block->is_reused) { /* only commands had it */
+        if (block->is_planned || block->is_reused) { /* only commands used the block */
             tern_free(block);
             continue;
         }
@@ -137,7 +137,7 @@ static void empty(tern_graph *graph)
     drop_pieces(graph);
     tern_plan_end(graph);
     release_blocks(graph);
-    for (int64_t i = 0; i < graph->n_before; i++) /* the others are among the nodes */
+    for (int64_t i = 0; i < graph->n_before; i++) /* commands in no chain are also in nodes */
         if (graph->before[i]->is_fused)
             free_node(graph->before[i]);
     for (int64_t i = 0; i < graph->n_nodes; i++)
@@ -222,7 +222,7 @@ tern_status tern_graph_capture_begin(tern_graph *graph)
     return TERN_OK;
 }
 
-/* The device's count of random numbers goes on by what a replay took. */
+/* Records a launch that adds the random numbers that a replay uses to the device's count. */
 static tern_status advance_random(tern_graph *graph)
 {
     static const tern_kernel_ref kernel = {"random", "advance_random"};
@@ -258,7 +258,7 @@ static tern_status run_nodes(void *user)
     return TERN_OK;
 }
 
-/* The vendor's form ends where the host is called. */
+/* Makes the vendor's graphs of all nodes. Each ends before a call on the host. */
 static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
 {
     int n = 1;
@@ -278,7 +278,8 @@ static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
     return TERN_OK;
 }
 
-/* What was recorded, as replays do it; anew where the kernels of its chains have come. */
+/* Makes the commands that replays run: chains, if no kernel of theirs is still being compiled, the
+ * plan of memory, and the vendor's graphs. Called again once these kernels are compiled. */
 static tern_status optimize(tern_graph *graph)
 {
     const tern_vendor *vendor = graph->place->backend->vendor;
@@ -291,7 +292,8 @@ static tern_status optimize(tern_graph *graph)
     return vendor && vendor->graph_make && graph->n_nodes ? make_pieces(graph, vendor) : TERN_OK;
 }
 
-/* Where a chain needs more memory than its rows, and there is none, the rows stay. */
+/* Optimizes the recording. If chains fail, as they need more memory than their rows, the rows stay
+ * separate commands. */
 static tern_status finish(tern_graph *graph)
 {
     tern_error_hold hold;
@@ -309,8 +311,8 @@ static tern_status finish(tern_graph *graph)
     return optimize(graph);
 }
 
-/* Whether the kernels that other threads make are there. A child of the process has no such
- * threads. */
+/* Returns whether the recording waits for kernels of chains, and other threads have compiled all of
+ * them. A forked child has no such threads. */
 static bool is_waited_for(const tern_graph *graph)
 {
     if (tern_builds_are_of_parent())
@@ -327,7 +329,7 @@ tern_status tern_graph_finish(const tern_graph *graph)
     if (!graph->n_waits || tern_thread.graph || tern_builds_are_of_parent() ||
         tern_build_is_reporting())
         return TERN_OK;
-    while (graph->n_waits) { /* others are wanted where drivers do not take these */
+    while (graph->n_waits) { /* finish asks for other kernels if the driver refuses some */
         for (int i = 0; i < graph->n_waits; i++)
             tern_chain_kernel_make(graph->waits[i]);
         own->n_waits = 0;

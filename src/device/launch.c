@@ -1,4 +1,4 @@
-/* launch.c -- from a kernel's name to a launch. */
+/* launch.c -- finds or compiles a kernel by its name, and launches it. */
 #include "device/builds.h"
 #include "base/lock.h"
 #include "device/index32.h"
@@ -41,7 +41,7 @@ static tern_resolved *look_up(tern_place *place, const tern_kernel_ref *ref, ter
     }
 }
 
-/* Which build of it a launch takes. */
+/* Returns the variant of the kernel (place.h) that a launch uses. */
 static int build_for(const tern_place *place, const tern_grid *grid, const tern_arg *args, int n)
 {
     if (!place->has_index32 || !tern_fits_index32(args, n, grid->count))
@@ -54,7 +54,7 @@ static int build_for(const tern_place *place, const tern_grid *grid, const tern_
     return build;
 }
 
-/* With the place's lock held: this build of it. */
+/* Compiles a variant of the kernel; returns false after an error. The caller holds place->lock. */
 static bool make(tern_place *place, tern_resolved *r, int build)
 {
     void *compiled = atomic_load(&r->compiled[build]);
@@ -71,7 +71,8 @@ static bool make(tern_place *place, tern_resolved *r, int build)
     return true;
 }
 
-/* With the place's lock held. */
+/* Returns a new tern_resolved with this variant, or NULL after an error. The caller holds
+ * place->lock. */
 static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
                                     int build)
 {
@@ -90,7 +91,7 @@ static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *re
     return NULL;
 }
 
-/* NULL after an error. */
+/* Finds or adds the kernel in place->kernels, with this variant; returns NULL after an error. */
 static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
                               int build)
 {
@@ -124,7 +125,7 @@ tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel
     return there ? TERN_OK : tern_last_status();
 }
 
-/* It is recorded, with what was before where that can be. */
+/* Records the command, or one command for it and the previous one, if a kernel computes both. */
 static tern_status record(tern_graph *graph, const tern_command *command)
 {
     tern_pair pair;
@@ -134,7 +135,7 @@ static tern_status record(tern_graph *graph, const tern_command *command)
     tern_status status =
         tern_launch_grid(graph->place, pair.kernel, command->what.launch.kernel->dtype,
                          command->what.launch.grid, pair.args, pair.n);
-    graph->failed |= status != TERN_OK; /* what was before is gone */
+    graph->failed |= status != TERN_OK; /* the previous command was removed */
     return status;
 }
 

@@ -152,8 +152,8 @@ static void write_over(const tern_graph *graph, int64_t i, int first, int out)
     }
 }
 
-/* Does so for each result of command i, if that is an elementwise row or a chain: each element of
- * such a result is computed from the operands' elements with the same index. */
+/* Calls write_over for each result of command i, if the command is an elementwise row or a chain:
+ * each element of such a result is computed from the operands' elements with the same index. */
 static void write_results_over(const tern_graph *graph, int64_t i)
 {
     const tern_command *command = &graph->nodes[i]->command;
@@ -161,7 +161,7 @@ static void write_results_over(const tern_graph *graph, int64_t i)
     const tern_arg *args = command->what.launch.args;
     const int first = chain && graph->place->synchronous; /* the chain itself is argument 0 */
     if (chain ? chain->slot && !chain->slot->stores
-              : !tern_is_row_command(command) || !index_of(command)) /* elements are loaded twice */
+              : !tern_is_row_command(command) || !index_of(command)) /* a slot may load twice */
         return;
     for (int out = first; out < first + (chain ? chain->tensors : 1); out++)
         if (args[out].role == TERN_ROLE_OUT && is_whole(graph, &args[out]))
@@ -170,8 +170,8 @@ static void write_results_over(const tern_graph *graph, int64_t i)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* Places the slot in arena a by best fit; placed[n] are the slots that have a place, sorted by it.
- * Returns false if the slot would end beyond `most` bytes. */
+/* Places the slot in arena a by best fit; placed[0] to placed[n - 1] are the slots placed so far,
+ * sorted by `at`. Returns false if the slot would end beyond `most` bytes. */
 static bool fit(const tern_slot *const *placed, int64_t n, int a, tern_slot *slot, size_t most)
 {
     size_t end = 0, best = SIZE_MAX, at = 0;
@@ -207,7 +207,7 @@ static void place(tern_plan *plan, tern_slot **placed, int64_t n, tern_slot *slo
     placed[n] = slot;
 }
 
-/* Places all slots. A slot that is taken over has the place of the one that takes it over. */
+/* Places all slots. A slot that another takes over has the same arena and offset as the other. */
 static tern_status place_all(tern_graph *graph, tern_plan *plan)
 {
     const uint64_t largest = graph->place->info.largest_allocation;
@@ -226,7 +226,7 @@ static tern_status place_all(tern_graph *graph, tern_plan *plan)
     tern_free(placed);
     if (!order || !placed)
         return TERN_ERR_MEMORY;
-    for (int64_t i = plan->n - 1; i >= 0; i--) /* in the order of their first commands */
+    for (int64_t i = plan->n - 1; i >= 0; i--) /* slots are sorted by first commands */
         for (tern_slot *s = &plan->slots[i]; s->over; s = s->over) {
             s->over->at = s->at;
             s->over->arena = s->arena;
@@ -252,8 +252,8 @@ static tern_status arena_failed(tern_place *place, size_t bytes)
                      place->text, bytes, free_bytes, total);
 }
 
-/* Allocates an arena of arena->buffer.bytes. If the backend's buffers are parts of others, the
- * arena must not be a part itself. The caller holds memory_lock. */
+/* Allocates an arena of arena->buffer.bytes bytes. If the backend has unpart (OpenCL sub-buffers),
+ * the arena must not be a part of a segment. The caller holds memory_lock. */
 static tern_status arena_take(tern_graph *graph, tern_block *arena)
 {
     tern_place *place = graph->place;
@@ -315,7 +315,7 @@ static void give_up(tern_place *place, tern_block *block, tern_buffer *buffer)
     }
 }
 
-/* Computes the bytes of each arena, and of all. */
+/* Computes the bytes of each arena and plan->bytes. */
 static tern_status measure(tern_plan *plan)
 {
     plan->arenas = tern_alloc(sizeof *plan->arenas * (size_t)(plan->n_arenas + 1));
@@ -331,7 +331,7 @@ static tern_status measure(tern_plan *plan)
     return TERN_OK;
 }
 
-/* Allocates the arenas, and sets each slot's other buffer to its part of one. */
+/* Allocates the arenas, and sets `other` of each slot to its part of an arena. */
 static tern_status take_arenas(tern_graph *graph, tern_plan *plan)
 {
     tern_place *place = graph->place;
@@ -368,7 +368,7 @@ static void swap(tern_plan *plan)
 }
 
 /* Sets graph->reserved to the bytes that the recording has reserved, unless an earlier plan did,
- * and plan->after to those that it will have reserved with this plan. */
+ * and plan->after to the bytes that the recording will have reserved with this plan. */
 static void compare(tern_graph *graph, tern_plan *plan)
 {
     size_t before = tern_segments_recorded(graph->place, graph);
@@ -382,8 +382,8 @@ static void compare(tern_graph *graph, tern_plan *plan)
     graph->reserved = graph->reserved ? graph->reserved : before;
 }
 
-/* Frees the buffers from the recording, also of blocks that no command uses any more, then
- * allocates the arenas and moves the blocks there. */
+/* Frees the buffers that blocks had when they were recorded, also of blocks that no command uses
+ * any more, unless plan->keeps; then allocates the arenas and moves the blocks there. */
 static tern_status move(tern_graph *graph, tern_plan *plan)
 {
     tern_place *place = graph->place;
@@ -400,8 +400,8 @@ static tern_status move(tern_graph *graph, tern_plan *plan)
     return TERN_OK;
 }
 
-/* A plan that saves less than this part of the reserved bytes is not used: large blocks of devices
- * with segments have few gaps between them as they were recorded. */
+/* A plan that saves less than 1 / WORTH of the reserved bytes is not used: on devices with segments
+ * there are few gaps between large blocks without a plan. */
 enum { WORTH = 16 };
 
 tern_status tern_plan_make(tern_graph *graph)
@@ -411,7 +411,7 @@ tern_status tern_plan_make(tern_graph *graph)
     if (!plan)
         return TERN_ERR_MEMORY;
     plan->keeps = graph->options.check;
-    tern_mutex_lock(&place->memory_lock); /* other threads may give blocks back */
+    tern_mutex_lock(&place->memory_lock); /* other threads may free blocks */
     tern_status status = find_slots(graph, plan);
     tern_mutex_unlock(&place->memory_lock);
     TERN_TRY(status);

@@ -15,16 +15,17 @@ typedef struct tern_graph_node {
     max_align_t data[];
 } tern_graph_node;
 
+/* A function that tern_graph_on_replay added: each replay calls run(user) first. */
 typedef struct tern_refresh {
     tern_status (*run)(void *user);
     void *user;
 } tern_refresh;
 
-/* The nodes up to number `end`, without those of the piece before, as one executable graph of the
- * vendor's. Node `end` is a call of the host's, or the recording ends there. */
+/* The nodes from the end of the previous piece to node `end` - 1, as one graph of the vendor's
+ * library. Node `end` is a call on the host, or `end` is the number of nodes. */
 typedef struct tern_graph_piece {
     int64_t end;
-    void *executable; /* of vendor->graph_make; NULL: there are none */
+    void *executable; /* the result of vendor->graph_make; NULL: the piece has no nodes */
 } tern_graph_piece;
 
 /* A chain that runs as one command; its name is like "add+gelu". */
@@ -40,8 +41,8 @@ typedef struct tern_fused_chain {
 /* A recording compiles no more kernels of chains than this: each takes tenths of a second. */
 enum { TERN_MOST_TEXTS = 16 };
 
-/* A reason why elementwise commands are in no chain, and how many commands have it. The last of the
- * list counts all other reasons. */
+/* A reason why elementwise commands are in no chain, and how many commands have this reason. The
+ * last element of tern_graph.apart counts all other reasons. */
 enum { TERN_MOST_REASONS = 10 };
 typedef struct tern_apart {
     const char *why; /* a string constant */
@@ -54,13 +55,13 @@ struct tern_graph {
     tern_graph_node **nodes;
     int64_t n_nodes, capacity;
     bool recorded, failed; /* failed: the recording cannot be replayed */
-    bool faults;           /* some kernel reports faults */
+    bool faults;           /* some kernels report faults */
     bool elsewhere;        /* the thread launched on other devices during the capture */
     bool lists;            /* the capture compiles programs and records nothing (listing.c) */
-    /* If it lists: it compiles nothing, and large blocks are addresses without memory. */
+    /* A capture with `lists` that compiles nothing; large blocks are addresses without memory. */
     bool estimates;
     int64_t taken; /* groups of random numbers that a replay uses */
-    int64_t drawn; /* the first of them that the capture has not yet used */
+    int64_t drawn; /* the first of these groups that the capture has not yet used */
     tern_refresh *refreshes;
     int n_refreshes;
     tern_block **held; /* blocks that nodes use and that existed before the capture */
@@ -74,7 +75,7 @@ struct tern_graph {
     tern_graph_options options;
     size_t reserved;        /* the bytes that blocks of the pool had when they were recorded */
     struct tern_plan *plan; /* NULL: values have the memory that they had when they were recorded */
-    bool stays; /* no block moves, as blocks whose addresses kernels have share memory */
+    bool stays; /* the plan moves no block, as blocks whose addresses kernels have share memory */
     /* The commands as they were recorded, if some are in chains; else NULL. */
     tern_graph_node **before;
     int64_t n_before;
@@ -84,8 +85,8 @@ struct tern_graph {
     struct tern_chain_kernel *waits[TERN_MOST_TEXTS]; /* kernels that other threads compile */
     int n_waits;      /* until all are compiled, a replay runs the commands as they were recorded */
     int n_texts;      /* kernels of chains that were compiled for the recording */
-    bool moves_all;   /* chains are right only if the plan moves the blocks that were given back */
-    int64_t n_unread; /* commands that were removed, as nobody reads their results */
+    bool moves_all;   /* a plan must move the blocks: chains rely on it, or their memory is freed */
+    int64_t n_unread; /* commands that were removed, as no command reads their results */
 };
 
 /* A launch that replaces the last recorded one and a new one. */
@@ -131,38 +132,38 @@ static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
 }
 /* Makes a kernel not write results that no later command reads (peephole.c). */
 void tern_leave_unread(const tern_graph *graph, tern_command *command);
-/* Removes commands whose results nobody reads, and stores in each block the first and the last
- * command that use it. */
+/* Removes commands whose results no command reads, and stores in each block the first and the last
+ * command that use the block. */
 void tern_values_find(tern_graph *graph);
 /* Stores the first and the last command in each block again. */
 void tern_values_note(tern_graph *graph);
-/* Compiles kernels for the chains of rows that follow each other (chains.c); other threads compile
- * those that take long, which are then in `waits`. */
+/* Compiles the kernels of chains of consecutive elementwise rows (chains.c). Kernels that other
+ * threads compile are then in graph->waits. */
 tern_status tern_chains_want(tern_graph *graph);
 /* Replaces the rows of each chain whose kernel is compiled by one command. */
 tern_status tern_chains_make(tern_graph *graph);
-/* Undoes what tern_chains_make did. */
+/* Restores the commands as they were before tern_chains_make. */
 void tern_chains_undo(tern_graph *graph);
-/* Frees what is stored of chains. */
+/* Frees the chains of the recording. */
 void tern_chains_end(tern_graph *graph);
-/* Waits for the kernels of chains that are still compiled, and makes the commands that replays
- * run. */
+/* Waits until the kernels in graph->waits are compiled, and replaces rows by chains. */
 tern_status tern_graph_finish(const tern_graph *graph);
-/* Adds a command to the recording, which owns it then. */
+/* Adds a node to the recording, which owns the node afterwards. */
 tern_status tern_record_node(tern_graph *graph, tern_graph_node *node);
 
 /* ---- the plan of memory (plan.c) --------------------------------------------------------- */
 
 typedef struct tern_plan tern_plan;
-/* Place the inner values in arenas. An error, which names the peak, leaves the recording to
- * tern_plan_end. */
+/* Moves the inner values to arenas. After an error, whose message has the peak if memory is out,
+ * the caller calls tern_plan_end. */
 tern_status tern_plan_make(tern_graph *graph);
-/* Before the recording is emptied. */
+/* Frees the plan and its arenas; called before the recording is emptied or planned again. */
 void tern_plan_end(tern_graph *graph);
-/* Where keeps_apart: values are where they were before the plan, or where it put them. */
+/* For plans with `keeps`: switches between the memory from the recording and the arenas. */
 void tern_plan_swap(tern_graph *graph);
 
-/* Replay it planned and as it was recorded; an error where a bit differs (graph_check.c). */
+/* Replays the graph as it was recorded and with its plan; returns an error if a bit of the results
+ * differs (graph_check.c). */
 tern_status tern_graph_check(tern_graph *graph, tern_status (*run)(tern_graph *graph));
 
 #endif
