@@ -1,11 +1,11 @@
-/* args.h -- arguments of kernels. Inline: a struct that comes back from a call through memory and
- * is then copied costs more than all else here. */
+/* args.h -- functions that make arguments of kernels. They are inline, because returning the struct
+ * from a call through memory and copying it would take longer than all else here. */
 #ifndef TERN_DEVICE_ARGS_H
 #define TERN_DEVICE_ARGS_H
 #include "base/dtype.h"
 #include "device/backend.h"
 
-/* Types of elements and of values; those of tensors have tern_dtype's numbers. */
+/* The types of elements and of values. Types of tensors' elements have the numbers of tern_dtype. */
 typedef enum tern_type {
     TERN_TYPE_NONE,
 #define X(T) TERN_TYPE_##T,
@@ -21,7 +21,8 @@ _Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOO
                "dtypes.def is in the enum's order");
 enum { TERN_FIRST_STRUCT = TERN_TYPE_e5m2 + 1 }; /* types from here on are structs of shapes.h */
 
-/* Elements of a buffer, from one of them on, by its index; the same of a tensor's type. */
+/* Return an argument for the elements of a buffer from index `at` on; tern_arg_buffer is for the
+ * dtypes of tensors. */
 static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const tern_buffer *buffer,
                                          int64_t at, size_t element_bytes)
 {
@@ -69,11 +70,12 @@ static inline tern_arg tern_arg_struct(tern_type type, const void *data, size_t 
                       .by_reference = true,
                       .value.data = data};
 }
-/* The struct T of shapes.h at this pointer, which the compiler sees to point to one. */
+/* The argument for a struct T of shapes.h; the compiler checks that the pointer is a T *. */
 #define TERN_ARG_STRUCT(T, pointer)                                                                \
     tern_arg_struct(TERN_TYPE_##T, 1 ? (pointer) : (const T *)0, sizeof(T))
 
-/* A number in the type that kernels of dtype compute in (REAL in the dialect). */
+/* Return an argument for a number in the type in which kernels of dtype compute (REAL in the
+ * dialect). */
 static inline tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)
 {
     switch (tern_dtype_rows[dtype].math) {

@@ -123,7 +123,8 @@ static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
     return NULL;
 }
 
-/* Opens an entry; returns NULL if it is a link or not trusted. O_NONBLOCK: a FIFO does not block. */
+/* Opens an entry; returns NULL if it is a link or not trusted. With O_NONBLOCK a FIFO can't
+ * block. */
 static FILE *open_entry(int folder, const char *name)
 {
     int file = tern_os_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -201,7 +202,7 @@ bool tern_cache_has(const tern_cache_key *key)
     return has;
 }
 
-/* ---- on disk ----------------------------------------------------------------------------- */
+/* ---- in memory and on disk ----------------------------------------------------------------- */
 
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes)
 {

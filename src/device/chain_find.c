@@ -1,6 +1,6 @@
-/* chain_find.c -- finds the chains of a recording: rows that follow each other, over the same
- * elements, each of which reads what an earlier one of them reads or makes; and the kernels with a
- * place for such rows in what they store or load. */
+/* chain_find.c -- finds the chains of a recording: consecutive rows with the same number of
+ * elements, each of which reads a tensor that an earlier row reads or computes; and kernels with a
+ * slot for such rows in place of a store or a load. */
 #include "device/chain_find.h"
 #include "device/plan.h"
 #include "types_host.h"
@@ -20,7 +20,7 @@ static const tern_chain_slot slots[] = {
      .pieces = TERN_NORM_PIECES},
 };
 
-/* Elements of the slot's tensor. */
+/* Returns the number of elements of the slot's tensor. */
 static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
 {
     int64_t n = 1;
@@ -29,8 +29,8 @@ static int64_t slot_elements(const tern_chain_slot *slot, const tern_arg *args)
     return n;
 }
 
-/* Whether the kernel and rows round a number in one way wherever it lies: halves of bfloat16 have
- * two, of fours or eights and of others, which give NaN other bits. */
+/* Returns whether the kernel and rows round all numbers in the same way. Code for bfloat16 rounds
+ * vectors of 4 or 8 elements in another way than single elements, which gives NaN other bits. */
 static bool rounds_alike(const tern_command *command, const tern_chain_slot *slot)
 {
     const tern_arg *args = command->what.launch.args;
@@ -43,21 +43,22 @@ static bool rounds_alike(const tern_command *command, const tern_chain_slot *slo
            slot_elements(slot, args) % 8 == 0;
 }
 
-/* Whether the launch finds something of parts of the slot's tensor, and another goes on from it. */
+/* Returns whether the launch is the first of two: it computes partial results for parts of the
+ * slot's tensor, from which the second one continues. */
 static bool is_piece(const tern_command *command, const tern_chain_slot *slot)
 {
     const tern_arg *args = command->what.launch.args;
     return (args[command->what.launch.n - 1].value.i32 & slot->pieces) != 0;
 }
 
-/* Whether the launch reads the slot's tensor from its beginning, and is not the one that goes on
- * from what another found of it. */
+/* Returns whether the launch is the first one that reads the slot's tensor, and not the second of
+ * two. */
 static bool reads_first(const tern_command *command, const tern_chain_slot *slot)
 {
     return command->what.launch.args[slot->parts].value.i64 == 1 || is_piece(command, slot);
 }
 
-/* The slot that a chain may have in this launch, which begins it (stores) or ends it. */
+/* Returns the slot of this launch, if the launch may begin (stores) or end a chain; else NULL. */
 static const tern_chain_slot *slot_of(const tern_graph *graph, const tern_command *command,
                                       bool stores)
 {
@@ -80,7 +81,8 @@ static bool is_half(int type)
     return type == TERN_F16 || type == TERN_BF16;
 }
 
-/* A cast between float32 and half precision, on devices whose rows have both as float32. */
+/* Returns whether the command is a cast between float32 and half precision, on a device whose rows
+ * compute with both as float32. */
 static bool is_cast(const tern_graph *graph, const tern_command *command)
 {
     const tern_arg *args = command->what.launch.args;
@@ -91,13 +93,15 @@ static bool is_cast(const tern_graph *graph, const tern_command *command)
                                      : is_half(args[0].type) && args[1].type == TERN_F32);
 }
 
-/* Whether a row of float32 has the same text and the same bits among those of half precision. */
+/* Returns whether the float32 row has the same text as the half precision row, and so gives the
+ * same bits in a chain of half precision. */
 static bool is_exact(const tern_kernel_ref *kernel)
 {
     return kernel == &tern_kernel_add || kernel == &tern_kernel_sub || kernel == &tern_kernel_mul;
 }
 
-/* A row of numbers that are computed in the type in which they lie, or rounded to it. */
+/* Returns the index of a row whose tensors all have the dtype in which the row computes, or to
+ * which its results are rounded, or of a cast; NULL if the command is neither. */
 static const tern_nd_index *index_of(const tern_graph *graph, const tern_command *command)
 {
     const tern_arg *args = command->what.launch.args;
@@ -115,7 +119,8 @@ static const tern_nd_index *index_of(const tern_graph *graph, const tern_command
     return NULL;
 }
 
-/* The step of each tensor of a row over n elements in a line; false: it is none. */
+/* Sets `step` for each of a row's n tensors: 1 if it is contiguous, 0 if one element is repeated.
+ * Returns false if a tensor is neither, the result is not contiguous, or there are too many. */
 static bool steps_of(const tern_nd_index *w, int n, uint8_t *step)
 {
     for (int k = 0; k < n; k++) {
@@ -126,7 +131,8 @@ static bool steps_of(const tern_nd_index *w, int n, uint8_t *step)
     return n <= 1 + TERN_CHAIN_INPUTS && step[0];
 }
 
-/* The chain's number of a tensor, which is added where it is new; -1: there is no room. */
+/* Returns the chain's number of a tensor, which is added if it is new; -1 if there are already
+ * TERN_CHAIN_TENSORS. */
 static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
 {
     tern_chain *c = &f->chain;
@@ -142,9 +148,10 @@ static int tensor_of(tern_finding *f, const tern_arg *arg, uint8_t step)
     return c->tensors++;
 }
 
-/* A kernel with a slot adds its elements by fours or one by one, as its own tensors lie, and by
- * fours only if all of the chain's lie so, too: those then do not decide the order of its sums. By
- * eights, as rows of halves go: bfloat16 rounds in two ways (rounds_alike). */
+/* Returns whether a kernel with a slot adds elements in the same order with the chain as without. A
+ * kernel adds elements by fours if its tensors are aligned, else one by one, and in a chain by
+ * fours only if the chain's tensors are aligned too. The alignment is that of eights, as rows of
+ * half precision read, because bfloat16 rounds in two ways (rounds_alike). */
 static bool keeps_order(const tern_finding *f)
 {
     for (int t = 0; f->slot && t < f->chain.tensors; t++)
@@ -153,14 +160,14 @@ static bool keeps_order(const tern_finding *f)
     return true;
 }
 
-/* Whether later blocks may have a block's memory. Chains stay what they were as the capture ended,
- * as their kernels were wanted then: what a tensor had is stored. */
+/* Returns whether later blocks may have the memory of this block. is_kept has the state at the end
+ * of the capture, so that chains stay those whose kernels were requested then. */
 static bool was_given_back(const tern_block *block)
 {
     return block->is_idle && !block->is_kept;
 }
 
-/* Where a block was given back and does not move, others may be there. */
+/* A block that was freed during the capture, and that no plan moves, may share its memory. */
 bool tern_buffers_collide(const tern_graph *graph, const tern_buffer *a, const tern_buffer *b)
 {
     const tern_block *p = tern_block_of(a), *q = tern_block_of(b);
@@ -169,14 +176,15 @@ bool tern_buffers_collide(const tern_graph *graph, const tern_buffer *a, const t
             tern_buffers_meet(a, b));
 }
 
-/* Whether each element is loaded and stored once, and not again by the kernel with the slot. */
+/* Returns whether the chain loads and stores each element once; a kernel with a slot may do it
+ * twice. */
 static bool goes_once(const tern_finding *f)
 {
     return !f->slot || f->chain.slot->stores || is_piece(f->slot, f->chain.slot);
 }
 
-/* Whether two tensors lie in one place, element by element: one was given back before the other was
- * taken, so that no row reads what another has written over. */
+/* Returns whether two tensors have the same memory element by element. One was freed before the
+ * other was allocated, so no row reads an element that an earlier row has overwritten. */
 static bool coincide(const tern_finding *f, int a, int b)
 {
     const tern_arg *x = &f->tensors[a], *y = &f->tensors[b];
@@ -185,8 +193,8 @@ static bool coincide(const tern_finding *f, int a, int b)
            f->chain.step[a] && f->chain.step[b];
 }
 
-/* Likewise what the kernel with the slot has beside the chain's tensors, of which other elements
- * may be read or written at any time. */
+/* Returns whether the other tensors of the kernel with the slot share no memory with tensors of the
+ * chain, if one of the two is written: that kernel may access any of their elements at any time. */
 static bool is_apart_from_slot(const tern_finding *f)
 {
     for (int i = 0; f->slot && i < f->slot->what.launch.n; i++) {
@@ -211,7 +219,8 @@ static bool is_apart(const tern_finding *f)
     return is_apart_from_slot(f);
 }
 
-/* Begin with a kernel that has a slot in what it stores; false: this is none. */
+/* Begins the chain with a kernel that has a slot in place of a store; returns false if the command
+ * is no such kernel. */
 static bool begin_with_slot(tern_finding *f, const tern_command *command)
 {
     tern_chain *c = &f->chain;
@@ -232,8 +241,8 @@ static bool begin_with_slot(tern_finding *f, const tern_command *command)
     return true;
 }
 
-/* Whether the chain may have a row of that type, too, and its type with it. Where there are casts
- * that is the half's, and the rows of float32 are those that are exact. */
+/* Returns whether the chain may have a row of this dtype, and sets f->dtype. A chain with casts has
+ * the half precision dtype, and its rows of float32 must be exact (is_exact). */
 static bool takes(tern_finding *f, const tern_command *command)
 {
     const tern_kernel_ref *kernel = command->what.launch.kernel->ref;
@@ -259,8 +268,8 @@ static bool takes(tern_finding *f, const tern_command *command)
     return true;
 }
 
-/* Append a row; *joins: it reads what an earlier one reads or makes. Else why it is left out, and
- * the finding may be of no use. */
+/* Appends a row and returns NULL; sets *joins if the row reads a tensor that an earlier row reads
+ * or computes. If the row can't be part of the chain, returns the reason, and *f is invalid. */
 static const char *append(tern_finding *f, const tern_command *command, bool *joins)
 {
     tern_chain *c = &f->chain;
@@ -295,7 +304,7 @@ static const char *append(tern_finding *f, const tern_command *command, bool *jo
     }
     if (f->casts && f->dtype == TERN_F16 && row->wide && row->in[0] >= TERN_CHAIN_TENSORS &&
         args[1].type == TERN_F16)
-        return "NaN would have other bits"; /* drivers' stores of float16 do not agree on them */
+        return "NaN would have other bits"; /* drivers store the NaN of float16 differently */
     if (command->what.launch.n > n + 1 + 2)
         return "more than two numbers";
     for (int k = n + 1; k < command->what.launch.n; k++)
@@ -312,8 +321,9 @@ static const char *append(tern_finding *f, const tern_command *command, bool *jo
     return is_apart(f) ? NULL : "memory may be shared";
 }
 
-/* End with a kernel that has a slot in what it loads, if the chain makes that; else why not. No
- * tensor may be read and written, as the kernel may do both again. */
+/* Ends the chain with a kernel that has a slot in place of a load, if the chain computes the slot's
+ * tensor, and returns NULL; else returns the reason. No tensor may be both read and written, as the
+ * kernel may compute the chain twice. */
 static const char *end_with_slot(tern_finding *f, const tern_command *command)
 {
     tern_chain *c = &f->chain;
@@ -355,7 +365,8 @@ static int last_reader(const tern_chain *c, int row)
     return last;
 }
 
-/* A result that is written once more, or that no command behind the chain has, is not. */
+/* Makes rows not write a result that a later row overwrites, or that no command from `end` on
+ * uses. */
 static void leave_out(tern_finding *f, int64_t end)
 {
     tern_chain *c = &f->chain;
@@ -370,7 +381,7 @@ static void leave_out(tern_finding *f, int64_t end)
     }
 }
 
-/* Only tensors that are read or written stay, in the order that they had. */
+/* Removes tensors that are neither read nor written, and renumbers the others in the same order. */
 static void renumber(tern_finding *f)
 {
     tern_chain *c = &f->chain;
@@ -403,7 +414,8 @@ static void renumber(tern_finding *f)
     }
 }
 
-/* Slots of results, of which a row's operands and its result have different ones. */
+/* Assigns a variable (row.slot) to each row's result, other than those of the row's operands.
+ * Returns false if there are not enough variables. */
 static bool give_slots(tern_chain *c)
 {
     int until[TERN_CHAIN_LIVE];
@@ -428,7 +440,8 @@ bool tern_chain_complete(tern_finding *f, int64_t end)
     return give_slots(&f->chain);
 }
 
-/* Whether the row behind the chain's last one, which reads nothing of it, reads both. */
+/* The chain's last row reads nothing of the rows before. Returns whether the next row reads both
+ * the last row's result and one of an earlier row. */
 static bool is_joined(const tern_finding *f, const tern_command *next)
 {
     tern_finding longer = *f;

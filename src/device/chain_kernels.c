@@ -1,4 +1,4 @@
-/* chain_kernels.c -- see chain_kernels.h. */
+/* chain_kernels.c -- keeps the kernels of chains of each device, and compiles each once. */
 #include "device/chain_kernels.h"
 #include "base/error.h"
 #include "base/forks.h"
@@ -8,7 +8,7 @@
 #include "device/registry.h"
 #include <string.h>
 
-/* What is known of a kernel: nobody makes it, a thread does, or it did. */
+/* The state of a kernel: not compiled, a thread compiles it, or the compilation has ended. */
 typedef enum state { WANTED, UNDER_WAY, DONE } state;
 
 struct tern_chain_kernel {
@@ -16,10 +16,10 @@ struct tern_chain_kernel {
     tern_place *place;
     tern_chain chain;
     tern_dtype dtype;
-    state state;        /* with the lock */
-    int forks;          /* of the process whose thread makes it */
-    tern_status status; /* of what was done; TERN_OK with no kernel: the backend has none */
-    void *compiled;
+    state state;        /* guarded by the lock */
+    int forks;          /* tern_forks() of the process whose thread compiles the kernel */
+    tern_status status; /* of the compilation */
+    void *compiled;     /* NULL with TERN_OK: the backend has no such kernel */
     char why[200];
 };
 
@@ -27,7 +27,7 @@ static tern_mutex lock = TERN_MUTEX_INIT;
 static tern_cond change = TERN_COND_INIT;
 static tern_once once = TERN_ONCE_INIT;
 
-/* A thread of the parent may have had the lock. */
+/* Called in a forked child: a thread of the parent may have held the lock. */
 static void renew(void)
 {
     static const tern_mutex free_lock = TERN_MUTEX_INIT;
@@ -41,7 +41,7 @@ static void watch_forks(void)
     tern_os_at_fork(renew);
 }
 
-/* With the lock held: whether a thread of this process makes it. */
+/* Returns whether a thread of this process compiles the kernel. The caller holds the lock. */
 static bool is_made(const tern_chain_kernel *k)
 {
     return k->state == UNDER_WAY && k->forks == tern_forks();
@@ -54,8 +54,9 @@ static bool is_same_row(const tern_chain_row *a, const tern_chain_row *b)
            a->wide == b->wide;
 }
 
-/* Whether two chains differ in sizes and numbers alone. A kernel with a slot has the work-groups
- * that it has alone, whose size is in the text. */
+/* Returns whether two chains have the same kernel: they differ in sizes and numbers alone. For
+ * kernels with a slot and launches side by side the compiled kernels must be the same too, as the
+ * size of their work-groups is in the text. */
 static bool is_same(const tern_chain *a, const tern_chain *b)
 {
     bool same = a->rows == b->rows && a->tensors == b->tensors && a->slot == b->slot &&
@@ -70,7 +71,7 @@ static bool is_same(const tern_chain *a, const tern_chain *b)
     return same;
 }
 
-/* Where a place has those of the same rows. */
+/* Returns the place's list of kernels for this hash of the rows. */
 static tern_chain_kernel **list_of(tern_place *place, const tern_chain *chain)
 {
     uint64_t hash = TERN_HASH_SEED;
@@ -113,15 +114,16 @@ bool tern_chain_kernel_is_under_way(const tern_chain_kernel *k)
     return under_way;
 }
 
-/* What a later try may do better. */
+/* Returns whether the compilation may succeed if it is tried again. */
 static bool is_transient(tern_status status)
 {
     return status == TERN_ERR_MEMORY || status == TERN_ERR_STATE; /* tern_compile_stop */
 }
 
-/* Whether the calling thread is to make it; false: it is done, maybe by another thread, or, ahead,
- * another thread is at it: who waits for one program does others meanwhile (builds.c), of which
- * each may be what it waits with. */
+/* Returns whether the calling thread has to compile the kernel; false: the compilation has ended,
+ * or if `ahead`, another thread compiles it. With `ahead` the function must not wait: a thread that
+ * waits for a program does other jobs meanwhile (builds.c), and the kernel of this job may be one
+ * that the same thread is already compiling. */
 static bool begin(tern_chain_kernel *k, bool ahead)
 {
     tern_mutex_lock(&lock);

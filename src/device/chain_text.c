@@ -1,6 +1,7 @@
-/* chain_text.c -- the kernel of a chain, in the dialect of cl_kernels. Its text has no sizes and no
- * numbers: the same rows are one program. Where the chain is part of another kernel, that is the
- * kernel's text behind macros and functions of the chain's (cl_kernels/chain_slots.h). */
+/* chain_text.c -- writes the source of a chain's kernel, in the dialect of cl_kernels. The source
+ * has no sizes and no numbers, so chains with the same rows have one program. If the chain has a
+ * slot, the source is the text of the kernel with the slot, after macros and functions for the
+ * chain (cl_kernels/chain_slots.h). */
 #include "device/beside.h"
 #include "device/signature.h"
 #include "device/sources.h"
@@ -21,7 +22,8 @@ static const char *type_of(const tern_chain *chain, int t)
     return chain->wide[t] ? "f32" : "TERN_T";
 }
 
-/* Of a kernel of its own, which has n, or of another before what that has. */
+/* Adds the chain's parameters: of a kernel of its own, with n, or those that precede the parameters
+ * of the kernel with the slot. */
 static void add_parameters(tern_text *text, const tern_chain *chain)
 {
     const char *before = chain->slot ? "" : ", ", *behind = chain->slot ? ", " : "";
@@ -45,7 +47,7 @@ static void add_function_parameters(tern_text *text, const tern_chain *chain)
     tern_text_add(text, "const idx j");
 }
 
-/* What a kernel gives to those functions. */
+/* Adds the arguments for these parameters, without j. */
 static void add_arguments(tern_text *text, const tern_chain *chain)
 {
     for (int t = 0; t < chain->tensors; t++)
@@ -61,7 +63,7 @@ static void add_bases(tern_text *text, const tern_chain *chain)
         tern_text_add(text, "BASE(t%d); ", t);
 }
 
-/* A tensor that the first row to read it has not loaded yet. */
+/* Returns whether a row reads tensor t from memory. */
 static bool is_read(const tern_chain *chain, int t)
 {
     for (int i = 0; i < chain->rows; i++)
@@ -71,13 +73,13 @@ static bool is_read(const tern_chain *chain, int t)
     return false;
 }
 
-/* Whether a kernel loads tensor t for each element. */
+/* Returns whether a kernel loads tensor t for each element. */
 static bool is_loaded(const tern_chain *chain, int t)
 {
     return chain->step[t] && is_read(chain, t);
 }
 
-/* Element j of what the rows read of the tensors with a step, or of those without. */
+/* Adds the loads of element j of tensors with step 1, or of element 0 of tensors with step 0. */
 static void add_loads(tern_text *text, const tern_chain *chain, int step)
 {
     for (int t = 0; t < chain->tensors; t++)
@@ -86,14 +88,15 @@ static void add_loads(tern_text *text, const tern_chain *chain, int step)
                           step ? "j" : "0");
 }
 
-/* A row's operand: "x3", or "v2" of an earlier row. */
+/* Adds a row's operand: "x3" for tensor 3, or "v2" for the result of row 2. */
 static void add_operand(tern_text *text, uint8_t in)
 {
     tern_text_add(text, "%s%d", in < TERN_CHAIN_TENSORS ? "x" : "v", in % TERN_CHAIN_TENSORS);
 }
 
-/* The kernel with the slot stores v, by fours v[e], or takes what the rows before it made to v[e]
- * or as what the function is worth. */
+/* Adds the row that is the kernel with the slot. If the rows follow a store, the row's result is
+ * the stored v, or v[e] by fours; if they precede a load, the operand becomes v[e] or the value of
+ * the function. */
 static void add_slot(tern_text *text, const tern_chain *chain, int i, bool fours)
 {
     if (chain->slot->stores) {
@@ -146,7 +149,7 @@ static void add_aligned(tern_text *text, const tern_chain *chain, const char *al
             tern_text_add(text, " && %s(t%d)", aligned, t);
 }
 
-/* Of the elements of unit j, four, or of vector j, where the chain is no part of another kernel. */
+/* Adds the rows for the four elements of unit j, or for vector j if the chain has no slot. */
 static void add_rows_of_unit(tern_text *text, const tern_chain *chain, bool stores)
 {
     for (int t = 0; t < chain->tensors; t++)
@@ -169,7 +172,7 @@ static void add_rows_of_unit(tern_text *text, const tern_chain *chain, bool stor
                           t, t);
 }
 
-/* A line of text, of its type and its number, for each tensor that is loaded. */
+/* Adds `format` for each tensor that is loaded, with its type and twice its number. */
 static void add_each_read(tern_text *text, const tern_chain *chain, const char *format)
 {
     for (int t = 0; t < chain->tensors; t++)
@@ -177,8 +180,8 @@ static void add_each_read(tern_text *text, const tern_chain *chain, const char *
             tern_text_add(text, format, type_of(chain, t), t, t);
 }
 
-/* As rows have it where lanes are many (row_kernels.h): by vectors, where all tensors lie so; what
- * is left over follows one by one, from `first` on. */
+/* Adds a loop over vectors, as in row_kernels.h for devices with many lanes, for tensors that are
+ * all aligned. The elements from `first` on, which fill no vector, follow one by one. */
 static void add_vectors(tern_text *text, const tern_chain *chain)
 {
     tern_text_add(text, "#if BY_FOURS\nif (");
@@ -212,8 +215,8 @@ static void add_rows_alone(tern_text *text, const tern_chain *chain, const char 
 
 /* ---- in another kernel ------------------------------------------------------------------ */
 
-/* Function chain_<name> of element j and chain_<name>4 of four, which are given what the chain
- * reads: x0 or a0. */
+/* Adds functions chain_<name> for element j and chain_<name>4 for four elements. What the chain
+ * reads are their parameters: x0, or a0 for four. */
 static void add_functions(tern_text *text, const tern_chain *chain, const char *name, bool stores)
 {
     const bool puts = chain->slot->stores;
@@ -237,11 +240,11 @@ static void add_functions(tern_text *text, const tern_chain *chain, const char *
     tern_text_add(text, "}\n#endif\n");
 }
 
-/* What is given to them of tensor %d: its element, or what CHAIN_LOAD_UNIT loaded. */
+/* The argument of these functions for tensor %d: its element, or what CHAIN_LOAD_UNIT loaded. */
 static const char at_once[] = ", LD(t%d, at)", as_four[] = ", c%d[u]",
                   as_one[] = ", UNIT_OF(c%d[u], 0)";
 
-/* A call of them with what is loaded. */
+/* Adds a call of such a function; `loaded` is one of the three arguments above. */
 static void add_call(tern_text *text, const tern_chain *chain, const char *name, const char *at,
                      const char *loaded, const char *end)
 {
@@ -254,7 +257,7 @@ static void add_call(tern_text *text, const tern_chain *chain, const char *name,
     tern_text_add(text, "%s", end);
 }
 
-/* That of a unit's: four elements, or one. */
+/* Adds a call for a unit of four elements, or of one. */
 static void add_unit(tern_text *text, const tern_chain *chain, const char *name, const char *to,
                      const char *end)
 {
@@ -273,7 +276,7 @@ static void add_unit_loads(tern_text *text, const tern_chain *chain)
             tern_text_add(text, "UNIT_LOAD(c%d[u], t%d) ", t, t);
 }
 
-/* What the kernel's text has in place of a store. */
+/* Defines the macros that the kernel's text uses in place of a store. */
 static void add_put(tern_text *text, const tern_chain *chain)
 {
     add_functions(text, chain, "put", true);
@@ -284,7 +287,8 @@ static void add_put(tern_text *text, const tern_chain *chain)
     add_unit(text, chain, "put", "", ", v[0]);\n");
 }
 
-/* In place of a load. In pass 1 it is what the chain stored, or made again. */
+/* Defines the macros that the kernel's text uses in place of a load. In pass 1 they load what the
+ * chain stored in pass 0, or compute it again. */
 static void add_get(tern_text *text, const tern_chain *chain)
 {
     const uint8_t in = chain->row[chain->rows - 1].in[0];
@@ -341,7 +345,8 @@ static void add_slot_kernel(tern_text *text, tern_sources_seen *seen, const tern
 
 /* ---- side by side ------------------------------------------------------------------------ */
 
-/* The parameters of launch number `side`, or how the kernel takes them for those that it has. */
+/* Adds the parameters of launch number `side`, or if `takes`, the statements that assign them to
+ * the kernel's own parameters. */
 static void add_side(tern_text *text, const char *parameters, int side, bool takes)
 {
     char role[8], type[32], name[32];

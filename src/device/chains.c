@@ -1,4 +1,4 @@
-/* chains.c -- the chains of a recording become commands, whose kernels may still be compiled. */
+/* chains.c -- replaces the chains of a recording by commands, once their kernels are compiled. */
 #include "base/env.h"
 #include "base/error.h"
 #include "base/warning.h"
@@ -18,7 +18,8 @@ static const char under_way[] = "another thread compiles its text";
 
 /* ---- commands -------------------------------------------------------------------------- */
 
-/* What a chain's command is called, "add+gelu"; launches side by side are "layer_norm_sums x 9". */
+/* Writes the name of a chain's command: "add+gelu", or for launches side by side
+ * "layer_norm_sums x 9". */
 static void name_chain(tern_finding *f)
 {
     size_t at = 0;
@@ -38,12 +39,12 @@ static void name_chain(tern_finding *f)
     }
 }
 
-/* What the rows alone would have read and written more. */
+/* Returns how many bytes more the rows would read and write as separate commands. */
 static size_t saved_by(const tern_finding *f)
 {
     const tern_chain *c = &f->chain;
     const int64_t size = (int64_t)tern_dtype_size(f->dtype);
-    int64_t moved = 0; /* of each element */
+    int64_t moved = 0; /* bytes an element */
     if (c->is_beside)
         return 0;
     for (int t = 0; t < c->tensors; t++)
@@ -81,7 +82,8 @@ static tern_fused_chain *keep(tern_finding *f)
     return kept;
 }
 
-/* Its tensor is among the chain's, if any has it. */
+/* Sets the slot's argument to another buffer that the kernel does not use: the slot's tensor is one
+ * of the chain's tensors, if it is written or read at all. */
 static void leave_slot(const tern_finding *f, tern_arg *arg)
 {
     arg->role = TERN_ROLE_UNUSED;
@@ -89,8 +91,9 @@ static void leave_slot(const tern_finding *f, tern_arg *arg)
     arg->at = 0;
 }
 
-/* The arguments of a chain's kernel: the tensors, n, the numbers; on the host the chain itself
- * before them. In another kernel: the tensors, the numbers, and what it has. */
+/* Writes the arguments of a chain's kernel: the tensors, n and the numbers; on the host the chain
+ * itself before them. With a slot: the tensors, the numbers, and the arguments of the kernel with
+ * the slot. Returns their number. */
 static int arguments_of(const tern_finding *f, tern_arg *args)
 {
     const tern_chain *c = &f->chain;
@@ -114,8 +117,9 @@ static int arguments_of(const tern_finding *f, tern_arg *args)
     return n;
 }
 
-/* Why a device has no command for a chain. A driver that refuses the text of one of rows alone is
- * asked for no other, and the commands of its chains stay apart, as without fusion. */
+/* Handles an error of the compilation of a chain. An error of the driver leaves the commands
+ * separate: *why is the error if the chain has a slot or is_beside; for a chain of rows alone the
+ * device gets no chains any more, and a warning says so. Other errors are returned. */
 static tern_status refuse_chains(tern_place *place, const tern_chain *chain, tern_status status,
                                  const char *error, const char **why)
 {
@@ -133,7 +137,7 @@ static tern_status refuse_chains(tern_place *place, const tern_chain *chain, ter
     return TERN_OK;
 }
 
-/* A chain's kernel, if it is there; else why it is not. */
+/* Sets *compiled to a chain's kernel, or to NULL and *why to the reason. */
 static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_chain_kernel *kernel,
                              void **compiled, const char **why)
 {
@@ -152,7 +156,7 @@ static tern_status kernel_of(tern_place *place, const tern_chain *chain, tern_ch
                : refuse_chains(place, chain, status, error, why);
 }
 
-/* Likewise of what was found. */
+/* The same for the chain that was found. */
 static tern_status resolve_chain(const tern_finding *f, void **compiled, const char **why)
 {
     tern_place *place = f->graph->place;
@@ -164,7 +168,7 @@ static tern_status resolve_chain(const tern_finding *f, void **compiled, const c
     return kernel ? kernel_of(place, &f->chain, kernel, compiled, why) : TERN_ERR_MEMORY;
 }
 
-/* The last command, with what is found. */
+/* Appends the command of the chain to the recording. */
 static tern_status record(tern_finding *f, void *compiled, const tern_grid *grid,
                           const tern_arg *args, int n)
 {
@@ -184,7 +188,7 @@ static tern_status record(tern_finding *f, void *compiled, const tern_grid *grid
     return TERN_OK;
 }
 
-/* The chain as one command, or *why there is none. */
+/* Appends the chain as one command and sets *made to true, or to false and *why to the reason. */
 static tern_status record_chain(tern_finding *f, int64_t end, bool *made, const char **why)
 {
     enum { MOST = 2 + TERN_CHAIN_TENSORS + 2 * TERN_CHAIN_ROWS + TERN_CHAIN_SLOT_ARGS };
@@ -204,7 +208,8 @@ static tern_status record_chain(tern_finding *f, int64_t end, bool *made, const 
     return record(f, kernel, &grid, args, n);
 }
 
-/* Rows that are commands of their own, or apart from a kernel with a slot, for tern_graph_text. */
+/* Counts n rows that are separate commands, or separate from a kernel with a slot, for the reason
+ * `why`, which tern_graph_text prints. */
 static void note_rows(tern_graph *graph, int n, const char *why)
 {
     int i = 0;
@@ -220,8 +225,9 @@ static void note_apart(tern_graph *graph, const tern_command *command, const cha
         note_rows(graph, 1, why);
 }
 
-/* In place of commands i to *end, or they stay. Where they would be in a kernel with a slot, which
- * is not there, those beside it may be a chain of their own. */
+/* Finds the chain from command i on, sets *end to the command behind it, and appends the chain as
+ * one command, or else its commands. If a kernel with a slot would be part of the chain and is not
+ * compiled, tries the rows without it. */
 static tern_status chain_up(tern_graph *graph, tern_graph_node **nodes, int64_t i, int64_t n,
                             int64_t *end)
 {
@@ -234,7 +240,7 @@ static tern_status chain_up(tern_graph *graph, tern_graph_node **nodes, int64_t 
         if (rows > 1)
             TERN_TRY(record_chain(&f, *end, &made, &why));
         again = !made && rows > 1 && f.slot;
-        if (again && why != under_way && why != enough && why != stopped) /* the device has none */
+        if (again && why != under_way && why != enough && why != stopped) /* the device refuses */
             note_rows(graph, rows - 1, why);
     }
     for (int64_t k = i; k < *end && !made; k++)
@@ -251,7 +257,7 @@ static bool fuses(const tern_graph *graph)
 
 /* ---- side by side -------------------------------------------------------------------------- */
 
-/* The launches that go with command i; how many. */
+/* Finds launches that may run side by side with command i, and returns how many, with command i. */
 static int find_sides(tern_finding *f, tern_graph *graph, int64_t i,
                       int64_t members[TERN_CHAIN_ROWS])
 {
@@ -272,7 +278,8 @@ static int find_sides(tern_finding *f, tern_graph *graph, int64_t i,
     return n;
 }
 
-/* In place of the last of them, where the device has a kernel for that. */
+/* Replaces the last of the launches by one command for all, if the device has a kernel for it, and
+ * marks the launches as fused. */
 static tern_status join_sides(tern_finding *f, const int64_t *members)
 {
     tern_graph *graph = f->graph;
@@ -338,7 +345,8 @@ static tern_status want(tern_finding *f, int64_t end, unsigned long long built, 
     return TERN_OK;
 }
 
-/* Likewise of launches side by side, or have them joined, as kernels are there. */
+/* For launches side by side: joins them to one command if joins is true and their kernel is
+ * compiled; else requests their kernels (see want). */
 static tern_status each_of_sides(tern_graph *graph, bool joins, unsigned long long built)
 {
     tern_finding f;
@@ -390,7 +398,7 @@ tern_status tern_chains_make(tern_graph *graph)
     if (!fuses(graph))
         return TERN_OK;
     for (int64_t i = 0; i < n; i++)
-        nodes[i]->is_fused = true; /* until it is recorded again */
+        nodes[i]->is_fused = true; /* until tern_record_node adds the node again */
     graph->before = nodes;
     graph->n_before = n;
     graph->nodes = NULL;
@@ -412,7 +420,7 @@ void tern_chains_undo(tern_graph *graph)
     graph->n_nodes = graph->capacity = graph->n_before;
     graph->before = NULL;
     graph->n_before = 0;
-    graph->moves_all = false; /* but where a plan has given up what was recorded */
+    graph->moves_all = false; /* unless a plan has freed the memory from the recording */
     for (const tern_block *block = graph->pool; block; block = block->of_pool)
         graph->moves_all |= block->is_planned;
     tern_chains_end(graph);

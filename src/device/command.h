@@ -1,10 +1,10 @@
-/* command.h -- the commands of a device, and the dispatcher through which each of them goes: a
- * command runs, or while a graph is captured, it is recorded. */
+/* command.h -- the commands of a device, and the dispatcher, which runs a command, or during a
+ * capture records it. */
 #ifndef TERN_DEVICE_COMMAND_H
 #define TERN_DEVICE_COMMAND_H
 #include "device/place.h"
 
-/* Those before TERN_COMMAND_COPY are launches, which tern_memory_get_stats counts. */
+/* The kinds before TERN_COMMAND_COPY are launches, which tern_memory_get_stats counts. */
 typedef enum tern_command_kind {
     TERN_COMMAND_KERNEL,
     TERN_COMMAND_USER,
@@ -17,12 +17,12 @@ typedef enum tern_command_kind {
     TERN_COMMAND_CALL
 } tern_command_kind;
 
-/* All that it points to is the caller's, and of a recorded one the graph's. */
+/* A command. The caller owns all that it points to; the graph does for a recorded command. */
 typedef struct tern_command {
     tern_command_kind kind;
     union {
         struct {
-            const tern_resolved *kernel; /* or the user's own, and the grid for it */
+            const tern_resolved *kernel; /* TERN_COMMAND_USER: user_kernel and user_grid instead */
             void *compiled;              /* the backend's kernel for these arguments */
             void *user_kernel;
             const tern_grid *grid;
@@ -38,11 +38,11 @@ typedef struct tern_command {
             const tern_collective *list;
             int n, k;
         } collectives;
-        struct { /* zero: `to` alone */
+        struct { /* TERN_COMMAND_ZERO uses `to`, to_at and bytes */
             const tern_buffer *from, *to;
             size_t from_at, to_at, bytes;
         } copy;
-        struct { /* of the host's, in replays alone */
+        struct { /* a call on the host, which only replays make */
             tern_status (*run)(void *user);
             void (*drop)(void *user);
             void *user;
@@ -50,10 +50,10 @@ typedef struct tern_command {
     } what;
 } tern_command;
 
-/* Opens the place, and runs or records the command. *taken becomes false if a vendor's routine does
- * not take the command; nothing happened then. taken is NULL for commands that are always taken. */
+/* Opens the place, and runs or records the command. *taken becomes false if the vendor's library
+ * does not support the command, and nothing happened then; NULL for commands without this case. */
 tern_status tern_command_dispatch(tern_place *place, const tern_command *command, bool *taken);
-/* Calls the backend's function for the command, now. */
+/* Runs the command with the backend's function, also during a capture. */
 tern_status tern_command_run(tern_place *place, const tern_command *command, bool *taken);
 
 #endif

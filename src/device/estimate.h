@@ -1,14 +1,15 @@
-/* estimate.h -- counting what a thread's work on a device takes of memory, without doing it
- * (listing.c). */
+/* estimate.h -- estimates the memory that a thread's commands on a device need, without running
+ * them (listing.c). */
 #ifndef TERN_SRC_ESTIMATE_H
 #define TERN_SRC_ESTIMATE_H
 #include "base/error.h"
 
-/* From here on nothing of the thread's work happens on the device, and its large blocks have no
- * memory. TERN_ERR_STATE while the thread records. */
+/* Begins an estimate: until its end the thread's commands for the device do not run, and its large
+ * blocks have no memory. Returns TERN_ERR_STATE if the thread is recording. */
 tern_status tern_estimate_begin(const char *device);
-/* The most that was allocated in between, with what there was before; how many of those blocks are
- * left. The status of what can't be recorded. */
+/* Ends the estimate: sets *peak to the most bytes that were allocated at a time, with those from
+ * before, and *left to the number of blocks without memory that were not freed. Returns the error
+ * of a command that can't be recorded. */
 tern_status tern_estimate_end(uint64_t *peak, int64_t *left);
 
 #endif

@@ -1,12 +1,12 @@
-/* graph_check.c -- a recording replayed twice: with each value where it was recorded, and as it was
- * planned. What outlives the replay has the same bits after both. */
+/* graph_check.c -- replays a recording twice: each value in the memory from the recording, and with
+ * the plan of memory. The blocks that outlive the replay must have the same bits after both. */
 #include "device/plan.h"
 #include <string.h>
 
-/* A block that others than the recording's commands see, and its bytes on the host. */
+/* A block that is used outside of the recording's commands too, and its bytes on the host. */
 typedef struct seen {
     tern_block *block;
-    char *before, *after; /* the recorded replay */
+    char *before, *after; /* the bytes before and after the replay without the plan */
 } seen;
 
 typedef struct sight {
@@ -19,7 +19,7 @@ static bool is_outer(const tern_graph *graph, const tern_block *block)
     return !block->is_reused && !tern_block_is_inner(graph, block);
 }
 
-/* The rest of a block is nobody's. */
+/* Returns the bytes that are compared; the bytes behind `used` have no meaning. */
 static size_t bytes_of(const seen *one)
 {
     const tern_block *block = one->block;
@@ -94,7 +94,7 @@ static tern_status compare(const tern_graph *graph, const sight *s)
     return TERN_OK;
 }
 
-/* The recorded replay first. */
+/* Replays first without the plan, then with it from the same bytes, and compares. */
 static tern_status replay_both(tern_graph *graph, sight *s, tern_status (*run)(tern_graph *graph))
 {
     tern_place *place = graph->place;
@@ -122,7 +122,7 @@ static tern_status replay_both(tern_graph *graph, sight *s, tern_status (*run)(t
 tern_status tern_graph_check(tern_graph *graph, tern_status (*run)(tern_graph *graph))
 {
     sight s = {0};
-    for (int64_t i = 0; i < graph->n_nodes; i++) /* other processes do it but once */
+    for (int64_t i = 0; i < graph->n_nodes; i++) /* other processes make such a call only once */
         if (graph->nodes[i]->command.kind == TERN_COMMAND_CALL)
             return run(graph);
     tern_status status = find_seen(graph, &s);

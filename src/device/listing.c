@@ -1,5 +1,5 @@
-/* listing.c -- a capture that keeps nothing: what it takes of programs is built ahead, or what it
- * takes of memory is counted. */
+/* listing.c -- captures that record nothing: the programs of their kernels are compiled in advance,
+ * or the memory that they need is estimated. */
 #include "base/lock.h"
 #include "base/os.h"
 #include "device/builds.h"
@@ -37,9 +37,9 @@ tern_status tern_compile_end(void)
     return status;
 }
 
-/* ---- how much memory a step takes ------------------------------------------------------------ */
+/* ---- the memory of a step -------------------------------------------------------------------- */
 
-enum { LARGE = 1 << 20, PAGE = 4096 }; /* smaller blocks are ordinary ones */
+enum { LARGE = 1 << 20, PAGE = 4096 }; /* blocks smaller than LARGE have memory */
 static atomic_llong virtual_blocks;
 static tern_mutex one_at_a_time = TERN_MUTEX_INIT;
 static uint64_t peak_before;
@@ -49,7 +49,8 @@ bool tern_graph_estimates(const tern_graph *graph)
     return graph->estimates;
 }
 
-/* The first page says how many bytes there are, of which no other is ever touched. */
+/* Frees a block without memory. Its first page, the only one that is ever accessed, begins with the
+ * number of bytes. */
 static void end_virtual(void *pages)
 {
     tern_os_unmap(pages, *(const size_t *)pages);

@@ -1,8 +1,8 @@
-/* values.c -- what a recording computes: each block that was taken from its pool has one value,
- * from the first command that has the block to the last. */
+/* values.c -- the values of a recording: each block of its pool has one value, from the first
+ * command that uses the block to the last. */
 #include "device/recording.h"
 
-/* ---- what commands have ------------------------------------------------------------------ */
+/* ---- buffers of commands ----------------------------------------------------------------- */
 
 typedef void use_function(void *user, const tern_buffer *buffer, tern_role role);
 
@@ -74,9 +74,9 @@ void tern_command_uses(const tern_command *command, use_function *use, void *use
     }
 }
 
-/* ---- what nobody reads ------------------------------------------------------------------- */
+/* ---- results that are not read ----------------------------------------------------------- */
 
-/* What a command writes, and whether anybody has it later. */
+/* How many buffers a command writes, and how many of them are used later. */
 typedef struct results {
     const tern_graph *graph;
     int written, wanted;
@@ -113,7 +113,7 @@ static bool is_dead(const tern_graph *graph, const tern_command *command)
     return r.written > 0 && r.wanted == 0;
 }
 
-/* ---- from where to where ----------------------------------------------------------------- */
+/* ---- first and last commands ------------------------------------------------------------- */
 
 typedef struct visit {
     tern_graph *graph;
@@ -139,7 +139,8 @@ void tern_values_note(tern_graph *graph)
         tern_command_uses(&graph->nodes[i]->command, note, &(visit){graph, i});
 }
 
-/* From the last command back, so that what only dead ones read is dead too. */
+/* The loop begins with the last command, so that a command whose results only removed commands read
+ * is removed too. */
 void tern_values_find(tern_graph *graph)
 {
     int64_t kept = graph->n_nodes;
