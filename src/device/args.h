@@ -5,7 +5,7 @@
 #include "base/dtype.h"
 #include "device/backend.h"
 
-/* The types of elements and of values. Types of tensors' elements have the numbers of tern_dtype. */
+/* The types of elements and of values. Types of tensors have the numbers of tern_dtype. */
 typedef enum tern_type {
     TERN_TYPE_NONE,
 #define X(T) TERN_TYPE_##T,

@@ -1,5 +1,5 @@
-/* events.c -- events in the order of a device's launches and copies, and the last one of a block
- * that is free. */
+/* events.c -- events in the order of a device's launches and copies, and the event behind the last
+ * use of a free block. */
 #include "base/error.h"
 #include "device/registry.h"
 #include "device/transfers.h"
@@ -14,7 +14,7 @@ bool tern_event_has_passed(tern_place *place, void *event)
     return !event || slots(place)->has_passed(place, event);
 }
 
-/* The owner takes the memory back after a failure: then no copy may be under way. */
+/* Returns the status; after an error waits for all copies, as the owner then reuses the memory. */
 static tern_status or_drained(tern_place *place, tern_status status)
 {
     if (status != TERN_OK)
@@ -52,7 +52,7 @@ void tern_ahead_forget(tern_block *block)
     block->is_ahead = false;
 }
 
-/* Without an event the block is an ordinary one again, used in launch order. */
+/* If no event can be created, the block becomes an ordinary one, which is used in launch order. */
 void tern_ahead_mark(tern_block *block)
 {
     tern_place *place = block->place;

@@ -1,11 +1,11 @@
-/* external.c -- blocks on memory that is not the allocator's, and how they end. */
+/* external.c -- blocks on memory that is not the allocator's, and their deleters. */
 #include "base/callback.h"
 #include "device/registry.h"
 
 struct tern_external {
     void (*deleter)(void *user);
     void *user;
-    bool borrowed; /* of the backend, which gives it back */
+    bool borrowed; /* the memory is from backend->borrow and needs unborrow */
 };
 
 static tern_block *from_external(tern_place *place, const tern_buffer *buffer,
@@ -62,7 +62,7 @@ void tern_block_end(tern_block *block)
     tern_place *place = block->place;
     tern_external *external = block->external;
     if (external->deleter && !place->synchronous && atomic_load(&place->is_open))
-        place->backend->sync(place); /* what the deleter ends may be in use until then */
+        place->backend->sync(place); /* commands may use the memory until then */
     if (external->borrowed)
         place->backend->unborrow(place, &block->buffer);
     if (external->deleter) {

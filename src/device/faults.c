@@ -1,5 +1,5 @@
-/* faults.c -- mistakes that only a kernel can see: three words of each device, and the errors they
- * become. */
+/* faults.c -- user errors that only a kernel can detect: the kernel writes three words on the
+ * device, and the host makes an error of them. */
 #include "device/capture.h"
 #include "base/lock.h"
 #include "device/registry.h"
@@ -35,11 +35,11 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
     return TERN_OK;
 }
 
-/* ---- who launched ------------------------------------------------------------------------- */
+/* ---- launchers ---------------------------------------------------------------------------- */
 
 enum { LISTS = 64, NAME_SHIFT = 13, MOST_NAMES = 1 << 18 };
-/* A function ("tern_mm") or operation ("gather") that launched such a kernel. Whoever waits asks
- * for its name when the text that it had may be gone. */
+/* A function ("tern_mm") or operation ("gather") that launched a kernel with fault words. The name
+ * is a copy, because the original text may be freed before an error needs it. */
 typedef struct launcher {
     struct launcher *next;
     int number; /* from 1 */
@@ -59,12 +59,12 @@ static launcher *launcher_named(const char *name)
         if (strcmp(l->name, name) == 0)
             return l;
     const size_t bytes = strlen(name) + 1;
-    launcher *made = malloc(sizeof *made + bytes); /* to the end of the process */
+    launcher *made = malloc(sizeof *made + bytes); /* never freed */
     if (!made)
         return NULL;
     memcpy(made->name, name, bytes);
     made->number = atomic_fetch_add(&n_launchers, 1) + 1;
-    do /* another thread may have made the same: both numbers are its */
+    do /* another thread may have added the same name: then both numbers stand for it */
         made->next = first;
     while (!atomic_compare_exchange_weak(list, &first, made));
     return made;
@@ -77,7 +77,8 @@ int tern_fault_named(int fault)
     return by && by->number < MOST_NAMES ? fault | by->number << NAME_SHIFT : fault;
 }
 
-/* "tern_gather_: ", or nothing where it is not known. */
+/* Writes the name of the function that launched the kernel, "tern_gather_: ", or an empty string if
+ * it is not known. */
 static void launcher_of(int64_t word, char text[TERN_NAME_BYTES])
 {
     const launcher *by = NULL;
@@ -124,13 +125,13 @@ tern_status tern_fault_report(tern_place *place)
         return TERN_OK;
     if (status == TERN_OK)
         status = tern_block_set_words(place, &block, none);
-    if (status != TERN_OK) { /* what there is to say is said next time */
+    if (status != TERN_OK) { /* the next call reports the fault */
         atomic_store(&place->fault.used, true);
         return status;
     }
     if (place->synchronous)
         return fail(place, words);
-    TERN_UNNAMED_IN_ERRORS; /* who waits need not be who made the mistake */
+    TERN_UNNAMED_IN_ERRORS; /* the function that waits may not be the one that made the error */
     return fail(place, words);
 }
 

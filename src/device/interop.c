@@ -1,4 +1,4 @@
-/* interop.c -- the driver's objects of a device, shown and handed in. */
+/* interop.c -- returns the driver's objects of a device, and sets those of the application. */
 #include <tern/interop.h>
 #include "device/capture.h"
 #include "base/lock.h"

@@ -1,4 +1,5 @@
-/* kept_blocks.c -- blocks that a thread keeps for itself while it makes items. */
+/* kept_blocks.c -- blocks that a thread keeps in lists of its own while it makes items of a data
+ * set. */
 #include "base/profile.h"
 #include "device/registry.h"
 

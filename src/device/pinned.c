@@ -1,5 +1,5 @@
-/* pinned.c -- memory of the host that a device's driver has pinned, and copies from it that do not
- * wait: what they read stays until the device has passed them. */
+/* pinned.c -- host memory that a device's driver has pinned, and asynchronous copies from it. The
+ * memory that a copy reads is kept until the copy is done. */
 #include "device/capture.h"
 #include "base/lock.h"
 #include "device/registry.h"
@@ -10,12 +10,12 @@ tern_status tern_pinning_place(tern_place **place)
     return *place ? tern_registry_open(*place) : TERN_OK;
 }
 
-/* A copy that is under way. */
+/* A copy that has been started. */
 typedef struct copy {
     struct copy *next;
     tern_place *to;
     tern_block *from;
-    void *event; /* behind it, in the order of `to` */
+    void *event; /* an event behind the copy, in launch order of `to` */
 } copy;
 
 static struct {
@@ -66,7 +66,7 @@ static tern_status write_later(tern_block *from, size_t from_at, tern_block *to,
         place, &to->buffer, to_at, (const char *)from->buffer.host + from_at, bytes);
     if (status == TERN_OK)
         status = place->backend->event(place, &c->event);
-    if (status != TERN_OK) { /* the copy may be under way */
+    if (status != TERN_OK) { /* the copy may be running */
         place->backend->sync(place);
         tern_free(c);
         return status;

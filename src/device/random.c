@@ -1,4 +1,5 @@
-/* random.c -- the generators: a seed and a count for each device, which kernels share. */
+/* random.c -- the random number generators: each device has a seed and a count, which all kernels
+ * use. */
 #include "device/capture.h"
 #include "base/lock.h"
 #include "device/item.h"

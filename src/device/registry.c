@@ -1,4 +1,5 @@
-/* registry.c -- the list of places: found once per backend, opened at first use. */
+/* registry.c -- the list of places, which are enumerated once per backend and opened at their first
+ * use. */
 #include "device/registry.h"
 #include "base/lock.h"
 #include "base/ending.h"
@@ -22,7 +23,7 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 static struct {
     tern_mutex lock;
     bool found[BACKENDS];
-    int forks[BACKENDS]; /* when it was found: what drivers started is not there after a fork */
+    int forks[BACKENDS]; /* tern_forks() at the enumeration: drivers do not work after a fork */
     tern_place **places[BACKENDS];
     int count[BACKENDS];
     char *notes[BACKENDS];
@@ -30,13 +31,13 @@ static struct {
 
 static void check_slots(const tern_backend *backend)
 {
-    /* Every slot after kind is a function: none may be missing. */
+    /* All fields from kind to vendor are functions, and none may be NULL. */
     typedef void (*slot)(void);
     slot slots[(offsetof(tern_backend, vendor) - sizeof backend->kind) / sizeof(slot)];
     memcpy(slots, (const char *)backend + sizeof backend->kind, sizeof slots);
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (!slots[i])
-            abort(); /* a bug of the backend's author, seen by its first test */
+            abort(); /* a bug of the backend, which its first test finds */
 }
 
 void tern_uuid_text(const void *bytes, char text[40])
@@ -77,8 +78,8 @@ static bool is_of_parent(int b)
     return registry.forks[b] != tern_forks();
 }
 
-/* No thread is inside a driver any more, and none enters one. What was launched is waited for: a
- * driver's worker may still be compiling it. */
+/* Closes all open devices, which waits for all launches: a driver's thread may still be compiling
+ * one. No other thread is inside a driver at this time, and none enters one. */
 static void wait_for_all(void)
 {
     for (int b = 0; b < BACKENDS; b++)
@@ -95,7 +96,7 @@ static bool is_cpu(int b)
     return strcmp(backends[b]->kind, "cpu") == 0;
 }
 
-/* Around what looks for devices with drivers, before the registry's lock is taken
+/* Called before and after drivers are asked for devices, and before the registry's lock is taken
  * (base/ending.h). */
 static void enter(bool driver)
 {
@@ -109,7 +110,7 @@ static void leave(bool driver)
         tern_foreign_leave();
 }
 
-/* Drivers are loaded here, with their compilers. */
+/* Enumerates a backend's devices, which loads its driver and the driver's compiler. */
 static tern_status enumerate(int b, tern_found **found, int *n, tern_text *notes)
 {
     tern_foreign_compile_begin();
@@ -118,8 +119,8 @@ static tern_status enumerate(int b, tern_found **found, int *n, tern_text *notes
     return status;
 }
 
-/* Look for a backend's devices, once. With the registry's lock, and inside of the drivers for all
- * but the cpu. */
+/* Enumerates a backend's devices, unless that was done before. The caller holds the registry's
+ * lock, and has called enter unless the backend is the cpu's. */
 static tern_status find(int b)
 {
     if (registry.found[b])

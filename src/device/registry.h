@@ -1,4 +1,4 @@
-/* registry.h -- the list of places, for the files of this folder. */
+/* registry.h -- the list of all places (devices), for the files of this folder. */
 #ifndef TERN_DEVICE_REGISTRY_H
 #define TERN_DEVICE_REGISTRY_H
 #include "base/ending.h"
@@ -6,18 +6,20 @@
 
 int tern_registry_kinds(void);
 const char *tern_registry_kind_name(int kind);
-/* The number of a kind's name, -1 for an unknown one. */
+/* Returns the number of a kind ("cuda"), or -1 if there is no such kind. */
 int tern_registry_kind(const char *kind, size_t length);
+/* Returns the number of devices of a kind; enumerates them if that was not done before. */
 int tern_registry_count(int kind);
-/* The same without looking for devices that nobody asked for yet. */
+/* The same, but returns 0 if the devices were not enumerated before. */
 int tern_registry_found(int kind);
 const char *tern_registry_notes(int kind);
-/* NULL beyond the end. */
+/* Returns a place of this kind, or NULL if there is no such index. */
 tern_place *tern_registry_place(int kind, int64_t index);
-/* The first device whose backend pins memory of the host; *place is NULL without one. */
+/* Sets *place to the first device whose backend pins host memory, or to NULL if there is none. */
 tern_status tern_registry_pinning(tern_place **place);
 tern_status tern_registry_open(tern_place *place);
-/* Around what calls the driver of a place, before a lock of its is taken (base/ending.h). */
+/* Called before and after calls of a place's driver, and before a lock of the place is taken
+ * (base/ending.h). */
 static inline void tern_place_enter(const tern_place *place)
 {
     if (!place->synchronous)
@@ -28,9 +30,9 @@ static inline void tern_place_leave(const tern_place *place)
     if (!place->synchronous)
         tern_foreign_leave();
 }
-/* The places were freed. */
+/* Empties the registry, after the caller has freed the places. */
 void tern_registry_forget(void);
-/* Every place found so far, in order of kind and index; NULL beyond the end. */
+/* Returns place i of all that were enumerated so far, by kind and index; NULL if i is too large. */
 tern_place *tern_place_at(int i);
 
 #endif

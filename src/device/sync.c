@@ -1,4 +1,4 @@
-/* sync.c -- waiting for a device, what is done then, and what is left when the library is
+/* sync.c -- waits for a device, and frees all that the devices have when the library is
  * unloaded. */
 #include "base/parallel.h"
 #include "base/lock.h"
@@ -63,7 +63,8 @@ tern_status tern_empty_cache(const char *device)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
-/* What a place took of its driver, blocks first: some are another device's. */
+/* Frees the memory of a place, before `release` of any place: a block may be pinned by another
+ * device. */
 static void release_memory(tern_place *place)
 {
     if (atomic_load(&place->is_open))
@@ -89,8 +90,8 @@ static void release(tern_place *place)
     tern_free(place);
 }
 
-/* A plugin that the library is linked into is unloaded: it leaves nothing. The destructors before
- * this one end threads. */
+/* Frees everything if a plugin that contains the library is unloaded. Destructors that run before
+ * this one end the threads. */
 __attribute__((destructor(1000))) static void release_all(void)
 {
     tern_place *place;

@@ -1,4 +1,4 @@
-/* transfer.c -- moving bytes: from and to the host, within a device and between two. */
+/* transfer.c -- copies of bytes from and to the host, within a device and between two devices. */
 #include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
@@ -33,7 +33,7 @@ tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t
 {
     tern_place *place = to->place;
     TERN_TRY(tern_registry_open(place));
-    if (tern_capture_of(place)) { /* the same bytes in every replay */
+    if (tern_capture_of(place)) { /* every replay writes the same bytes */
         tern_block *constant;
         TERN_TRY(tern_capture_constant(place, from, bytes, &constant));
         return copy_within(constant, 0, to, at, bytes);
@@ -66,7 +66,7 @@ tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)
     return tern_command_dispatch(to->place, &command, NULL);
 }
 
-/* Through host memory, in pieces. */
+/* Copies between two devices through host memory, in pieces of at most 16 MiB. */
 static tern_status copy_staged(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                                size_t bytes)
 {

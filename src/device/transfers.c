@@ -1,5 +1,4 @@
-/* transfers.c -- copies beside the launches: their memory, what they wait for, and what waits for
- * them. */
+/* transfers.c -- copies that run at the same time as launches: their memory and their events. */
 #include "device/transfers.h"
 #include "base/lock.h"
 #include "base/error.h"
@@ -13,9 +12,9 @@ static const tern_transfers *slots(const tern_place *place)
     return place->backend->transfers;
 }
 
-/* ---- what waits for a copy ----------------------------------------------------------------- */
+/* ---- the end of a copy --------------------------------------------------------------------- */
 
-/* What is given back when a copy is done. */
+/* What tern_event_then gives back once the event has completed. */
 typedef struct waiting {
     struct waiting *next;
     tern_place *place;
@@ -68,7 +67,7 @@ void tern_event_then(tern_place *place, void *event, tern_staging *staging, tern
     const bool quiet = !passed && tern_error_hold_begin(&hold) == TERN_OK;
     waiting *w = passed ? NULL : tern_alloc(sizeof *w);
     if (!w && !passed)
-        tern_event_await(place, event); /* or it is drained, which is as good */
+        tern_event_await(place, event); /* if this fails, all copies are done too */
     if (quiet)
         tern_error_hold_end(&hold, NULL, 0);
     if (!w) {
@@ -91,7 +90,8 @@ void tern_block_hold(tern_block *block)
 
 /* ---- pinned memory ----------------------------------------------------------------------- */
 
-/* Eight sizes a doubling, so that pieces of about one size find each other. */
+/* Rounds up to one of eight sizes between powers of two, so that requests of similar sizes can use
+ * the same memory. */
 static size_t rounded_up(size_t bytes)
 {
     if (bytes <= SMALLEST)
@@ -193,8 +193,7 @@ static tern_status open_for(tern_place *place)
                : TERN_OK;
 }
 
-/* What is given to the queue for copies from now on comes behind the launches that used the
- * block. */
+/* Makes later copies of the queue wait for the launches that used the block. */
 static tern_status behind_last_use(tern_block *block)
 {
     tern_place *place = block->place;
@@ -212,7 +211,7 @@ static tern_status behind_last_use(tern_block *block)
     return status;
 }
 
-/* As in events.c: after an error nothing is under way. */
+/* Sets *event to an event behind all copies so far. After an error all copies are done. */
 static tern_status behind_copies(tern_place *place, void **event)
 {
     tern_status status = slots(place)->mark(place, true, event);

@@ -1,4 +1,5 @@
-/* vendor.c -- what is asked of a vendor's library before the portable kernels do it. */
+/* vendor.c -- convolutions, attention and collectives by a vendor's library, which is tried before
+ * the portable kernels. */
 #include "device/capture.h"
 #include "device/registry.h"
 #include "device/command.h"
@@ -24,7 +25,9 @@ bool tern_place_wants_multiples(const tern_place *place, const tern_gemm *g)
     return vendor && vendor->wants_multiples && vendor->wants_multiples(place, g);
 }
 
-/* A capture must know the answer: without a plan it is learnt by running, on what is there. */
+/* Sets *taken to whether the vendor's library computes the convolution, and *scratch. A backend
+ * without convolution_plan shows this only when it runs the convolution, so during a capture that
+ * is run now, on whatever data its tensors have. */
 static tern_status is_taken(tern_place *place, tern_convolution *c, size_t *scratch, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
@@ -34,8 +37,8 @@ static tern_status is_taken(tern_place *place, tern_convolution *c, size_t *scra
     return tern_capture_of(place) ? vendor->convolution(place, c, taken) : TERN_OK;
 }
 
-/* Gives the command to the device, with its scratch memory, which for a recorded command comes from
- * the graph's pool. */
+/* Allocates scratch memory, which during a capture comes from the graph's pool, and dispatches the
+ * command. */
 static tern_status give(tern_place *place, const tern_command *command, size_t bytes,
                         const tern_buffer **scratch, const char *function, bool *taken)
 {
