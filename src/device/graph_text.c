@@ -1,4 +1,4 @@
-/* graph_text.c -- what became of a recording, for people: tern_graph_text. */
+/* graph_text.c -- tern_graph_text, which describes how a recording was optimized. */
 #include "base/text.h"
 #include "device/plan.h"
 #include <inttypes.h>
@@ -9,7 +9,7 @@ static bool is_same(const tern_fused_chain *a, const tern_fused_chain *b)
     return strcmp(a->name, b->name) == 0 && a->kernel->dtype == b->kernel->dtype;
 }
 
-/* Chains of one name and type are one line, that of the first in the list. */
+/* Adds one line for all chains with the same name and dtype, in the order of the list. */
 static void add_chains(tern_text *text, const tern_graph *graph)
 {
     for (const tern_fused_chain *c = graph->chains, *p; c; c = c->next) {

@@ -1,4 +1,4 @@
-/* index32.c -- which launches take indices of 32 bits. */
+/* index32.c -- decides which launches use indices of 32 bits. */
 #include "device/index32.h"
 #include "types_host.h"
 #include <string.h>
@@ -7,7 +7,8 @@
 
 int64_t tern_index32_limit = INT64_C(1) << 30;
 
-/* Structs that are all of i64, sizes that may be of no tensor. Of the others the tensors decide. */
+/* The number of i64 words of structs that are all i64: their sizes may belong to no tensor. For
+ * other structs the tensors decide. */
 static const uint8_t words_of[TERN_TYPES] = {
 #define X(T) [TERN_TYPE_##T] = sizeof(T) / sizeof(int64_t)
     X(tern_gemm_shape), X(tern_columns),      X(tern_conv_shape),
@@ -31,8 +32,8 @@ static bool is_small_struct(const tern_arg *arg)
     return true;
 }
 
-/* Kernels with indices of 32 bits take an index of few dims alone: see nd_index.h of the
- * kernels. */
+/* Returns whether a struct's index has at most TERN_ND_LOW dims: kernels with indices of 32 bits
+ * take no more (cl_kernels/nd_index.h). */
 static bool has_low_dims(const tern_arg *arg)
 {
     const void *data = arg->value.data;
@@ -63,7 +64,7 @@ bool tern_fits_index32(const tern_arg *args, int n, int64_t count)
     return small;
 }
 
-/* Whether rows of tensor k begin at multiples of n elements, a power of two. */
+/* Returns whether rows of tensor k begin at multiples of n elements, a power of two. */
 static bool begins_at(const tern_nd_index *w, int k, i64 n)
 {
     i64 all = w->inner;
@@ -72,15 +73,15 @@ static bool begins_at(const tern_nd_index *w, int k, i64 n)
     return w->rows == 1 || (all & (n - 1)) == 0;
 }
 
-/* The least shift with n <= 2^shift, and factor = 2^(31 + shift) / n rounded up, which is below
- * 2^32. For q below 2^31 then q factor / 2^(31 + shift) is less than 1 / n above q / n, so that
- * both have the same whole part. */
+/* Sets shift and factor for the division by n = dim[d]: shift is the least with n <= 2^shift, and
+ * factor is 2^(31 + shift) / n rounded up, which is below 2^32. For q below 2^31 the quotient
+ * q factor / 2^(31 + shift) is less than 1 / n above q / n, so both have the same whole part. */
 static void set_quotient(tern_nd_index *w, int d)
 {
     u64 n = (u64)w->dim[d];
     u32 shift = 0;
     if (n < 1 || n > INT32_MAX)
-        return; /* no rows, or none for indices of 32 bits */
+        return; /* there are no rows, or the index needs 64 bits */
     while (((u64)1 << shift) < n)
         shift++;
     w->factor[d] = (u32)((((u64)1 << (31 + shift)) + n - 1) / n);

@@ -1,5 +1,5 @@
 /* peephole.c -- peephole optimization of recordings, on devices with work-groups: a sum and the
- * layer norm behind it become one kernel, and results that nobody reads are not written. */
+ * layer norm behind it become one kernel, and results that no command reads are not written. */
 #include "device/plan.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -58,8 +58,8 @@ static int64_t elements_of(const tern_arg *arg)
 /* Returns whether the fused kernel may write the norm of a row before it computes the sums of the
  * next row. a are the arguments of the sum, b those of the norm. A result of the norm may have the
  * memory of an operand that was freed in between, if each element has the place of the operand's
- * element. The norm's weight and bias must not be the sum. Memory of the program's own may have
- * other buffers, so it is not allowed. */
+ * element. The norm's weight and bias must not be the sum. External memory is not allowed, because
+ * other buffers may have the same memory. */
 static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
 {
     if (((const tern_block *)(const void *)a[0].buffer)->external)
@@ -128,7 +128,7 @@ void tern_leave_unread(const tern_graph *graph, tern_command *command)
             tern_block_of(out->buffer)->last >= 0)
             continue;
         out->role = TERN_ROLE_UNUSED;
-        out->buffer = args[unread[i].out + 1].buffer; /* any */
+        out->buffer = args[unread[i].out + 1].buffer; /* any buffer will do */
         out->at = 0;
         what->value.i32 |= unread[i].flag;
     }

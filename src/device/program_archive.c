@@ -1,6 +1,6 @@
-/* program_archive.c -- files of compiled programs: a head, what they were made for as text, then
- * the entries of the cache, each its key, its size and its bytes. All is looked at before anything
- * is taken. */
+/* program_archive.c -- files of compiled programs: a header, a text that describes the device and
+ * driver, then the entries of the cache, each with its key, its size and its bytes. A whole file is
+ * checked before any entry is loaded. */
 #include "device/program_archive.h"
 #include "base/os.h"
 #include "base/error.h"
@@ -16,18 +16,19 @@
 enum { FORMAT = 1, PATH_BYTES = 4096 };
 static const char magic[8] = "ternpack";
 
-/* Numbers are the machine's own: programs are for one kind of machine anyway. */
+/* The header. Numbers have the byte order of the machine, as programs are for one kind of machine
+ * anyway. */
 typedef struct head {
     char magic[8];
-    uint64_t format, text_bytes, count, bytes; /* of what follows the text */
-    uint64_t hash;                             /* of all that follows the head */
+    uint64_t format, text_bytes, count, bytes; /* count, bytes: of the entries */
+    uint64_t hash;                             /* of the bytes behind the header */
 } head;
 typedef struct entry {
     tern_cache_key key;
     uint64_t bytes;
 } entry;
 
-/* ---- what was used ------------------------------------------------------------------------- */
+/* ---- programs that were used --------------------------------------------------------------- */
 
 static struct {
     tern_mutex lock;
@@ -46,7 +47,7 @@ static bool is_noted(const tern_place *place, const tern_cache_key *key)
     return false;
 }
 
-/* Without memory it is left out. */
+/* If memory is out, the program is not added. */
 void tern_program_archive_note(const tern_place *place, const tern_cache_key *key)
 {
     tern_mutex_lock(&used.lock);
@@ -63,7 +64,7 @@ void tern_program_archive_note(const tern_place *place, const tern_cache_key *ke
     tern_mutex_unlock(&used.lock);
 }
 
-/* ---- what they are made for ---------------------------------------------------------------- */
+/* ---- the description of the device --------------------------------------------------------- */
 
 static char *made_for(const tern_place *place)
 {
@@ -161,7 +162,7 @@ tern_status tern_programs_save(const char *device, const char *path)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* The whole file; NULL after an error. */
+/* Returns the bytes of the file, which the caller frees with tern_free; NULL after an error. */
 static unsigned char *read_file(const char *function, const char *path, size_t *bytes)
 {
     struct tern_os_stat status;
@@ -183,7 +184,7 @@ static unsigned char *read_file(const char *function, const char *path, size_t *
     return data;
 }
 
-/* Whether the entries fill what there is, to the byte. */
+/* Returns whether `count` entries end exactly after `left` bytes. */
 static bool are_whole(const unsigned char *at, uint64_t left, uint64_t count)
 {
     entry e;

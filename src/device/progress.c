@@ -1,5 +1,5 @@
-/* progress.c -- who hears of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS
- * the terminal. */
+/* progress.c -- reports of compilations, to the handler of tern_on_compile or, with TERN_PROGRESS,
+ * to stderr. */
 #include "base/columns.h"
 #include "base/os.h"
 #include "base/ending.h"
@@ -12,7 +12,7 @@
 #include <tern/compile.h>
 
 static tern_mutex lock = TERN_MUTEX_INIT;
-static _Atomic(const void *) reporter; /* whose thread calls the handler: its own tern_thread */
+static _Atomic(const void *) reporter; /* &tern_thread of the thread that calls the handler */
 static struct {
     tern_compile_handler call;
     void *user;
@@ -20,12 +20,12 @@ static struct {
 } progress;
 
 static tern_once once = TERN_ONCE_INIT;
-static tern_compile_handler standard; /* what there is without a handler */
+static tern_compile_handler standard; /* used if the program has set no handler; may be NULL */
 
-static int64_t printed; /* of those that began, how many were */
+static int64_t printed; /* progress.begun at the last line */
 
-/* On a terminal one line, which is gone when there is nothing more to do; elsewhere a line for each
- * that begins. */
+/* Prints one line on a terminal, which is erased when all compilations are done; elsewhere prints a
+ * line for each compilation that begins. */
 static void print(const tern_compile_progress *p, void *unused)
 {
     char line[512];
@@ -61,7 +61,7 @@ static void report(const tern_place *place, const char *title, int64_t begun, in
 {
     int64_t waiting = tern_builds_waiting();
     tern_call_once(&once, read_environment);
-    while (!tern_mutex_trylock(&lock)) { /* its holder may have called exit() */
+    while (!tern_mutex_trylock(&lock)) { /* the thread that holds it may have called exit() */
         if (tern_is_ending())
             return;
         tern_os_sleep(100000);

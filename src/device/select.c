@@ -1,4 +1,4 @@
-/* select.c -- device strings: parsing, "auto", name parts, the thread's defaults. */
+/* select.c -- finds a device by its string: an index, part of a name, "auto", or a default. */
 #include "base/env.h"
 #include "base/thread.h"
 #include "device/registry.h"
@@ -33,9 +33,9 @@ static const char *kind_list(char *buffer, size_t bytes)
     return buffer;
 }
 
-/* An error about a device string: what is wrong with it, what there is and what was probably
- * meant (device NULL: that is plain). While errors are held apart nobody reads them, and no
- * driver is loaded for their sake. */
+/* Records an error about a device string and returns NULL. The message also lists the devices and
+ * suggests one, unless `device` is NULL and none is suggested. While errors are held, nothing is
+ * listed, as that would load drivers for a message that is not shown. */
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)
     TERN_PRINTF_(3, 4);
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)
@@ -118,8 +118,8 @@ static tern_place *the_cpu(const char *function)
     return place ? place : no_device(0, "cpu", function);
 }
 
-/* cuda, then an OpenCL GPU, then cpu: backends from the best down, each asked for its first device
- * that is no processor. */
+/* Returns the first device that is no processor of the best backend that has one (cuda, then
+ * opencl), or else the cpu. */
 static tern_place *best(const char *function)
 {
     for (int k = tern_registry_kinds() - 1; k > 0; k--)
@@ -204,10 +204,10 @@ tern_place *tern_place_find(const char *device, const char *function)
     return place && tern_registry_open(place) == TERN_OK ? place : NULL;
 }
 
-/* ---- the public face ------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
-/* A question: what it finds wrong is held apart, so that no handler is called and no policy stops
- * the program. */
+/* Errors are held and dropped, so that no error handler is called and no error policy stops the
+ * program. */
 bool tern_device_is_available(const char *device)
 {
     tern_error_hold hold;
@@ -318,7 +318,7 @@ tern_device_block tern_device_block_enter(const char *device)
     tern_device_block block = {.active = 1, .saved = -1};
     tern_place *old = tern_thread.default_place;
     tern_place *place = tern_place_find(device, "TERN_DEVICE");
-    /* The old place is kept as kind * 65536 + index; -1 is "the process's default". */
+    /* block.saved is kind * 65536 + index of the old place; -1 is "the process's default". */
     if (old)
         block.saved =
             tern_registry_kind(old->backend->kind, strlen(old->backend->kind)) * 65536 + old->index;

@@ -1,4 +1,5 @@
-/* signature.c -- reads the parameters of kernels, and words what is wrong with a launch. */
+/* signature.c -- reads the parameters of kernels, and writes the error of arguments that do not
+ * fit. */
 #include "device/signature.h"
 #include "prelude_host.h"
 
@@ -25,7 +26,7 @@ static const struct {
 #undef X
 };
 
-/* Types that depend on the kernel's, as dialect.h has them. */
+/* Types of dialect.h that depend on the kernel's dtype. */
 enum { WORDS = 4 };
 static const char *const words[WORDS] = {"STO", "REAL", "ACC", "KEY"};
 #define TYPE_(T)    DTYPE_GLUE_(TERN_TYPE, T)
@@ -56,8 +57,8 @@ typedef struct written {
 } written;
 
 typedef struct reader {
-    const char *at, *again; /* what follows *20 comes 20 times */
-    long times;             /* 0 before it; the tensors of foreach_forms.h come without offsets */
+    const char *at, *again; /* again: the text behind "*20", which is repeated 20 times */
+    long times; /* repetitions left; 0 before "*20". Repeated parameters have no offsets. */
 } reader;
 
 static bool next(reader *r, written *w)
@@ -78,7 +79,7 @@ static bool next(reader *r, written *w)
     return true;
 }
 
-/* An element type that was written out, not STO, stands for both that lie in memory as it does. */
+/* An element type that is written out, instead of STO, stands for two dtypes of the same size. */
 static const struct {
     uint8_t type, also;
 } alike[] = {{TERN_TYPE_f16, TERN_TYPE_bf16}, /* u16 */
@@ -136,13 +137,13 @@ int tern_signature_read(tern_kernel_parameter parameters[TERN_MOST_PARAMETERS], 
     return n;
 }
 
-/* ---- words ------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 typedef struct phrase {
     char text[96];
 } phrase;
 
-/* "OUT f32", "ARG tern_nd_index of 496 bytes". */
+/* Returns a text like "OUT f32" or "ARG tern_nd_index of 496 bytes". */
 static phrase phrase_of(unsigned role, unsigned type, const char *name, uint32_t bytes)
 {
     static const char *const roles[] = {"a buffer of", "OUT", "IN", "an unused buffer of", "ARG"};

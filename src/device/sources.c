@@ -1,5 +1,5 @@
-/* sources.c -- from embedded files to one text: #include is resolved here, as not every device's
- * compiler can. */
+/* sources.c -- joins embedded files to one text. #include lines are resolved here, because some
+ * devices' compilers can't resolve them. */
 #include "device/sources.h"
 #include "base/lock.h"
 #include "base/ending.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All texts; unpacked when a device first wants one, and again after memory was short. */
+/* The text of all files; NULL until it is first needed, or after unpacking ran out of memory. */
 static const char *whole;
 static tern_mutex lock = TERN_MUTEX_INIT;
 
@@ -36,7 +36,7 @@ static const char *unpack(void)
     return NULL;
 }
 
-/* The library is unloaded with the plugin that it is in. */
+/* Frees the text if the library is unloaded with the plugin that contains it. */
 __attribute__((destructor)) static void forget(void)
 {
     if (tern_is_unloading() && whole != missing)
@@ -67,7 +67,8 @@ static bool see(tern_sources_seen *seen, size_t index)
     return first;
 }
 
-/* elementwise.def is: its rows make the kernels of elementwise.cl. */
+/* Returns whether the file's rows define the kernels of a .cl file, as those of elementwise.def
+ * do. */
 static bool has_rows(const char *name)
 {
     char file[64];
@@ -76,8 +77,8 @@ static bool has_rows(const char *name)
     return strcmp(name + stem, ".def") == 0 && find(file, (size_t)n, &index);
 }
 
-/* Whether a line is a row of another kernel: of "gelu", which makes gelu and gelu_gradient, while
- * relu is wanted. */
+/* Returns whether a line is the row of a kernel that is not among `kernels`. The row "gelu" defines
+ * gelu and gelu_gradient. */
 static bool is_other_row(const char *kernels, const char *line, const char *end)
 {
     static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";

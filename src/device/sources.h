@@ -9,30 +9,29 @@ typedef struct tern_source {
     size_t from, bytes;
 } tern_source;
 
-/* All of them, one after the other; deflated where tern is built with zlib. */
+/* The text of all files, one after the other; deflated if tern is built with zlib. */
 typedef struct tern_source_pack {
     const unsigned char *bytes;
     size_t packed, whole;
 } tern_source_pack;
 
-/* Made at build time by cmake/embed.cmake; the rows are ended by one of zeros. */
+/* Generated at build time by cmake/embed.cmake; the last row is all zeros. */
 extern const tern_source tern_sources[];
 extern const tern_source_pack tern_packed_sources;
 
-/* The files already in a text, so that each is there once. */
+/* The files that are already in a text, so that each is added once. */
 typedef struct tern_sources_seen {
     uint64_t bits[4];
     const char
-        *kernels; /* of .def files only the rows that make these are wanted: " gelu add "; NULL:
-                    all */
+        *kernels; /* the kernels whose rows of .def files are added: " gelu add "; NULL: all rows */
 } tern_sources_seen;
 
-/* Append a file with its #include "..." lines replaced by those files, and #line marks that keep
- * compilers' messages right. An unknown file is a bug: it becomes an #error. */
+/* Appends a file to the text, with the files in place of its #include "..." lines, and #line marks
+ * for compilers' messages. An unknown file, which is a bug, becomes an #error. */
 void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name);
 
-/* Append the kernel of a chain, called chain_f32 for the suffix "f32", with what it needs beside
- * the dialect and functions (chain_text.c). */
+/* Appends the kernel of a chain, with the name chain_f32 for the suffix "f32", and the files that
+ * the kernel needs besides the dialect and its functions (chain_text.c). */
 void tern_chain_text(tern_text *text, tern_sources_seen *seen, const tern_chain *chain,
                      tern_dtype dtype);
 

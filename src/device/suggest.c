@@ -1,4 +1,4 @@
-/* suggest.c -- what there is in place of a device that is not, for errors about device strings. */
+/* suggest.c -- lists devices and suggests one, for errors about device strings. */
 #include "device/suggest.h"
 #include "base/near.h"
 #include "device/registry.h"
@@ -9,8 +9,8 @@
 
 enum { WORD_BYTES = 64, MOST_LISTED = 16 };
 
-/* What others call their devices, and what is nearest to that here: a device that is no
- * processor, one of OpenCL, of CUDA, the cpu. */
+/* Names of devices in other libraries, and the kind of device here that is nearest: any GPU, an
+ * OpenCL device, a CUDA device, the cpu. */
 typedef enum nearest { ANY_GPU, OPENCL, CUDA, CPU } nearest;
 static const struct {
     const char *word;
@@ -34,7 +34,7 @@ static tern_place *first_of(const char *kind)
     return k < 0 ? NULL : tern_registry_place(k, 0);
 }
 
-/* A GPU, else whatever is no device of the backend cpu. */
+/* Returns a GPU, or else a device of another backend than cpu, or NULL. */
 static tern_place *any_gpu(void)
 {
     tern_place *other = NULL;
@@ -75,7 +75,7 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* A device that has the word in its name, vendor or platform. */
+/* Returns a device that has the word in its name, vendor or platform; NULL if there is none. */
 static tern_place *by_name(const char *word)
 {
     if (strlen(word) < 3)
@@ -90,7 +90,8 @@ static tern_place *by_name(const char *word)
     return NULL;
 }
 
-/* The device whose string is nearest: "opencl0", "OPENCL:0", "opencl:7", "cpu:0 ". */
+/* Returns the device string that is nearest to one like "opencl0", "OPENCL:0", "opencl:7",
+ * "cpu:0 "; NULL if none is near. */
 static const char *by_string(const char *device)
 {
     const char *best = NULL;
@@ -102,7 +103,7 @@ static const char *by_string(const char *device)
     return best;
 }
 
-/* The letters that the string begins with: "gpu" of " GPU:0". */
+/* Writes the letters at the beginning of the string: "GPU" of " GPU:0". */
 static void first_word(const char *device, char word[WORD_BYTES])
 {
     size_t n = 0;
@@ -124,7 +125,7 @@ static const char *guess(const char *device)
     const char *near = by_string(device);
     if (near)
         return near;
-    int kind = -1; /* the kind that the string begins with, however it is written */
+    int kind = -1; /* the kind at the beginning of the string, in any case */
     for (int k = 0; k < tern_registry_kinds(); k++)
         kind = same_word(word, tern_registry_kind_name(k)) ? k : kind;
     place = kind >= 0 ? tern_registry_place(kind, 0) : NULL;

@@ -1,4 +1,4 @@
-/* vendor_settings.c -- what vendors' libraries may do, and how many threads, for the whole
+/* vendor_settings.c -- settings of vendors' libraries, and the number of threads, for the whole
  * process. */
 #include "base/parallel.h"
 #include "device/device.h"
