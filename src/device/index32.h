@@ -1,5 +1,5 @@
-/* index32.h -- kernels with indices of 32 bits, with which GPUs compute two to four times as fast as
- * with 64 bits. A launch uses such a kernel if all its arguments are small enough. */
+/* index32.h -- kernels with indices of 32 bits, with which GPUs compute two to four times as fast
+ * as with 64 bits. A launch uses such a kernel if all its arguments are small enough. */
 #ifndef TERN_DEVICE_INDEX32_H
 #define TERN_DEVICE_INDEX32_H
 #include "device/args.h"

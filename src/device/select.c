@@ -33,9 +33,9 @@ static const char *kind_list(char *buffer, size_t bytes)
     return buffer;
 }
 
-/* Records an error about a device string and returns NULL. The message also lists the devices and
- * suggests one, unless `device` is NULL and none is suggested. While errors are held, nothing is
- * listed, as that would load drivers for a message that is not shown. */
+/* Records an error about a device string and returns NULL. The message also lists the devices and,
+ * unless `device` is NULL, suggests one. While errors are held, nothing is listed, as that would
+ * load drivers for a message that is not shown. */
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)
     TERN_PRINTF_(3, 4);
 static tern_place *refuse(const char *function, const char *device, const char *format, ...)

@@ -1,5 +1,5 @@
-/* user_launch.c -- the arguments and the grid of a kernel of the program's own, for devices that
- * take them as words (user_source.h). */
+/* user_launch.c -- the arguments and the grid of a user's kernel, for devices that take arguments
+ * as words of 8 bytes (user_source.h). */
 #include "base/dtype.h"
 #include "device/backend.h"
 #include "device/user_source.h"
@@ -19,13 +19,13 @@ static bool is_local(const tern_arg *a)
     return !a->buffer && a->by_reference && !a->value.data;
 }
 
-/* What an argument is, in the words of a parameter; a VECTOR where it does not show what its bytes
- * are. */
+/* Returns the kind of an argument, in the bits of tern_user_parameters; TERN_USER_VECTOR if the
+ * type of its bytes is unknown. */
 static int given(const tern_arg *a)
 {
     if (is_local(a))
         return TERN_USER_LOCAL;
-    /* No pointer to half reads a bfloat16. */
+    /* bfloat16 is none of OpenCL's floating-point types. */
     bool real = a->type != TERN_BF16 && tern_dtype_in((tern_dtype)a->type, TERN_SET_FLOATS);
     return (int)a->bytes | (a->buffer ? TERN_USER_TENSOR : 0) |
            (!a->type ? TERN_USER_VECTOR
@@ -45,13 +45,13 @@ static bool fits(int takes, int is)
         return false;
     if (!has_size || bytes != (is & TERN_USER_BYTES))
         return !has_size;
-    /* Integers of 8 and 16 bits may be the bits of any type. */
+    /* Parameters of 8- and 16-bit integers take tensors of any type of this size. */
     return takes & TERN_USER_REAL ? is & (TERN_USER_REAL | TERN_USER_VECTOR)
                                   : bytes < 4 || !(is & TERN_USER_REAL);
 }
 
-/* Into 64 bytes; dtype, where the elements' is known: "a tensor of 4-byte integers", "a tensor of
- * float16". */
+/* Returns the name of a kind, which may be written to the 64 bytes `to`: "a tensor of 4-byte
+ * integers", or if dtype is not 0, "a tensor of float16". */
 static const char *title(char *to, int kind, tern_dtype dtype)
 {
     const int bytes = kind & TERN_USER_BYTES;

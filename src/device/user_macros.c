@@ -1,5 +1,5 @@
-/* user_macros.c -- see user_macros.h. Conditions are not looked at: of several definitions the last
- * counts. */
+/* user_macros.c -- expands macros in a kernel's parameters. Conditions (#if) are ignored: of several
+ * definitions the last one is used. */
 #include "device/user_macros.h"
 #include <ctype.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static bool is_same(piece a, const char *p, size_t n)
     return a.n == n && memcmp(a.p, p, n) == 0;
 }
 
-/* Pieces between commas, from past a parenthesis to the one that closes it; returns past that. */
+/* Splits the text behind a parenthesis at its commas, up to the one that closes it; returns a
+ * pointer behind that one. */
 static const char *split(const char *p, piece *to, int *n)
 {
     *n = 0;
@@ -72,7 +73,7 @@ static const char *split(const char *p, piece *to, int *n)
     }
 }
 
-/* How often it is defined. */
+/* Sets *found to the last definition of a macro; returns the number of definitions. */
 static int find(const place *at, const char *word, size_t n, macro *found)
 {
     int times = 0;
@@ -99,7 +100,7 @@ static int find(const place *at, const char *word, size_t n, macro *found)
 
 static void expand(place at, tern_text *to, const char *p, size_t n);
 
-/* The body with arguments for parameters. */
+/* Adds the body of macro m with the arguments in place of its parameters. */
 static void substitute(place at, tern_text *to, const macro *m, const piece *arguments, int n)
 {
     tern_text text = {0};

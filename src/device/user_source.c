@@ -1,7 +1,7 @@
-/* user_source.c -- OpenCL C to C++, word by word: address spaces, vector literals and swizzles,
- * OpenCL's names for types and functions. What the words mean is in cl_kernels/user.h. The header
- * alone would not do: neither GCC nor NVRTC reads swizzles, (float4)(a, b), __local, or a
- * variable that is called like a word of C++. */
+/* user_source.c -- translates OpenCL C to C++, word by word: address spaces, vector literals,
+ * swizzles, and OpenCL's names of types and functions, which cl_kernels/user.h defines. A header
+ * alone is not enough: neither GCC nor NVRTC accepts swizzles, (float4)(a, b), __local, or a
+ * variable whose name is a keyword of C++. */
 #include "device/user_source.h"
 #include "device/backend.h"
 #include "device/user_macros.h"
@@ -13,17 +13,17 @@
 enum { MOST_STRUCTS = 32 };
 
 typedef struct reader {
-    const char *p; /* what comes next */
+    const char *p; /* the rest of the source */
     tern_user_source *made;
     tern_text *to;
-    const char *before; /* the last word or sign that is no blank */
+    const char *before; /* the last word or sign before p that is no blank */
     size_t before_n;
-    int depth;      /* of braces */
-    int lists;      /* parentheses that are open, of lists of parameters where depth is 0 */
-    bool directive; /* in a line that begins with # */
+    int depth;      /* the number of open braces */
+    int lists;      /* the number of open parentheses; at depth 0 those of parameter lists */
+    bool directive; /* p is in a line that begins with # */
     struct {
         const char *from, *end;
-    } structs[MOST_STRUCTS]; /* bodies: their members are not swizzles */
+    } structs[MOST_STRUCTS]; /* the bodies of structs, whose members are not swizzles */
     int n_structs;
 } reader;
 
@@ -32,7 +32,7 @@ static const char *past_blanks(const char *p)
     return p + strspn(p, " \t\r\n");
 }
 
-/* What p begins with and is no code: a comment, a string; 0 for code. */
+/* Returns the length of a comment, string or character constant at p; 0 if there is none. */
 static size_t no_code(const char *p)
 {
     if (p[0] == '/' && p[1] == '/')
@@ -49,7 +49,7 @@ static size_t no_code(const char *p)
     return p[n] == *p ? n + 1 : n;
 }
 
-/* ---- what comes before the walk ---------------------------------------------------------- */
+/* ---- structs ----------------------------------------------------------------------------- */
 
 static void find_structs(reader *r, const char *source)
 {
@@ -80,7 +80,7 @@ static bool is_member(const reader *r, const char *word, size_t n)
     return false;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------- */
+/* ---- translation ------------------------------------------------------------------------- */
 
 static void put(reader *r, size_t n)
 {
@@ -93,9 +93,9 @@ static bool came(const reader *r, const char *word)
     return r->before && tern_word_is(r->before, r->before_n, word);
 }
 
-/* Whether the address space is of what is pointed to: a declaration or a type goes on with a *, or
- * is a parameter, which may be written as an array. In the text of a macro, where nobody knows, an
- * array in local memory without a size is taken for one. */
+/* Returns whether the address space is that of a pointer's target: there is a * in the rest of the
+ * declaration or type, or it is a parameter, which may be written as an array. In a macro, where
+ * this is not known, a local array without a size counts as a parameter. */
 static bool is_pointer(const reader *r, const char *p, bool local)
 {
     if (!r->directive && r->depth == 0 && r->lists > 0)
@@ -105,7 +105,8 @@ static bool is_pointer(const reader *r, const char *p, bool local)
            (*p == '[' && *past_blanks(p + 1) == ']' && r->directive && local);
 }
 
-/* Local and constant: of a variable, where it lies; of what a pointer points to, nothing. */
+/* Translates __local and __constant: for a variable to a storage class, for a pointer's target to
+ * nothing, or to const. */
 static void put_space(reader *r, bool local, const char *after)
 {
     const bool pointer = is_pointer(r, after, local);
@@ -119,8 +120,8 @@ static void put_space(reader *r, bool local, const char *after)
         tern_text_add(r->to, r->depth ? "static" : "TERN_CONSTANT");
 }
 
-/* An attribute of OpenCL's is left out; the group size that one requires is noted for the kernel
- * elsewhere. */
+/* Leaves out an attribute of OpenCL and returns true; false for other attributes. read_group reads
+ * the size of reqd_work_group_size. */
 static bool skip_attribute(reader *r)
 {
     const char *open = past_blanks(r->p + strlen("__attribute__"));
@@ -160,7 +161,8 @@ static void put_word(reader *r, size_t n)
     r->p += n;
 }
 
-/* ".xy" as a value, or where it is assigned to, as places. */
+/* Translates a swizzle like ".xy" to a function that returns the elements, or if it is assigned to,
+ * references to them. Returns false if there is no swizzle. */
 static bool put_swizzle(reader *r)
 {
     static const char *const halves[] = {"lo", "hi", "even", "odd"};
@@ -189,7 +191,8 @@ static bool put_swizzle(reader *r)
     return true;
 }
 
-/* (float4)(a, b, c, d) is the vector's constructor; (struct pair){a, b} is pair{a, b}. */
+/* Translates (float4)(a, b, c, d) to the vector's constructor and (struct pair){a, b} to
+ * pair{a, b}. Returns false if there is no such literal. */
 static bool put_literal(reader *r)
 {
     const char *type = past_blanks(r->p + 1);
@@ -231,7 +234,7 @@ static void put_sign(reader *r)
     put(r, 1);
 }
 
-/* A line of the preprocessor's: OpenCL's pragmas are left out. */
+/* Begins a line of the preprocessor; leaves out OpenCL's pragmas. */
 static void begin_directive(reader *r)
 {
     const char *word = past_blanks(r->p + 1);
@@ -274,7 +277,7 @@ static void walk(reader *r)
 
 /* ---- the kernel -------------------------------------------------------------------------- */
 
-/* The kernel's definition: the parenthesis after its name, where a body follows. */
+/* Returns the parenthesis after the kernel's name in its definition; NULL if there is none. */
 static const char *find_parameters(const char *source, const char *name)
 {
     size_t n = strlen(name);
@@ -291,7 +294,8 @@ static const char *find_parameters(const char *source, const char *name)
     return NULL;
 }
 
-/* Numbers of reqd_work_group_size before the kernel's name, back to the definition before it. */
+/* Reads the numbers of reqd_work_group_size between the kernel's name and the definition before
+ * it. */
 static void read_group(tern_user_source *made, const char *source, const char *open)
 {
     static const char word[] = "reqd_work_group_size";
@@ -313,7 +317,8 @@ static void read_group(tern_user_source *made, const char *source, const char *o
     tern_text_free(&numbers);
 }
 
-/* What a parameter takes that took `takes`, by one more word or sign of it. */
+/* Returns the kind of a parameter, which so far is `takes`, with the next word or sign of its
+ * declaration. */
 static int taken(int takes, const char *p, size_t n)
 {
     static const struct {
@@ -344,7 +349,7 @@ static int taken(int takes, const char *p, size_t n)
         if (tern_word_is(p, length, words[i].word)) {
             const int own = words[i].takes, had = takes & TERN_USER_BYTES;
             takes |= (own & ~TERN_USER_BYTES) | (vector ? TERN_USER_VECTOR : 0);
-            if (had && (own == 4 || had == TERN_USER_UNKNOWN)) /* short int; the ? stays */
+            if (had && (own == 4 || had == TERN_USER_UNKNOWN)) /* "short int" keeps 2; ? stays */
                 return takes;
             return own & TERN_USER_BYTES ? takes - had + (own & TERN_USER_BYTES) : takes;
         }
@@ -382,7 +387,7 @@ tern_status tern_user_parameters_read(tern_user_parameters *made, const char *so
     if (!list.failed && !list_parameters(made, list.data ? list.data : ""))
         status = TERN_ERR_ARGUMENT;
     for (int i = 0; find_parameters(*open + 1, name) && i < made->n; i++)
-        made->takes[i] |= TERN_USER_UNKNOWN; /* which of two is compiled is unknown */
+        made->takes[i] |= TERN_USER_UNKNOWN; /* either of two definitions may be compiled */
     tern_text_free(&list);
     return status;
 }
