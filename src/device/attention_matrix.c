@@ -1,25 +1,25 @@
-/* attention_matrix.c -- attention on matrix units: kernels, arguments, and what was tried. */
+/* attention_matrix.c -- attention on matrix units: chooses kernels and their arguments. */
 #include "device/attention_matrix.h"
 #include "device/index32.h"
 #include "types_host.h"
 #include "shapes.h"
 
-/* FAR: positions are numbers of 32 bits. */
+/* FAR: the limit of queries and keys, as the kernels' positions have 32 bits. */
 enum { FAR = 1 << 30, MOST_GROUPS = 1 << 20, PASSES = 3 };
 
-/* What a call's kernels are built for. */
+/* The variant of the kernels for a call. */
 typedef struct variant {
     int way, width;
     bool extras, odd;
 } variant;
 
-/* ---- which kernels --------------------------------------------------------------------------- */
+/* ---- the choice of kernels ------------------------------------------------------------------- */
 
 static bool lies_in_eights(const tern_matrix *m, const int64_t count[2], int64_t width)
 {
     int64_t outer = count[0] > 1 ? m->batch[0] : 0, inner = count[1] > 1 ? m->batch[1] : 0;
     return m->col == 1 && width % 8 == 0 && ((m->at | m->row | outer | inner) & 7) == 0 &&
-           m->buffer->address % 16 == 0; /* the application's begins anywhere */
+           m->buffer->address % 16 == 0; /* external memory may have any alignment */
 }
 
 static bool fits(const tern_attention *a)
@@ -40,8 +40,7 @@ static variant variant_of(const tern_attention *a, int way)
                           : width <= 64  ? 64
                           : width <= 128 ? 128
                                          : TERN_ATTENTION_MATRIX_WIDEST};
-    /* A maximum of scores before they are multiplied by scale is one behind it, if that is above
-     * 0. */
+    /* If scale is above 0, the maximum of scores can be found before they are multiplied by it. */
     v.extras = (b->flags & ~TERN_ATTENTION_BAND) != 0 || b->drop != 0 || a->softcap != 0 ||
                !(a->scale > 0);
     for (int i = 0; i < (a->gradient ? 4 : 2); i++)
@@ -55,13 +54,14 @@ static bool is_xe(int way)
     return way == TERN_MATRIX_XE8 || way == TERN_MATRIX_XE16;
 }
 
-/* dq and dk hold columns of two matrices. */
+/* Returns whether the kernel of the pass (dq or dk) holds columns of two matrices. */
 static bool holds_two(int pass)
 {
     return pass == 1 || pass == 2;
 }
 
-/* Sub-groups of a group; where local memory has their columns, as many as find room. */
+/* Returns the number of sub-groups of a work-group; if their columns are in local memory, its size
+ * limits the number. */
 static int64_t subs_of(const variant *v, int pass)
 {
     const bool in_local = is_xe(v->way) || v->way == TERN_MATRIX_RDNA3 ||
@@ -73,7 +73,8 @@ static int64_t subs_of(const variant *v, int pass)
     return v->way == TERN_MATRIX_MMA && v->width > 64 ? 8 : 4;
 }
 
-/* 0: forward; 1 to 3: dq, dk with dv where one kernel makes both, dv. */
+/* Writes the passes of a call and returns how many. 0: forward; 1: dq; 2: dk, or dk and dv if one
+ * kernel computes both; 3: dv. */
 static int passes_of(const tern_attention *a, const variant *v, int passes[PASSES])
 {
     passes[0] = a->gradient;
@@ -82,7 +83,8 @@ static int passes_of(const tern_attention *a, const variant *v, int passes[PASSE
     return !a->gradient ? 1 : whole ? 2 : 3;
 }
 
-/* As CUTS of attention_matrix.h: how many groups share the columns of a result. */
+/* Returns how many work-groups share the columns of a result: CUTS of cl_kernels/
+ * attention_matrix.h. */
 static int64_t cuts_of(const variant *v, int pass)
 {
     if (v->width > 128)
@@ -166,7 +168,8 @@ static tern_arg of(tern_role role, const tern_attention *a, const tern_matrix *m
     return tern_arg_buffer(role, a->dtype, m->buffer, m->at);
 }
 
-/* Those of the kernels of a pass; deltas: the scratch memory of a gradient. */
+/* Writes the arguments of the kernels, the same for all passes, and returns how many. deltas: the
+ * scratch memory of a gradient. */
 static int arguments(const tern_attention *a, const tern_attention_tiles *s,
                      const tern_buffer *deltas, tern_arg args[TERN_ATTENTION_ARGS])
 {
@@ -206,7 +209,7 @@ typedef struct call {
     variant v;
 } call;
 
-/* The kernels of a, one for each pass. */
+/* Writes the passes of a and the variant of the kernel of each; returns how many. */
 static int list(const call *c, const tern_attention *a, int passes[PASSES],
                 tern_matrix_variant of[PASSES])
 {
@@ -235,7 +238,7 @@ static tern_status run(const call *c, const tern_attention *a)
     return TERN_OK;
 }
 
-/* A call is tried with a small one of its kind. */
+/* A call, and the attention for which its kernels are tried with a small problem. */
 typedef struct trial {
     const call *of;
     const tern_attention *a;

@@ -1,7 +1,7 @@
-/* attention_problem.c -- an attention whose numbers are exact in halves, in any order: a query has
- * the same score for two keys and far less for all others, so that its weights are a half and a
- * half, its result is the mean of two values, and gradients are multiples of a quarter. A number in
- * the wrong lane is seen. */
+/* attention_problem.c -- an attention problem whose numbers are exact in half precision, in any
+ * order of summation. A query has the same score for two keys and a far lower one for all others,
+ * so its two weights are 1/2, its result is the mean of two values, and gradients are multiples of
+ * 1/4. A number in a wrong lane changes the result. */
 #include "device/attention_matrix.h"
 #include "device/place.h"
 #include "types_host.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { ROWS = 64, HALF = ROWS / 2, WIDEST = TERN_ATTENTION_MATRIX_WIDEST, FLOATS = 2 * ROWS };
-/* Matrices one behind the other, after sums and deltas. */
+/* The matrices, one after the other in memory, behind deltas and sums. */
 enum { Q, K, V, OUT, DOUT, DQ, DK, DV, MATRICES };
 
 uint16_t tern_half_of_quarters(int n, tern_dtype dtype)
@@ -28,12 +28,13 @@ uint16_t tern_half_of_quarters(int n, tern_dtype dtype)
 typedef struct problem {
     tern_dtype dtype;
     int width;
-    float sums[FLOATS];                    /* in memory: deltas, sums */
-    int quarters[MATRICES][ROWS * WIDEST]; /* what is right */
+    float sums[FLOATS];                    /* deltas, then sums */
+    int quarters[MATRICES][ROWS * WIDEST]; /* the exact matrices, in units of 1/4 */
     uint16_t memory[MATRICES * ROWS * WIDEST];
 } problem;
 
-/* The two keys of a query, and the place that is a key's own: of 32 columns two keys share each. */
+/* pair_of writes the two keys of query i; place_of returns the column of a key that is not 0. If
+ * the width is 32, two keys share a column. */
 static void pair_of(const problem *p, int i, int pair[2])
 {
     pair[0] = (5 * i + 3) % HALF;
@@ -44,14 +45,15 @@ static int place_of(const problem *p, int key)
     int columns = p->width / HALF;
     return key % HALF * columns + key / HALF % columns;
 }
-/* -1, 0 or 1. */
+/* Returns a pseudo-random number: -1, 0 or 1. */
 static int number(int i, int k, uint32_t seed)
 {
     uint32_t h = ((uint32_t)i * 64u + (uint32_t)k + seed) * 2654435761u;
     return (int)((h >> 20) % 3) - 1;
 }
 
-/* With weights of a half: dp - delta is half the difference of the two dp. */
+/* Computes the result and the gradients of query i, whose two weights are 1/2: dp - delta is half
+ * the difference of the two dp. */
 static void solve(problem *p, int i)
 {
     const int w = p->width;
@@ -67,7 +69,7 @@ static void solve(problem *p, int i)
         }
     }
     for (int k = 0; k < 2; k++) {
-        const int ds = dp[k] - dp[1 - k]; /* in quarters; the scale is 2, and keys are 8 */
+        const int ds = dp[k] - dp[1 - k]; /* in quarters; the scale is 2, elements of keys are 8 */
         for (int c = 0; c < w; c++) {
             p->quarters[DQ][i * w + c] += 2 * ds * (p->quarters[K][pair[k] * w + c] / 4);
             p->quarters[DK][pair[k] * w + c] += 2 * ds * (p->quarters[Q][i * w + c] / 4);
@@ -106,7 +108,7 @@ static bool is_right(const problem *p, int from, int to)
         for (int e = 0; e < ROWS * p->width; e++) {
             uint16_t got = p->memory[m * ROWS * p->width + e];
             uint16_t want = tern_half_of_quarters(p->quarters[m][e], p->dtype);
-            if (got != want && ((got | want) & 0x7fff)) /* 0 has either sign */
+            if (got != want && ((got | want) & 0x7fff)) /* 0 may have either sign */
                 return false;
         }
     return true;

@@ -5,8 +5,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* How many chunks of a sum are worth a group of its own; bytes of sums that are added up
- * afterwards. */
+/* CHUNKS: a part has at least so many steps of a tile's depth. MOST_SCRATCH: the most bytes of
+ * partial sums. */
 enum { CHUNKS = 8, MOST_SCRATCH = 64 << 20 };
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -74,7 +74,7 @@ tern_status tern_conv_launch(tern_place *place, const tern_convolution *c,
 {
     static const int64_t zeros[3];
     const tern_arg *y_or_x = c->pass == TERN_CONV_X ? &c->y : &c->x, *result = result_of(c);
-    /* Where there are no sums of parts, and no bias, these are not touched. */
+    /* Without partial sums or a bias these arguments are not accessed. */
     const tern_arg sums =
         c->scratch ? tern_arg_buffer(TERN_ROLE_OUT, TERN_F32, c->scratch, 0) : *result;
     const tern_arg bias = c->bias.buffer ? c->bias : c->weight;

@@ -1,13 +1,13 @@
-/* conv_matrix.c -- convolutions of halves on matrix units: what convolution_matrix.cl is built for,
- * its launch, and what it is tried with. */
+/* conv_matrix.c -- half precision convolutions on matrix units: the variants of
+ * convolution_matrix.cl, its launch and its trial. */
 #include "device/conv_matrix.h"
 #include "device/matrix_trial.h"
 #include "device/place.h"
 #include "types_host.h"
 #include "shapes.h"
 
-/* Rows, columns and depth that are worth a tile of 64 x 64; loads one by one want registers, which
- * ODD_DEPTH leaves. */
+/* SMALL: the fewest rows, columns and depth for which a tile of 64 x 64 is worthwhile. ODD_DEPTH:
+ * the most depth if elements are loaded one by one, which needs more registers. */
 enum { SMALL = 16, EIGHT = 8, LEAST_UNIT = 4, ODD_DEPTH = 32, GROUPS_PER_UNIT = 2 };
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -21,8 +21,8 @@ bool tern_conv_fits_matrix(const tern_convolution *c, const tern_conv_tiles *t)
            t->m >= SMALL && t->n >= SMALL && t->k >= SMALL;
 }
 
-/* Which operand has no eights that lie together: the image by its channels, and the other by those
- * of its rows or of the depth. */
+/* Returns `odd` of the variant: an operand is odd unless eight channels are contiguous and aligned;
+ * these are the image's channels, and the other operand's channels along its rows or the depth. */
 static int odd_of(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
@@ -57,8 +57,8 @@ tern_conv_variant tern_conv_variant_of(const tern_convolution *c, int way, int r
     return v;
 }
 
-/* Tiles of the product's columns (n) and rows (m): places, which are columns there, are rows of a
- * result with channels_last. */
+/* Sets the tile's size along the product's columns (*lines, n) and rows (*others, m). Positions are
+ * columns of the product, but rows of a result with channels_last. */
 static void sizes_of(const tern_conv_variant *v, int64_t *lines, int64_t *others)
 {
     const bool places_are_rows = v->channels_last && v->pass != TERN_CONV_WEIGHT;
@@ -91,7 +91,7 @@ tern_status tern_conv_matrix_launch(tern_place *place, void *kernel, const tern_
 
 /* ---- a trial ------------------------------------------------------------------------------- */
 
-/* Element (n, c, place). */
+/* Returns the index of element (n, c, place). */
 static int64_t at(bool last, int64_t n, int64_t c, int64_t place, int64_t channels, int64_t places)
 {
     return last ? (n * places + place) * channels + c : (n * channels + c) * places + place;
@@ -99,7 +99,8 @@ static int64_t at(bool last, int64_t n, int64_t c, int64_t place, int64_t channe
 
 enum { DOWN = 5, ACROSS = 7, TAPS_DOWN = 3, TAPS_ACROSS = 2, OUT_DOWN = 3, OUT_ACROSS = 8 };
 
-/* The pass as it is written, of (1, c, 5, 7) with (o, c, 3, 2), stride (2, 1) and padding 1. */
+/* Computes the pass by its definition, for x (1, c, 5, 7), weight (o, c, 3, 2), stride (2, 1) and
+ * padding 1. */
 static void convolve(const tern_conv_shape *s, int pass, bool last, const int *given[3], int *out)
 {
     for (int64_t u = 0; u < s->o * s->c * TAPS_DOWN * TAPS_ACROSS; u++) {
@@ -139,7 +140,7 @@ static tern_status compute(tern_place *place, void *kernel, const tern_conv_vari
                            tern_matrix_trial *t, bool *right)
 {
     const int pass = k->pass, a = pass == TERN_CONV_WEIGHT ? 2 : 1, b = pass == TERN_CONV_X ? 2 : 0;
-    /* Bits of odd: whose eights these channels are. */
+    /* The bits of odd for which c or o must not be a multiple of eight. */
     const int of_c = pass == TERN_CONV_Y ? 3 : pass == TERN_CONV_X ? 2 : 1, of_o = 3 - of_c;
     const tern_conv_shape s = {.n = 1,
                                .c = (k->odd & of_c) == of_c ? 19 : 24,

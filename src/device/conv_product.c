@@ -22,7 +22,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* How far apart neighbours are: places and channels of x and y, taps and channels of the weight. */
+/* Strides in memory: of positions and channels of x and y, and of taps and channels of the
+ * weight. */
 typedef struct steps {
     int64_t x, x_channel, y, y_channel, tap, w_channel, w_out;
     int64_t unit;
@@ -36,8 +37,8 @@ static steps steps_of(const tern_conv_shape *s, tern_conv_layout l)
     return l.channels_last ? last : rows;
 }
 
-/* Where numbers along an array of three dims are in it, `times` apart from `from` on; its elements
- * are `step` apart. */
+/* Sets line->along_at and line->at for a contiguous array of three dims, whose elements are `step`
+ * apart: number i along dim d is at index from[d] + i * times[d]. */
 static void put_along(tern_conv_line *line, const int64_t *dims, const int64_t *times,
                       const int64_t *from, int64_t step)
 {
@@ -47,8 +48,8 @@ static void put_along(tern_conv_line *line, const int64_t *dims, const int64_t *
     }
 }
 
-/* y looks at x at q stride - padding + k dilation; of the weight's gradient rows and columns are
- * exchanged. */
+/* Describes the product of y: position q and tap k read x at q stride - padding + k dilation. For
+ * the weight's gradient the caller exchanges rows and columns. */
 static void describe_y(const tern_conv_shape *s, const steps *of, tern_conv_line *places,
                        tern_conv_line *taps)
 {
@@ -68,9 +69,9 @@ static void describe_y(const tern_conv_shape *s, const steps *of, tern_conv_line
     put_along(taps, s->window, ones, zeros, of->tap);
 }
 
-/* dx at i = phase + a stride looks at dy at (i + padding - k dilation) / stride, where that is
- * whole: with one phase it is so for every `every`th k, whose places are `step` apart, or for
- * none. */
+/* Describes the product of a phase of dx: position i = phase + a stride and tap k read dy at
+ * (i + padding - k dilation) / stride, if that is an integer. In one phase it is for every
+ * `every`th k, whose positions in dy are `step` apart, or for none. */
 static void describe_x(const tern_conv_shape *s, const steps *of, const int64_t *phase,
                        tern_conv_line *places, tern_conv_line *taps)
 {
@@ -100,8 +101,8 @@ static int64_t size_of(const tern_conv_line *line)
     return (int64_t)line->size[0] * line->size[1] * line->size[2];
 }
 
-/* Neighbours of the result that lie together: of channels or of places, which with several phases
- * are apart. */
+/* Returns whether the result can be stored by vectors of eight contiguous channels or positions;
+ * positions are not contiguous if there are several phases. */
 static bool is_wide(const tern_conv_shape *s, int pass, bool last)
 {
     const int64_t each = s->c / s->groups, of_group = s->o / s->groups;

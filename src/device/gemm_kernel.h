@@ -1,4 +1,5 @@
-/* gemm_kernel.h -- the product kernel of matmul.cl, which every device can run: what it takes. */
+/* gemm_kernel.h -- the arguments and the grid of the product kernel of matmul.cl, which every
+ * device can run. */
 #ifndef TERN_DEVICE_GEMM_KERNEL_H
 #define TERN_DEVICE_GEMM_KERNEL_H
 #include "device/device.h"
@@ -10,7 +11,7 @@ static inline tern_gemm_matrix tern_gemm_strides(const tern_matrix *m)
     return (tern_gemm_matrix){m->row, m->col, {m->batch[0], m->batch[1]}};
 }
 
-/* Which of its operands lie by columns, as bits: 1 A, 2 B. */
+/* Returns which operands are in column-major order, as bits: 1 for A, 2 for B. */
 static inline int tern_gemm_layout(const tern_gemm *g)
 {
     return (g->a.row == 1 && g->a.col != 1) + 2 * (g->b.row == 1 && g->b.col != 1);
@@ -28,7 +29,7 @@ static inline tern_gemm_shape tern_gemm_shape_of(const tern_gemm *g)
                              .has_bias = g->bias != NULL};
 }
 
-/* The arguments of the kernel "gemm" for g, whose shape s is. */
+/* The arguments of the kernel "gemm" for g; s points to the tern_gemm_shape of g. */
 #define TERN_GEMM_ARGS(g, s)                                                                       \
     {                                                                                              \
         tern_arg_buffer(TERN_ROLE_OUT, (g)->dtype, (g)->c.buffer, (g)->c.at),                      \
@@ -40,7 +41,7 @@ static inline tern_gemm_shape tern_gemm_shape_of(const tern_gemm *g)
             tern_arg_real((g)->dtype, (g)->beta)                                                   \
     }
 
-/* A group for each tile of C. */
+/* Returns the grid: a work-group for each tile of C. */
 static inline tern_grid tern_gemm_grid(const tern_gemm *g)
 {
     const int64_t tile = TERN_GEMM_TILE;

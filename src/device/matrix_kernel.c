@@ -1,4 +1,4 @@
-/* matrix_kernel.c -- kernels on matrix units: built, tried, kept. */
+/* matrix_kernel.c -- compiles, tries and keeps kernels on matrix units. */
 #include "device/matrix_kernel.h"
 #include "base/dtype.h"
 #include "base/thread.h"
@@ -47,7 +47,7 @@ tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
     k->of = *of;
     describe(of, &source);
     tern_status status = kernels->backend->build(place, of, &source, &k->compiled);
-    if (status == TERN_ERR_MEMORY || status == TERN_ERR_STATE) { /* another time */
+    if (status == TERN_ERR_MEMORY || status == TERN_ERR_STATE) { /* the next call tries again */
         tern_free(k);
         return status;
     }
@@ -59,7 +59,7 @@ tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
     return status;
 }
 
-/* Whether nothing is to be built or tried: all are right, or one is known to be wrong. */
+/* Returns whether nothing has to be compiled or tried: all kernels are right, or one is wrong. */
 static bool is_known(const tern_matrix_kernels *kernels, const tern_matrix_call *call,
                      tern_matrix_kernel **found, bool *usable)
 {
@@ -84,7 +84,7 @@ static tern_status build_and_try(tern_place *place, tern_matrix_kernels *kernels
     }
     tern_status status = tried ? TERN_OK : call->try(call->user, &right);
     if (status == TERN_ERR_MEMORY)
-        return status; /* another time */
+        return status; /* the next call tries again */
     for (int i = 0; i < call->n; i++)
         if (found[i]->state == TERN_MATRIX_NOT_TRIED)
             found[i]->state = status == TERN_OK && right ? TERN_MATRIX_RIGHT : TERN_MATRIX_WRONG;
@@ -109,7 +109,7 @@ tern_status tern_matrix_prepare(tern_place *place, tern_matrix_kernels *kernels,
     tern_thread.recording_stream = recording;
     tern_status status = tern_error_hold_end(&hold, why, sizeof why);
     if (status == TERN_OK)
-        status = made; /* a device without memory says so without a record */
+        status = made; /* a device that is out of memory records no error */
     if (status == TERN_ERR_MEMORY)
         return tern_fail(status, "%s: no memory for the kernels of %s",
                          tern_place_info(place)->device, of->family->file);

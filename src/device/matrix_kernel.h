@@ -1,5 +1,6 @@
-/* matrix_kernel.h -- kernels over cl_kernels/matrix.h, for every backend that has some: what one is
- * built for, the definitions that its text begins with, and its trial before it is used. */
+/* matrix_kernel.h -- kernels on matrix units (cl_kernels/matrix.h), for every backend that has such
+ * kernels: their variants, the definitions at the beginning of their source, and a trial of each
+ * kernel before it is used. */
 #ifndef TERN_DEVICE_MATRIX_KERNEL_H
 #define TERN_DEVICE_MATRIX_KERNEL_H
 #include "device/device.h"
@@ -7,30 +8,30 @@
 
 enum { TERN_MATRIX_NUMBERS = 10 };
 
-/* The kernels of a file: they differ in the values of macros. */
+/* The kernels of a file, which differ in the values of macros. */
 typedef struct tern_matrix_family {
-    const char *file, *kernel;   /* "gemm_matrix.cl"; "gemm_matrix", to which a type is added */
+    const char *file, *kernel;   /* "gemm_matrix.cl"; "gemm_matrix", the name without the dtype */
     const char *function, *what; /* for warnings: "tern_matmul", "products" */
     const char *macros[TERN_MATRIX_NUMBERS];
 } tern_matrix_family;
 
-/* What one is built for. Compared byte by byte: it has no padding. */
+/* The variant of a kernel. The struct has no padding, because variants are compared by memcmp. */
 typedef struct tern_matrix_variant {
     const tern_matrix_family *family;
     int32_t dtype, way;
-    int32_t group;  /* threads */
-    int32_t narrow; /* indices of 32 bits */
+    int32_t group;  /* threads of a work-group */
+    int32_t narrow; /* indices have 32 bits */
     int32_t numbers[TERN_MATRIX_NUMBERS];
 } tern_matrix_variant;
 
 typedef struct tern_matrix_kernel {
     struct tern_matrix_kernel *next;
     tern_matrix_variant of;
-    void *compiled; /* the backend's; NULL: it does not build */
+    void *compiled; /* the backend's kernel; NULL: the compilation failed */
     enum { TERN_MATRIX_NOT_TRIED, TERN_MATRIX_RIGHT, TERN_MATRIX_WRONG } state;
 } tern_matrix_kernel;
 
-/* What a backend builds one from; title: for messages. */
+/* The source of a kernel: definitions, the kernel's name, and a title for messages. */
 typedef struct tern_matrix_source {
     char defines[640], name[40], title[96];
 } tern_matrix_source;
@@ -41,13 +42,15 @@ typedef struct tern_matrix_backend {
     void (*free)(void *compiled);
 } tern_matrix_backend;
 
-/* The kernels of a device; who calls holds a lock of its own. They stay where they are. */
+/* The kernels of a device. The caller of the functions below holds a lock of the backend. Kernels
+ * keep their addresses. */
 typedef struct tern_matrix_kernels {
     const tern_matrix_backend *backend;
     tern_matrix_kernel *first;
 } tern_matrix_kernels;
 
-/* The kernels of a call; try(user) does a problem with them whose numbers are exact. */
+/* The variants of a call's kernels; try(user) solves a problem with exact results with them and
+ * sets *right to whether the results are exact. */
 typedef struct tern_matrix_call {
     const tern_matrix_variant *of;
     int n;
@@ -55,17 +58,18 @@ typedef struct tern_matrix_call {
     void *user;
 } tern_matrix_call;
 
-/* The kernel of that variant, built when it is first wanted; an error where it does not build. */
+/* Sets *found to the kernel of a variant, which is compiled when it is first needed; returns an
+ * error if the compilation fails. */
 tern_status tern_matrix_find(tern_place *place, tern_matrix_kernels *kernels,
                              const tern_matrix_variant *of, tern_matrix_kernel **found);
-/* Those of a call, in found, where it returns usable: all are built and, but for those of PLAIN,
- * gave what they were to give. What does not build or is wrong is warned of once, and stays so;
- * without memory, or while nothing may be compiled, it is an error, and tried another time.
- * Trials are not part of a graph that the thread records. */
+/* Compiles and tries the kernels of a call and writes them to found. Sets *usable to whether all
+ * compile and, except for TERN_MATRIX_PLAIN, gave exact results. If one does not, a warning says so
+ * once, and the kernel is not tried again. If memory is out or nothing may be compiled, returns an
+ * error, and the next call tries again. A graph that the thread records does not contain trials. */
 tern_status tern_matrix_prepare(tern_place *place, tern_matrix_kernels *kernels,
                                 const tern_matrix_call *call, tern_matrix_kernel **found,
                                 bool *usable);
-/* The same of a device's own kernels. */
+/* A function like tern_matrix_prepare for the kernels of the place's backend. */
 typedef tern_status tern_matrix_prepare_own(tern_place *place, const tern_matrix_call *call,
                                             tern_matrix_kernel **found, bool *usable);
 void tern_matrix_kernels_free(tern_matrix_kernels *kernels);

@@ -1,12 +1,12 @@
-/* matrix_trial.c -- what kernels on matrix units are tried with, and how operands of products lie
- * for them. */
+/* matrix_trial.c -- the trials of kernels on matrix units, and the alignment of products'
+ * operands. */
 #include "device/matrix_trial.h"
 #include "base/dtype.h"
 #include "device/attention_matrix.h"
 #include "device/gemm_kernel.h"
 #include "device/place.h"
 
-/* -2 to 2, as nothing that is moved elsewhere would be equal. */
+/* Returns a pseudo-random number from -2 to 2, so that an array differs if its elements move. */
 static int number(size_t i, uint32_t seed)
 {
     uint32_t h = ((uint32_t)i + seed) * 2654435761u;
@@ -77,8 +77,8 @@ tern_status tern_matrix_trial_compare(tern_place *place, tern_matrix_trial *t, b
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-/* MATRIX_ODD of an operand: `length` elements lie together in each of `lines` lines, `step` apart.
- * Memory of the application's begins anywhere. */
+/* Returns MATRIX_ODD of an operand with `lines` lines of `length` elements. The elements of a line
+ * are `unit` apart, lines are `step` apart. External memory may have any alignment. */
 static int oddness(const tern_gemm *g, const tern_matrix *x, int64_t length, int64_t lines,
                    int64_t unit, int64_t step)
 {

@@ -1,4 +1,4 @@
-/* matrix_way.c -- what the ways of cl_kernels/matrix.h are. */
+/* matrix_way.c -- the properties of the kinds of matrix units of cl_kernels/matrix.h. */
 #include "device/matrix_way.h"
 #include "base/dtype.h"
 #include "base/env.h"

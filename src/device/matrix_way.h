@@ -1,4 +1,5 @@
-/* matrix_way.h -- the ways of cl_kernels/matrix.h, by the numbers of MATRIX_WAY there. */
+/* matrix_way.h -- the kinds of matrix units (MATRIX_WAY) of cl_kernels/matrix.h, with the same
+ * numbers. */
 #ifndef TERN_DEVICE_MATRIX_WAY_H
 #define TERN_DEVICE_MATRIX_WAY_H
 #include <tern/tensor.h>
@@ -15,11 +16,12 @@ enum {
     TERN_MATRIX_WAYS
 };
 const char *tern_matrix_name(int way);
-/* Lanes of a sub-group; the depth of a large tile of gemm_matrix.cl. */
+/* Return the number of lanes of a sub-group, and the depth of a large tile of gemm_matrix.cl. */
 int tern_matrix_lanes(int way);
 int tern_matrix_depth(int way);
-/* How a device goes that speaks of this way, PLAIN where it has no matrix unit: NONE for other
- * types than halves, and what TERN_MATRIX says. */
+/* Returns the way for a device that reports the way `claimed`, or PLAIN if it has no matrix unit:
+ * NONE for PLAIN and for dtypes other than half precision; TERN_MATRIX in the environment changes
+ * this. */
 int tern_matrix_wanted(int claimed, tern_dtype dtype);
 
 #endif

@@ -25,7 +25,7 @@ static int given(const tern_arg *a)
 {
     if (is_local(a))
         return TERN_USER_LOCAL;
-    /* bfloat16 is none of OpenCL's floating-point types. */
+    /* A parameter half * does not take a tensor of bfloat16. */
     bool real = a->type != TERN_BF16 && tern_dtype_in((tern_dtype)a->type, TERN_SET_FLOATS);
     return (int)a->bytes | (a->buffer ? TERN_USER_TENSOR : 0) |
            (!a->type ? TERN_USER_VECTOR

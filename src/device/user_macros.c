@@ -1,5 +1,5 @@
-/* user_macros.c -- expands macros in a kernel's parameters. Conditions (#if) are ignored: of several
- * definitions the last one is used. */
+/* user_macros.c -- expands macros in a kernel's parameters. Conditions (#if) are ignored: of
+ * several definitions the last one is used. */
 #include "device/user_macros.h"
 #include <ctype.h>
 #include <string.h>
