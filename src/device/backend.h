@@ -1,9 +1,9 @@
 /* backend.h -- struct tern_backend, the functions that a backend implements.
  *
- * Unless its comment says otherwise, a function may be called from several threads at a time, is
- * called without a lock of the device layer, and if it fails, has recorded an error with tern_fail
- * and changed nothing. Offsets and sizes are in bytes unless a comment says elements. No function
- * is called for 0 elements or 0 bytes. */
+ * Unless a comment says otherwise, the functions may be called from several threads at a time, and
+ * the caller holds no lock of the device layer. A function that fails has recorded an error with
+ * tern_fail and changed nothing. Offsets and sizes are in bytes unless a comment says elements. No
+ * function is called for 0 elements or 0 bytes. */
 #ifndef TERN_DEVICE_BACKEND_H
 #define TERN_DEVICE_BACKEND_H
 #include "base/buffer.h"
@@ -261,12 +261,12 @@ typedef struct tern_transfers {
                                const void *from, size_t bytes);
     tern_status (*read_later)(tern_place *place, const tern_buffer *from, size_t at, void *to,
                               size_t bytes);
-    /* mark creates an event behind all commands so far of the queue for copies (transfers) or of
-     * the launches' queue; after makes later commands of that queue wait for an event. */
+    /* `mark` creates an event behind all commands so far of the queue for copies (transfers) or of
+     * the launches' queue; `after` makes later commands of that queue wait for an event. */
     tern_status (*mark)(tern_place *place, bool transfers, void **event);
     tern_status (*after)(tern_place *place, bool transfers, void *event);
-    /* has_passed returns whether the event has completed, await waits for it, and unmark frees it,
-     * completed or not. */
+    /* `has_passed` returns whether the event has completed, `await` waits for the event, and
+     * `unmark` frees the event, completed or not. */
     bool (*has_passed)(tern_place *place, void *event);
     tern_status (*await)(tern_place *place, void *event);
     void (*unmark)(tern_place *place, void *event);
@@ -360,8 +360,8 @@ struct tern_backend {
 
     /* Waits for all launches; returns the first error since the last sync. */
     tern_status (*sync)(tern_place *place);
-    /* event creates an event in launch order; elapsed waits for two events and sets *nanoseconds to
-     * the time between them. */
+    /* `event` creates an event in launch order; `elapsed` waits for two events and sets
+     * *nanoseconds to the time between them. */
     tern_status (*event)(tern_place *place, void **event);
     tern_status (*elapsed)(tern_place *place, void *from, void *to, double *nanoseconds);
     void (*event_free)(tern_place *place, void *event);
@@ -381,8 +381,8 @@ struct tern_backend {
      * use the memory, TERN_ERR_SHAPE if a cl_mem is smaller than buffer->bytes. */
     tern_status (*borrow)(tern_place *place, void *memory, tern_buffer *buffer);
     void (*unborrow)(tern_place *place, tern_buffer *buffer);
-    /* handles writes the driver's objects that the device uses. use_handles makes the device use
-     * objects of the application: before `open` any, later only a queue of the same context. */
+    /* `handles` writes the driver's objects that the device uses. `use_handles` makes the device
+     * use objects of the application: before `open` any, later only a queue of the same context. */
     void (*handles)(tern_place *place, tern_device_handles *handles);
     tern_status (*use_handles)(tern_place *place, const tern_device_handles *handles);
 
@@ -392,23 +392,23 @@ struct tern_backend {
     /* Called after close when a plugin that contains the library is unloaded: releases all that the
      * device has of its driver, and its state. NULL: nothing is released. */
     void (*release)(tern_place *place);
-    /* part fills *part, whose bytes are set, as the bytes of `whole` from `at` on, a multiple of
+    /* `part` fills *part, whose bytes are set, as the bytes of `whole` from `at` on, a multiple of
      * place->part_step; if memory is out, it returns TERN_ERR_MEMORY without recording an error.
-     * unpart ends a part. part NULL: each large block is allocated alone; unpart NULL: a part needs
-     * no end; growth NULL: a segment is allocated as a whole. */
+     * `unpart` ends a part. part NULL: each large block is allocated alone; unpart NULL: nothing
+     * has to be done at a part's end; growth NULL: a segment is allocated as a whole. */
     tern_status (*part)(tern_place *place, const tern_buffer *whole, size_t at, tern_buffer *part);
     void (*unpart)(tern_place *place, tern_buffer *part);
     const tern_memory_growth *growth;
     /* Sends all launches to the device, for drivers that keep them until a flush; a backend calls
      * tern_commands_are_held when its driver keeps a launch. NULL: the driver keeps none. */
     void (*flush)(tern_place *place);
-    /* Either both are NULL or none. prebuild compiles the program of a kernel, as resolve would,
-     * into the cache alone (builds.h), from any thread; resolve reports its errors. prebuild_gemm
-     * calls tern_builds_add for each kernel that gemm would launch. */
+    /* Either both are NULL or none. `prebuild` compiles the program of a kernel, as `resolve`
+     * would, into the cache alone (builds.h), from any thread; `resolve` reports the errors.
+     * `prebuild_gemm` calls tern_builds_add for each kernel that `gemm` would launch. */
     void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                      int lanes);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
-    /* As resolve, for the kernel with indices of 32 bits (index32.h) and, if lanes is not 0, for
+    /* As `resolve`, for the kernel with indices of 32 bits (index32.h) and, if lanes is not 0, for
      * short rows, each computed by a team of so many lanes. NULL: there are no such kernels. */
     tern_status (*resolve_index32)(tern_place *place, const char *file, const char *name,
                                    tern_dtype dtype, int lanes, void **kernel);
@@ -420,8 +420,8 @@ struct tern_backend {
      * compiles no chains. */
     tern_status (*chain)(tern_place *place, const tern_chain *chain, tern_dtype dtype,
                          void **compiled);
-    /* on: events can be timed from now on without a wait, but launches are slower; off: undoes
-     * this. Called while no command runs. NULL: timing an event never needs a wait. */
+    /* Called while no command runs. on: from now on creating an event needs no wait, but launches
+     * are slower; off: undoes this. NULL: an event never needs a wait. */
     tern_status (*profile)(tern_place *place, bool on);
 };
 

@@ -272,8 +272,8 @@ void tern_unrecorded_block_leave(tern_unrecorded_block *block)
 
 /* ---- the pool ---------------------------------------------------------------------------- */
 
-/* Each request gets a tern_block of its own, because nodes name values by it: the plan may give two
- * values that shared memory in the capture different memory. */
+/* Each request gets a tern_block of its own, because nodes refer to values by their blocks: the
+ * plan may give different memory to two values that had the same memory in the capture. */
 tern_status tern_pool_take(tern_graph *graph, int size_class, size_t bytes, tern_block **taken)
 {
     tern_block *before = graph->idle[size_class];

@@ -50,8 +50,8 @@ typedef struct tern_command {
     } what;
 } tern_command;
 
-/* Opens the place, and runs or records the command. *taken becomes false if the vendor's library
- * does not support the command, and nothing happened then; NULL for commands without this case. */
+/* Opens the place, and runs or records the command. *taken becomes false, and nothing happens, if
+ * the vendor's library does not support the command; taken may be NULL for other commands. */
 tern_status tern_command_dispatch(tern_place *place, const tern_command *command, bool *taken);
 /* Runs the command with the backend's function, also during a capture. */
 tern_status tern_command_run(tern_place *place, const tern_command *command, bool *taken);

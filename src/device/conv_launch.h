@@ -6,7 +6,7 @@
 #include "device/conv_product.h"
 
 /* tern_conv_is_narrow returns whether 32 bits are enough for indices and positions in the image;
- * tern_conv_needs_columns whether a product needs the image as columns (im2col), which it does not
+ * tern_conv_needs_columns whether a product needs the image as columns (im2col): y and x do not
  * with one tap, stride 1 and no padding. */
 bool tern_conv_is_narrow(const tern_convolution *c);
 bool tern_conv_needs_columns(const tern_convolution *c);

@@ -1,5 +1,5 @@
-/* conv_matrix.h -- half precision convolutions on matrix units (convolution_matrix.cl): the variants
- * of the kernel, its launch and its trial, for every backend. */
+/* conv_matrix.h -- half precision convolutions on matrix units (convolution_matrix.cl): variants of
+ * the kernel, its launch and its trial, for every backend. */
 #ifndef TERN_DEVICE_CONV_MATRIX_H
 #define TERN_DEVICE_CONV_MATRIX_H
 #include "device/conv_launch.h"

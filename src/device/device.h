@@ -58,7 +58,7 @@ typedef struct tern_block {
     tern_place *pinned; /* the device whose driver pinned this host memory; NULL: not pinned */
     struct tern_external
         *external;  /* for external memory; NULL: the memory is the allocator's (external.c) */
-    bool is_ahead;  /* only transfers write the block (transfers.c) */
+    bool is_ahead;  /* the block is for transfers to write (transfers.c) */
     bool was_used;  /* the block was freed since the last transfer wrote to it */
     void *last_use; /* of a free block with is_ahead: an event behind its last use */
 } tern_block;
@@ -104,8 +104,7 @@ void tern_block_disown(tern_block *block);
 void *tern_block_external_user(const tern_block *block, void (*deleter)(void *));
 
 /* ---- pinned memory of the host (pinned.c) ---- */
-/* Sets *place to a device that copies faster from pinned memory, and opens it; NULL if there is no
- * such device. */
+/* Sets *place to a device that can pin host memory, and opens it; NULL if there is none. */
 tern_status tern_pinning_place(tern_place **place);
 /* As tern_block_alloc, but the block is host memory that device `by` has pinned. */
 tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,

@@ -292,8 +292,8 @@ static tern_status optimize(tern_graph *graph)
     return vendor && vendor->graph_make && graph->n_nodes ? make_pieces(graph, vendor) : TERN_OK;
 }
 
-/* Optimizes the recording. If chains fail, as they need more memory than their rows, the rows stay
- * separate commands. */
+/* Optimizes the recording. If that fails with chains, for example because they need more memory
+ * than their rows, the rows stay separate commands. */
 static tern_status finish(tern_graph *graph)
 {
     tern_error_hold hold;

@@ -6,7 +6,8 @@
 /* A block that is used outside of the recording's commands too, and its bytes on the host. */
 typedef struct seen {
     tern_block *block;
-    char *before, *after; /* the bytes before and after the replay without the plan */
+    char *before, *after; /* after: behind the replay without the plan; before: before the replays,
+                           * and in the end behind the replay with the plan */
 } seen;
 
 typedef struct sight {

@@ -50,7 +50,7 @@ struct tern_place {
     tern_block *cache[SIZE_CLASSES];
     tern_block *content[TERN_CONTENT_KEYS]; /* free blocks that keep their content */
     tern_block *pinned;                     /* free pinned blocks of all sizes */
-    tern_block *ahead;                      /* free blocks that only transfers write */
+    tern_block *ahead;                      /* free blocks for transfers to write */
     tern_segment *segments;                 /* memory of large blocks (segments.h) */
     tern_extent *extents;                   /* the free extents of all segments */
     bool has_growth;                        /* growth->most was called, if there is growth */

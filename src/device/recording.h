@@ -117,7 +117,7 @@ static inline tern_block *tern_block_of(const tern_buffer *buffer)
     } at = {buffer};
     return at.block;
 }
-/* Returns whether only the recording's commands use the block, which is of the pool. */
+/* Returns whether the block is of the recording's pool and only the recording's commands use it. */
 static inline bool tern_block_is_inner(const tern_graph *graph, const tern_block *block)
 {
     return block->pool == graph && block->is_idle && !block->is_addressed && !block->holds;
@@ -130,7 +130,8 @@ static inline bool tern_buffers_meet(const tern_buffer *a, const tern_buffer *b)
         return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
     return a->handle == b->handle || tern_block_of(a)->is_part || tern_block_of(b)->is_part;
 }
-/* Makes a kernel not write results that no later command reads (peephole.c). */
+/* Changes a launch so that its kernel does not write results that no later command reads
+ * (peephole.c). */
 void tern_leave_unread(const tern_graph *graph, tern_command *command);
 /* Removes commands whose results no command reads, and stores in each block the first and the last
  * command that use the block. */

@@ -23,7 +23,7 @@ typedef struct tern_user_parameters {
 
 typedef struct tern_user_source {
     const char *source;
-    tern_text text; /* the C++ source, without #include lines and the function that calls it */
+    tern_text text; /* the C++ source, without the text that a backend adds before and after it */
     tern_text call; /* a call of the kernel, whose arguments are words */
     tern_user_parameters parameters;
     int64_t group[3]; /* the work-group size of reqd_work_group_size; 0: any */
