@@ -358,7 +358,7 @@ struct tern_backend {
     /* Computes a matrix product, in launch order. */
     tern_status (*gemm)(tern_place *place, const tern_gemm *gemm);
 
-    /* Waits for all launches; returns the first error since the last sync. */
+    /* Waits for all launches; returns an error if one failed since the last sync. */
     tern_status (*sync)(tern_place *place);
     /* `event` creates an event in launch order; `elapsed` waits for two events and sets
      * *nanoseconds to the time between them. */

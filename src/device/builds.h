@@ -37,7 +37,7 @@ struct tern_chain_kernel;
 /* Adds a job for the kernel of a chain; returns false if no background thread will do it. */
 bool tern_builds_add_chain(tern_place *place, struct tern_chain_kernel *chain);
 /* Called when a kernel is about to be resolved: adds jobs for the other kernels of its group
- * (program_groups.h), which begin with tern_build_is_cold. */
+ * (program_groups.h). Threads for them are started by tern_build_is_cold. */
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 /* Returns the number of jobs that no thread has begun. */
 int tern_builds_waiting(void);

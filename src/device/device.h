@@ -219,10 +219,9 @@ enum {
  * TERN_FAULT_IN_PLACE: a flag for a fault of an in-place operation. */
 #define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
 #define TERN_FAULT_IN_PLACE   (1 << 12)
-/* Returns what a kernel writes to the first fault word: the fault and a number of the public
- * function that launches the kernel, for the message, as another function may be the one that
- * waits. tern_arg_fault is the same as an argument; kernels that have it in a struct use the
- * function. */
+/* Returns what a kernel writes to the first fault word: the fault, and a number that stands for the
+ * function that launches the kernel, as the message names it and another function may be the one
+ * that waits. tern_arg_fault makes it an argument; some kernels have it in a struct instead. */
 int tern_fault_named(int fault);
 #define tern_arg_fault(fault) tern_arg_i32(tern_fault_named(fault))
 /* Sets *arg to the device's fault words {code, first number, second number} (three i64), which the
