@@ -35,8 +35,7 @@ typedef struct tern_profiler_functions {
     /* Reports the call of a range, after the call has run. */
     void (*call)(int64_t range, const struct tern_call *call);
     /* Reports that a block of `bytes` bytes was allocated, or freed (negative); live tensors of the
-     * device have `allocated` bytes now. *maker, of the block: the event of its allocation, or
-     * 0. */
+     * device have `allocated` bytes now. *maker, of the block: its allocation's event, or 0. */
     void (*memory)(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
     /* Report the begin of a command on a place, and then whether it was submitted (done). */
     void (*command_begin)(tern_command_range *command, struct tern_place *place, const char *name);

@@ -17,8 +17,7 @@ static tern_mutex lock = TERN_MUTEX_INIT;
 static struct {
     tern_warning_handler call;
     void *user;
-    uint64_t seen[PLACES]; /* hash table of the hashes of reported warnings, with 0 for free
-                            * slots */
+    uint64_t seen[PLACES]; /* hash table of the reported warnings' hashes; 0: free */
     int count;
 } warnings;
 

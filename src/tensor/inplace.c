@@ -264,7 +264,7 @@ static tern_node *call_node(const tern_call *call, tern_tensor *const *in, size_
     return node;
 }
 
-/* Creates the node of a write through a view of base, with the edges of the operation's `inner`. */
+/* Creates the node of a write through a view of base: it has the edges, inner the operation. */
 static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, tern_node *inner,
                               tern_tensor *base)
 {

@@ -182,7 +182,7 @@ static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
     return tern_scoped(copy);
 }
 
-/* Does the same in view, the leaf's bucket view, even if other tensors share its memory. */
+/* Adds grad to leaf.grad in view, the leaf's bucket view, even if other tensors share view. */
 static tern_status accumulate_at(tern_backward_pass *w, tern_tensor *view, tern_tensor *leaf,
                                  tern_tensor *grad)
 {
