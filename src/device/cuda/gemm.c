@@ -376,7 +376,7 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
             tern_free(state);
             return status;
         }
-        /* Without a workspace cuBLASLt only has fewer algorithms. */
+        /* Without a workspace cuBLASLt has fewer algorithms, which is no error. */
         if (tern_cuda.cudaMalloc(&state->workspace, WORKSPACE) != 0) {
             tern_cuda.cudaGetLastError();
             state->workspace = NULL;

@@ -3,8 +3,7 @@
 #include "base/lock.h"
 
 /* Captures on a stream of its own, as launches of other threads on the device's stream would get
- * into the graph. The mode is relaxed because a new kernel is compiled and loaded during the
- * capture. */
+ * into the graph. The mode is relaxed because new kernels are compiled and loaded meanwhile. */
 static tern_status record_on(tern_place *place, tern_cuda_state *s,
                              tern_status (*record)(void *user), void *user, cudaGraph_t *recorded)
 {

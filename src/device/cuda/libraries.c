@@ -157,8 +157,7 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
                       without);
 }
 
-/* Opens NCCL if it is installed. A machine with one device does not need NCCL, so nothing is
- * noted. */
+/* Opens NCCL if it is installed. Nothing is noted if not: machines with one device need no NCCL. */
 static void load_nccl(const folders *list, tern_text *notes)
 {
     static const char file[] = TERN_LIBRARY_NCCL;

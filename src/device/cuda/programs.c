@@ -246,7 +246,7 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
     target t;
     TERN_TRY(choose_target(place, &t));
     tern_cache_key key = key_of(source, &t);
-    tern_build_begin(&key); /* may load a kernel on another device while it waits */
+    tern_build_begin(&key); /* may make another device current while it waits */
     tern_status status = tern_cuda_enter(place);
     if (status == TERN_OK)
         status = build(place, source, &t, &key, kernel);

@@ -36,10 +36,10 @@ typedef struct plan {
     tern_conv_tiles first; /* tiles of the first phase */
     tern_cl_tile tile;
     int64_t rows, columns; /* rows and columns of the product in a tile */
-    int64_t groups;        /* groups with a part of the scratch each; 0: by tiles */
+    int64_t groups;        /* work-groups with a part of the scratch each; 0: by tiles */
     void *multiply, *sum;  /* kernels; sum: only if there are parts */
     size_t scratch;
-    tern_conv_variant matrix; /* rows > 0: on a matrix unit */
+    tern_conv_variant matrix; /* rows > 0: runs on a matrix unit */
 } plan;
 
 static tern_status find_kernel(tern_place *place, const tern_convolution *c, const plan *p,
@@ -133,7 +133,7 @@ static tern_status plan_tiles(tern_place *place, const tern_convolution *c, plan
     return find_kernel(place, c, p, multiply, &p->multiply);
 }
 
-/* Returns the local memory of the lines, beside the tile's. */
+/* Returns the local memory for the image's lines (convolution_lines.h), beside the tile's. */
 static size_t lines_of(const tern_cl_tile *t)
 {
     return (size_t)(t->m > t->n ? t->m : t->n) * 20 + (size_t)t->k * 24;

@@ -118,8 +118,8 @@ static tern_cl_tiled *find(tern_cl_gemm_state *state, const tern_cl_tiled *u)
     return NULL;
 }
 
-/* Builds the kernel. If the driver can't, this is only warned of, and another kernel computes; it
- * is an error if TERN_OPENCL_GEMM names the tile, or if memory is out. */
+/* Builds the kernel. If the driver can't, a warning says that a slower kernel computes the product.
+ * It is an error if TERN_OPENCL_GEMM names the tile, or if memory is out. */
 static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
 {
     const char *forced = tern_env(TERN_ENV_OPENCL_GEMM);

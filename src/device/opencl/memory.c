@@ -101,7 +101,7 @@ tern_status tern_cl_settle(tern_place *place)
     TERN_TRY(tern_cl_alive(place));
     if (tern_cl_is_idle(s))
         return TERN_OK;
-    /* The staged copies of now belong to writes that are enqueued. */
+    /* All copies that are staged by now belong to writes that are enqueued. */
     tern_mutex_lock(&s->staged_lock);
     unsigned long long enqueued = atomic_load_explicit(&s->enqueued, memory_order_acquire);
     staged *done = s->staged;

@@ -417,7 +417,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
             *kernel = k;
             return TERN_OK;
         }
-        tern_cl_kernel_free(k); /* too large for the device: tries smaller groups */
+        tern_cl_kernel_free(k); /* too large for the device: halves the size */
         while (u.work_group > limit)
             u.work_group /= 2;
     }
@@ -454,7 +454,7 @@ tern_status tern_cl_chain(tern_place *place, const tern_chain *chain, tern_dtype
     tern_cl_state *s = tern_cl_state_of(place);
     const int at = chain->slot && !chain->slot->stores ? chain->rows - 1 : 0;
     const tern_chain_row *row = &chain->row[at];
-    const bool has = chain->slot || chain->is_beside; /* a kernel of a file is part of the chain */
+    const bool has = chain->slot || chain->is_beside; /* whether the chain has a kernel of a file */
     unit u = unit_of(place, has ? row->file : "chain", has ? row->name : "chain", dtype,
                      !s->cpu_form && chain->n < tern_index32_limit, 0);
     words w;

@@ -104,7 +104,7 @@ static bool has_passed(tern_place *place, void *waited)
         return true;
     cl_int code = tern_cl.GetEventInfo(waited, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                        &status, NULL);
-    return code == CL_SUCCESS && status <= CL_COMPLETE; /* unknown: a caller may wait */
+    return code == CL_SUCCESS && status <= CL_COMPLETE; /* unknown counts as not completed */
 }
 
 static tern_status await(tern_place *place, void *waited)

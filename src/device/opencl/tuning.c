@@ -75,8 +75,8 @@ static bool contains(const char *text, const char *part)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* Reads the part of a name, which is the rest of the line with its blanks: of a device, and for the
- * lines below `device`, of a driver or a version of tern. */
+/* Reads a line `device`, `driver` or `tern`. The rest of the line, with its blanks, is a part of
+ * the device's or the driver's name, or tern's version. */
 static tern_status read_device(reader *r)
 {
     char name[LINE_BYTES] = "";
