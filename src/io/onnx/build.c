@@ -1,4 +1,4 @@
-/* build.c -- bodies, nodes and values of a graph: of the model's, and of those among the attributes
+/* build.c -- builds the bodies, nodes and values of a graph and of the graphs among the attributes
  * of nodes. */
 #include "io/onnx/build.h"
 #include "io/onnx/operations.h"
@@ -28,7 +28,8 @@ int onnx_find_value(const onnx_builder *b, const char *name)
     }
 }
 
-/* A new value of the body that is being built; -1 and an error if the name is taken there. */
+/* Adds a value to the current body. Returns its index, or -1 after an error if the body already has
+ * that name. */
 static int define(onnx_builder *b, const char *name, onnx_source source)
 {
     if (onnx_find_value(b, name) >= b->first) {
@@ -43,13 +44,13 @@ static int define(onnx_builder *b, const char *name, onnx_source source)
     return b->g->n_values++;
 }
 
-/* The values of a body, from `first` on, lose their names, the last first: the table is as it was
- * before they had them. */
+/* Removes the names of the values of a body, from `first` on, from the hash table. Removing the
+ * last name first restores the table to its earlier state. */
 static void forget(onnx_builder *b, const onnx_body *body, int first)
 {
     for (int v = b->g->n_values; v > first; v--) {
         if (b->g->values[v - 1].body != body || !*b->g->values[v - 1].name)
-            continue; /* of a body inside, which are forgotten; derived */
+            continue; /* value of an inner body, removed already, or derived */
         size_t i = hash(b->g->values[v - 1].name);
         while (b->table[i % b->size] != v)
             i++;
@@ -57,7 +58,7 @@ static void forget(onnx_builder *b, const onnx_body *body, int first)
     }
 }
 
-/* How many values a graph and those among the attributes of its nodes have. */
+/* Returns the number of values of a graph and of the graphs among the attributes of its nodes. */
 static size_t count_values(const Onnx__GraphProto *graph)
 {
     size_t n = graph->n_initializer + graph->n_input;
@@ -77,8 +78,8 @@ static size_t count_values(const Onnx__GraphProto *graph)
 
 /* ---- nodes of constants ---------------------------------------------------------------------- */
 
-/* Whether the results of an operation are no larger than what it is given, so that they may be
- * computed when a model is loaded. */
+/* Returns whether the results of an operation are no larger than its inputs, so that it can run
+ * when a model is loaded. */
 static bool is_small(const char *type)
 {
     static const char *const types[] = {
@@ -92,8 +93,8 @@ static bool is_small(const char *type)
     return false;
 }
 
-/* Whether a node of constants is computed when the model is loaded: of few numbers that are there,
- * as few. */
+/* Returns whether a node of constants runs when the model is loaded: if its inputs and results are
+ * small. */
 static bool is_folded(const onnx_graph *g, const onnx_node *node)
 {
     enum { SMALL = 1024 };
@@ -121,7 +122,8 @@ static tern_status check_node(const onnx_graph *g, const Onnx__NodeProto *p)
     return TERN_OK;
 }
 
-/* The one branch that an If takes whose condition is known; NULL: either. */
+/* Returns the name of the branch that an If takes if its condition is constant, and NULL
+ * otherwise. */
 static const char *known_branch(const onnx_graph *g, const onnx_node *node)
 {
     if (strcmp(node->operation->name, "If") || node->proto->n_input < 1 || node->in[0] < 0)
@@ -137,7 +139,7 @@ static const char *known_branch(const onnx_graph *g, const onnx_node *node)
 
 static tern_status build_body(onnx_builder *b, const Onnx__GraphProto *proto, onnx_body *body);
 
-/* The graphs among a node's attributes, each with names of its own. */
+/* Builds the graphs among the attributes of a node, each with its own names. */
 static tern_status add_bodies(onnx_builder *b, onnx_node *node)
 {
     const Onnx__NodeProto *p = node->proto;
@@ -188,7 +190,7 @@ static tern_status add_values(onnx_builder *b, onnx_node *node)
     return TERN_OK;
 }
 
-/* What a Constant node holds is with its value now. */
+/* Frees the bytes of a Constant node, whose tensor is in its value. */
 static void drop_bytes(onnx_graph *g, const onnx_node *node)
 {
     for (size_t i = 0; i < node->proto->n_attribute; i++)
@@ -223,9 +225,10 @@ static tern_status add_node(onnx_builder *b, const Onnx__NodeProto *p)
     return TERN_OK;
 }
 
-/* ---- who reads a value last ------------------------------------------------------------------ */
+/* ---- last use of values ---------------------------------------------------------------------- */
 
-/* Node k of body reads, in bodies of its own too, what `inner` reads of it. */
+/* Records node k as the last reader of each value of `body` that `inner`, or a node of a body
+ * inside it, reads. */
 static void note_reads(const onnx_graph *g, const onnx_body *body, const onnx_node *inner, int k,
                        int *last)
 {
@@ -276,13 +279,15 @@ static tern_status find_dead(onnx_builder *b, onnx_body *body)
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* Inputs of the model are the module's, those of other bodies are given by their node. */
+/* Adds the inputs of a body. Inputs of the model are inputs of the module; the node of an inner
+ * body sets its inputs. */
 static tern_status add_inputs(onnx_builder *b, const Onnx__GraphProto *proto, onnx_body *body)
 {
     const bool outermost = body == &b->g->body;
     for (size_t i = 0; i < proto->n_input; i++) {
         const char *name = proto->input[i]->name ? proto->input[i]->name : "";
-        if (onnx_find_value(b, name) >= b->first) /* up to IR 3 initializers stand there too */
+        if (onnx_find_value(b, name) >= b->first) /* up to IR version 3 the inputs include the
+                                                     initializers */
             continue;
         const Onnx__TypeProto *type = proto->input[i]->type;
         if (outermost && type && type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)

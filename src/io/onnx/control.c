@@ -1,4 +1,4 @@
-/* control.c -- ONNX's If, Loop and Scan: nodes whose attributes are graphs. */
+/* control.c -- ONNX's If, Loop and Scan: nodes that have graphs among their attributes. */
 #include "io/onnx/operations.h"
 #include "base/env.h"
 #include "base/memory.h"
@@ -15,13 +15,13 @@ const onnx_body *onnx_body_of(const onnx_call *c, const char *name)
     return NULL;
 }
 
-/* What input i is; of inputs that are left out nothing. */
+/* Returns input i, or an empty slot if it is omitted. */
 static onnx_slot input(const onnx_call *c, int i)
 {
     return i < c->n_in ? (onnx_slot){c->in[i], c->lists_in[i]} : (onnx_slot){NULL, NULL};
 }
 
-/* Output i is the slot, whose reference the node takes over. */
+/* Sets output i to a slot and takes over its reference. */
 static void give_slot(onnx_call *c, int i, onnx_slot slot)
 {
     if (i >= c->n_out) {
@@ -32,7 +32,7 @@ static void give_slot(onnx_call *c, int i, onnx_slot slot)
     c->lists_out[i] = slot.list;
 }
 
-/* One truth value, which the host waits for. */
+/* Reads a condition of one element. The host waits for the device. */
 static tern_status read_truth(const onnx_call *c, tern_tensor *x, bool *holds)
 {
     if (!x || tern_numel(x) != 1)
@@ -67,23 +67,24 @@ tern_status onnx_if(onnx_call *c)
     return status;
 }
 
-enum { MOST_TURNS = 1 << 20 }; /* of all loops of a call */
+enum { MOST_TURNS = 1 << 20 }; /* limit for all loops of a call */
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- iterations ------------------------------------------------------------------------------ */
 
-/* A body that runs again and again: what one turn hands to the next, and what each adds to the
- * results. */
+/* A body that runs repeatedly, with the values that one iteration passes to the next and the
+ * results of each iteration. */
 typedef struct turns {
     onnx_call *call;
     const onnx_body *body;
-    int n_own;     /* inputs and outputs of the body before those: Loop's number and condition;
-                  condition */
-    int n_carried; /* values that go from turn to turn */
-    int n_scanned; /* inputs of a Scan that change from turn to turn, behind the carried ones */
-    int n_rows;    /* results of a turn that are gathered, behind the carried ones */
-    onnx_slot *in, *out; /* of the body; references */
-    tern_tensor **rows;  /* n_rows for each turn; references */
-    int64_t n, capacity; /* turns there were, and for which rows has capacity */
+    /* Number of the body's inputs and outputs before the carried ones: Loop has an iteration number
+     * and a condition as inputs and a condition as output. */
+    int n_own;
+    int n_carried; /* values passed from one iteration to the next */
+    int n_scanned; /* inputs of a Scan that have one slice per iteration, after the carried ones */
+    int n_rows;    /* results of an iteration that are stacked, after the carried ones */
+    onnx_slot *in, *out; /* inputs and outputs of the body, by references */
+    tern_tensor **rows;  /* n_rows tensors for each iteration, by references */
+    int64_t n, capacity; /* iterations so far, and iterations for which `rows` has memory */
 } turns;
 
 static int n_in(const turns *t)
@@ -123,7 +124,8 @@ tern_status onnx_count_turn(const onnx_call *c)
                      (long long)most);
 }
 
-/* One turn, for which in is ready: its carried values are in t->in, its rows in t->rows. */
+/* Runs one iteration with the inputs in t->in. Moves the carried values back to t->in and the rows
+ * to t->rows. */
 static tern_status turn(turns *t, int own_out)
 {
     const int n_out = own_out + t->n_carried + t->n_rows;
@@ -156,7 +158,8 @@ static tern_status turn(turns *t, int own_out)
     return TERN_OK;
 }
 
-/* Result i of turns of which there were none: of the shape that the graph says, with no rows. */
+/* Returns stacked result i if there were no iterations: a tensor with no rows and the shape that
+ * the graph declares. */
 static tern_tensor *no_rows(const turns *t, int output)
 {
     const Onnx__GraphProto *proto = t->body->proto;
@@ -174,7 +177,7 @@ static tern_tensor *no_rows(const turns *t, int output)
     return dtype ? tern_zeros(shape, dtype, "cpu") : NULL;
 }
 
-/* Rows i of all turns, stacked along a new dim. */
+/* Returns row i of all iterations, stacked along a new dim. */
 static tern_tensor *stack_rows(const turns *t, int i, int axis, bool backwards)
 {
     tern_tensor **list = tern_alloc(sizeof(tern_tensor *) * (size_t)(t->n + 1));
@@ -245,13 +248,13 @@ enum { MOST_SCANNED = ONNX_DIMS };
 
 typedef struct scan {
     turns t;
-    tern_tensor *x[MOST_SCANNED]; /* that are gone along */
+    tern_tensor *x[MOST_SCANNED]; /* scanned inputs */
     int axis_in[MOST_SCANNED], axis_out[MOST_SCANNED];
     bool back_in[MOST_SCANNED], back_out[MOST_SCANNED];
     int64_t length;
 } scan;
 
-/* The lists of axes and directions, which may be left out. */
+/* Reads the lists of axes and directions, which may be omitted. */
 static tern_status read_sides(onnx_call *c, const char *axes, const char *directions, int n,
                               int *axis, bool *back)
 {
@@ -288,7 +291,8 @@ static tern_status run_scan(scan *s)
     return TERN_OK;
 }
 
-/* Scans s->x from the states first[n_carried] on; out[n_carried + n_rows]: of the scope. */
+/* Scans s->x, starting with the states first[n_carried]. Sets out[n_carried + n_rows] to tensors of
+ * the current scope. */
 static tern_status scan_all(scan *s, tern_tensor *const *first, tern_tensor **out)
 {
     turns *t = &s->t;
@@ -317,7 +321,8 @@ static tern_status scan_all(scan *s, tern_tensor *const *first, tern_tensor **ou
     return status;
 }
 
-/* Operator set 8: all have a batch in front, each of whose items is scanned alone. */
+/* Runs a Scan of operator set 8, whose inputs have a batch dim in front: each item is scanned by
+ * itself. */
 static tern_status scan_batch(scan *s, int first)
 {
     onnx_call *c = s->t.call;

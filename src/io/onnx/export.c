@@ -1,4 +1,5 @@
-/* export.c -- tern_onnx_export: a module is run once, what it did is written as a graph. */
+/* export.c -- tern_onnx_export: runs a module once under a trace and writes the trace as a
+ * graph. */
 #include "io/onnx/export.h"
 #include "base/memory.h"
 #include "base/option.h"
@@ -9,11 +10,12 @@
 
 static const char function[] = "tern_onnx_export";
 
-/* ---- evaluation, and back -------------------------------------------------------------------- */
+/* ---- evaluation mode ------------------------------------------------------------------------- */
 
 typedef struct modes {
     onnx_export *w;
-    onnx_list was; /* modules, parents first, and whether each was training */
+    onnx_list was; /* pairs: a module, parents first, and the module again if it was in training
+                      mode, else NULL */
 } modes;
 
 static tern_status note_mode(const char *path, tern_module *m, void *user)
@@ -25,7 +27,7 @@ static tern_status note_mode(const char *path, tern_module *m, void *user)
     return list->w->status;
 }
 
-/* tern_nn_train sets a module and all below it, which come later in the list. */
+/* Restores the modes. tern_nn_train also sets the modules below, which come later in the list. */
 static void restore_modes(modes *list)
 {
     for (size_t i = 0; i + 1 < list->was.n; i += 2)
@@ -33,12 +35,12 @@ static void restore_modes(modes *list)
     tern_free(list->was.items);
 }
 
-/* ---- what the module does -------------------------------------------------------------------- */
+/* ---- traces of the module -------------------------------------------------------------------- */
 
 typedef struct members {
     onnx_export *w;
     tern_tracing *trace;
-    onnx_list paths; /* of the first of the two traces */
+    onnx_list paths; /* paths of members in the first of the two traces */
 } members;
 
 static tern_status add_member(const char *path, tern_tensor *x, void *user)
@@ -51,7 +53,7 @@ static tern_status add_member(const char *path, tern_tensor *x, void *user)
     return m->w->status;
 }
 
-/* Run the module on inputs and keep what it did; the numbers of its results. */
+/* Runs the module on the inputs under a trace. Sets results[k] to the indices of its results. */
 static tern_status run(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
                        int *results, int k, members *m)
 {
@@ -79,7 +81,7 @@ static tern_status run(onnx_export *w, tern_tracing *trace, tern_tensor *const *
     return tern_trace_check(trace, function);
 }
 
-/* x with `rows` entries of its first dim, its own again and again. */
+/* Returns x with `rows` entries in its first dim, repeating the entries of x. */
 static tern_tensor *with_rows(tern_tensor *x, int64_t rows)
 {
     tern_tensor *index = tern_remainder_scalar(
@@ -87,7 +89,8 @@ static tern_tensor *with_rows(tern_tensor *x, int64_t rows)
     return tern_index_select(x, 0, index);
 }
 
-/* The inputs, of which those with the first one's batch have `rows` instead. */
+/* Sets to[n] to the inputs, with `rows` entries where an input has the batch size of the first
+ * input. */
 static tern_status with_batch(onnx_export *w, tern_tensor *const *in, int n, int64_t rows,
                               tern_tensor **to)
 {
@@ -100,7 +103,7 @@ static tern_status with_batch(onnx_export *w, tern_tensor *const *in, int n, int
     return TERN_OK;
 }
 
-/* Whether call i is the same in both traces. */
+/* Returns whether call i is the same in both traces. */
 static bool is_alike(const onnx_export *w, int i)
 {
     const tern_tracing *a = &w->trace, *b = &w->other;
@@ -113,7 +116,7 @@ static bool is_alike(const onnx_export *w, int i)
     return alike;
 }
 
-/* Both traces are of the same calls, or the first that is not is named. */
+/* Fails and reports the first call that differs, unless both traces have the same calls. */
 static tern_status check_alike(onnx_export *w)
 {
     const tern_tracing *a = &w->trace, *b = &w->other;
@@ -136,8 +139,8 @@ static tern_status check_alike(onnx_export *w)
                      path);
 }
 
-/* The run with another batch. The module's error says that it was another batch than the one that
- * it was given. */
+/* Runs the module with another batch size. The error message of the module is extended by that
+ * size. */
 static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *const *in, int n,
                              int *results, int k, members *m)
 {
@@ -154,7 +157,8 @@ static tern_status run_other(onnx_export *w, tern_tracing *trace, tern_tensor *c
         (long long)tern_size(in[0], 0), message);
 }
 
-/* The second run, of another batch; a batch of one is left out, where much is simpler. */
+/* Traces the module, twice if the batch is dynamic. A batch of one is replaced by two, since many
+ * operations simplify with one. */
 static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, int *results,
                                 const tern_onnx_export_options *o, members *m)
 {
@@ -181,7 +185,7 @@ static tern_status trace_module(onnx_export *w, tern_tensor *const *in, int n, i
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-/* The calls that results come from. */
+/* Returns an array that says for each call whether the results depend on it. */
 static bool *needed_calls(onnx_export *w, const int *results, int k)
 {
     bool *needed = onnx_alloc(w, (size_t)w->trace.n_calls + 1);
@@ -204,7 +208,7 @@ static tern_status write_call(onnx_export *w, const tern_traced_call *c)
     w->varies = false;
     onnx_writer writer = onnx_find_writer(w, c);
     if (!writer && !c->follows)
-        return TERN_OK; /* its results are constants */
+        return TERN_OK; /* the results of the call are constants */
     if (!writer)
         return onnx_cannot(w, "tern has no form for it there");
     if (c->is_lost && strcmp(c->op, "copy") != 0 && strcmp(c->op, "fill") != 0)
@@ -254,8 +258,8 @@ static Onnx__ValueInfoProto *value_info(onnx_export *w, const char *name, int va
     return info;
 }
 
-/* A name that was asked for, or "input", "input_0" and so on; TERN_ERR_ARGUMENT where it is
- * another's. */
+/* Sets the name of input or output i: the requested one, or "input", "input_0" and so on. Fails
+ * with TERN_ERR_ARGUMENT if another value has the requested name. */
 static tern_status choose_name(onnx_export *w, const char *const *given, const char *what, int i,
                                int n, const char **name)
 {
@@ -281,7 +285,7 @@ static tern_status write_graph(onnx_export *w, int n, const int *results,
     const bool *needed = needed_calls(w, results, k);
     if (w->status != TERN_OK)
         return w->status;
-    for (size_t i = 0; i < m->paths.n; i++) /* behind the inputs */
+    for (size_t i = 0; i < m->paths.n; i++) /* members follow the inputs */
         w->wanted[(size_t)n + i] = m->paths.items[i];
     for (int i = 0; i < n; i++) {
         TERN_TRY(choose_name(w, o->input_names, "input", i, n, &w->names[i]));
@@ -298,7 +302,7 @@ static tern_status write_graph(onnx_export *w, int n, const int *results,
     w->call = NULL;
     for (int i = 0; i < k && w->status == TERN_OK; i++) {
         const char *name = onnx_value_name(w, results[i]);
-        if (name != outputs[i]) { /* an input, a member, a constant, or given twice */
+        if (name != outputs[i]) { /* an input, a member, a constant, or a result returned twice */
             ONNX_EMIT(w, "Identity", name);
             w->last->output[0] = (char *)(uintptr_t)outputs[i];
         }
@@ -312,7 +316,7 @@ static tern_status write_graph(onnx_export *w, int n, const int *results,
     return w->status;
 }
 
-/* ---- the module's function ------------------------------------------------------------------- */
+/* ---- tern_onnx_export ------------------------------------------------------------------------ */
 
 static tern_status export_module(onnx_export *w, tern_tensor *const *in, int n,
                                  const tern_onnx_export_options *o, members *m)

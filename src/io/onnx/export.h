@@ -1,5 +1,5 @@
-/* export.h -- a traced module as an ONNX graph: nodes, names of values, and what is written for
- * each operation. */
+/* export.h -- internals of ONNX export: the nodes and names of the graph, and the functions that
+ * write each operation of a traced module. */
 #ifndef TERN_IO_ONNX_EXPORT_H
 #define TERN_IO_ONNX_EXPORT_H
 #include "base/keys.h"
@@ -11,22 +11,22 @@ enum {
     ONNX_OPSET = 20,
     ONNX_OUTPUTS = 4,
     ONNX_ATTRIBUTES = 10
-}; /* most of a node that is written */
+}; /* limits of a node that is written */
 
-/* A list of messages that grows. */
+/* A growing array of messages. */
 typedef struct onnx_list {
     void **items;
     size_t n, capacity;
 } onnx_list;
 
-/* An initializer, or a constant's tensor, and what it holds. */
+/* An initializer or the tensor of a constant. */
 typedef struct onnx_weight {
     Onnx__TensorProto *proto;
-    tern_tensor *tensor; /* the trace's, or of the scope */
-    bool is_inside;      /* it is in the model also where others are in a file beside it */
+    tern_tensor *tensor; /* owned by the trace or by the current scope */
+    bool is_inside;      /* stored in the model even if other weights are in a separate file */
 } onnx_weight;
 
-/* A node with what it points to. */
+/* A node with the arrays that it points to. */
 typedef struct onnx_emitted {
     Onnx__NodeProto node;
     char *outputs[ONNX_OUTPUTS];
@@ -36,105 +36,112 @@ typedef struct onnx_emitted {
 typedef struct onnx_export {
     const char *path;
     tern_module *module;
-    /* What the module did, and did with a batch of another size; other_batch is 0 where sizes are
+    /* The trace of the module, and one with another batch size. other_batch is 0 if sizes are
      * fixed. */
     tern_tracing trace, other;
     int64_t batch, other_batch;
-    const char **names;  /* of the trace's values; NULL: none yet */
-    const char **wanted; /* the names that outputs of the graph are to have; NULL */
-    tern_keys taken;     /* all names */
-    void *chunks;        /* memory of messages and names */
+    const char **names;  /* names of the trace's values, NULL until set */
+    const char **wanted; /* names that outputs of the graph must have, or NULL */
+    tern_keys taken;     /* all names in use */
+    void *chunks;        /* allocated memory of messages and names */
     size_t left;
     onnx_list nodes, initializers, weights;
     Onnx__NodeProto *last;
-    size_t begun;                 /* nodes that there were before the call that is being written */
-    const tern_traced_call *call; /* that is being written */
-    const char *batch_name;       /* of a vector of the batch's size; NULL: none yet */
-    int numbers;                  /* for names */
-    bool varies;                  /* something of the call follows the size of the batch */
-    tern_status status;           /* the first failure */
-    onnx_emitted spare;           /* what is written to after an allocation failed */
+    size_t begun;                 /* number of nodes before those of the current call */
+    const tern_traced_call *call; /* call that is being written */
+    const char *batch_name;       /* vector that holds the batch size, or NULL */
+    int numbers;                  /* counter for generated names */
+    bool varies;                  /* an attribute of the current call depends on the batch size */
+    tern_status status;           /* first failure */
+    onnx_emitted spare;           /* written to after a failed allocation */
     Onnx__AttributeProto spare_attribute;
 } onnx_export;
 
-/* What writes a call: its results get names by onnx_give. */
+/* Writes the nodes of a traced call and sets the names of its results with onnx_result or
+ * onnx_done. */
 typedef tern_status (*onnx_writer)(onnx_export *w, const tern_traced_call *c);
 
 /* ---- messages (export_graph.c) --------------------------------------------------------------- */
-/* Zeroed memory until the end; NULL after a failure, which w->status keeps. */
+/* Returns zeroed memory that lives until the end of the export, or NULL after a failure, which
+ * w->status records. */
 void *onnx_alloc(onnx_export *w, size_t bytes);
 char *onnx_text(onnx_export *w, const char *format, ...) TERN_PRINTF_(2, 3);
-/* Takes a name of its own: text, or that with a number; NULL after an error. */
+/* Returns a name that no other value has: `text`, with a number appended if it is taken. Returns
+ * NULL after an error. */
 const char *onnx_unique(onnx_export *w, const char *text);
 void onnx_append(onnx_export *w, onnx_list *list, void *item);
-/* A node of a type with n inputs (NULL: left out) and a result, whose name this is. */
+/* Adds a node with n inputs (NULL: omitted) and one result. Returns the name of the result. */
 const char *onnx_emit(onnx_export *w, const char *type, const char *const *in, int n);
 #define ONNX_EMIT(w, type, ...)                                                                    \
     onnx_emit(w, type, (const char *[]){__VA_ARGS__},                                              \
               (int)(sizeof(const char *[]){__VA_ARGS__} / sizeof(const char *)))
-/* One more result of the last node. */
+/* Adds another result to the last node and returns its name. */
 const char *onnx_another(onnx_export *w);
-/* Attributes of the last node. */
+/* Add an attribute to the last node. */
 void onnx_put_int(onnx_export *w, const char *name, int64_t value);
 void onnx_put_ints(onnx_export *w, const char *name, const int64_t *list, int n);
 void onnx_put_real(onnx_export *w, const char *name, double value);
 void onnx_put_text(onnx_export *w, const char *name, const char *text);
-/* A list of one text. */
+/* Adds a list that consists of one text. */
 void onnx_put_texts(onnx_export *w, const char *name, const char *text);
-/* Constants: a vector of int64, a number of a type (of one dim of size 1 where is_vector). */
+/* Return the name of a constant: a vector of int64, or a scalar of a dtype. */
 const char *onnx_ints_of(onnx_export *w, const int64_t *list, int n);
 const char *onnx_number(onnx_export *w, double value, tern_dtype dtype);
-/* A tensor under a name that is taken; any other constant. x is there until the end. */
+/* Adds a tensor as an initializer with a name from onnx_unique, or as a constant. x must live until
+ * the end of the export. */
 const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x);
 const char *onnx_constant_of(onnx_export *w, tern_tensor *x);
 
 /* ---- values (export_graph.c) ----------------------------------------------------------------- */
-/* Name of a value: a constant's where it has none yet; NULL for -1. */
+/* Returns the name of a value, which becomes a constant or an initializer if it has no name yet.
+ * Returns NULL for -1. */
 const char *onnx_value_name(onnx_export *w, int value);
-/* Name of input i; NULL where it is left out. */
+/* Returns the name of input i of the call, or NULL if it is omitted. */
 const char *onnx_in_name(onnx_export *w, int i);
-/* Result k of the call is the value of that name. */
+/* Makes the value `name` result k of the call. */
 tern_status onnx_result(onnx_export *w, int k, const char *name);
-/* Whether something needs result k. */
+/* Returns whether result k of the call is used. */
 bool onnx_is_used(const onnx_export *w, int k);
-/* Result 0. */
+/* Makes the value `name` result 0 of the call. */
 tern_status onnx_done(onnx_export *w, const char *name);
 tern_shape onnx_in_shape(const onnx_export *w, int i);
 tern_shape onnx_out_shape(const onnx_export *w, int k);
 tern_dtype onnx_in_dtype(const onnx_export *w, int i);
 bool onnx_has(const onnx_export *w, int i);
-/* Whether a size of a value follows the batch. */
+/* Returns whether size d of a value depends on the batch size. */
 bool onnx_is_dynamic(const onnx_export *w, int value, int d);
-/* A vector of the sizes of a value. A size of the batch's is -1 where it is the only one and
- * `infer`. */
+/* Returns a vector of the sizes of a value. If only one size depends on the batch and `infer` is
+ * true, that size is -1. */
 const char *onnx_sizes(onnx_export *w, int value, bool infer);
-/* x as the shape of value. */
+/* Returns x reshaped to the shape of `value`. */
 const char *onnx_reshape_to(onnx_export *w, const char *x, int value);
 
 /* ---- attributes of the call (export_graph.c) ------------------------------------------------- */
-/* Those that follow the batch set w->varies. */
+/* Each of these sets w->varies if the attribute depends on the batch size. */
 int64_t onnx_attr(onnx_export *w, const char *name);
 int onnx_attr_list(onnx_export *w, const char *name, int64_t list[TERN_MAX_DIMS]);
 double onnx_attr_number(onnx_export *w, const char *name);
-/* The path of the module that made the call, "" where there is none or it is gone. */
+/* Returns the path of the module that made the call, or "" if there is none or it no longer
+ * exists. */
 const char *onnx_path_of_call(onnx_export *w);
-/* TERN_ERR_UNSUPPORTED that names the operation and the module's path. */
+/* Fails with TERN_ERR_UNSUPPORTED and a message with the operation and the path of the module. */
 tern_status onnx_cannot(onnx_export *w, const char *why);
 
 /* ---- the file (export_file.c) ---------------------------------------------------------------- */
-/* The graph with its weights, large ones beside it if asked for, or if all are too many for one
- * file. */
+/* Writes the model. Large weights go to a separate file if `beside` is true or one file can't hold
+ * all weights. */
 tern_status onnx_write_model(onnx_export *w, Onnx__GraphProto *graph, bool beside);
 void onnx_free_export(onnx_export *w);
 
 /* ---- operations ------------------------------------------------------------------------------ */
-/* What writes an operation of that name, NULL: nothing does (export_ops.c). */
+/* Returns the function that writes a call, or NULL if there is none (export_ops.c). */
 onnx_writer onnx_find_writer(const onnx_export *w, const tern_traced_call *c);
 #define WRITER(NAME, function)                                                                     \
     tern_status onnx_write_##function(onnx_export *w, const tern_traced_call *c);
 #include "io/onnx/export.def"
 #undef WRITER
-/* The formula of an elementwise operation; NULL: none (export_formula.c). */
+/* Returns the formula of an elementwise operation, or NULL if there is none (export_formula.c).
+ * `whole` selects the formula for integers. */
 const char *onnx_find_formula(const char *name, bool whole);
 tern_status onnx_write_formula(onnx_export *w, const tern_traced_call *c);
 

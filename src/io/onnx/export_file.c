@@ -1,12 +1,13 @@
-/* export_file.c -- a graph as a file, and its weights in it or in one beside it. */
+/* export_file.c -- writes a graph to a file, with its weights in the same file or in a second
+ * one. */
 #include "base/memory.h"
 #include "base/os.h"
 #include "io/onnx/export.h"
 #include "io/out.h"
 #include <string.h>
 
-/* ONNX's files hold less than 2 GiB; what is smaller than SMALL stays with the graph, which reads
- * shapes there. */
+/* An ONNX file is limited to 2 GiB. Tensors of less than SMALL bytes stay in the model, since
+ * readers look for shapes there. */
 enum { SMALL = 1024, ALIGNMENT = 4096 };
 static const uint64_t most = (uint64_t)INT32_MAX - (64 << 20);
 
@@ -22,7 +23,7 @@ static const onnx_weight *weight(const onnx_export *w, size_t i)
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* The bytes as they lie on the host, w holding them until the end. */
+/* Stores the bytes of a weight in the model. They live in a tensor of the current scope. */
 static tern_status put_inside(onnx_export *w, const onnx_weight *at)
 {
     tern_tensor *x = NULL;
@@ -57,7 +58,7 @@ static tern_status pad(io_out *out)
     return TERN_OK;
 }
 
-/* Behind what is in the file, where a page begins. */
+/* Appends a weight to the second file, at a page boundary. */
 static tern_status put_beside(onnx_export *w, const onnx_weight *at, io_out *out, char *name)
 {
     Onnx__TensorProto *t = at->proto;
@@ -75,7 +76,7 @@ static tern_status put_beside(onnx_export *w, const onnx_weight *at, io_out *out
     return io_out_tensor(out, at->tensor, NULL, NULL);
 }
 
-/* All weights, the large ones in a file that is open then, if out has a path. */
+/* Stores all weights. If out has a path, opens that file and writes the large weights to it. */
 static tern_status put_weights(onnx_export *w, io_out *out)
 {
     const char *slash = out->path ? tern_os_last_slash(out->path) : NULL;
@@ -95,7 +96,7 @@ static tern_status put_weights(onnx_export *w, io_out *out)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 typedef struct buffer {
-    ProtobufCBuffer base; /* first: protobuf-c hands it back */
+    ProtobufCBuffer base; /* must be first: protobuf-c passes a pointer to it */
     io_out *out;
     tern_status status;
 } buffer;
@@ -115,7 +116,7 @@ static tern_status put_model(const Onnx__ModelProto *model, io_out *out)
     return b.status;
 }
 
-/* Both are on the disk before one gets its name, the weights first. */
+/* Syncs both files before either gets its final name; the weights are renamed first. */
 static tern_status commit(io_out *model, io_out *beside)
 {
     if (beside->path) {

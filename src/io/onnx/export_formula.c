@@ -1,10 +1,10 @@
-/* export_formula.c -- elementwise operations as they are written to ONNX: formulas in postfix form.
+/* export_formula.c -- formulas in postfix form, by which elementwise operations are exported to ONNX.
  *
- *   x y z          inputs; y is the number a where a number was given in its place
- *   a b value 0.5  numbers: attributes of the operation, constants; in the type of x
- *   Abs            a node of the one value before it; Mul: of two, Where:: of three
- *   alpha=a        an attribute of the last node, from one of the operation or a number; 'text, #1
- *                  an integer */
+ *   x y z          inputs; y is the scalar `a` of an operation that has a scalar instead
+ *   a b value 0.5  numbers with the dtype of x: attributes of the operation, or constants
+ *   Abs            a node whose input is the last value; Mul: has two inputs, Where:: three
+ *   alpha=a        an attribute of the last node: an attribute of the operation, a number, a text
+ *                  ('text) or an integer (#1) */
 #include "io/onnx/export.h"
 #include "base/os.h"
 #include <ctype.h>
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name, blanks, a formula; of integers those with .i behind the name come first. */
+/* Each line is a name, blanks and a formula. Formulas for integers have .i after the name and come
+ * first. */
 static const char formulas[] = "add x y Add:\n"
                                "sub x y Sub:\n"
                                "mul x y Mul:\n"
@@ -132,14 +133,14 @@ const char *onnx_find_formula(const char *name, bool whole)
     return NULL;
 }
 
-/* A number that a token names or is. */
+/* Returns the number that a token names or denotes. */
 static double number_of(onnx_export *w, const char *token)
 {
     return isdigit((unsigned char)*token) ? tern_os_strtod(token, NULL)
                                           : onnx_attr_number(w, token);
 }
 
-/* name=what */
+/* Adds an attribute from a token of the form name=value to the last node. */
 static void put_attribute(onnx_export *w, char *token)
 {
     char *what = strchr(token, '=');
@@ -152,7 +153,7 @@ static void put_attribute(onnx_export *w, char *token)
         onnx_put_real(w, token, number_of(w, what));
 }
 
-/* The value of a token that is no node. */
+/* Returns the value of a token that is not a node: an input or a number. */
 static const char *operand(onnx_export *w, const char *token)
 {
     int input = token[1] ? -1 : *token == 'x' ? 0 : *token == 'y' ? 1 : *token == 'z' ? 2 : -1;

@@ -1,12 +1,12 @@
-/* export_graph.c -- the messages of an exported graph, the names of its values, and the queries of
- * a call that writers need. */
+/* export_graph.c -- the messages of an exported graph, the names of its values, and functions that
+ * read a traced call. */
 #include "base/memory.h"
 #include "io/onnx/export.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- memory: kept until the end -------------------------------------------------------------- */
+/* ---- memory, which lives until the end ------------------------------------------------------- */
 
 enum { CHUNK = 1 << 16 };
 
@@ -25,8 +25,8 @@ void *onnx_alloc(onnx_export *w, size_t bytes)
         w->left = size;
     }
     w->left -= bytes;
-    return (char *)w->chunks + 16 + w->left; /* counted from the end, so that one number is
-                                              * enough */
+    return (char *)w->chunks + 16 + w->left; /* allocated from the end, so that one number describes
+                                                the chunk */
 }
 
 static char *add_text(onnx_export *w, const char *format, va_list args)
@@ -231,8 +231,7 @@ const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x)
     return t->name;
 }
 
-/* Readers of the file take floating point initializers for parameters, so a constant is written as
- * a node. */
+/* Importers treat floating-point initializers as parameters, so a constant is written as a node. */
 const char *onnx_constant_of(onnx_export *w, tern_tensor *x)
 {
     const char *name = new_name(w, "constant");
@@ -254,8 +253,7 @@ const char *onnx_ints_of(onnx_export *w, const int64_t *list, int n)
 const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
 {
     tern_scalar number = TERN_SCALAR(value);
-    if (!tern_dtype_is_floating_point(dtype)) { /* infinite bounds are written as the largest
-                                                 * integers */
+    if (!tern_dtype_is_floating_point(dtype)) { /* infinite bounds become the largest integers */
         double last = dtype == TERN_I64 ? 0x1.fffffffffffffp62 : dtype == TERN_U8 ? 255 : INT32_MAX;
         double first = dtype == TERN_U8 || dtype == TERN_BOOL ? 0 : -last;
         value = value > last ? last : value < first ? first : value;
@@ -267,7 +265,8 @@ const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
 
 /* ---- values of the trace --------------------------------------------------------------------- */
 
-/* x, if its size follows the batch and its elements are all the same: that element expanded. */
+/* Returns a constant whose size depends on the batch as one element that is expanded. Fails unless
+ * all elements are equal. */
 static const char *expanded(onnx_export *w, int value)
 {
     tern_tensor *x = w->trace.values[value].tensor;
@@ -291,13 +290,14 @@ const char *onnx_value_name(onnx_export *w, int value)
         onnx_cannot(w, v->output ? "a further result of it is used" : "its result is used");
         return "";
     }
-    if (!w->names[value]) { /* a constant, or computed from members only, by operations that cannot
-                             * be written */
+    if (!w->names[value]) { /* a constant, or computed from members alone by operations that can't
+                               be written */
         bool dynamic = false;
         for (int d = 0; d < tern_dim(w->trace.values[value].tensor); d++)
             dynamic = dynamic || onnx_is_dynamic(w, value, d);
         if (dynamic)
-            return expanded(w, value); /* one for each use: the nodes of the shape precede it */
+            return expanded(w, value); /* written for each use, since the nodes that compute the
+                                          shape must come before it */
         tern_tensor *x = w->trace.values[value].tensor;
         bool is_member = w->trace.values[value].source == TERN_TRACED_MEMBER;
         w->names[value] =
@@ -315,8 +315,7 @@ tern_status onnx_result(onnx_export *w, int k, const char *name)
 {
     int v = w->call->out[k];
     const char *wanted = w->wanted[v];
-    if (wanted) { /* the result of the node that has just been written, or of another one that
-                   * passes it on */
+    if (wanted) { /* `name` must be a result of the last node, else an Identity node renames it */
         int at = -1;
         for (size_t i = 0; w->nodes.n > w->begun && i < w->last->n_output; i++)
             at = w->last->output[i] == name ? (int)i : at;
@@ -372,7 +371,7 @@ bool onnx_is_dynamic(const onnx_export *w, int value, int d)
                                  tern_size(w->other.values[value].tensor, d);
 }
 
-/* The batch's size times n / batch, as a vector of one. */
+/* Returns size d of a value as a one-element vector that is computed from the batch size. */
 static const char *size_of_batch(onnx_export *w, int value, int d)
 {
     int64_t n = tern_size(w->trace.values[value].tensor, d);

@@ -1,11 +1,10 @@
-/* export_layers.c -- products, convolutions, pools, norms and recurrent layers, as ONNX has
- * them. */
+/* export_layers.c -- exports products, convolutions, pools, norms and similar layers to ONNX. */
 #include "io/onnx/export.h"
 #include <string.h>
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* x with its last two dims swapped. */
+/* Returns x with its last two dims swapped. */
 static const char *transposed(onnx_export *w, const char *x, int ndim)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -21,7 +20,7 @@ static const char *scaled(onnx_export *w, const char *x, double by, tern_dtype d
     return by == 1 ? x : ONNX_EMIT(w, "Mul", x, onnx_number(w, by, dtype));
 }
 
-/* x weight^T + bias: Gemm of matrices, whose weight stays as it is. */
+/* Writes x weight^T + bias. Gemm takes matrices and needs no transposed copy of the weight. */
 tern_status onnx_write_linear(onnx_export *w, const tern_traced_call *c)
 {
     int x_ndim = onnx_in_shape(w, 0).ndim, w_ndim = onnx_in_shape(w, 1).ndim;
@@ -36,14 +35,14 @@ tern_status onnx_write_linear(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, bias ? ONNX_EMIT(w, "Add", y, bias) : y);
 }
 
-/* alpha op(a) op(b), a and b being inputs `first` and the next. */
+/* Returns alpha op(a) op(b), where a is input `first` and b the next one. */
 static const char *product(onnx_export *w, int first)
 {
     int64_t transpose[TERN_MAX_DIMS], insert[TERN_MAX_DIMS];
     const char *x[2];
     onnx_attr_list(w, "transpose", transpose);
     onnx_attr_list(w, "insert", insert);
-    for (int i = 0; i < 2; i++) { /* vectors are rows and columns there too */
+    for (int i = 0; i < 2; i++) { /* MatMul treats vectors as rows and columns as tern does */
         int ndim = onnx_in_shape(w, first + i).ndim;
         x[i] = onnx_in_name(w, first + i);
         if (insert[i] && (ndim != 1 || transpose[i]))
@@ -63,7 +62,7 @@ tern_status onnx_write_matmul(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, product(w, 0));
 }
 
-/* beta input + alpha a b */
+/* Writes beta input + alpha a b. */
 tern_status onnx_write_addmm(onnx_export *w, const tern_traced_call *c)
 {
     double beta = onnx_attr_number(w, "beta");
@@ -74,13 +73,13 @@ tern_status onnx_write_addmm(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- windows: lists of three numbers, of which the last `dims` are meant --------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 typedef struct windows {
     int dims;
     int64_t size[TERN_MAX_DIMS], stride[TERN_MAX_DIMS], padding[TERN_MAX_DIMS],
         dilation[TERN_MAX_DIMS];
-    int64_t more[TERN_MAX_DIMS]; /* padding behind x beyond that before it */
+    int64_t more[TERN_MAX_DIMS]; /* additional padding after x */
 } windows;
 
 static windows windows_of(onnx_export *w)
@@ -115,7 +114,8 @@ tern_status onnx_write_convolution(onnx_export *w, const tern_traced_call *c)
     windows v = windows_of(w);
     tern_shape from = onnx_in_shape(w, 0), to = onnx_out_shape(w, 0);
     (void)c;
-    for (int d = 0; d < v.dims; d++) { /* TERN_PADDING_SAME with windows of even sizes */
+    for (int d = 0; d < v.dims; d++) { /* TERN_PADDING_SAME with even kernel sizes pads more after
+                                          x */
         int64_t reach = (to.dims[2 + d] - 1) * v.stride[d] + v.dilation[d] * (v.size[d] - 1) + 1;
         int64_t more = reach - from.dims[2 + d] - 2 * v.padding[d];
         v.more[d] = more > 0 ? more : 0;
@@ -127,7 +127,7 @@ tern_status onnx_write_convolution(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* The size of the result says what was added behind it. */
+/* Writes a ConvTranspose. The output_padding follows from the size of the result. */
 tern_status onnx_write_conv_transpose(onnx_export *w, const tern_traced_call *c)
 {
     windows v = windows_of(w);
@@ -144,7 +144,7 @@ tern_status onnx_write_conv_transpose(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* Windows of equal size that cover x exactly; false: there are none. */
+/* Sets v to windows of equal size that cover x exactly. Returns false if there are none. */
 static bool equal_windows(const onnx_export *w, windows *v)
 {
     tern_shape from = onnx_in_shape(w, 0), to = onnx_out_shape(w, 0);
@@ -160,7 +160,7 @@ static bool equal_windows(const onnx_export *w, windows *v)
     return true;
 }
 
-/* Whether the last windows go beyond the padding. */
+/* Returns whether the last windows extend beyond the padding (ceil_mode). */
 static bool rounds_up(const onnx_export *w, const windows *v)
 {
     tern_shape from = onnx_in_shape(w, 0), to = onnx_out_shape(w, 0);
@@ -199,7 +199,8 @@ tern_status onnx_write_pool(onnx_export *w, const tern_traced_call *c)
     if (!is_max && divisor)
         y = scaled(w, y, (double)elements / (double)divisor, onnx_in_dtype(w, 0));
     onnx_done(w, alone ? ONNX_EMIT(w, "Squeeze", y, onnx_ints_of(w, &first, 1)) : y);
-    if (places) { /* in the whole tensor; in the plane: the remainder */
+    if (places) { /* ONNX's indices count in the whole tensor, tern's in the plane, which is the
+                     remainder */
         places = ONNX_EMIT(w, "Mod", places, onnx_ints_of(w, &plane, 1));
         onnx_result(w, 1, onnx_reshape_to(w, places, c->out[1]));
     }
@@ -258,7 +259,7 @@ tern_status onnx_write_grid_sample(onnx_export *w, const tern_traced_call *c)
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* A parameter, or the same number n times. */
+/* Returns the name of input i, or a constant filled with `otherwise` if it is omitted. */
 static const char *parameter(onnx_export *w, int i, double otherwise, tern_shape shape)
 {
     if (onnx_has(w, i))
@@ -272,7 +273,7 @@ static const char *mean_of(onnx_export *w, const char *x, const int64_t *dims, i
     return ONNX_EMIT(w, "ReduceMean", x, onnx_ints_of(w, dims, n));
 }
 
-/* x / sqrt(mean x^2 + eps) */
+/* Returns x / sqrt(mean x^2 + eps). */
 static const char *normalized(onnx_export *w, const char *x, const int64_t *dims, int n)
 {
     const char *eps = onnx_number(w, onnx_attr_number(w, "eps"), onnx_in_dtype(w, 0));
@@ -280,8 +281,8 @@ static const char *normalized(onnx_export *w, const char *x, const int64_t *dims
     return ONNX_EMIT(w, "Div", x, ONNX_EMIT(w, "Sqrt", ONNX_EMIT(w, "Add", variance, eps)));
 }
 
-/* The statistics of the batch, which evaluation has where none are kept: over all dims but the
- * second. */
+/* Writes a normalization with the statistics of the batch, over all dims but the second. A module
+ * without running statistics uses it in evaluation. */
 static const char *batch_statistics(onnx_export *w)
 {
     int64_t dims[TERN_MAX_DIMS], channel[TERN_MAX_DIMS];
@@ -340,7 +341,7 @@ tern_status onnx_write_rms_norm(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, onnx_has(w, 1) ? ONNX_EMIT(w, "Mul", y, onnx_in_name(w, 1)) : y);
 }
 
-/* Rows, after the dim was brought to the end. */
+/* Writes a softmax of the last dim, to which the traced calls have moved the dim of the softmax. */
 tern_status onnx_write_softmax(onnx_export *w, const tern_traced_call *c)
 {
     const char *y = ONNX_EMIT(w, c->op[0] == 'l' ? "LogSoftmax" : "Softmax", onnx_in_name(w, 0));

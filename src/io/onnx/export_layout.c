@@ -1,4 +1,4 @@
-/* export_layout.c -- operations that move elements, as ONNX has them: shapes, parts, indices,
+/* export_layout.c -- exports operations that move elements to ONNX: shapes, slices, indices,
  * padding. */
 #include "io/onnx/export.h"
 #include <string.h>
@@ -17,7 +17,7 @@ tern_status onnx_write_cast(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* x.copy_(y): y in the type and the shape of x. */
+/* Writes x.copy_(y): y with the dtype and the shape of x. */
 tern_status onnx_write_copy(onnx_export *w, const tern_traced_call *c)
 {
     tern_dtype to = tern_dtype_of(w->trace.values[c->out[0]].tensor);
@@ -39,7 +39,7 @@ tern_status onnx_write_fill(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, ONNX_EMIT(w, "Expand", value, onnx_sizes(w, c->out[0], false)));
 }
 
-/* ---- other shapes ---------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 tern_status onnx_write_reshape(onnx_export *w, const tern_traced_call *c)
 {
@@ -58,7 +58,8 @@ tern_status onnx_write_permute(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* To the right, or in the dims of a reduction that x does not have. */
+/* Writes an expand. If the call has `dims`, x lacks them, and they are inserted with size 1
+ * first. */
 tern_status onnx_write_expand(onnx_export *w, const tern_traced_call *c)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -70,9 +71,9 @@ tern_status onnx_write_expand(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, ONNX_EMIT(w, "Expand", x, onnx_sizes(w, c->out[0], false)));
 }
 
-/* ---- parts ----------------------------------------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
-/* x from start to end of a dim; an end beyond it is the end. */
+/* Returns x from start to end of a dim. An end beyond the size means the size. */
 static const char *slice(onnx_export *w, const char *x, int64_t dim, int64_t start, int64_t end,
                          int64_t step)
 {
@@ -85,7 +86,7 @@ tern_status onnx_write_slice(onnx_export *w, const tern_traced_call *c)
     int64_t dim = onnx_attr(w, "dim"), start = onnx_attr(w, "start"), end = INT64_MAX;
     int64_t step = onnx_attr(w, "step"), size = onnx_in_shape(w, 0).dims[dim];
     int64_t length = onnx_out_shape(w, 0).dims[dim];
-    if (start == 0 && length == size) /* all of it, whatever the batch is */
+    if (start == 0 && length == size) /* the whole dim, for any batch size */
         return onnx_done(w, ONNX_EMIT(w, "Identity", onnx_in_name(w, 0)));
     if (start + length * step < size || !onnx_is_dynamic(w, c->in[0], (int)dim))
         end = start + onnx_attr(w, "length") * step;
@@ -130,7 +131,7 @@ tern_status onnx_write_cat(onnx_export *w, const tern_traced_call *c)
         return TERN_ERR_MEMORY;
     int n = 0, ndim = onnx_out_shape(w, 0).ndim;
     for (int i = 0; i < c->n_in; i++)
-        if (onnx_in_shape(w, i).ndim == ndim) /* PyTorch lets an empty vector pass */
+        if (onnx_in_shape(w, i).ndim == ndim) /* cat ignores empty vectors, as PyTorch does */
             parts[n++] = onnx_in_name(w, i);
     const char *y = onnx_emit(w, "Concat", parts, n);
     onnx_put_int(w, "axis", onnx_attr(w, "dim"));
@@ -172,7 +173,7 @@ tern_status onnx_write_tril(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* ---- by index -------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 tern_status onnx_write_gather(onnx_export *w, const tern_traced_call *c)
 {

@@ -1,4 +1,4 @@
-/* export_ops.c -- what writes an operation to ONNX, by the operation's name. */
+/* export_ops.c -- finds the function that exports an operation by the operation's name. */
 #include "io/onnx/export.h"
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* export_reduce.c -- reductions, running sums and sorting, as ONNX has them. */
+/* export_reduce.c -- exports reductions, cumulative sums and sorting to ONNX. */
 #include "io/onnx/export.h"
 #include <math.h>
 #include <string.h>
 
-/* A reduction of a type over dims; keepdims as the result's number of dims says. */
+/* Returns a reduction of x over dims[n], or over all dims if n is 0. */
 static const char *reduced(onnx_export *w, const char *type, const char *x, const int64_t *dims,
                            int n, bool keep)
 {
@@ -17,7 +17,7 @@ static bool keeps_dims(const onnx_export *w)
     return onnx_out_shape(w, 0).ndim == onnx_in_shape(w, 0).ndim;
 }
 
-/* Over the dims: a list, or a number where an operation has one dim. */
+/* Reads the dims of a reduction: a list, or one number for operations with one dim. */
 static int dims_of(onnx_export *w, int64_t dims[TERN_MAX_DIMS])
 {
     int n = onnx_attr_list(w, "dims", dims);
@@ -38,7 +38,7 @@ static const char *type_of(const char *op)
     return NULL;
 }
 
-/* Places of the first largest or smallest, over one dim or all. */
+/* Returns the indices of the first maxima or minima, over one dim or over all elements. */
 static const char *places(onnx_export *w, const char *type, const char *x, const int64_t *dims,
                           int n, bool keep)
 {
@@ -71,14 +71,14 @@ tern_status onnx_write_reduce(onnx_export *w, const tern_traced_call *c)
         onnx_put_int(w, "to", onnx_type_of(to));
     }
     onnx_done(w, reduced(w, type, x, dims, n, keep));
-    if (c->n_out > 1) { /* max and min of one dim, with places */
+    if (c->n_out > 1) { /* max and min of one dim also return indices */
         const char *arg = c->op[1] == 'a' ? "ArgMax" : "ArgMin";
         onnx_result(w, 1, places(w, arg, x, dims, n, keep));
     }
     return w->status;
 }
 
-/* The mean of squares of what the mean leaves, times n / (n - correction). */
+/* Writes the mean of the squared deviations times n / (n - correction). */
 tern_status onnx_write_variance(onnx_export *w, const tern_traced_call *c)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -99,7 +99,7 @@ tern_status onnx_write_variance(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, !strcmp(c->op, "std") ? ONNX_EMIT(w, "Sqrt", y) : y);
 }
 
-/* (sum |x|^p)^(1/p) */
+/* Writes (sum |x|^p)^(1/p). */
 tern_status onnx_write_vector_norm(onnx_export *w, const tern_traced_call *c)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -130,7 +130,7 @@ tern_status onnx_write_cumsum(onnx_export *w, const tern_traced_call *c)
     return onnx_done(w, y);
 }
 
-/* The places of the first k in order. */
+/* Writes the indices of the first k elements in sorted order. */
 tern_status onnx_write_sort(onnx_export *w, const tern_traced_call *c)
 {
     int64_t k = onnx_attr(w, "k"), dim = onnx_attr(w, "dim"), down = onnx_attr(w, "descending");

@@ -1,10 +1,11 @@
-/* export_sequence.c -- recurrent layers and rotary embedding, as ONNX has them. */
+/* export_sequence.c -- exports recurrent layers and rotary embeddings to ONNX. */
 #include "io/onnx/export.h"
 #include <string.h>
 
 enum { X, W_IH, W_HH, B_IH, B_HH, H, C };
 
-/* The gates of (gates hidden, ...) in ONNX's order: i o f c of i f c o, z r h of r z h. */
+/* Returns x, of shape (gates hidden, ...), with the gates in ONNX's order: i f c o becomes i o f c,
+ * r z h becomes z r h. */
 static const char *ordered(onnx_export *w, const char *x, int gates, int64_t hidden)
 {
     static const int order[][4] = {[1] = {0}, [3] = {1, 0, 2}, [4] = {0, 3, 1, 2}};
@@ -23,14 +24,15 @@ static const char *ordered(onnx_export *w, const char *x, int gates, int64_t hid
     return y;
 }
 
-/* (1, ...) of the one direction. */
+/* Returns x with a leading dim of size 1, for the one direction. */
 static const char *directed(onnx_export *w, const char *x)
 {
     int64_t first = 0;
     return x ? ONNX_EMIT(w, "Unsqueeze", x, onnx_ints_of(w, &first, 1)) : NULL;
 }
 
-/* Both biases one after the other; zeros for one that is not there. */
+/* Returns the two biases concatenated, with zeros for a missing one, or NULL if both are
+ * missing. */
 static const char *biases(onnx_export *w, int gates, int64_t hidden)
 {
     const char *both[2];
@@ -46,7 +48,8 @@ static const char *biases(onnx_export *w, int gates, int64_t hidden)
     return directed(w, y);
 }
 
-/* x (rows of all steps, width) as (steps, batch, width) into a node, whose Y goes back to rows. */
+/* Writes a recurrent layer. x, of shape (rows of all steps, width), is reshaped to (steps, batch,
+ * width) and Y back to rows. */
 tern_status onnx_write_recurrent(onnx_export *w, const tern_traced_call *c)
 {
     int gates = c->op[0] == 'l' ? 4 : c->op[0] == 'g' ? 3 : 1;
@@ -81,7 +84,7 @@ tern_status onnx_write_recurrent(onnx_export *w, const tern_traced_call *c)
     return w->status;
 }
 
-/* From start to end of a dim, every step-th. */
+/* Returns every step-th element of x from start to end of a dim. */
 static const char *part(onnx_export *w, const char *x, int64_t dim, int64_t start, int64_t end,
                         int64_t step)
 {
@@ -89,8 +92,8 @@ static const char *part(onnx_export *w, const char *x, int64_t dim, int64_t star
                      onnx_ints_of(w, &dim, 1), onnx_ints_of(w, &step, 1));
 }
 
-/* The places of a table that rows of x stand at: (places, pairs), or (N, places, pairs) before the
- * other dims of x. */
+/* Returns the rows of table i for the positions of x: (positions, pairs), or (N, positions, pairs)
+ * with dims inserted for the other dims of x. */
 static const char *turn_of(onnx_export *w, int i, int64_t offset, int64_t length, int x_ndim)
 {
     int64_t dims[TERN_MAX_DIMS];
@@ -112,8 +115,8 @@ static const char *cast(onnx_export *w, const char *x, tern_dtype from, tern_dty
     return y;
 }
 
-/* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements: neighbours, or the
- * first half and the second. */
+/* Writes a cos - b sin and a sin + b cos for the pairs (a, b) of the first elements of each row:
+ * neighbours, or the first half and the second. */
 tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
 {
     tern_shape x_shape = onnx_in_shape(w, 0), table = onnx_in_shape(w, 1);
@@ -122,7 +125,7 @@ tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
     bool near = onnx_attr(w, "interleaved");
     const char *x = onnx_in_name(w, 0), *parts[3];
     tern_dtype dtype = onnx_in_dtype(w, 0),
-               wide = onnx_in_dtype(w, 1); /* tables of halves' are float32 */
+               wide = onnx_in_dtype(w, 1); /* for half precision, the tables are float32 */
     if (onnx_attr(w, "back") || (near && 2 * pairs < width))
         return onnx_cannot(w, "neighbours in a part of the width");
     x = cast(w, x, dtype, wide);

@@ -1,5 +1,5 @@
-/* kept.c -- results of nodes that read no input of the model, kept from call to call: of constants
- * for good, of parameters and buffers as long as none of these is written or becomes another. */
+/* kept.c -- keeps results of nodes that read no input of the model from call to call: those of
+ * constants for good, those of parameters and buffers until one of these is written or replaced. */
 #include "io/onnx/graph.h"
 #include "base/lock.h"
 #include "base/memory.h"
@@ -10,7 +10,7 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Whether results are the same each time. */
+/* Returns whether an operation gives the same results in every call. */
 static bool is_repeatable(const char *type)
 {
     static const char *const types[] = {"Bernoulli", "Dropout", "BatchNormalization", "Multinomial",
@@ -85,7 +85,8 @@ static void drop(tern_tensor **kept)
     *kept = NULL;
 }
 
-/* What was kept of members is of others now. */
+/* Drops the kept results of members and records the current tensors and versions of the watched
+ * members. */
 static void forget(onnx_graph *g, const onnx_running *r)
 {
     for (int v = 0; v < g->n_values; v++)
@@ -94,7 +95,8 @@ static void forget(onnx_graph *g, const onnx_running *r)
     for (int i = 0; i < g->n_watched; i++) {
         onnx_watched *w = &g->watched[i];
         tern_tensor *x = tern_keep(r->slots[w->value].x);
-        tern_release(w->x); /* which was held, so that no other tensor got its address */
+        tern_release(w->x); /* the reference was held so that no other tensor could have its
+                               address */
         w->x = x;
         w->version = tern_version(x);
     }
@@ -102,7 +104,8 @@ static void forget(onnx_graph *g, const onnx_running *r)
     g->generation++;
 }
 
-/* Whether autocast is on where nodes may run: constants are on the cpu, members by their inputs. */
+/* Returns whether autocast is on for a device on which nodes may run: the cpu for constants, those
+ * of the inputs and those of the members. */
 static bool casts(const onnx_running *r, tern_tensor *const *in, int n)
 {
     bool on = tern_is_autocast_enabled("cpu");
@@ -145,19 +148,21 @@ void onnx_kept_begin(onnx_running *r, tern_tensor *const *in, int n)
     tern_mutex_unlock(&g->lock);
 }
 
-/* Whether this call keeps and takes what is of that origin. */
+/* Returns whether this call keeps and reuses results of that origin. */
 static bool keeps(const onnx_running *r, onnx_origin origin)
 {
     return origin != ONNX_OF_INPUTS && r->keeps != ONNX_OF_INPUTS && origin >= r->keeps;
 }
 
-/* Whether what is kept of that origin is of this call's members. The caller holds the lock. */
+/* Returns whether kept results of that origin were computed from the members that this call uses.
+ * The caller holds the lock. */
 static bool is_current(const onnx_running *r, onnx_origin origin)
 {
     return origin == ONNX_OF_CONSTANTS || r->generation == r->graph->generation;
 }
 
-/* x, which is kept for other calls too, is no result of this one's alone. */
+/* Records that this call uses x, a kept result, so that x is not returned as a tensor of this call
+ * alone. */
 static void share(onnx_running *r, int v, tern_tensor *x)
 {
     if (!r->taken[v])
@@ -184,7 +189,8 @@ bool onnx_kept_take(onnx_running *r, const onnx_node *node)
     return there;
 }
 
-/* The value is x from now on, where the call keeps such. */
+/* Keeps x as the value v for later calls, unless the call is being captured or the members have
+ * changed. */
 static void keep(onnx_running *r, int v, onnx_origin origin, tern_tensor *x)
 {
     onnx_graph *g = r->graph;

@@ -1,8 +1,8 @@
-/* layout.c -- ONNX's operations that move elements: shapes, slices, indices. */
+/* layout.c -- ONNX operations that move elements: shapes, slices, indices. */
 #include "io/onnx/operations.h"
 #include <string.h>
 
-/* ---- shapes, which the host has -------------------------------------------------------------- */
+/* ---- shapes, which are on the host ----------------------------------------------------------- */
 
 static tern_tensor *host_ints(const int64_t *values, int n)
 {
@@ -26,7 +26,7 @@ tern_status onnx_size(onnx_call *c)
                      tern_tensor_scalar(TERN_SCALAR(tern_numel(onnx_in(c, 0))), TERN_I64, "cpu"));
 }
 
-/* The sizes that input i asks for; false after an error. */
+/* Sets *shape to the integers of input i. Returns false after an error. */
 static bool sizes(const onnx_call *c, int i, tern_shape *shape)
 {
     int64_t list[ONNX_DIMS];
@@ -130,7 +130,7 @@ tern_status onnx_expand(onnx_call *c)
 tern_status onnx_tile(onnx_call *c)
 {
     tern_shape repeats = {0};
-    if (c->opset < 6 && c->n_in > 2) { /* a number of copies along an axis */
+    if (c->opset < 6 && c->n_in > 2) { /* the number of copies along one axis */
         int64_t times[ONNX_DIMS], axis[ONNX_DIMS];
         tern_tensor *x = onnx_in(c, 0);
         if (!x || onnx_input_ints(c, 1, times) != 1 || onnx_input_ints(c, 2, axis) != 1 ||
@@ -223,7 +223,7 @@ tern_status onnx_one_hot(onnx_call *c)
     return onnx_give(c, tern_movedim(y, TERN_DIMS(-1), TERN_DIMS(axis)));
 }
 
-/* ---- parts ----------------------------------------------------------------------------------- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 tern_status onnx_concat(onnx_call *c)
 {
@@ -252,7 +252,7 @@ tern_status onnx_split(onnx_call *c)
     return TERN_OK;
 }
 
-/* One dim from start to end, both clamped, by any step. */
+/* Returns x from start to end of one dim, both clamped, with any step. */
 static tern_tensor *slice_dim(tern_tensor *x, int d, int64_t start, int64_t end, int64_t step)
 {
     int64_t n = tern_size(x, d);
@@ -289,9 +289,9 @@ tern_status onnx_slice(onnx_call *c)
     return onnx_give(c, x);
 }
 
-/* ---- by index -------------------------------------------------------------------------------- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
-/* Negative places counted from the end of n. */
+/* Returns index with n added to its negative elements. */
 static tern_tensor *from_front(tern_tensor *index, int64_t n)
 {
     index = tern_to_dtype(index, TERN_I64);
@@ -323,7 +323,8 @@ tern_status onnx_gather_elements(onnx_call *c)
     return onnx_give(c, tern_gather(x, axis, from_front(onnx_in(c, 1), tern_size(x, axis))));
 }
 
-/* The last dim of index as a list of index tensors for the leading dims of x. */
+/* Splits the last dim of index into index tensors for the leading dims of x. Returns their number,
+ * or -1. */
 static int places(const tern_tensor *x, tern_tensor *index, tern_tensor *list[TERN_MAX_DIMS])
 {
     int n = (int)tern_size(index, -1);
@@ -351,7 +352,7 @@ tern_status onnx_gather_nd(onnx_call *c)
                                  (long long)tern_size(index, -1))
                      : onnx_give(c, tern_index_list(x, list, n));
     }
-    /* the batch dims as one more index */
+    /* merge the batch dims into one, which gets an index of its own */
     int n_index = (int)tern_size(index, -1);
     tern_shape of_x = {1, {items}}, of_index = {1, {items}};
     for (int d = (int)batch; d < tern_dim(x); d++)
@@ -396,7 +397,7 @@ tern_status onnx_scatter_elements(onnx_call *c)
                             : tern_scatter_reduce(x, axis, index, src, mode, true));
 }
 
-/* With a reduction over the flattened tensor, where each place has its number. */
+/* With a reduction, it runs over x reshaped to rows, with the row number of each index. */
 tern_status onnx_scatter_nd(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0), *src = onnx_in(c, 2), *list[TERN_MAX_DIMS];
@@ -447,7 +448,7 @@ tern_status onnx_trilu(onnx_call *c)
                                                 : tern_tril(onnx_in(c, 0), k[0]));
 }
 
-/* ---- blocks of pixels ------------------------------------------------------------------------ */
+/* ---- depth and space ------------------------------------------------------------------------- */
 
 tern_status onnx_depth_to_space(onnx_call *c)
 {

@@ -1,4 +1,4 @@
-/* members.c -- which tensors of an ONNX file are parameters and buffers of the module. */
+/* members.c -- decides which tensors of an ONNX file are parameters and buffers of the module. */
 #include "io/onnx/build.h"
 #include "base/memory.h"
 #include <stdio.h>
@@ -6,14 +6,13 @@
 
 /* ---- initializers ---------------------------------------------------------------------------- */
 
-/* Whether scales and zero points of an operation say how numbers are stored: these are no
- * parameters. */
+/* Returns whether an operation is quantized. Its scales and zero points are not parameters. */
 static bool is_quantized(const char *type)
 {
     return strstr(type, "Quantize") || !strncmp(type, "QLinear", 7);
 }
 
-/* Whether input k of an operation is a weight by its nature. */
+/* Returns whether input k of an operation is typically a weight. */
 static bool takes_weight(const char *type, size_t k)
 {
     static const char *const types[] = {"Conv",
@@ -35,7 +34,7 @@ static bool takes_weight(const char *type, size_t k)
     return false;
 }
 
-/* What the nodes of a graph, and of graphs inside of it, make of the values that are known. */
+/* Records how the nodes of a graph, and of the graphs inside it, use the values that exist. */
 static void note_uses(onnx_builder *b, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
@@ -58,7 +57,8 @@ static void note_uses(onnx_builder *b, const Onnx__GraphProto *graph)
     }
 }
 
-/* The module at all but the last part of a path, made where it is not there; *last: that part. */
+/* Returns the module at a path without its last part, adding missing modules. Sets *last to the
+ * last part. Writes to `path`. */
 static tern_module *parent_of(tern_module *root, char *path, const char **last)
 {
     char *dot;
@@ -79,7 +79,8 @@ static tern_module *parent_of(tern_module *root, char *path, const char **last)
     return root;
 }
 
-/* The path of a name: empty parts, which no module can have, become '_'. */
+/* Returns the path of a name, which the caller frees. A module name can't be empty, so '_' replaces
+ * empty parts. */
 static char *path_of(const char *name)
 {
     size_t n = strlen(name);
@@ -93,8 +94,8 @@ static char *path_of(const char *name)
     return path;
 }
 
-/* A path that no member has: bodies may have tensors of one name, of which the second is NAME_2 and
- * so on. */
+/* Returns a path that no member has, or NULL after an error. Bodies can have tensors of the same
+ * name; the second one becomes NAME_2 and so on. */
 static char *free_path(onnx_builder *b, int v)
 {
     enum { DIGITS = 16 };
@@ -139,7 +140,8 @@ static tern_status add_member(onnx_builder *b, int v, tern_tensor *x, bool is_bu
     return tern_failed_since(failures);
 }
 
-/* A value that a file gives: a member where it is of reals and computed with, else constant. */
+/* Makes a tensor of the file a member if it is floating point and `computed` is true, and a
+ * constant otherwise. */
 static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *proto, bool computed)
 {
     onnx_value *value = &b->g->values[v];
@@ -157,7 +159,8 @@ static tern_status add_value(onnx_builder *b, int v, const Onnx__TensorProto *pr
     return status;
 }
 
-/* The first node of a graph that reads a value; NULL: none does, but graphs of its nodes may. */
+/* Returns the first node of a graph that reads a value, or NULL. Nodes of inner graphs are not
+ * searched. */
 static const Onnx__NodeProto *reader_of(const Onnx__GraphProto *graph, const char *name)
 {
     for (size_t i = 0; i < graph->n_node; i++)
@@ -167,7 +170,7 @@ static const Onnx__NodeProto *reader_of(const Onnx__GraphProto *graph, const cha
     return NULL;
 }
 
-/* Texts are refused with the node that reads them. */
+/* Fails if a node reads a tensor of strings; the message contains the node. */
 static tern_status check_texts(const Onnx__GraphProto *graph, const Onnx__TensorProto *t)
 {
     const Onnx__NodeProto *node =
@@ -194,7 +197,7 @@ static tern_status add_initializers(onnx_builder *b, const Onnx__GraphProto *gra
 
 /* ---- weights in Constant nodes, as some exporters write them --------------------------------- */
 
-/* tern's own exporter writes so what is no parameter. */
+/* Models that tern exported return NULL here, since their Constant nodes are never parameters. */
 Onnx__TensorProto *onnx_weight_in(const onnx_graph *g, const Onnx__NodeProto *p)
 {
     const char *producer = g->model->producer_name;
@@ -216,7 +219,8 @@ Onnx__TensorProto *onnx_weight_in(const onnx_graph *g, const Onnx__NodeProto *p)
     return real && several && !none ? t : NULL;
 }
 
-/* Whether an initializer of a graph, or of graphs inside of it, is of reals and more than one. */
+/* Returns whether a graph, or a graph inside it, has a float32 initializer with at least one
+ * dim. */
 static bool has_weights(const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_initializer; i++)
@@ -230,8 +234,8 @@ static bool has_weights(const Onnx__GraphProto *graph)
     return false;
 }
 
-/* Constants that are weights become parameters: all that are computed with where no initializer is
- * a parameter, else those that are a weight of an operation by its nature. */
+/* Makes Constant nodes parameters that an operation computes with. If an initializer is a
+ * parameter, only Constant nodes that takes_weight() accepts become parameters. */
 static tern_status add_constants(onnx_builder *b, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {

@@ -1,4 +1,4 @@
-/* network.c -- ONNX's operations of networks: products, windows, norms, dropout. */
+/* network.c -- ONNX operations of neural networks: products, windows, norms, dropout. */
 #include "io/onnx/operations.h"
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ tern_status onnx_gemm(onnx_call *c)
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* A window over the spatial dims, of which there are n; pads are at the front and at the back. */
+/* A window over n spatial dims, with the padding before and after each dim. */
 typedef struct window {
     int n;
     int64_t kernel[3], stride[3], dilation[3], before[3], after[3];
@@ -41,7 +41,7 @@ static tern_status read_list(const onnx_call *c, const char *name, int n, int64_
     return TERN_OK;
 }
 
-/* The window of a node over x, whose kernel is that of a weight if there is one. */
+/* Reads the window of a node over x. The kernel size is that of `weight`, if there is one. */
 static tern_status read_window(const onnx_call *c, const tern_tensor *x, const tern_tensor *weight,
                                window *w)
 {
@@ -76,7 +76,7 @@ static tern_status read_window(const onnx_call *c, const tern_tensor *x, const t
     return TERN_OK;
 }
 
-/* x with the window's padding around it. */
+/* Returns x padded by the window's padding. */
 static tern_tensor *padded(tern_tensor *x, const window *w, double value)
 {
     tern_shape pad = {0};
@@ -109,8 +109,8 @@ tern_status onnx_conv(onnx_call *c)
     return onnx_give(c, onnx_convolve(c, onnx_in(c, 0), onnx_in(c, 1), onnx_in(c, 2)));
 }
 
-/* The pads that give output_shape, or the auto_pad's, of which the whole is (in - 1) stride +
- * extent. */
+/* Sets the padding that gives output_shape, or that of auto_pad. The size without padding is (in -
+ * 1) stride + extent + output_padding. */
 static tern_status transposed_pads(const onnx_call *c, const tern_tensor *x, const int64_t *more,
                                    window *w)
 {
@@ -152,7 +152,7 @@ tern_status onnx_conv_transpose(onnx_call *c)
     tern_tensor *y = w.n == 1   ? tern_conv_transpose1d(x, weight, NULL, &o)
                      : w.n == 2 ? tern_conv_transpose2d(x, weight, NULL, &o)
                                 : tern_conv_transpose3d(x, weight, NULL, &o);
-    /* cut what is padding, and add zeros where output_padding goes beyond it */
+    /* remove the padding, and add zeros where output_padding exceeds it */
     tern_shape cut = {0};
     for (int i = w.n - 1; i >= 0; i--) {
         cut.dims[cut.ndim++] = -w.before[i];
@@ -195,7 +195,7 @@ tern_status onnx_max_pool(onnx_call *c)
     TERN_TRY(w.n == 1   ? tern_max_pool1d_with_indices(x, kernel, &o, &y)
              : w.n == 2 ? tern_max_pool2d_with_indices(x, kernel, &o, &y)
                         : tern_max_pool3d_with_indices(x, kernel, &o, &y));
-    /* places in the whole tensor, not in their plane */
+    /* ONNX's indices count in the whole tensor, tern's in the plane */
     int64_t planes = tern_size(x, 0) * tern_size(x, 1), plane = planes ? tern_numel(x) / planes : 0;
     tern_shape by_plane = {.ndim = w.n + 2, .dims = {tern_size(x, 0), tern_size(x, 1), 1, 1, 1}};
     tern_tensor *first =
@@ -235,7 +235,7 @@ tern_status onnx_average_pool(onnx_call *c)
     }
     o.no_count_include_pad = false;
     tern_tensor *y = means(padded(x, &w, 0), &w, &o);
-    if (!include) /* the part of each window that is inside of x */
+    if (!include) /* divide by the part of each window that lies inside x */
         y = tern_div(y, means(padded(tern_ones_like(x), &w, 0), &w, &o));
     return onnx_give(c, y);
 }
@@ -262,7 +262,7 @@ tern_status onnx_global_max_pool(onnx_call *c)
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-/* Of outputs 1 and 2 of a training: what the running statistics become, with the biased
+/* Sets outputs 1 and 2 of a training node: the updated running statistics, with the biased
  * variance. */
 static tern_status new_statistics(onnx_call *c, double momentum)
 {
@@ -296,7 +296,7 @@ tern_status onnx_instance_normalization(onnx_call *c)
                                            true, 0.1, onnx_real(c, "epsilon", 1e-5)));
 }
 
-/* The dims from `axis` on. */
+/* Returns in `dims` the dims from the attribute axis on, and in `shape` their sizes. */
 static tern_status last_dims(const onnx_call *c, tern_shape *shape, tern_shape *dims)
 {
     tern_tensor *x = onnx_in(c, 0);
@@ -338,7 +338,7 @@ tern_status onnx_rms_normalization(onnx_call *c)
                                       onnx_real(c, "epsilon", 1e-5)));
 }
 
-/* Up to operator set 20 weight and bias are those of the groups. */
+/* Before operator set 21 weight and bias have one element per group. */
 tern_status onnx_group_normalization(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0), *weight = onnx_in(c, 1), *bias = onnx_in(c, 2);

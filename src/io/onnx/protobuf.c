@@ -1,4 +1,4 @@
-/* protobuf.c -- ONNX's messages, read with protobuf-c within limits, and written. */
+/* protobuf.c -- reads ONNX messages with protobuf-c, within limits, and writes them. */
 #include "io/onnx/protobuf.h"
 #include "base/lock.h"
 #include "base/dynlib.h"
@@ -9,7 +9,7 @@
 
 enum { DEPTH = 32 };
 
-/* ---- protobuf-c, by the names that the generated code calls (library.cmake renames them) ----- */
+/* ---- protobuf-c, under the names in the generated code (library.cmake renames them) ----------- */
 
 static struct {
     void *(*unpack)(const ProtobufCMessageDescriptor *, ProtobufCAllocator *, size_t,
@@ -83,7 +83,7 @@ size_t protobuf_c_message_pack_to_buffer(const ProtobufCMessage *message, Protob
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* A varint at *at < end; false where it is cut off or has more than ten bytes. */
+/* Reads a varint at *at. Returns false if it is cut off or has more than ten bytes. */
 static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
     *value = 0;
@@ -97,7 +97,8 @@ static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
     return false;
 }
 
-/* Which message a field of a message is, or -1: only these nest. */
+/* Types of messages that can contain others. nested() returns the type of a field of a message, or
+ * -1. */
 typedef enum kind {
     MODEL,
     GRAPH,
@@ -129,8 +130,8 @@ static int nested(kind k, uint64_t field)
     return -1;
 }
 
-/* Why the bytes are no model that may be unpacked, or NULL. Follows the wire format without
- * recursion: a stack of where each message ends. */
+/* Returns why the bytes can't be unpacked as a model, or NULL. Reads the wire format without
+ * recursion, with a stack of the ends of messages. */
 static const char *refusal(const uint8_t *at, size_t n)
 {
     struct {

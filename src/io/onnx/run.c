@@ -51,7 +51,7 @@ static tern_status gather(const onnx_node *node, tern_tensor **in, int n)
     return tern_failed_since(failures);
 }
 
-/* The inputs and outputs of a call, in allocated memory if there are many. */
+/* The inputs and outputs of a call, in `small` or, if there are many, in allocated memory. */
 typedef struct call_memory {
     void *small[64], **all;
 } call_memory;
