@@ -1,4 +1,4 @@
-/* export_formula.c -- formulas in postfix form, by which elementwise operations are exported to ONNX.
+/* export_formula.c -- formulas in postfix form that export elementwise operations to ONNX.
  *
  *   x y z          inputs; y is the scalar `a` of an operation that has a scalar instead
  *   a b value 0.5  numbers with the dtype of x: attributes of the operation, or constants

@@ -147,8 +147,8 @@ void onnx_free_graph(void *graph);
 tern_status onnx_build(tern_module *module, onnx_graph *g);
 void onnx_free_body(onnx_body *body);
 void onnx_free_node(onnx_node *node);
-/* Runs a body with n inputs, to which the caller keeps its references, and sets out[k] to
- * references that the caller owns. */
+/* Runs a body with the inputs in[n], which the caller still owns. Sets out[k] to new references of
+ * the caller. */
 tern_status onnx_run_body(onnx_running *r, const onnx_body *body, const onnx_slot *in, int n,
                           onnx_slot *out, int k);
 /* Counts one iteration of a loop body. The limit is on all loops of a call together, so that a

@@ -1,9 +1,9 @@
-/* old_sets.c -- what operator sets 1 to 6 say in another way. */
+/* old_sets.c -- differences of operator sets 1 to 6. */
 #include "io/onnx/graph.h"
 #include <string.h>
 
-/* Up to set 6 the second operand does not broadcast from the last dim on where the node has an
- * axis: it begins there. The slopes of a PRelu are those of dim 1. */
+/* Up to set 6 an attribute `axis` gives the dim at which the second operand starts; without it the
+ * last dims are aligned. The slopes of a PRelu start at dim 1. */
 tern_status onnx_align(onnx_call *c)
 {
     const bool slopes = !strcmp(c->proto->op_type, "PRelu");

@@ -9,7 +9,7 @@
 
 enum { DEPTH = 32 };
 
-/* ---- protobuf-c, under the names in the generated code (library.cmake renames them) ----------- */
+/* ---- protobuf-c, under the names in the generated code (library.cmake renames them) ---------- */
 
 static struct {
     void *(*unpack)(const ProtobufCMessageDescriptor *, ProtobufCAllocator *, size_t,

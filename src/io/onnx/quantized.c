@@ -1,10 +1,9 @@
-/* quantized.c -- ONNX's operations of numbers that are stored as few bits: q stands for (q - zero
- * point) scale. */
+/* quantized.c -- ONNX operations of quantized numbers: q represents (q - zero point) scale. */
 #include "io/onnx/operations.h"
 #include <math.h>
 #include <string.h>
 
-/* What a quantized dtype holds. */
+/* Sets *low and *high to the range of a quantized dtype. Returns false for other dtypes. */
 static bool range_of(tern_dtype dtype, double *low, double *high)
 {
     static const struct {
@@ -23,8 +22,8 @@ static bool range_of(tern_dtype dtype, double *low, double *high)
     return false;
 }
 
-/* A scale or zero point as it broadcasts to x: one number, one for each entry of dim axis, or one
- * for each block of entries along it. As reals of dtype. */
+/* Returns a scale or zero point as a `dtype` tensor that broadcasts to x. It has one element, one
+ * for each entry of dim axis, or one for each block of entries along that dim. */
 static tern_tensor *along(const onnx_call *c, tern_tensor *p, const tern_tensor *x, int axis,
                           tern_dtype dtype)
 {
@@ -51,7 +50,7 @@ static tern_tensor *along(const onnx_call *c, tern_tensor *p, const tern_tensor 
     return p;
 }
 
-/* round(x) + zero point, half to even, in the limits of dtype. */
+/* Returns round(x) + zero point, rounded half to even and clamped to the range of dtype. */
 static tern_tensor *saturated(const onnx_call *c, tern_tensor *x, tern_tensor *zero,
                               tern_dtype dtype)
 {
@@ -66,7 +65,7 @@ static tern_tensor *saturated(const onnx_call *c, tern_tensor *x, tern_tensor *z
     return tern_to_dtype(tern_clamp(zero ? tern_add(x, zero) : x, low, high), dtype);
 }
 
-/* Reals are computed with in float32 at least. */
+/* Returns the dtype in which x is computed, at least float32. */
 static tern_dtype wide(const tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
@@ -87,7 +86,7 @@ tern_status onnx_quantize(onnx_call *c)
     return onnx_give(c, y ? saturated(c, y, along(c, zero, x, axis, real), dtype) : NULL);
 }
 
-/* (x - zero) scale, in the scale's dtype. */
+/* Returns (x - zero) scale, in the dtype of the scale. */
 static tern_tensor *dequantized(const onnx_call *c, tern_tensor *x, tern_tensor *scale,
                                 tern_tensor *zero, int axis)
 {
@@ -107,8 +106,8 @@ tern_status onnx_dequantize(onnx_call *c)
         c, dequantized(c, x, scale, onnx_in(c, 2), onnx_axis(onnx_int(c, "axis", 1), tern_dim(x))));
 }
 
-/* uint8 of x, whose zero is one of them: *scale and *zero (reals) from the least and the greatest
- * of x. */
+/* Returns x quantized to uint8. Sets *scale and *zero, both floating point, from the minimum and
+ * maximum of x and 0, so that 0 is represented exactly. */
 static tern_tensor *quantized(const onnx_call *c, tern_tensor *x, tern_tensor **scale,
                               tern_tensor **zero)
 {
@@ -136,10 +135,11 @@ tern_status onnx_dynamic_quantize(onnx_call *c)
     return TERN_OK;
 }
 
-/* ---- products that are exact ----------------------------------------------------------------- */
+/* ---- exact products -------------------------------------------------------------------------- */
 
-/* Sums of k products of numbers below 256 are exact in float32 up to a few hundred; up to some
- * thousand where one side is parted into 16 high + low; beyond that in float64. */
+/* How a sum of k products of integers below 256 is computed exactly: in float32 for k up to a few
+ * hundred, in float32 with one factor split into 16 high + low for k up to some thousand, and else
+ * in float64. */
 typedef enum exactness { WHOLE, PARTED, DOUBLE } exactness;
 
 static exactness exactness_of(int64_t k)
@@ -148,7 +148,7 @@ static exactness exactness_of(int64_t k)
     return k <= exact / (255 * 255) ? WHOLE : k <= exact / (255 * 16) ? PARTED : DOUBLE;
 }
 
-/* q - zero point as reals. */
+/* Returns q - zero point as a tensor of the dtype `real`. */
 static tern_tensor *centred(const onnx_call *c, tern_tensor *q, tern_tensor *zero, int axis,
                             tern_dtype real)
 {
@@ -162,20 +162,21 @@ static tern_tensor *centred(const onnx_call *c, tern_tensor *q, tern_tensor *zer
     return zero ? tern_sub(x, along(c, zero, q, axis, real)) : x;
 }
 
-/* The two parts of w: how many times 16 it is, rounded down, and what is left. */
+/* Splits w into floor(w / 16) and the remainder. */
 static void part(tern_tensor *w, tern_tensor *parts[2])
 {
     parts[0] = tern_floor(tern_mul_scalar(w, TERN_SCALAR(0.0625)));
     parts[1] = tern_sub(w, tern_mul_scalar(parts[0], TERN_SCALAR(16.0)));
 }
 
-/* How a weight is multiplied: its zero points, which are along an axis, and in which parts. */
+/* How a weight is prepared for a product: its zero points, the dim that they follow, and the kind
+ * of product. */
 typedef struct weighing {
     const onnx_call *c;
     tern_tensor *zero;
     int axis;
     exactness how;
-    bool joins; /* its parts are rows of one weight, else they are stacked */
+    bool joins; /* parts are concatenated as rows of one weight, else stacked */
 } weighing;
 
 static tern_tensor *weighed(tern_tensor *q, const void *how)
@@ -189,8 +190,8 @@ static tern_tensor *weighed(tern_tensor *q, const void *how)
     return g->joins ? tern_cat(parts, 2, 0) : tern_stack(parts, 2, 0);
 }
 
-/* Input i as it is multiplied, its zero points are input `zero`; made once where both are
- * constant. */
+/* Returns input i prepared for the product; its zero points are input `zero`. The result is kept
+ * between calls if both are constant. */
 static tern_tensor *weight_of(const onnx_call *c, int i, int zero, weighing g)
 {
     g.c = c;
@@ -198,20 +199,20 @@ static tern_tensor *weight_of(const onnx_call *c, int i, int zero, weighing g)
     return onnx_is_constant(c, zero) ? onnx_derived(c, i, weighed, &g) : weighed(onnx_in(c, i), &g);
 }
 
-/* 16 high + low, as int32. */
+/* Returns 16 high + low, as int32. */
 static tern_tensor *joined(tern_tensor *high, tern_tensor *low)
 {
     return tern_add(tern_mul_scalar(tern_to_dtype(high, TERN_I32), TERN_SCALAR(INT64_C(16))),
                     tern_to_dtype(low, TERN_I32));
 }
 
-/* Of inputs 0 and b, whose zero points are inputs a_zero and b_zero. */
+/* Returns the product of inputs 0 and b, whose zero points are inputs a_zero and b_zero. */
 static tern_tensor *integer_matmul(const onnx_call *c, int a_zero, int b, int b_zero)
 {
     tern_tensor *a = onnx_in(c, 0), *q = onnx_in(c, b);
     const exactness how = exactness_of(a && tern_dim(a) > 0 ? tern_size(a, -1) : 1);
     const tern_dtype real = how == DOUBLE ? TERN_F64 : TERN_F32;
-    /* zero points of a are those of its rows, of b those of its columns */
+    /* a has a zero point for each row, b for each column */
     tern_tensor *x = a ? centred(c, a, onnx_in(c, a_zero), tern_dim(a) - 2, real) : NULL;
     tern_tensor *w =
         q ? weight_of(c, b, b_zero, (weighing){.axis = tern_dim(q) - 1, .how = how}) : NULL;
@@ -225,7 +226,8 @@ tern_status onnx_matmul_integer(onnx_call *c)
     return onnx_give(c, integer_matmul(c, 2, 1, 3));
 }
 
-/* Of input 0 by input `weight`, whose zero points are inputs `zero` and weight_zero. */
+/* Returns the convolution of input 0 by input `weight`, whose zero points are inputs `zero` and
+ * weight_zero. */
 static tern_tensor *integer_conv(onnx_call *c, int zero, int weight, int weight_zero)
 {
     tern_tensor *q = onnx_in(c, 0), *by = onnx_in(c, weight);
@@ -252,7 +254,8 @@ tern_status onnx_conv_integer(onnx_call *c)
     return onnx_give(c, integer_conv(c, 2, 1, 3));
 }
 
-/* An exact sum by the scales of its two factors and of the result, quantized as the result. */
+/* Returns an exact sum, multiplied by the scales of the factors, divided by the scale of the result
+ * and quantized. */
 static tern_tensor *requantized(const onnx_call *c, tern_tensor *sum, tern_tensor *a_scale,
                                 tern_tensor *b_scale, int b_axis, tern_tensor *scale,
                                 tern_tensor *zero)
@@ -288,9 +291,9 @@ tern_status onnx_qlinear_conv(onnx_call *c)
         c, requantized(c, sum, onnx_in(c, 1), onnx_in(c, 4), 1, onnx_in(c, 6), onnx_in(c, 7)));
 }
 
-/* ---- onnxruntime's LSTM of quantized weights ------------------------------------------------- */
+/* ---- onnxruntime's LSTM with quantized weights ----------------------------------------------- */
 
-/* x as it is after it was stored as uint8. */
+/* Returns x after quantization to uint8 and dequantization. */
 static tern_tensor *rounded(const onnx_call *c, tern_tensor *x)
 {
     tern_tensor *scale = NULL, *zero = NULL, *q = quantized(c, x, &scale, &zero);
@@ -301,7 +304,7 @@ typedef struct cell {
     tern_tensor *h, *c;
 } cell;
 
-/* One step: gates (N, 4 H) in the order i o f c. */
+/* Computes one step from gates (N, 4 H) in the order i o f c. */
 static cell step(tern_tensor *gates, tern_tensor *c, int64_t n)
 {
     tern_tensor *in = tern_sigmoid(tern_narrow(gates, 1, 0, n));
@@ -312,7 +315,8 @@ static cell step(tern_tensor *gates, tern_tensor *c, int64_t n)
     return (cell){tern_mul(out, tern_tanh(c)), c};
 }
 
-/* W or R (directions, rows, 4 H) less their zero points, of which each direction has one or 4 H. */
+/* Returns W or R (directions, rows, 4 H) minus the zero points, of which each direction has one or
+ * 4 H. */
 static tern_tensor *directions_of(tern_tensor *q, const void *how)
 {
     const onnx_call *c = how;
@@ -321,13 +325,15 @@ static tern_tensor *directions_of(tern_tensor *q, const void *how)
     return tern_sub(tern_to_dtype(q, TERN_F32), tern_reshape(tern_to_dtype(zero, TERN_F32), shape));
 }
 
-/* Direction d of x (T, N, I): all h (T, N, H) as *all. */
+/* Runs direction d over x (T, N, I). Sets *all to the hidden states of all steps (T, N, H) and
+ * returns the last state. */
 static cell direction(const onnx_call *call, tern_tensor *x, int d, bool backwards,
                       tern_tensor **all)
 {
     const int64_t steps = tern_size(x, 0), batch = tern_size(x, 1);
     tern_tensor *weights[2], *scales[2], *b = onnx_in(call, 3);
-    for (int i = 0; i < 2; i++) { /* (I, 4 H) and (H, 4 H), a scale for all or for each column */
+    for (int i = 0; i < 2; i++) { /* weights (I, 4 H) and (H, 4 H), with one scale or one for each
+                                     column */
         tern_tensor *all_weights = onnx_is_constant(call, 9 + 2 * i)
                                        ? onnx_derived(call, 1 + i, directions_of, call)
                                        : directions_of(onnx_in(call, 1 + i), call);

@@ -1,4 +1,4 @@
-/* random.c -- ONNX's dropout and random numbers, its sampling of grids, and its losses. */
+/* random.c -- ONNX's dropout, random numbers, grid sampling and losses. */
 #include "io/onnx/operations.h"
 
 tern_status onnx_dropout(onnx_call *c)
@@ -35,7 +35,7 @@ static tern_tensor *likelihood(const onnx_call *c, tern_tensor *log_probabilitie
 {
     tern_nll_loss_options o = {.weight = onnx_in(c, 2)};
     const Onnx__AttributeProto *ignore = onnx_attribute(c, "ignore_index");
-    /* without one every class counts: one that no target has */
+    /* without ignore_index every target counts, so it is set to a value that no target has */
     o.ignore_index = (tern_optional_int){true, ignore ? ignore->i : INT64_MIN};
     if (onnx_text_is(c, "reduction", "none", false))
         o.reduction = TERN_REDUCTION_NONE;
@@ -57,7 +57,7 @@ tern_status onnx_cross_entropy(onnx_call *c)
     return onnx_give(c, likelihood(c, y));
 }
 
-/* ---- chance ---------------------------------------------------------------------------------- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 tern_status onnx_bernoulli(onnx_call *c)
 {

@@ -1,4 +1,4 @@
-/* read.c -- functions by which operations read their nodes: attributes, and inputs whose values the
+/* read.c -- functions that read the attributes of a node, and those of its inputs whose values the
  * host needs. */
 #include "io/onnx/graph.h"
 #include <stdarg.h>
@@ -94,12 +94,12 @@ int onnx_axes(const onnx_call *c, const char *name, int i, int64_t list[ONNX_DIM
 tern_status onnx_give(onnx_call *c, tern_tensor *y)
 {
     c->out[0] = y;
-    return TERN_OK; /* the error has been recorded */
+    return TERN_OK; /* the error of a NULL y has been recorded */
 }
 
 int onnx_axis(int64_t axis, int dims)
 {
     if (axis < -(int64_t)dims || axis > dims)
-        return INT16_MAX; /* which is none */
+        return INT16_MAX; /* larger than any number of dims */
     return (int)(axis < 0 ? axis + dims : axis);
 }

@@ -4,15 +4,15 @@
 
 enum { MOST_PARAMS = 8 };
 
-/* The order of the gates in tern, as numbers of ONNX's: LSTM i o f c -> i f c o, GRU z r h -> r z
+/* The gates in tern's order, as indices into ONNX's: LSTM i o f c -> i f c o, GRU z r h -> r z
  * h. */
 typedef struct order {
     int gates;
     const int *order;
 } order;
 
-/* The rows of each direction (dim 1), which are gates once or, of biases, twice, in another order
- * of gates. */
+/* Returns x with the gates in the rows of each direction (dim 1) reordered. Biases contain the
+ * gates twice. */
 static tern_tensor *ordered(tern_tensor *x, const void *how)
 {
     const order *o = how;
@@ -27,14 +27,14 @@ static tern_tensor *ordered(tern_tensor *x, const void *how)
 }
 
 typedef struct recurrent {
-    tern_tensor *x, *h0, *c0; /* x (T, N, I) */
+    tern_tensor *x, *h0, *c0; /* x has shape (T, N, I) */
     tern_tensor *params[MOST_PARAMS];
     int directions;
     int64_t hidden;
     bool reverse, batch_first, no_biases;
 } recurrent;
 
-/* Activations other than the usual ones, limits and lengths are not there. */
+/* Fails if the node has other activations than the default ones, clip or input_forget. */
 static tern_status check(const onnx_call *c, const char *usual)
 {
     const Onnx__AttributeProto *a = onnx_attribute(c, "activations");
@@ -54,7 +54,7 @@ static tern_status check(const onnx_call *c, const char *usual)
     return TERN_OK;
 }
 
-/* Sequences of all the same length are as if no length was given. */
+/* Fails unless all sequence lengths are equal to the number of steps. */
 static tern_status check_lengths(const onnx_call *c, int64_t steps)
 {
     tern_tensor *lengths = onnx_in(c, 4);
@@ -121,7 +121,7 @@ static int n_params(const recurrent *r)
     return r->directions * (r->no_biases ? 2 : 4);
 }
 
-/* output (T, N, D H) as Y, h_n and c_n (D, N, H) as Y_h and Y_c. */
+/* Sets Y from the output (T, N, D H), and Y_h and Y_c from h_n and c_n (D, N, H). */
 static tern_status give(onnx_call *c, const recurrent *r, const tern_rnn_result *y)
 {
     tern_tensor *out = y->output;
@@ -157,7 +157,7 @@ tern_status onnx_lstm(onnx_call *c)
     return give(c, &r, &y);
 }
 
-/* A GRU whose reset gate is applied before the product: h' = tanh(W x + R (r h) + b). */
+/* Runs a GRU whose reset gate is applied before the product: h' = tanh(W x + R (r h) + b). */
 static tern_tensor *reset_before(const recurrent *r, int direction, tern_tensor **last)
 {
     int each = r->no_biases ? 2 : 4;

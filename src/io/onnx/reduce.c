@@ -2,7 +2,7 @@
 #include "io/onnx/operations.h"
 #include <string.h>
 
-/* All dims of x, but for n chosen ones. */
+/* Returns the n given axes, or all dims of x if n is not positive. */
 static tern_shape dims_of(const onnx_call *c, const int64_t *axes, int n, const tern_tensor *x)
 {
     (void)c;
@@ -14,7 +14,7 @@ static tern_shape dims_of(const onnx_call *c, const int64_t *axes, int n, const 
     return dims;
 }
 
-/* The product over several dims, the last first. */
+/* Returns the product over several dims, starting with the last. */
 static tern_tensor *product(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     bool over[TERN_MAX_DIMS] = {false};
@@ -102,7 +102,7 @@ tern_status onnx_cumulative_sum(onnx_call *c)
     return onnx_give(c, reverse ? tern_flip(y, TERN_DIMS(d)) : y);
 }
 
-/* k is an attribute up to operator set 9. */
+/* k is an attribute up to operator set 9, and an input since. */
 tern_status onnx_top_k(onnx_call *c)
 {
     int64_t k[ONNX_DIMS] = {onnx_int(c, "k", 1)};

@@ -1,12 +1,13 @@
-/* resize.c -- ONNX's Pad and Resize: dim by dim, by places and weights that the host computes. */
+/* resize.c -- ONNX's Pad and Resize, dim by dim, with indices and weights that the host
+ * computes. */
 #include "io/onnx/operations.h"
 #include "base/memory.h"
 #include <math.h>
 #include <string.h>
 
-enum { MOST_SIZE = INT32_MAX }; /* of a dim that is padded or resized */
+enum { MOST_SIZE = INT32_MAX }; /* limit for a dim that is padded or resized */
 
-/* Entries places[0 .. n - 1] of a dim. */
+/* Returns entries places[0] to places[n - 1] of dim d. */
 static tern_tensor *select_places(tern_tensor *x, int d, const int64_t *places, int64_t n)
 {
     tern_tensor *index =
@@ -18,7 +19,7 @@ static tern_tensor *select_places(tern_tensor *x, int d, const int64_t *places, 
 
 typedef enum pad_kind { CONSTANT, REFLECT, EDGE, WRAP } pad_kind;
 
-/* Where element i of a padded dim comes from. */
+/* Returns the index in the source of element i of a padded dim. n is the size of the source. */
 static int64_t source(pad_kind kind, int64_t i, int64_t n)
 {
     if (kind == EDGE)
@@ -95,7 +96,8 @@ typedef struct resizing {
     resize_mode mode;
     const onnx_call *call;
     double cubic;
-    bool exclude_outside, antialias, asymmetric; /* asymmetric: before operator set 11 */
+    bool exclude_outside, antialias, asymmetric; /* asymmetric is the only mode before operator set
+                                                    11 */
 } resizing;
 
 static double round_place(const resizing *r, double at)
@@ -110,7 +112,7 @@ static double round_place(const resizing *r, double at)
     return ceil(at - 0.5);
 }
 
-/* Where output o lies among the inputs. */
+/* Returns the coordinate of output element o among the input elements. */
 static double place(const resizing *r, int64_t o, int64_t in, int64_t out, double scale)
 {
     const onnx_call *c = r->call;
@@ -130,7 +132,7 @@ static double place(const resizing *r, int64_t o, int64_t in, int64_t out, doubl
     return at;
 }
 
-/* The weight of a pixel at that distance. */
+/* Returns the weight of a pixel at distance x. */
 static double weight(const resizing *r, double x)
 {
     double a = r->cubic;
@@ -142,7 +144,7 @@ static double weight(const resizing *r, double x)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* x along d as the sum over taps of a pixel times its weight. */
+/* Returns x resized along d: the sum over taps of a pixel times its weight. */
 static tern_tensor *weigh(const resizing *r, tern_tensor *x, int d, int64_t out, double scale)
 {
     int64_t in = tern_size(x, d);
@@ -205,7 +207,7 @@ static tern_tensor *resize_dim(const resizing *r, tern_tensor *x, int d, int64_t
     return y;
 }
 
-/* The sizes of the result, for each dim of x, and how many times as large it is. */
+/* Sets out and scale, for each dim of x, to the size of the result and the ratio of the sizes. */
 static tern_status targets(const onnx_call *c, const tern_tensor *x, int64_t *out, double *scale)
 {
     int64_t sizes[ONNX_DIMS], axes[ONNX_DIMS];
@@ -213,11 +215,11 @@ static tern_status targets(const onnx_call *c, const tern_tensor *x, int64_t *ou
     int dims = tern_dim(x), n_axes = onnx_ints(c, "axes", axes);
     int at = c->opset < 11 ? 1 : 2, n_scales = onnx_input_reals(c, at, scales);
     int n_sizes = c->opset < 11 ? -1 : onnx_input_ints(c, 3, sizes);
-    const Onnx__AttributeProto *a = onnx_attribute(c, "scales"); /* Upsample of set 7 */
+    const Onnx__AttributeProto *a = onnx_attribute(c, "scales"); /* Upsample of operator set 7 */
     for (size_t i = 0; a && i < a->n_floats && i < ONNX_DIMS; i++)
         scales[i] = (double)a->floats[i];
     n_scales = a && n_scales < 0 ? (int)a->n_floats : n_scales;
-    if (c->opset < 7 && n_scales == -1 && onnx_attribute(c, "height_scale")) { /* of set 1 */
+    if (c->opset < 7 && n_scales == -1 && onnx_attribute(c, "height_scale")) { /* operator set 1 */
         const double both[] = {1, 1, onnx_real(c, "height_scale", 1),
                                onnx_real(c, "width_scale", 1)};
         memcpy(scales, both, sizeof both);

@@ -5,7 +5,8 @@
 
 enum { MOST_ITEMS = 1 << 20 };
 
-/* n items to be filled in, by a reference each; NULL after an error. */
+/* Returns a sequence of n NULL items, or NULL after an error. The caller sets each item to a
+ * reference. */
 static onnx_sequence *sequence_of(const onnx_call *c, int64_t n)
 {
     if (n < 0 || n > MOST_ITEMS) {
@@ -21,7 +22,7 @@ static onnx_sequence *sequence_of(const onnx_call *c, int64_t n)
     return s;
 }
 
-/* TERN_OK, with the sequence as output 0, or why there is none. */
+/* Sets output 0 to the sequence. Fails if it or an item is NULL. */
 static tern_status give_sequence(onnx_call *c, onnx_sequence *s)
 {
     for (int i = 0; s && i < s->n; i++)
@@ -41,8 +42,8 @@ static const onnx_sequence *sequence_in(const onnx_call *c, int i)
     return NULL;
 }
 
-/* The place that input i says, from the end on where it is negative; `otherwise` where it is left
- * out. */
+/* Reads the position in input i, which counts from the end if negative. The default is
+ * `otherwise`. */
 static tern_status place_of(const onnx_call *c, int i, int64_t n, int64_t otherwise, int64_t *place)
 {
     int64_t list[ONNX_DIMS];
@@ -73,7 +74,8 @@ tern_status onnx_sequence_construct(onnx_call *c)
     return give_sequence(c, s);
 }
 
-/* The items of s but the one at `without` (-1: all), and x at `at`. */
+/* Sets output 0 to the items of s without item `without` (-1: none) and with x, if not NULL,
+ * inserted at `at`. */
 static tern_status changed(onnx_call *c, const onnx_sequence *s, int64_t without, int64_t at,
                            tern_tensor *x)
 {
@@ -132,7 +134,7 @@ tern_status onnx_sequence_length(onnx_call *c)
     return onnx_give(c, tern_tensor_scalar(TERN_SCALAR((int64_t)s->n), TERN_I64, "cpu"));
 }
 
-/* The sizes of parts: of a list, all of one number but the last, or ones. */
+/* Reads the sizes of parts: a list, one size for all parts but the last, or 1 for each part. */
 static tern_status sizes_of(const onnx_call *c, int64_t size, int64_t list[ONNX_DIMS], int *n,
                             int64_t *each)
 {
@@ -190,7 +192,7 @@ tern_status onnx_concat_from_sequence(onnx_call *c)
     return onnx_give(c, stacks ? tern_stack(items, s->n, axis) : tern_cat(items, s->n, axis));
 }
 
-/* ---- whatever a value is --------------------------------------------------------------------- */
+/* ---- values of any kind ---------------------------------------------------------------------- */
 
 tern_status onnx_identity(onnx_call *c)
 {
@@ -202,16 +204,17 @@ tern_status onnx_identity(onnx_call *c)
                          : onnx_fail(c, TERN_ERR_ARGUMENT, "lacks input 0");
 }
 
-/* Whether there is a value. */
+/* Returns whether input 0 has a value. */
 tern_status onnx_has_element(onnx_call *c)
 {
     const bool there = c->n_in > 0 && (c->in[0] || c->lists_in[0]);
     return onnx_give(c, tern_tensor_scalar(TERN_SCALAR((int64_t)there), TERN_BOOL, "cpu"));
 }
 
-/* ---- a graph for each item ------------------------------------------------------------------- */
+/* ---- SequenceMap ----------------------------------------------------------------------------- */
 
-/* Item i of every sequence, and tensors as they are, through the body: out[n_out], references. */
+/* Runs the body on item i of each sequence and on the tensors as they are. Sets out[n_out] to
+ * references. */
 static tern_status run_item(onnx_call *c, const onnx_body *body, int i, onnx_slot *out)
 {
     TERN_TRY(onnx_count_turn(c));

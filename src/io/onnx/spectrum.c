@@ -1,9 +1,9 @@
-/* spectrum.c -- ONNX's DFT and STFT, and the windows and bands of sounds. */
+/* spectrum.c -- ONNX's DFT and STFT, window functions and mel weights. */
 #include "io/onnx/operations.h"
 #include "base/memory.h"
 #include <math.h>
 
-/* One number that the host reads; false after an error. */
+/* Reads a number from input i on the host. Returns false after an error. */
 static bool number(const onnx_call *c, int i, const char *what, int64_t *value)
 {
     int64_t list[ONNX_DIMS];
@@ -21,13 +21,14 @@ static double number_of(const onnx_call *c, int i, double otherwise)
     return onnx_input_reals(c, i, list) == 1 ? list[0] : otherwise;
 }
 
-/* Input i, where it is there. */
+/* Reads a number from input i if it is not omitted. Returns false after an error. */
 static bool given(const onnx_call *c, int i, const char *what, int64_t *value)
 {
     return !onnx_in(c, i) || number(c, i, what, value);
 }
 
-/* Pairs (..., n, 1 or 2) transformed along d; one-sided ones are halved. */
+/* Returns the transform of x (..., n, 1 or 2) along d. A one-sided transform has half of the
+ * frequencies. */
 static tern_tensor *transform(const onnx_call *c, tern_tensor *x, int64_t n, int d, bool inverse,
                               bool one_sided)
 {
@@ -49,7 +50,7 @@ static tern_tensor *transform(const onnx_call *c, tern_tensor *x, int64_t n, int
     return one_sided && x ? tern_narrow(x, d, 0, tern_size(x, d) / 2 + 1) : x;
 }
 
-/* The axis is an attribute up to operator set 19, an input since. */
+/* The axis is an attribute up to operator set 19, and an input since. */
 tern_status onnx_dft(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
@@ -62,14 +63,15 @@ tern_status onnx_dft(onnx_call *c)
     if (!x || tern_dim(x) < 2 || d < 0 || d > tern_dim(x) - 2 || n < 0 || n > INT32_MAX)
         return onnx_fail(c, TERN_ERR_SHAPE, "axis %lld and length %lld of a signal of %d dims",
                          (long long)axis, (long long)n, x ? tern_dim(x) : 0);
-    if (inverse && one_sided) { /* the half of pairs that determines the other -> reals */
+    if (inverse && one_sided) { /* a one-sided spectrum determines the other half, and its inverse
+                                   is real */
         tern_tensor *y = tern_fft_irfft(x, n, d, TERN_FFT_BACKWARD);
         return onnx_give(c, y ? tern_unsqueeze(y, -1) : NULL);
     }
     return onnx_give(c, transform(c, x, n, d, inverse, one_sided));
 }
 
-/* Signals (B, T, 1 or 2) -> (B, frames, frequencies, 2). */
+/* Transforms signals (B, T, 1 or 2) to (B, frames, frequencies, 2). */
 tern_status onnx_stft(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0), *window = onnx_in(c, 2);
@@ -88,7 +90,8 @@ tern_status onnx_stft(onnx_call *c)
                          "%lld",
                          (long long)length, (long long)step, (long long)n,
                          window ? (long long)tern_numel(window) : 0LL);
-    tern_tensor *frames = tern_unfold_dim(x, 1, length, step); /* (B, frames, 1 or 2, length) */
+    /* shape (B, frames, 1 or 2, length) */
+    tern_tensor *frames = tern_unfold_dim(x, 1, length, step);
     if (window)
         frames = tern_mul(frames, tern_to_dtype(window, tern_dtype_of(x)));
     frames = frames ? tern_transpose(frames, 2, 3) : NULL;
@@ -96,9 +99,9 @@ tern_status onnx_stft(onnx_call *c)
     return onnx_give(c, frames ? transform(c, frames, 0, 2, false, one_sided) : NULL);
 }
 
-/* ---- windows and bands ----------------------------------------------------------------------- */
+/* ---- windows and mel weights ----------------------------------------------------------------- */
 
-/* a - b cos(2 pi i / n) + c cos(4 pi i / n) of size numbers. */
+/* Gives a window of `size` elements: a - b cos(2 pi i / n) + c cos(4 pi i / n). */
 static tern_status window(onnx_call *c, double a, double b, double last)
 {
     int64_t size = 0;
@@ -137,8 +140,8 @@ tern_status onnx_blackman_window(onnx_call *c)
     return window(c, 0.42, 0.5, 0.08);
 }
 
-/* Triangles that are evenly spaced in mel, over the frequencies of a spectrum: (frequencies,
- * bands). */
+/* Gives triangles that are evenly spaced in mel, over the frequencies of a spectrum, of shape
+ * (frequencies, bands). */
 tern_status onnx_mel_weights(onnx_call *c)
 {
     int64_t bands = 0, length = 0, rate = 0;

@@ -1,4 +1,4 @@
-/* tensor.c -- the tensors of ONNX files: in the message, or in a file beside the model. */
+/* tensor.c -- reads the tensors of ONNX files, which are in the message or in another file. */
 #include "io/onnx/graph.h"
 #include "base/os.h"
 #include "base/checked.h"
@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The dtypes of the format, and in which field their elements stand without raw_data. */
+/* The dtype of each data_type, and the field that has the elements if there is no raw_data. */
 typedef enum field { INT32, INT64, FLOAT, DOUBLE, UINT64 } field;
 static const struct {
     const char *name;
-    tern_dtype dtype; /* 0: tern has none */
+    tern_dtype dtype; /* 0 if tern has no such dtype */
     field field;
 } types[] = {[1] = {"float", TERN_F32, FLOAT},
              [2] = {"uint8", TERN_U8, INT32},
@@ -55,7 +55,7 @@ int onnx_type_of(tern_dtype dtype)
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-/* The elements of the typed field, as bytes of dtype. */
+/* Copies the elements of the typed field to `out` as elements of `size` bytes. */
 static tern_status typed_bytes(const Onnx__TensorProto *p, field from, size_t size, int64_t n,
                                uint8_t *out)
 {
@@ -72,7 +72,8 @@ static tern_status typed_bytes(const Onnx__TensorProto *p, field from, size_t si
         return tern_fail(TERN_ERR_IO,
                          "tern_onnx_load: tensor '%.80s' has %zu elements, its shape wants %lld",
                          p->name ? p->name : "", there, (long long)n);
-    for (size_t i = 0; i < there; i++) /* the low bytes of what is stored wider */
+    for (size_t i = 0; i < there; i++) /* elements are stored in wider integers, whose low bytes
+                                          count */
         memcpy(out + i * size, (const char *)fields[from].elements + i * fields[from].size, size);
     return TERN_OK;
 }
@@ -97,8 +98,8 @@ static bool number_of(const char *text, int64_t otherwise, int64_t *value)
     return *text && !*end && !errno && *value >= 0;
 }
 
-/* Bytes of a file in the model's folder, which may name nothing outside of it: *out, the caller's
- * to free, for which memory is taken when the file is known to have them. */
+/* Reads bytes of a file in the folder of the model; paths to other folders are refused. *out is the
+ * caller's to free. It is allocated after the file is known to be large enough. */
 static tern_status external_bytes(const Onnx__TensorProto *p, const char *path, size_t bytes,
                                   uint8_t **out)
 {
@@ -189,7 +190,7 @@ tern_tensor *onnx_tensor(const Onnx__TensorProto *p, const char *path)
                 name, p->raw_data.len, bytes);
         return tern_from_data((const void *)p->raw_data.data, shape, dtype, "cpu");
     }
-    /* nothing is allocated that the file does not hold */
+    /* a small file can't cause a large allocation */
     uint8_t *data = NULL;
     if (!external && bytes <= 64 + 16 * (p->n_float_data + p->n_int32_data + p->n_int64_data +
                                          p->n_double_data + p->n_uint64_data))
