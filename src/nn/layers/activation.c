@@ -1,9 +1,9 @@
-/* activation.c -- activations: those of activation.def, and those with more
- * than a number or two. */
+/* activation.c -- activations: those in activation.def, and those that need more than one or two
+ * numbers. */
 #include "nn/layers/layer.h"
 #include <string.h>
 
-/* Numbers that PyTorch prints as they were given, and that are whole as a rule: 20, not 20.0. */
+/* Returns a number as PyTorch prints options that are usually integers: 20, not 20.0. */
 static tern_number_text short_text(double value)
 {
     tern_number_text text = tern_number_to_text(value);
@@ -14,7 +14,7 @@ static tern_number_text short_text(double value)
 }
 #define SHORT(value) (short_text(value).text)
 
-/* Softmax over C of (N, C, H, W) or (C, H, W). */
+/* Returns the softmax over C of (N, C, H, W) or (C, H, W). */
 static tern_tensor *softmax_of_channels(tern_tensor *x)
 {
     if (tern_dim(x) != 3 && tern_dim(x) != 4)
@@ -30,7 +30,7 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 #define CALL(FUNCTION, ...)                                                                        \
     (tern_layer_is_inplace(self) ? FUNCTION##_(__VA_ARGS__) : FUNCTION(__VA_ARGS__))
 
-/* Whether the options, which have the field unless it is NEVER, ask for it. */
+/* ASKS_kind(options) is true if the options have the field `inplace` and it is true. */
 #define ASKS_NEVER(options) false
 #define ASKS_SHOWN(options) ((options) && (options)->inplace)
 
@@ -90,7 +90,7 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 
 #include "nn/layers/activation.def"
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- other activations ----------------------------------------------------------------------- */
 
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)
 {

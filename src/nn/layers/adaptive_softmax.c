@@ -13,7 +13,7 @@ static const char *const name = "tern_nn_adaptive_log_softmax_with_loss";
 
 typedef struct adaptive {
     int64_t classes;
-    tern_shape ends; /* of the head's classes and of each cluster's */
+    tern_shape ends; /* end of the head's classes and of each cluster's */
 } adaptive;
 
 static int clusters_of(const adaptive *a)
@@ -21,26 +21,26 @@ static int clusters_of(const adaptive *a)
     return a->ends.ndim - 1;
 }
 
-/* (N) as (N, 1), the form of an index of gather. */
+/* Returns x, of shape (N), as (N, 1), for gather. */
 static tern_tensor *as_column(tern_tensor *x)
 {
     return tern_unsqueeze(x, 1);
 }
 
-/* Log probabilities of the frequent classes and of the clusters. */
+/* Returns the log probabilities of the frequent classes and of the clusters. */
 static tern_tensor *head_of(tern_module *self, tern_tensor *x)
 {
     return tern_log_softmax(tern_nn_forward(tern_nn_child_at(self, 0), x), 1);
 }
 
-/* Log probabilities of the classes of cluster i, given the cluster. */
+/* Returns the log probabilities of the classes of cluster i, given the cluster. */
 static tern_tensor *cluster_of(tern_module *self, int i, tern_tensor *x)
 {
     tern_module *tail = tern_nn_child_at(self, 1);
     return tern_log_softmax(tern_nn_forward(tern_nn_child_at(tail, i), x), 1);
 }
 
-/* ---- the loss ------------------------------------------------------------------------------ */
+/* ---- the loss -------------------------------------------------------------------------------- */
 
 static tern_status check_call(tern_tensor *const *in, int n, int k)
 {
@@ -69,7 +69,7 @@ static tern_status check_call(tern_tensor *const *in, int n, int k)
     return TERN_OK;
 }
 
-/* The samples (matrix rows) whose target is in low..high - 1. */
+/* Returns the samples (matrix rows) whose target is in low to high - 1. */
 static tern_tensor *rows_between(tern_tensor *target, int64_t low, int64_t high)
 {
     tern_tensor *mask = tern_logical_and(tern_ge_scalar(target, tern_scalar_int(low)),
@@ -78,15 +78,15 @@ static tern_tensor *rows_between(tern_tensor *target, int64_t low, int64_t high)
     return rows ? tern_squeeze_dim(rows, 1) : NULL;
 }
 
-/* The log probability within the cluster, and the class of the head whose log probability is added
- * to it, for each sample; used: how many samples have been dealt with. */
+/* For each sample, the log probability within its cluster, and the class of the head whose log
+ * probability is added. `used` is the number of samples processed. */
 typedef struct parts {
     tern_tensor *output, *places;
     int64_t used;
 } parts;
 
-/* The samples of the head (i = 0) or of cluster i - 1. Results of the clusters are scattered back
- * to the places of their samples. */
+/* Processes the samples of the head (i = 0) or of cluster i - 1, and copies the results to the rows
+ * of these samples. */
 static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tensor *target, parts *p)
 {
     const uint64_t failures = tern_failures();
@@ -111,7 +111,7 @@ static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tenso
     return tern_failed_since(failures);
 }
 
-/* output = log p(target) for each sample, loss = -mean(output). */
+/* Sets output = log p(target) for each sample and loss = -mean(output). */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const adaptive *a = tern_nn_data(self);
@@ -138,9 +138,9 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return TERN_OK;
 }
 
-/* ---- all classes --------------------------------------------------------------------------- */
+/* ---- log probabilities of all classes -------------------------------------------------------- */
 
-/* Whether m is such a module and x a batch for it; records an error if not. */
+/* Returns whether m is an adaptive softmax and x a batch for it. Records an error if not. */
 static bool check_adaptive(const tern_module *m, const tern_tensor *x, const char *function)
 {
     if (!m || !x)
@@ -155,7 +155,7 @@ static bool check_adaptive(const tern_module *m, const tern_tensor *x, const cha
     return false;
 }
 
-/* Log probabilities of all classes, (N, n_classes). */
+/* Returns the log probabilities of all classes, (N, n_classes). */
 static tern_tensor *log_prob(tern_module *m, tern_tensor *x)
 {
     const adaptive *a = tern_nn_data(m);
@@ -179,7 +179,7 @@ tern_tensor *tern_nn_adaptive_log_softmax_predict(tern_module *m, tern_tensor *x
     return tern_argmax_dim(log_prob(m, x), 1, false);
 }
 
-/* ---- making -------------------------------------------------------------------------------- */
+/* ---- constructor ----------------------------------------------------------------------------- */
 
 static tern_status check(int64_t classes, const tern_shape *cutoffs)
 {
@@ -203,8 +203,8 @@ static tern_module *linear(int64_t in, int64_t out, bool bias,
         in, out, &(tern_linear_options){.no_bias = !bias, .dtype = o->dtype, .device = o->device});
 }
 
-/* A linear head, and for cluster i two linear layers through in_features / div_value^(i + 1)
- * features, so that rare classes cost few parameters. */
+/* Adds a linear head and, for cluster i, two linear layers with in_features / div_value^(i + 1)
+ * features between them, so that rare classes have few parameters. */
 static tern_status add_children(tern_module *m, int64_t in_features, const adaptive *a,
                                 const tern_adaptive_log_softmax_with_loss_options *o)
 {

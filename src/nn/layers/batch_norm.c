@@ -5,10 +5,10 @@
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
 
-/* What distinguishes the three. */
+/* The differences between BatchNorm1d, BatchNorm2d and BatchNorm3d. */
 typedef struct batch_kind {
     const char *name, *dims;
-    int least, most; /* dims of an input */
+    int least, most; /* smallest and largest number of dims of an input */
 } batch_kind;
 
 typedef struct batch_norm {
@@ -17,18 +17,18 @@ typedef struct batch_norm {
     double eps, momentum;
     bool cumulative, tracks;
     bool averages;             /* cumulative until tern_batch_norm_average(m, false) */
-    tern_batch_norm_over over; /* in training; NULL: tern_batch_norm */
+    tern_batch_norm_over over; /* forward function in training, or NULL for tern_batch_norm */
     void *others;
 } batch_norm;
 
-/* A new batch is counted, or counted off again where it failed. */
+/* Adds `by` to num_batches_tracked: 1 for a new batch, -1 to undo that if the batch failed. */
 static tern_status count_batch(tern_module *self, int by)
 {
     tern_tensor *count = tern_nn_buffer(self, "num_batches_tracked");
     return tern_add_scalar_(count, tern_scalar_int(by)) ? TERN_OK : tern_last_status();
 }
 
-/* 1 / n for a cumulative average over n batches. */
+/* Sets *momentum to the option, or to 1 / n for a cumulative average over n batches. */
 static tern_status momentum_now(tern_module *self, const batch_norm *b, double *momentum)
 {
     const uint64_t failures = tern_failures();
@@ -38,7 +38,7 @@ static tern_status momentum_now(tern_module *self, const batch_norm *b, double *
     return tern_failed_since(failures);
 }
 
-/* The statistics of the batch in training, or where there are no running ones. */
+/* Uses the statistics of the batch in training, or if there are no running statistics. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     const batch_norm *b = tern_nn_data(self);
@@ -69,7 +69,6 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return y;
 }
 
-/* The parameters and buffers that the options ask for; absent ones are NULL. */
 tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool biased,
                                bool tracks, tern_dtype dtype, const char *device)
 {

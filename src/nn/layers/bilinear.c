@@ -1,4 +1,4 @@
-/* bilinear.c -- y_k = x1^T A_k x2 + b_k, of two inputs. */
+/* bilinear.c -- y_k = x1^T A_k x2 + b_k, for two inputs. */
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -13,7 +13,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* Uniform in +-1/sqrt(in1_features), as PyTorch has it. */
+/* Adds parameters that are uniform in +-1/sqrt(in1_features), as PyTorch's are. */
 static tern_status add_parameters(tern_module *m, int64_t in1, int64_t in2, int64_t out,
                                   const tern_linear_options *o)
 {

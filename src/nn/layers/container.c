@@ -1,10 +1,11 @@
-/* container.c -- modules made of modules. */
+/* container.c -- modules that consist of modules. */
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 #include "tensor/scope.h"
 #include <stdio.h>
 
-/* As many children from member i on as can be one operation: how many those are, 0 for none. */
+/* Runs as many children from member i on as can be fused into one operation. Returns their number,
+ * or 0. */
 static int run_chain(const tern_module *self, int i, tern_tensor **x, tern_tensor **y)
 {
     tern_stage stages[TERN_CHAIN_MOST];
@@ -15,11 +16,11 @@ static int run_chain(const tern_module *self, int i, tern_tensor **x, tern_tenso
     return tern_fuse_chain(stages, n, x, y);
 }
 
-/* Sequential: the children one after the other. The result of each is released once the next is
- * made. */
+/* Runs the children of a Sequential in order. Each result is released after the next child has
+ * run. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
-    tern_tensor *held = NULL; /* x, where a child made it */
+    tern_tensor *held = NULL; /* x if a child computed it */
     for (int i = 0; x && i < self->count; i++) {
         if (!self->members[i].child)
             continue;
@@ -33,7 +34,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return held ? tern_scoped(held) : x;
 }
 
-/* Whether layer i is also one of those before it. */
+/* Returns whether an earlier layer in the list is the same as layer i. */
 static bool is_repeated(tern_module *const *layers, int i)
 {
     for (int j = 0; j < i; j++)
@@ -42,7 +43,7 @@ static bool is_repeated(tern_module *const *layers, int i)
     return false;
 }
 
-/* A module has one parent, so a layer can be given once only. */
+/* Checks that no layer has a parent or is given twice, since a module has one parent. */
 static tern_status check(tern_module *const *layers, int n, const char *function)
 {
     for (int i = 0; i < n; i++) {
@@ -60,7 +61,7 @@ static tern_status check(tern_module *const *layers, int n, const char *function
     return TERN_OK;
 }
 
-/* After an error: frees the layers without a parent, each once, at its first place in the list. */
+/* Frees the layers without a parent after an error, each of them once. */
 static void free_all(tern_module *const *layers, int n)
 {
     for (int i = n - 1; i >= 0; i--)
@@ -68,10 +69,10 @@ static void free_all(tern_module *const *layers, int n)
             tern_nn_free(layers[i]);
 }
 
-/* ---- numbered children ------------------------------------------------------------------- */
+/* ---- numbered children ----------------------------------------------------------------------- */
 
-/* A container whose children are named "0", "1", ... It takes the layers over, and frees them where
- * it fails. */
+/* Returns a container whose children are named "0", "1", ... It owns the layers, which are freed if
+ * this fails. */
 static tern_module *numbered(const char *name, tern_module_forward run, tern_module *const *layers,
                              int n, const char *function)
 {
@@ -87,7 +88,7 @@ static tern_module *numbered(const char *name, tern_module_forward run, tern_mod
     }
     self->numbered = true;
     for (int i = 0; i < n; i++)
-        if (!tern_nn_append(self, layers[i])) { /* which freed layer i */
+        if (!tern_nn_append(self, layers[i])) { /* tern_nn_append has freed layer i */
             free_all(layers + i + 1, n - i - 1);
             tern_nn_free(self);
             return NULL;
@@ -134,7 +135,7 @@ tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child)
     }
     if (!tern_nn_append(list, child))
         return NULL;
-    /* Names stay with their places, children move down by one. */
+    /* Names keep their positions, and the children from `at` on move to the next position. */
     for (int k = list->count - 1, last = k; k >= 0 && n > at; k--)
         if (k < last && list->members[k].child) {
             list->members[last].child = list->members[k].child;
@@ -145,14 +146,14 @@ tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child)
     return child;
 }
 
-/* ---- named children, parameters ---------------------------------------------------------- */
+/* ---- named children and parameters ----------------------------------------------------------- */
 
 tern_module *tern_nn_module_dict(void)
 {
     return tern_nn_module("ModuleDict", NULL, NULL);
 }
 
-/* A container of parameters, which are printed as children are elsewhere. */
+/* Returns a container of parameters, which are printed as children are in other modules. */
 static tern_module *parameters(const char *name)
 {
     tern_module *self = tern_nn_module(name, NULL, NULL);

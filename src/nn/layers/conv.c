@@ -1,4 +1,4 @@
-/* conv.c -- convolutions and transposed ones. */
+/* conv.c -- convolutions and transposed convolutions. */
 #include "base/checked.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
@@ -6,16 +6,17 @@
 #include <string.h>
 
 typedef struct conv {
-    const char *name, *function; /* "Conv2d", "tern_nn_conv2d" */
+    const char *name, *function; /* such as "Conv2d" and "tern_nn_conv2d" */
     int ndim;
     bool transposed;
     tern_conv_function_options o;
     tern_shape size, output_padding;
-    tern_pad_options mode; /* other than constant: what is put around x, by this many */
+    tern_pad_options mode; /* padding mode, and the padding on each side if the mode is not
+                              constant */
     tern_shape around;
 } conv;
 
-/* Padding other than zeros is a tensor op before the convolution, which pads with zeros only. */
+/* Returns x padded, unless the padding is with zeros, which the convolution itself does. */
 static tern_tensor *padded(const conv *c, tern_tensor *x)
 {
     return c->mode.mode == TERN_PAD_CONSTANT ? x : tern_pad(x, c->around, &c->mode);
@@ -31,9 +32,9 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
                               tern_nn_parameter(self, "bias"), &c->o);
 }
 
-/* ---- a size of its output ---------------------------------------------------------------- */
+/* ---- output_size of transposed convolutions -------------------------------------------------- */
 
-/* [2, 3] */
+/* Returns a list as text, such as [2, 3]. */
 static tern_list_text list_text(const tern_shape *list)
 {
     tern_list_text t;
@@ -43,8 +44,8 @@ static tern_list_text list_text(const tern_shape *list)
 #define LISTED(list) (list_text(&(list)).text)
 
 /* With a stride s, s input sizes of a convolution give the same output size, so its transposed form
- * can be asked for any of these: output_padding = size - ((in - 1) stride - 2 padding + dilation
- * (kernel - 1) + 1), from 0 to stride - 1. */
+ * can give any of these: output_padding = size - ((in - 1) stride - 2 padding + dilation (kernel -
+ * 1) + 1), from 0 to stride - 1. */
 static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape size,
                                       tern_shape *padding)
 {
@@ -52,7 +53,7 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
     tern_shape least = {.ndim = n}, most = {.ndim = n}, in = {.ndim = n};
     const int front = dims == n + 2 ? 2 : 1;
     if (dims != n + 1 && dims != n + 2)
-        return TERN_OK; /* refused by the convolution */
+        return TERN_OK; /* the convolution reports the error */
     if (size.ndim == front + n) {
         size.ndim = n;
         memmove(size.dims, size.dims + front, (size_t)n * sizeof *size.dims);
@@ -81,7 +82,7 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
                             c->function, LISTED(size), LISTED(least), LISTED(most), LISTED(in));
 }
 
-/* output_size as a call passes it: a list of int64 on the cpu. */
+/* Reads output_size, which a call passes as a list of int64 on the cpu. */
 static tern_status read_size(const tern_module *m, tern_tensor *list, tern_shape *size)
 {
     int64_t n = tern_numel(list);
@@ -99,7 +100,7 @@ static tern_status read_size(const tern_module *m, tern_tensor *list, tern_shape
     return TERN_OK;
 }
 
-/* {x} or {x, output_size} */
+/* The inputs are x, or x and output_size. */
 static tern_status call_transposed(tern_module *self, tern_tensor *const *in, int n,
                                    tern_tensor **out, int k)
 {
@@ -147,7 +148,7 @@ tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern
             "tern_nn_conv_transpose_forward: output_size has %d numbers, of which "
             "a tensor has at most %d",
             output_size.ndim, TERN_MAX_DIMS);
-    /* Written by hand: a copy could not be recorded. */
+    /* Written with memcpy, since a copy operation could not be recorded. */
     tern_tensor *size = tern_empty(TERN_SHAPE(output_size.ndim), TERN_I64, "cpu");
     if (!size)
         return NULL;
@@ -156,7 +157,7 @@ tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern
     return tern_nn_call(m, (tern_tensor *[]){x, size}, 2, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* ---- options ----------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool is_everywhere(const tern_shape *list, int64_t value)
 {
@@ -166,7 +167,7 @@ static bool is_everywhere(const tern_shape *list, int64_t value)
     return true;
 }
 
-/* One number stands for every dim, an empty list for the default. */
+/* Expands a list to all dims: one number applies to every dim, an empty list means the default. */
 static tern_status expand_list(const conv *c, const char *name, tern_shape list, int64_t otherwise,
                                tern_shape *out)
 {
@@ -179,7 +180,7 @@ static tern_status expand_list(const conv *c, const char *name, tern_shape list,
     return TERN_OK;
 }
 
-/* ---- printing ---------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 typedef struct arguments {
     int64_t in, out;
@@ -190,7 +191,7 @@ typedef struct arguments {
     const char *device;
 } arguments;
 
-/* As PyTorch prints it: only what is not the default. */
+/* Sets the text that PyTorch prints, which omits defaults. */
 static tern_status describe(tern_module *m, const conv *c, const arguments *a)
 {
     static const char *const modes[] = {[TERN_PAD_REFLECT] = "reflect",
@@ -219,16 +220,18 @@ static tern_status describe(tern_module *m, const conv *c, const arguments *a)
     return status;
 }
 
-/* ---- making ------------------------------------------------------------------------------ */
+/* ---- constructors ---------------------------------------------------------------------------- */
 
-/* Uniform in +-1/sqrt(fan_in), which is kaiming_uniform_ with a = sqrt(5). */
+/* Returns a parameter that is uniform in +-1/sqrt(fan_in), as kaiming_uniform_ with a = sqrt(5)
+ * is. */
 static tern_tensor *uniform(tern_shape shape, double inputs, const arguments *a)
 {
     double bound = inputs > 0 ? 1 / sqrt(inputs) : 0;
     return tern_nn_init_uniform_(tern_empty(shape, a->dtype, a->device), -bound, bound);
 }
 
-/* weight (out, in / groups, *kernel), transposed (in, out / groups, *kernel); bias (out). */
+/* Adds weight (out, in / groups, *kernel), or (in, out / groups, *kernel) if transposed, and bias
+ * (out). */
 static tern_status add_parameters(tern_module *m, const conv *c, const arguments *a)
 {
     tern_shape shape = {.ndim = 2 + c->ndim};
@@ -300,8 +303,8 @@ static tern_status read_named_padding(conv *c, arguments *a, tern_named_padding 
     return TERN_OK;
 }
 
-/* The padding for tern_pad: pairs from the last dim on. "same" pads by dilation (kernel - 1) in
- * all; where that is odd the end gets one more. */
+/* Sets the padding for tern_pad, in pairs from the last dim on. "same" pads by dilation (kernel -
+ * 1) in total; if that is odd, the end gets one more. */
 static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 {
     TERN_TRY(tern_check_enum(c->function, "padding_mode", (int)mode, TERN_PAD_CIRCULAR,

@@ -1,6 +1,6 @@
-/* dropout.c -- in training y = x mask / (1 - p), mask being 0 with probability p for each element,
- * or for each channel (dropout1d and so on). The alpha forms drop to the value that selu saturates
- * at and rescale, so that mean and variance stay. */
+/* dropout.c -- in training y = x mask / (1 - p), where mask is 0 with probability p for each
+ * element, or for each channel (dropout1d and so on). The alpha forms set dropped elements to the
+ * limit of selu for large negative inputs and rescale, so that mean and variance are preserved. */
 #include "nn/layers/layer.h"
 
 static tern_module *make(const char *function, const char *name, tern_module_forward forward,

@@ -1,20 +1,20 @@
-/* embedding.c -- y = weight[index], matrix rows of a table by index; bags reduce several of them to
+/* embedding.c -- y = weight[index], rows of a table selected by index. Bags reduce several rows to
  * their sum, mean or maximum. */
 #include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <stdio.h>
 
-/* What both modules are made of. */
+/* The settings that both modules have. */
 typedef struct table {
     const char *function;
     int64_t rows, width;
-    tern_tensor *weight; /* the caller's, or NULL for a new one */
+    tern_tensor *weight; /* tensor of the caller, or NULL for a new one */
     bool freeze;
     tern_dtype dtype;
     const char *device;
 } table;
 
-/* The row of a padding_idx, counted from the start. */
+/* Checks padding_idx and makes it nonnegative. */
 static tern_status check_padding(tern_optional_int *padding, const table *t)
 {
     if (!padding->set)
@@ -27,7 +27,8 @@ static tern_status check_padding(tern_optional_int *padding, const table *t)
     return TERN_OK;
 }
 
-/* Standard normal; the padding row is zero. */
+/* Returns the caller's table, or a new one from the standard normal distribution with zeros in the
+ * padding row. */
 static tern_tensor *make_weight(const table *t, const tern_optional_int *padding)
 {
     if (t->weight)
@@ -42,7 +43,8 @@ static tern_tensor *make_weight(const table *t, const tern_optional_int *padding
     return weight;
 }
 
-/* What stands between the brackets, `mode` in its place. */
+/* Sets the text that is printed in the brackets. Bags print `mode` before padding_idx, embeddings
+ * have no mode. */
 static tern_status describe(tern_module *m, const table *t,
                             const tern_embedding_function_options *o, const char *mode)
 {
@@ -61,7 +63,7 @@ static tern_status describe(tern_module *m, const table *t,
                              mode ? mode : "", mode ? padding : "");
 }
 
-/* A pretrained table is shared with the caller and may be frozen. */
+/* Adds the table. A pretrained table is shared with the caller and may be frozen. */
 static tern_status add_weight(tern_module *m, const table *t,
                               const tern_embedding_function_options *o, const char *mode)
 {
@@ -87,7 +89,7 @@ static tern_status check_pretrained(table *t)
     return TERN_OK;
 }
 
-/* ---- one by one -------------------------------------------------------------------------- */
+/* ---- Embedding ------------------------------------------------------------------------------- */
 
 static tern_tensor *forward(tern_module *self, tern_tensor *indices)
 {
@@ -129,7 +131,7 @@ tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool fre
     return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
 }
 
-/* ---- in bags ----------------------------------------------------------------------------- */
+/* ---- EmbeddingBag ---------------------------------------------------------------------------- */
 
 static tern_status bag_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                             int k)

@@ -5,7 +5,7 @@
  *   local response norm: x / (k + alpha mean(x^2 of size channels around it))^beta */
 #include "nn/layers/layer.h"
 
-/* ---- group norm -------------------------------------------------------------------------- */
+/* ---- group norm ------------------------------------------------------------------------------ */
 
 typedef struct group_norm {
     int64_t groups, channels;
@@ -19,8 +19,8 @@ static tern_tensor *group_forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), g->eps);
 }
 
-/* A weight of ones, and where bias has a name a bias of zeros, which is absent unless biased; both
- * are absent without affine. */
+/* Adds a weight of ones, which is absent unless `wanted`, and, if `bias` is a name, a bias of
+ * zeros, which is absent unless `biased`. */
 static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, const char *bias,
                               bool biased, tern_dtype dtype, const char *device)
 {
@@ -57,11 +57,11 @@ tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
     return tern_layer_if(m, status);
 }
 
-/* ---- RMS norm ---------------------------------------------------------------------------- */
+/* ---- RMS norm -------------------------------------------------------------------------------- */
 
 typedef struct rms_norm {
     tern_shape shape;
-    double eps; /* below 0: the type's */
+    double eps; /* negative for the default of the dtype */
 } rms_norm;
 
 static tern_tensor *rms_forward(tern_module *self, tern_tensor *x)
@@ -107,7 +107,7 @@ tern_module *tern_nn_rms_norm(tern_shape normalized_shape, const tern_rms_norm_o
     return tern_layer_if(m, status);
 }
 
-/* ---- local response norm ----------------------------------------------------------------- */
+/* ---- local response norm --------------------------------------------------------------------- */
 
 typedef struct response_norm {
     int64_t size;

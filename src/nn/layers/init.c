@@ -1,4 +1,4 @@
-/* init.c -- initial values, in place and unrecorded (torch.nn.init). */
+/* init.c -- initial values, which are written in place without gradients (torch.nn.init). */
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -63,11 +63,11 @@ tern_tensor *tern_nn_init_ones_(tern_tensor *x)
     return tern_nn_init_constant_(x, 1);
 }
 
-/* ---- by the number of inputs and outputs ------------------------------------------------- */
+/* ---- initializations that depend on fan_in and fan_out --------------------------------------- */
 
 double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param)
 {
-    /* param: the slope of a leaky ReLU, which PyTorch takes as 0.01 where none is given. */
+    /* param is the slope of a leaky ReLU, 0.01 by default as in PyTorch. */
     const double slope = tern_option(param, 0.01);
     const double gains[] = {
         [TERN_NONLINEARITY_LEAKY_RELU] = sqrt(2 / (1 + slope * slope)),
@@ -84,7 +84,8 @@ double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param)
     return NAN;
 }
 
-/* fan_in and fan_out of a weight (out, in, *kernel): the channels times the kernel's elements. */
+/* Computes fan_in and fan_out of a weight (out, in, *kernel): channels times elements of the
+ * kernel. */
 static tern_status fans(const tern_tensor *x, double *in, double *out, const char *function)
 {
     if (!x)
@@ -115,7 +116,7 @@ tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, doub
     return TERN_OK;
 }
 
-/* U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)). */
+/* Fills x from U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
 {
     TERN_NAMED_IN_ERRORS;
@@ -126,7 +127,7 @@ tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
     return tern_numel(x) ? uniform(x, -bound, bound) : x;
 }
 
-/* N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out)). */
+/* Fills x from N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 {
     TERN_NAMED_IN_ERRORS;
@@ -136,7 +137,7 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
     return tern_numel(x) ? normal(x, 0, gain * sqrt(2 / (in + out))) : x;
 }
 
-/* std = gain / sqrt(fan) (He et al. 2015); NaN after an error. */
+/* Sets *std to gain / sqrt(fan) (He et al. 2015). */
 static tern_status kaiming_std(const tern_tensor *x, const tern_init_kaiming_options *o,
                                const char *function, double *std)
 {

@@ -1,24 +1,24 @@
-/* init_structure.c -- initial values with a structure: truncated, identities, orthogonal, sparse.
+/* init_structure.c -- initial values with a structure: truncated, identity, orthogonal, sparse.
  *
- * All are composed of operations on x's device; half precision is computed in float32. */
+ * All are composed of operations on the device of x. Half precision is computed in float32. */
 #include "nn/layers/layer.h"
 #include <math.h>
 
-/* Half precision is computed in float32. */
+/* Returns the dtype to compute in: float32 for half precision. */
 static tern_dtype compute_dtype(const tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* Copies value into x; NULL is passed on. */
+/* Copies value to x. Returns NULL if value is NULL. */
 static tern_tensor *copy_into(tern_tensor *x, tern_tensor *value)
 {
     return value ? tern_copy_(x, value) : NULL;
 }
 
-/* ---- truncated normal -------------------------------------------------------------------- */
+/* ---- truncated normal ------------------------------------------------------------------------ */
 
-/* Horner's rule, the highest coefficient first. */
+/* Evaluates a polynomial by Horner's rule. The coefficients start with the highest. */
 static tern_tensor *polynomial(tern_tensor *x, const double *c, int n)
 {
     tern_tensor *y = tern_full_like(x, tern_scalar_real(c[0]));
@@ -28,7 +28,7 @@ static tern_tensor *polynomial(tern_tensor *x, const double *c, int n)
 }
 
 /* Giles 2010, "Approximating the erfinv function", table 5: x times a polynomial of w = -log(1 -
- * x^2), or of sqrt(w) in the tails; -1 < x < 1. */
+ * x^2), or of sqrt(w) in the tails, for -1 < x < 1. */
 static tern_tensor *erfinv(tern_tensor *x)
 {
     static const double central[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
@@ -49,11 +49,11 @@ static double normal_cdf(double x)
     return (1 + erf(x / sqrt(2))) / 2;
 }
 
-/* The inverse of the normal distribution function at a uniform number: mean + std sqrt(2)
- * erfinv(u), u uniform between 2 cdf(a) - 1 and 2 cdf(b) - 1. */
+/* Returns mean + std sqrt(2) erfinv(u) with u uniform between 2 cdf(a) - 1 and 2 cdf(b) - 1, which
+ * is the inverse of the normal distribution function at a uniform number. */
 static tern_tensor *truncated(const tern_tensor *x, double mean, double std, double a, double b)
 {
-    const double most = 1 - 1.0 / (1 << 23); /* beyond it erfinv is infinite */
+    const double most = 1 - 1.0 / (1 << 23); /* erfinv is infinite beyond it */
     double low = 2 * normal_cdf((a - mean) / std) - 1, high = 2 * normal_cdf((b - mean) / std) - 1;
     tern_tensor *u = tern_empty(tern_shape_of(x), compute_dtype(x), tern_device(x));
     u = tern_uniform_(u, low, high);
@@ -81,7 +81,7 @@ tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std,
     return x;
 }
 
-/* ---- identities -------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 static tern_status check_dims(const tern_tensor *x, int least, int most, const char *which,
                               const char *function)
@@ -107,8 +107,8 @@ tern_tensor *tern_nn_init_eye_(tern_tensor *x)
     return x;
 }
 
-/* The kernel of a convolution that passes its channels on: the identity over channels, of each
- * group, at the middle of the window. */
+/* Returns the kernel of a convolution that returns its input: in each group the identity over
+ * channels, in the middle of the window. */
 static tern_tensor *dirac(tern_tensor *x, int64_t groups)
 {
     int64_t out = tern_size(x, 0) / groups, in = tern_size(x, 1);
@@ -138,11 +138,10 @@ tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
     return x;
 }
 
-/* ---- orthogonal -------------------------------------------------------------------------- */
+/* ---- orthogonal ------------------------------------------------------------------------------ */
 
-/* rows - rows basis^T basis, for orthonormal matrix rows of basis: classical Gram-Schmidt.
- * Twice, because once leaves what rounding made of it (Giraud, Langou, Rozloznik 2005: twice is
- * enough). */
+/* Returns rows - rows basis^T basis, for a basis with orthonormal rows (classical Gram-Schmidt). It
+ * runs twice because of rounding errors (Giraud, Langou, Rozloznik 2005: twice is enough). */
 static tern_tensor *project_out(tern_tensor *rows, tern_tensor *basis)
 {
     for (int round = 0; round < 2; round++)
@@ -150,7 +149,7 @@ static tern_tensor *project_out(tern_tensor *rows, tern_tensor *basis)
     return rows;
 }
 
-/* Makes matrix rows start .. start + n - 1 of q orthonormal, and orthogonal to those before. */
+/* Makes rows start to start + n - 1 of q orthonormal, and orthogonal to the rows before them. */
 static tern_status orthonormalize_block(tern_tensor *q, int64_t start, int64_t n)
 {
     const uint64_t failures = tern_failures();
@@ -166,9 +165,9 @@ static tern_status orthonormalize_block(tern_tensor *q, int64_t start, int64_t n
     return tern_failed_since(failures);
 }
 
-/* (rows, columns) with orthonormal rows, rows <= columns. Starting from normal numbers the
- * result is uniformly distributed (Haar measure). In blocks, so that most of the work is matrix
- * products. */
+/* Returns a matrix (rows, columns) with orthonormal rows, rows <= columns. It starts with normal
+ * numbers, so the result is uniformly distributed (Haar measure). It works in blocks so that most
+ * of the work is matrix products. */
 static tern_tensor *orthonormal(int64_t rows, int64_t columns, tern_dtype dtype, const char *device)
 {
     enum { BLOCK = 32 };
@@ -183,7 +182,8 @@ static tern_tensor *orthonormal(int64_t rows, int64_t columns, tern_dtype dtype,
     return q;
 }
 
-/* A tall matrix has orthonormal columns: the transposed problem. More dims are flattened. */
+/* Returns an orthogonal matrix times gain in the shape of x. Dims after the first are flattened. A
+ * tall matrix has orthonormal columns, from the transposed problem. */
 static tern_tensor *orthogonal(const tern_tensor *x, double gain)
 {
     int64_t rows = tern_size(x, 0), columns = tern_numel(x) / rows;
@@ -205,10 +205,10 @@ tern_tensor *tern_nn_init_orthogonal_(tern_tensor *x, double gain)
     return x;
 }
 
-/* ---- sparse ------------------------------------------------------------------------------ */
+/* ---- sparse ---------------------------------------------------------------------------------- */
 
-/* In each column `zeros` elements, drawn without repetition, are zero: those whose rank among
- * random numbers is lowest. Sorting twice gives the rank. */
+/* Returns normal numbers with `zeros` random elements of each column set to zero: those of the
+ * lowest rank among random numbers. Sorting twice gives the rank. */
 static tern_tensor *sparse(const tern_tensor *x, double zeros, double std)
 {
     tern_tensor *value = tern_empty(tern_shape_of(x), compute_dtype(x), tern_device(x));

@@ -1,11 +1,11 @@
-/* instance_norm.c -- instance norm of one, two and three spatial dims: batch norm with the mean and
- * variance of each sample and channel. */
+/* instance_norm.c -- instance norm with one, two and three spatial dims: batch norm with the mean
+ * and variance of each sample and channel. */
 #include "nn/layers/layer.h"
 
-/* What distinguishes the three. */
+/* The differences between InstanceNorm1d, InstanceNorm2d and InstanceNorm3d. */
 typedef struct instance_kind {
     const char *name, *dims;
-    int single; /* dims of an input without a batch; one more with */
+    int single; /* number of dims of an input without a batch */
 } instance_kind;
 
 typedef struct instance_norm {
@@ -23,8 +23,8 @@ static tern_tensor *normalized(tern_module *self, tern_tensor *x, tern_tensor *m
                               tern_nn_is_training(self) || !i->tracks, i->momentum, i->eps);
 }
 
-/* As a batch of one. Its statistics are written to copies first: the view of the result without the
- * batch may fail, and a failed forward leaves the running ones as they were. */
+/* Normalizes x as a batch of one. The running statistics are copied and set at the end, since
+ * removing the batch dim can fail and a failed forward must not change them. */
 static tern_tensor *without_batch(tern_module *self, tern_tensor *x, tern_tensor *const *running)
 {
     tern_tensor *copy[2] = {NULL, NULL};
@@ -53,7 +53,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
                                   : without_batch(self, x, running);
 }
 
-/* The parameters and buffers that the options ask for; absent ones are NULL. */
+/* Adds the parameters and buffers that the options select. The others are NULL. */
 static tern_module *make(const instance_kind *kind, const char *name, int64_t features,
                          const tern_instance_norm_options *options)
 {

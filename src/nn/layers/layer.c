@@ -1,9 +1,10 @@
-/* layer.c -- what constructors of layers share. */
+/* layer.c -- functions that the constructors of layers use. */
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 #include <string.h>
 
-/* Give m the copy that its data is to be; m is NULL when it could not be made. */
+/* Copies data to the memory `copy`, which becomes the data of m. Frees `copy` and returns NULL if m
+ * is NULL. */
 static tern_module *finish(tern_module *m, void *copy, const void *data, size_t bytes)
 {
     if (!m) {
@@ -32,7 +33,7 @@ tern_module *tern_layer_loss(const char *name, tern_module_call call, const void
     return finish(m, copy, data, bytes);
 }
 
-/* An absent parameter is NULL and so is an error: the number of members distinguishes them. */
+/* An absent parameter and an error both give NULL, so the number of members distinguishes them. */
 tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x)
 {
     int before = m->count;
@@ -65,9 +66,9 @@ bool tern_layer_calls(const tern_module *m, tern_module_call call)
     return m->call == call;
 }
 
-/* ---- the inplace option -------------------------------------------------------------------- */
+/* ---- the inplace option ---------------------------------------------------------------------- */
 
-/* "inplace=True" at the end of what is printed, in the place of "inplace=False". */
+/* Appends "inplace=True" to the printed text, or replaces "inplace=False" at its end. */
 static tern_status print_inplace(tern_module *m)
 {
     static const char off[] = "inplace=False";

@@ -20,14 +20,15 @@ bool tern_layer_linear_stage(const tern_module *m, tern_stage *stage)
     return tern_layer_runs(m, forward);
 }
 
-/* Uniform in +-1/sqrt(in), which is PyTorch's kaiming_uniform_ with a = sqrt(5) for the weight. */
+/* Returns a parameter that is uniform in +-1/sqrt(in), as PyTorch's kaiming_uniform_ with a =
+ * sqrt(5) is for the weight. */
 static tern_tensor *parameter(tern_shape shape, int64_t in, const tern_linear_options *o)
 {
     double bound = in > 0 ? 1 / sqrt((double)in) : 0;
     return tern_nn_init_uniform_(tern_empty(shape, o->dtype, o->device), -bound, bound);
 }
 
-/* weight (out, in), bias (out). */
+/* Adds weight (out, in) and bias (out). */
 static tern_status add_parameters(tern_module *m, int64_t in, int64_t out,
                                   const tern_linear_options *o)
 {

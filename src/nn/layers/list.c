@@ -1,4 +1,4 @@
-/* list.c -- a list of sizes as Python prints it. */
+/* list.c -- prints a list of sizes as Python does. */
 #include "nn/layers/list.h"
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-/* loss.c -- losses as modules: criterion(input, target). */
+/* loss.c -- losses as modules, called with input and target. */
 #include "nn/layers/layer.h"
 
-/* The inputs and outputs of a call. */
+/* Checks the number of inputs and outputs of a call. */
 static tern_status check_two(const char *name, int n, int k)
 {
     if (n == 2 && k == 1)
@@ -25,7 +25,7 @@ tern_module *tern_nn_mse_loss(const tern_loss_options *options)
     return tern_layer_loss("MSELoss", mse_call, &o, sizeof o);
 }
 
-/* The class weights are a buffer, so that they move with the module. */
+/* The class weights are a buffer, so that they move to a device with the module. */
 static tern_status cross_entropy_call(tern_module *self, tern_tensor *const *in, int n,
                                       tern_tensor **out, int k)
 {
@@ -42,7 +42,7 @@ tern_module *tern_nn_cross_entropy_loss(const tern_cross_entropy_options *option
     TERN_NAMED_IN_ERRORS;
     tern_cross_entropy_options o = options ? *options : (tern_cross_entropy_options){0};
     tern_tensor *weight = o.weight;
-    o.weight = NULL; /* it lives on as the buffer */
+    o.weight = NULL; /* the buffer holds the tensor now */
     if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nn_cross_entropy_loss: label_smoothing must be between 0.0 and "

@@ -1,7 +1,8 @@
-/* loss_modules.c -- losses and distances as modules: criterion(input, target, ...). */
+/* loss_modules.c -- losses and distances as modules, called with input, target and further
+ * tensors. */
 #include "nn/layers/layer.h"
 
-/* The inputs and outputs of a call. */
+/* Checks the number of inputs and outputs of a call. */
 static tern_status check_count(const char *name, int n, int takes, int k)
 {
     if (n == takes && k == 1)
@@ -11,7 +12,7 @@ static tern_status check_count(const char *name, int n, int takes, int k)
                      n, k);
 }
 
-/* tern_nn_<ID>: a module that calls Y with its inputs and its options o. */
+/* Defines tern_nn_<ID>, a module that calls Y with its inputs and its options o. */
 #define LOSS(ID, NAME, TAKES, OPTIONS, Y)                                                          \
     static tern_status ID##_call(tern_module *self, tern_tensor *const *in, int n,                 \
                                  tern_tensor **out, int k)                                         \
@@ -67,7 +68,7 @@ LOSS(cosine_similarity, "CosineSimilarity", 2, tern_cosine_similarity_options,
 LOSS(pairwise_distance, "PairwiseDistance", 2, tern_pairwise_distance_options,
      pairwise_distance(in, o))
 
-/* The same with the tensor options->weight, which lives on as the buffer "weight". */
+/* Defines the same with the tensor options->weight, which becomes the buffer "weight". */
 #define WEIGHTED(ID, NAME, OPTIONS, FUNCTION)                                                      \
     static tern_status ID##_call(tern_module *self, tern_tensor *const *in, int n,                 \
                                  tern_tensor **out, int k)                                         \
@@ -94,7 +95,7 @@ WEIGHTED(multi_label_soft_margin_loss, "MultiLabelSoftMarginLoss", tern_weighted
 WEIGHTED(multi_margin_loss, "MultiMarginLoss", tern_multi_margin_loss_options,
          tern_multi_margin_loss)
 
-/* ---- two tensors; a function of the caller's --------------------------------------------- */
+/* ---- losses with two tensors or a function of the caller ------------------------------------- */
 
 static tern_status bce_with_logits_call(tern_module *self, tern_tensor *const *in, int n,
                                         tern_tensor **out, int k)

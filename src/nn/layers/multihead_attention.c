@@ -13,13 +13,13 @@ enum { QUERY, KEY, VALUE, KEY_PADDING_MASK, ATTN_MASK, IS_CAUSAL, OF_EACH_HEAD, 
 
 typedef struct attention {
     int64_t embed_dim, num_heads;
-    tern_multihead_attention_options o; /* kdim and vdim filled in */
-    bool separate;                      /* a weight for each of query, key and value */
+    tern_multihead_attention_options o; /* with kdim and vdim set */
+    bool separate;                      /* separate weights for query, key and value */
 } attention;
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The member's tensor, or NULL for one that is absent. */
+/* Returns a parameter, or NULL if it is absent. */
 static tern_tensor *parameter_of(tern_module *self, const char *parameter)
 {
     return tern_nn_parameter(self, parameter);
@@ -59,7 +59,7 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
     } else {
         o.in_proj_weight = parameter_of(self, "in_proj_weight");
     }
-    TERN_TRY(tern_failed_since(failures)); /* one that was not found is not one that is absent */
+    TERN_TRY(tern_failed_since(failures)); /* distinguishes an error from an absent parameter */
     tern_tensor *y = tern_multi_head_attention_forward(in[QUERY], in[KEY], in[VALUE], &o,
                                                        k > 1 ? &out[1] : NULL);
     if (k > 0)
@@ -89,21 +89,21 @@ tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *qu
     return status == TERN_OK ? out[0] : NULL;
 }
 
-/* ---- making -------------------------------------------------------------------------------- */
+/* ---- constructor ----------------------------------------------------------------------------- */
 
 static tern_tensor *empty(const attention *a, tern_shape shape)
 {
     return tern_empty(shape, a->o.dtype, a->o.device);
 }
 
-/* An absent parameter, or one that `init` has filled. */
+/* Adds x, or an absent parameter unless `wanted`. Fails if x is NULL and `wanted` is true. */
 static tern_status add(tern_module *m, const char *name, bool wanted, tern_tensor *x)
 {
     return wanted && !x ? tern_last_status() : tern_layer_parameter(m, name, wanted ? x : NULL);
 }
 
-/* One weight for all three projections is one matrix product in self attention; keys and values of
- * other widths need weights of their own. */
+/* One weight for all three projections needs only one matrix product in self-attention. Keys and
+ * values of other widths need their own weights. */
 static tern_status add_weights(tern_module *m, const attention *a)
 {
     int64_t e = a->embed_dim;
@@ -118,7 +118,7 @@ static tern_status add_weights(tern_module *m, const attention *a)
                tern_nn_init_xavier_uniform_(empty(a, TERN_SHAPE(e, a->o.vdim)), 1));
 }
 
-/* The output projection, a Linear whose class has another name in PyTorch. Its bias begins at
+/* Returns the output projection, a Linear whose class has another name in PyTorch. Its bias is
  * zero. */
 static tern_module *output_projection(const attention *a)
 {
@@ -138,7 +138,8 @@ static tern_module *output_projection(const attention *a)
     return m;
 }
 
-/* The input projections, the additional key and value of add_bias_kv, and the output. */
+/* Adds the input projections, the additional key and value of add_bias_kv, and the output
+ * projection. */
 static tern_status add_parameters(tern_module *m, const attention *a)
 {
     int64_t e = a->embed_dim;

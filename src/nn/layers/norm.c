@@ -1,4 +1,4 @@
-/* norm.c -- layer normalisation: (x - mean) / sqrt(var + eps) weight + bias, over the last dims. */
+/* norm.c -- layer normalization: (x - mean) / sqrt(var + eps) weight + bias, over the last dims. */
 #include "nn/layers/layer.h"
 
 typedef struct norm {
@@ -13,7 +13,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), n->eps);
 }
 
-/* "(8,), eps=1e-05, elementwise_affine=True": a shape as Python writes a tuple. */
+/* Sets the printed text, such as "(8,), eps=1e-05, elementwise_affine=True". */
 static tern_status describe(tern_module *m, const norm *n, bool affine)
 {
     tern_text shape = {0};

@@ -8,7 +8,8 @@ typedef struct pad {
     tern_pad_options o;
 } pad;
 
-/* Constants may be put around any tensor; PyTorch's modules ask for no batch dim either. */
+/* Pads x. Constant padding takes any tensor, and so do PyTorch's modules, which require no batch
+ * dim. */
 static tern_tensor *pad_forward(tern_module *self, tern_tensor *x)
 {
     const pad *p = tern_nn_data(self);
@@ -75,14 +76,15 @@ PADS(1)
 PADS(2)
 PADS(3)
 
-/* ---- windows ----------------------------------------------------------------------------- */
+/* ---- Unfold and Fold ------------------------------------------------------------------------- */
 
 typedef struct windows {
     tern_shape output, kernel;
     tern_unfold_options o;
 } windows;
 
-/* Windows as columns: (N, C, H, W) to (N, C kernel, windows), and fold, its sum back. */
+/* Unfold copies the windows of (N, C, H, W) to the columns of (N, C kernel, windows). Fold sums
+ * columns back. */
 static tern_tensor *unfold_forward(tern_module *self, tern_tensor *x)
 {
     const windows *w = tern_nn_data(self);

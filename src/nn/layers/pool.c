@@ -1,5 +1,5 @@
-/* pool.c -- pooling: the maximum, mean or p-norm of each window, fixed, adaptive to an output size
- * or fractional; and max unpooling. */
+/* pool.c -- pooling: the maximum, mean or p-norm of each window, which is fixed, adapted to an
+ * output size or fractional; and max unpooling. */
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
 
@@ -14,7 +14,7 @@ typedef struct pool {
     tern_fractional_max_pool_options fractional;
 } pool;
 
-/* One number stands for every dim, an empty list for the default. */
+/* Expands a list to all dims: one number applies to every dim, an empty list means the default. */
 static tern_shape per_dim(tern_shape list, int ndim, int64_t otherwise)
 {
     tern_shape all = {.ndim = ndim};
@@ -28,9 +28,9 @@ static tern_shape or_else(tern_shape list, tern_shape otherwise)
     return list.ndim ? list : otherwise;
 }
 
-/* ---- the largest ------------------------------------------------------------------------- */
+/* ---- max pooling ----------------------------------------------------------------------------- */
 
-/* The maxima, and where two outputs are asked for their indices. */
+/* Sets out[0] to the maxima and, if k is 2, out[1] to their indices. */
 static tern_status set_outputs(tern_status status, const tern_values_indices *pair,
                                tern_tensor **out, int k)
 {
@@ -99,9 +99,9 @@ static tern_module *adaptive_max_pool(const char *name, int ndim, tern_shape siz
         m, tern_nn_set_extra(m, "output_size=%s", tern_list_to_text(&size, false, true).text));
 }
 
-/* ---- fractional windows -------------------------------------------------------------------- */
+/* ---- fractional max pooling ------------------------------------------------------------------ */
 
-/* Window borders are drawn at random, or come from the buffer _random_samples. */
+/* The borders of the windows are random, or come from the buffer _random_samples. */
 static tern_status fractional_call(tern_module *self, tern_tensor *const *in, int n,
                                    tern_tensor **out, int k)
 {
@@ -150,7 +150,7 @@ static tern_module *fractional(const char *name, int ndim, tern_shape size,
     tern_tensor *samples = p.fractional.random_samples;
     if (check_fractional(name, &p.fractional, ndim) != TERN_OK)
         return NULL;
-    p.fractional.random_samples = NULL; /* it lives on as the buffer */
+    p.fractional.random_samples = NULL; /* the buffer holds the tensor now */
     tern_module *m = tern_layer_loss(name, fractional_call, &p, sizeof p);
     return tern_layer_if(m,
                          m ? tern_layer_buffer(m, "_random_samples", samples) : tern_last_status());
@@ -168,9 +168,9 @@ tern_module *tern_nn_fractional_max_pool3d(tern_shape kernel_size,
     return fractional("FractionalMaxPool3d", 3, kernel_size, options);
 }
 
-/* ---- unpooling ---------------------------------------------------------------------------- */
+/* ---- max unpooling --------------------------------------------------------------------------- */
 
-/* Puts each value at the index where its maximum was, zeros elsewhere. */
+/* Puts each value at the index of its maximum, and zeros elsewhere. */
 static tern_status unpool_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                                int k)
 {
@@ -196,7 +196,7 @@ static tern_module *max_unpool(const char *name, int ndim, tern_shape size,
                                               TUPLE(kernel), TUPLE(stride), TUPLE(padding)));
 }
 
-/* ---- means and norms --------------------------------------------------------------------- */
+/* ---- average and p-norm pooling -------------------------------------------------------------- */
 
 static tern_tensor *avg_forward(tern_module *self, tern_tensor *x)
 {

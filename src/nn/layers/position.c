@@ -1,7 +1,7 @@
-/* position.c -- positional encodings, added to x or as a rotation of queries and keys. */
+/* position.c -- positional encodings, which are added to x or rotate queries and keys. */
 #include "nn/layers/layer.h"
 
-/* ---- encodings that are added: a table of sines, or one that is learned --------------------- */
+/* ---- encodings that are added: a table of sines, or a learned table -------------------------- */
 
 typedef struct encoding {
     int64_t width;
@@ -10,7 +10,7 @@ typedef struct encoding {
     bool learned;
 } encoding;
 
-/* dropout(x + table[:time]), the table being broadcast over the batch. */
+/* Returns dropout(x + table[:time]). The table is broadcast over the batch. */
 static tern_tensor *add_encoding(tern_module *self, tern_tensor *x)
 {
     const encoding *e = tern_nn_data(self);
@@ -34,7 +34,8 @@ static tern_tensor *add_encoding(tern_module *self, tern_tensor *x)
     return tern_dropout(tern_add(x, table), e->o.dropout, tern_nn_is_training(self));
 }
 
-/* sin and cos of position / 10000^(2 i / width), a buffer; or a parameter from N(0, 0.02^2). */
+/* Adds the table: a buffer with sin and cos of position / 10000^(2 i / width), or a parameter from
+ * N(0, 0.02^2). */
 static tern_status add_encoding_table(tern_module *m, const encoding *e)
 {
     const tern_position_encoding_options *o = &e->o;
@@ -81,9 +82,9 @@ tern_module *tern_nn_learned_encoding(int64_t width, const tern_position_encodin
     return encoding_of(width, options, true, "LearnedEncoding", __func__);
 }
 
-/* ---- rotary embedding ---------------------------------------------------------------------- */
+/* ---- rotary embedding ------------------------------------------------------------------------ */
 
-/* Rotates pairs of features of each tensor by angles that grow with the position (Su et al.
+/* Rotates pairs of features of each tensor by angles proportional to the position (Su et al.
  * 2021). */
 static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                           int k)
@@ -103,7 +104,7 @@ static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern
     return TERN_OK;
 }
 
-/* cos and sin of every position and frequency, worked out once. */
+/* Adds buffers with the cos and sin of every position and frequency. */
 static tern_status add_rotary_tables(tern_module *m, int64_t dim,
                                      const tern_rotary_embedding_options *o)
 {

@@ -1,5 +1,5 @@
-/* rnn.c -- RNN, LSTM and GRU: their parameters, and calls with and without
- * states, packed or not. */
+/* rnn.c -- RNN, LSTM and GRU: their parameters, and calls with and without states or packed
+ * sequences. */
 #include "base/checked.h"
 #include "base/memory.h"
 #include "base/warning.h"
@@ -17,17 +17,17 @@ typedef struct rnn {
     int n_params;
 } rnn;
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The parameters in the order of the functions' argument, which is that in which they were
- * added. */
+/* Sets params[n] to the parameters in the order in which they were added, which the functions
+ * expect. */
 static void collect(tern_module *self, tern_tensor **params, int n)
 {
     for (int i = 0; i < n; i++)
         params[i] = self->members[i].tensor;
 }
 
-/* Runs all layers and directions by the function of the type. */
+/* Runs all layers and directions with the function of the module's type. */
 static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                        const int64_t *batch_sizes, int64_t steps, tern_rnn_result *out)
 {
@@ -57,7 +57,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     return status;
 }
 
-/* Takes the batch dim away again that an unbatched input was given. */
+/* Removes the batch dim of size 1 that an unbatched input got. */
 static tern_tensor *without_batch(tern_tensor *x, int dim, bool batched)
 {
     return batched || !x ? x : tern_squeeze_dim(x, dim);
@@ -76,8 +76,8 @@ static tern_status check_counts(const char *name, bool has_cell, int n, int k, i
         name, first ? "x" : "a packed sequence", has_cell ? "h0 and c0" : "h0", n, k);
 }
 
-/* (x, h0, c0) to (output, h_n, c_n); states default to zeros, an unbatched input gets a batch of
- * one. */
+/* The inputs are (x, h0, c0), the outputs (output, h_n, c_n). States default to zeros. An unbatched
+ * input gets a batch dim of size 1. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const uint64_t failures = tern_failures();
@@ -115,7 +115,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return tern_failed_since(failures);
 }
 
-/* States (layers, batch, width) in another order of the batch. */
+/* Returns states (layers, batch, width) with the batch reordered. */
 static tern_tensor *ordered(tern_tensor *x, tern_tensor *order)
 {
     return x && order ? tern_index_select(x, 1, order) : x;
@@ -137,7 +137,7 @@ static tern_status run_packed(tern_module *m, const tern_packed_sequence *x, ter
     return status;
 }
 
-/* A packed sequence is sorted by length, so its states are brought to that order and back. */
+/* A packed sequence is sorted by length, so the states are reordered before and after the call. */
 tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
                                 tern_tensor *const *in, int n, tern_packed_sequence *output,
                                 tern_tensor **out, int k)
@@ -169,9 +169,9 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
     return tern_failed_since(failures);
 }
 
-/* ---- making -------------------------------------------------------------------------------- */
+/* ---- constructors ---------------------------------------------------------------------------- */
 
-/* A parameter "<part>_l<layer>[_reverse]", uniform in +-bound. */
+/* Adds a parameter "<part>_l<layer>[_reverse]", uniform in +-bound. */
 static tern_status add_uniform(tern_module *m, const char *part, int layer, bool reverse,
                                tern_shape shape, double bound, const tern_rnn_options *o)
 {
@@ -182,9 +182,9 @@ static tern_status add_uniform(tern_module *m, const char *part, int layer, bool
     return x ? tern_layer_parameter(m, name, x) : tern_last_status();
 }
 
-/* The weights of all gates are stacked: 4 hidden rows of the matrix for an LSTM, 3 for a GRU. The
- * second and further layers take the output of the one below, of both directions where there are
- * two. All are uniform in +-1/sqrt(hidden). */
+/* The weights of all gates are stacked: 4 hidden rows for an LSTM, 3 hidden rows for a GRU. Further
+ * layers take the output of the layer below, with both directions if there are two. All parameters
+ * are uniform in +-1/sqrt(hidden). */
 static tern_status add_parameters(tern_module *m, rnn *r)
 {
     const tern_rnn_options *o = &r->o;
@@ -211,7 +211,7 @@ static tern_status add_parameters(tern_module *m, rnn *r)
     return TERN_OK;
 }
 
-/* "10, 20, num_layers=2, batch_first=True": only what is not the default. */
+/* Sets the printed text, such as "10, 20, num_layers=2, batch_first=True", which omits defaults. */
 static tern_status describe(tern_module *m, const rnn *r)
 {
     tern_text text = {0};

@@ -1,4 +1,4 @@
-/* rnn_cell.c -- RNNCell, LSTMCell and GRUCell: one step with their own weights. */
+/* rnn_cell.c -- RNNCell, LSTMCell and GRUCell: one time step. */
 #include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <math.h>
@@ -10,7 +10,8 @@ typedef struct cell {
     int64_t hidden;
 } cell;
 
-/* One time step: h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu, or the gates of LSTM and GRU. */
+/* Runs one time step: h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu, or the gates of LSTM and
+ * GRU. */
 static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                        tern_lstm_state *out)
 {
@@ -30,7 +31,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     return out->h ? TERN_OK : tern_last_status();
 }
 
-/* States default to zeros; x of (in) is a batch of one. */
+/* States default to zeros. An x of shape (in) is a batch of one. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const cell *l = tern_nn_data(self);
@@ -67,7 +68,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return TERN_OK;
 }
 
-/* The weights of all gates stacked, (gates hidden, in), uniform in +-1/sqrt(hidden). */
+/* Adds the weights of all gates, stacked to (gates hidden, in), uniform in +-1/sqrt(hidden). */
 static tern_status add_parameters(tern_module *m, const cell *l, int64_t input,
                                   const tern_rnn_options *o)
 {

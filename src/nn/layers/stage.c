@@ -1,9 +1,9 @@
-/* stage.c -- modules that are one operation of their input, as stages of a Sequential. */
+/* stage.c -- modules that consist of one operation, as stages of a Sequential. */
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 
-/* Hooks and others see a module's input and result, and a computed parameter is made by the
- * module's run. */
+/* A module with hooks or other wrappers is no stage, since these see its input and result. Nor is
+ * one with computed parameters, which its own forward computes. */
 bool tern_layer_stage(tern_module *m, tern_stage *stage)
 {
     if (!m || m->hooks || m->around || m->computes)

@@ -1,4 +1,5 @@
-/* transformer.c -- stacks of transformer layers, and Transformer, an encoder with a decoder. */
+/* transformer.c -- stacks of transformer layers, and Transformer, which has an encoder and a
+ * decoder. */
 #include "nn/layers/transformer.h"
 #include "nn/module.h"
 #include "tensor/scope.h"
@@ -8,9 +9,9 @@
 
 enum { STACK_INPUTS = 8 };
 
-/* ---- stacks -------------------------------------------------------------------------------- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
-/* The layers one after the other, each with the masks and memory of the call; then the norm. */
+/* Runs the layers in order, each with the masks and memory of the call, and then the norm. */
 static tern_status call_stack(tern_module *self, tern_tensor *const *given, int n,
                               tern_tensor **out, int k)
 {
@@ -21,7 +22,7 @@ static tern_status call_stack(tern_module *self, tern_tensor *const *given, int 
                          "tern_nn_call: %s takes 1 to %d tensors and gives one, not %d and %d",
                          tern_nn_name(self), STACK_INPUTS, n, k);
     memcpy(in, given, (size_t)n * sizeof *in);
-    tern_tensor *held = NULL; /* in[0], where a layer made it */
+    tern_tensor *held = NULL; /* in[0] if a layer computed it */
     tern_status status = TERN_OK;
     for (int i = 0; i < tern_nn_children_count(layers) && status == TERN_OK; i++) {
         tern_scope_block scope = tern_call_scope_enter(self->name);
@@ -36,7 +37,7 @@ static tern_status call_stack(tern_module *self, tern_tensor *const *given, int 
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* layer becomes the first of n; the others are copies. */
+/* Adds `layer` and n - 1 copies of it. */
 static tern_status add_layers(tern_module *list, tern_module *layer, int n, const char *function)
 {
     for (int i = 0; i < n; i++) {
@@ -51,7 +52,7 @@ static tern_status add_layers(tern_module *list, tern_module *layer, int n, cons
     return TERN_OK;
 }
 
-/* Takes layer and norm over, and frees them where it fails. */
+/* Returns a stack that owns layer and norm. Both are freed if this fails. */
 static tern_module *stack(const char *name, tern_module *layer, int n, tern_module *norm,
                           const char *function)
 {
@@ -92,7 +93,7 @@ tern_module *tern_nn_transformer_decoder(tern_module *decoder_layer, int num_lay
                  "tern_nn_transformer_decoder");
 }
 
-/* ---- Transformer --------------------------------------------------------------------------- */
+/* ---- Transformer ----------------------------------------------------------------------------- */
 
 enum {
     SRC,
@@ -134,7 +135,7 @@ static tern_status check(const transformer *t, const tern_tensor *src, const ter
     return TERN_OK;
 }
 
-/* decoder(tgt, encoder(src)), each with its masks. */
+/* Computes decoder(tgt, encoder(src)), each with its masks. */
 static tern_status call_both(tern_module *self, tern_tensor *const *given, int n, tern_tensor **out,
                              int k)
 {
@@ -155,8 +156,8 @@ static tern_status call_both(tern_module *self, tern_tensor *const *given, int n
     return tern_nn_call(tern_nn_child(self, "decoder"), decoded, 8, out, 1);
 }
 
-/* Matrices are initialised anew by Xavier's rule, as Transformer does in PyTorch; biases and norms
- * stay. */
+/* Initializes the matrices with Xavier's rule, as PyTorch's Transformer does. Biases and norms keep
+ * their values. */
 static tern_status init_xavier(const char *path, tern_tensor *x, void *user)
 {
     (void)path;
@@ -178,7 +179,7 @@ static tern_module *encoder(const tern_transformer_options *o)
     if (o->custom_encoder)
         return o->custom_encoder;
     tern_module *norm = final_norm(o);
-    if (!norm) /* without one is something else */
+    if (!norm) /* a norm of NULL would make a stack without one */
         return NULL;
     tern_module *one = tern_nn_transformer_encoder_layer(o->d_model, o->nhead, &o->layer);
     return tern_nn_transformer_encoder(one, o->num_encoder_layers, norm);
@@ -223,7 +224,7 @@ tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size, t
     return mask;
 }
 
-/* ---- calls with masks by name -------------------------------------------------------------- */
+/* ---- calls with masks by name ---------------------------------------------------------------- */
 
 static tern_tensor *call(tern_module *m, tern_tensor *const *in, int n)
 {

@@ -1,8 +1,8 @@
-/* transformer_layer.c -- a transformer's encoder layer and decoder layer.
+/* transformer_layer.c -- the encoder layer and the decoder layer of a transformer.
  *
- * Both are sublayers, each a function f of x with dropout, and around it x + f(norm(x)) or norm(x +
- * f(x)) (Xiong et al. 2020, figure 1): attention to itself, of a decoder attention to memory, and
- * two linear layers. */
+ * Both consist of sublayers: self-attention, in a decoder attention to memory, and two linear
+ * layers. A sublayer is a function f with dropout, and computes x + f(norm(x)) or norm(x + f(x))
+ * (Xiong et al. 2020, figure 1). */
 #include "nn/layers/transformer.h"
 #include "nn/module.h"
 #include <stdio.h>
@@ -11,19 +11,19 @@
 typedef struct layer {
     bool decoder;
     int64_t d_model, nhead;
-    tern_transformer_layer_options o; /* defaults filled in */
+    tern_transformer_layer_options o; /* with defaults set */
 } layer;
 
-/* ---- running ------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* One call, with the inputs of either layer. */
+/* The inputs of a call of either layer. */
 typedef struct inputs {
     tern_tensor *memory, *mask, *memory_mask, *padding, *memory_padding, *causal, *memory_causal;
 } inputs;
 
 typedef enum sublayer { SELF_ATTENTION, MEMORY_ATTENTION, FEED_FORWARD } sublayer;
 
-/* The child "<name><number>" applied to x. */
+/* Runs the child "<name><number>" on x. */
 static tern_tensor *run_numbered_child(tern_module *self, const char *name, int number,
                                        tern_tensor *x)
 {
@@ -32,7 +32,7 @@ static tern_tensor *run_numbered_child(tern_module *self, const char *name, int 
     return tern_nn_forward(tern_nn_child(self, full), x);
 }
 
-/* Queries from x, keys and values from memory. */
+/* Runs attention with queries from x and keys and values from memory. */
 static tern_tensor *attend(tern_module *attention, tern_tensor *x, tern_tensor *memory,
                            tern_tensor *padding, tern_tensor *mask, tern_tensor *causal)
 {
@@ -40,7 +40,7 @@ static tern_tensor *attend(tern_module *attention, tern_tensor *x, tern_tensor *
     return x && tern_nn_call(attention, in, 6, &y, 1) == TERN_OK ? y : NULL;
 }
 
-/* linear2(dropout(activation(linear1(x)))). */
+/* Returns linear2(dropout(activation(linear1(x)))). */
 static tern_tensor *feed_forward(tern_module *self, tern_tensor *x)
 {
     const layer *l = tern_nn_data(self);
@@ -49,7 +49,7 @@ static tern_tensor *feed_forward(tern_module *self, tern_tensor *x)
     return tern_nn_forward(tern_nn_child(self, "linear2"), x);
 }
 
-/* Sublayer `number` (from 1) with its dropout, norm and residual connection. */
+/* Runs sublayer `number` (from 1) with its dropout, norm and residual connection. */
 static tern_tensor *run(tern_module *self, sublayer which, int number, const inputs *in,
                         tern_tensor *x)
 {
@@ -106,7 +106,7 @@ static tern_status call_decoder(tern_module *self, tern_tensor *const *given, in
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- making -------------------------------------------------------------------------------- */
+/* ---- constructors ---------------------------------------------------------------------------- */
 
 static tern_status add(tern_module *m, const char *name, tern_module *child)
 {
@@ -129,7 +129,7 @@ static tern_module *dropout(const layer *l)
         &(tern_dropout_options){.p = l->o.dropout, .reserved = {TERN_OPTIONS_AS_WRITTEN}});
 }
 
-/* The children by PyTorch's names and in its order, so that state dicts agree. */
+/* Adds the children with PyTorch's names and in its order, so that state dicts are compatible. */
 static tern_status add_sublayers(tern_module *m, const layer *l)
 {
     tern_linear_options linear = {
@@ -172,7 +172,7 @@ static tern_status choose_activation(tern_transformer_layer_options *o, const ch
     return TERN_OK;
 }
 
-/* Of options whose defaults are filled in. */
+/* Returns the layer. The options must have their defaults set. */
 static tern_module *make(const layer *l)
 {
     tern_module *m = l->decoder
@@ -203,7 +203,7 @@ tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
     return make_from(true, d_model, nhead, options, __func__);
 }
 
-/* ---- copying ------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 tern_module *tern_transformer_layer_copy(tern_module *original, const char *function)
 {

@@ -1,4 +1,4 @@
-/* vision.c -- Upsample and the shuffles of pixels and channels. */
+/* vision.c -- Upsample, and pixel and channel shuffles. */
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
 
@@ -7,7 +7,7 @@ static tern_tensor *upsample_forward(tern_module *self, tern_tensor *x)
     return tern_interpolate(x, tern_nn_data(self));
 }
 
-/* Scale factors as they were given: one, or a tuple of two or three. */
+/* Appends scale factors as given: one number, or a tuple of two or three. */
 static void add_reals(tern_text *text, const double *values)
 {
     int n = values[1] == 0 ? 1 : values[2] == 0 ? 2 : 3;
@@ -57,7 +57,7 @@ tern_module *tern_nn_upsampling_bilinear2d(const tern_interpolate_options *optio
     return upsample("UpsamplingBilinear2d", o);
 }
 
-/* Modules of one whole number. */
+/* Defines a module with one integer option. */
 #define NUMBERED(FUNCTION, NAME, WORD)                                                             \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
