@@ -16,7 +16,7 @@
 #include <tern/autograd.h>
 
 typedef struct tern_cast_list {
-    atomic_int refs; /* references of the module and of graph nodes */
+    atomic_int refs; /* number of references by the module and by graph nodes */
     tern_mutex lock; /* protects the table */
     tern_place *place;
     tern_dtype to;

@@ -15,7 +15,8 @@ bool tern_casts_same_kind(const char *a, const char *b)
     return strncmp(a, b, length) == 0 && (b[length] == ':' || b[length] == '\0');
 }
 
-/* Returns the dtype to which operations on device are cast; TERN_DTYPE_DEFAULT: none. */
+/* Returns the dtype to which operations on device are cast, or TERN_DTYPE_DEFAULT if autocast is
+ * off there. */
 tern_dtype tern_casts_dtype_on(const char *device)
 {
     for (int i = 0; i < TERN_AUTOCAST_KINDS && tern_thread.autocast.kind[i].device; i++)
@@ -33,7 +34,7 @@ tern_dtype tern_casts_dtype(const tern_tensor *x)
 
 typedef struct tern_kept_cast {
     tern_tensor *leaf, *cast;
-    int64_t version; /* of leaf when it was cast */
+    int64_t version; /* version of leaf when it was cast */
 } kept_cast;
 
 static kept_cast *find(kept_cast *slots, size_t capacity, const tern_tensor *leaf)

@@ -12,9 +12,11 @@ tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made);
 tern_tensor *tern_casts_make(tern_tensor *x, tern_dtype to);
 /* Returns whether two device names are of one kind, as "cuda" and "cuda:1". */
 bool tern_casts_same_kind(const char *a, const char *b);
-/* Returns the dtype to which autocast casts on a device; TERN_DTYPE_DEFAULT: it does not. */
+/* Returns the dtype to which autocast casts on a device, or TERN_DTYPE_DEFAULT if autocast is off
+ * there. */
 tern_dtype tern_casts_dtype_on(const char *device);
-/* Returns the dtype to which autocast casts on x's device; TERN_DTYPE_DEFAULT: it does not. */
+/* Returns the dtype to which autocast casts on x's device, or TERN_DTYPE_DEFAULT if autocast is off
+ * there. */
 tern_dtype tern_casts_dtype(const tern_tensor *x);
 /* Returns how many casts this thread has made one by one. */
 unsigned tern_casts_made(void);

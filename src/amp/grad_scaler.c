@@ -16,7 +16,7 @@
 /* The state of an optimizer in the current step. */
 typedef struct part {
     tern_optimizer *optimizer;
-    tern_tensor *found; /* not zero: a gradient is infinite or NaN */
+    tern_tensor *found; /* flag on the device, not zero if a gradient is infinite or NaN */
     bool stepped;
 } part;
 

@@ -17,10 +17,10 @@ static const char function[] = "tern_datasets_csv";
 typedef struct reader {
     const char *path;
     const unsigned char *at, *end;
-    char separator, comment; /* comment '\0': no comments */
-    int64_t line;            /* of the field, from 1 on */
+    char separator, comment; /* comment is '\0' if the file has no comments */
+    int64_t line;            /* line of the field, from 1 on */
     int64_t next_line;
-    char *field; /* LONGEST_FIELD + 1 bytes */
+    char *field; /* text of the field, LONGEST_FIELD + 1 bytes */
     size_t length;
     bool quoted;
     bool row_ends; /* the field ends its row */

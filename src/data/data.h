@@ -13,7 +13,7 @@ struct tern_dataset {
     tern_handle handle;
     tern_dataset_type type;
     char *name;
-    int64_t length; /* -1: unknown */
+    int64_t length; /* number of items, or -1 if unknown */
     int count;
     void *data;
     /* A transformed data set only: the data set, the transform, and the number of the tensor it
@@ -60,8 +60,8 @@ tern_status tern_dataset_finish(tern_dataset *d, tern_tensor **item);
 typedef struct tern_stack_up {
     int count;
     int64_t n, filled;
-    tern_tensor *rows[TERN_MAX_ITEM]; /* (n, ...) on the host */
-    tern_tensor **kept;               /* n * count tensors of items on devices; NULL: none */
+    tern_tensor *rows[TERN_MAX_ITEM]; /* rows of the batch, (n, ...) on the host */
+    tern_tensor **kept;               /* n * count tensors of items on devices, or NULL */
 } tern_stack_up;
 /* Adds an item. After an error the earlier items are unchanged. */
 tern_status tern_stack_up_add(tern_stack_up *s, tern_tensor *const *item);
@@ -105,18 +105,19 @@ typedef struct tern_sampler_kind {
      * all ranks together. */
     tern_status (*begin)(tern_sampler *s, int64_t length, uint64_t seed, int64_t epoch,
                          int64_t *samples);
-    int64_t (*at)(tern_sampler *s, int64_t position); /* the item at a position of 0..samples - 1 */
-    /* Hash of the settings; NULL: the name suffices. */
+    int64_t (*at)(tern_sampler *s, int64_t position); /* Returns the item at a position of
+                                                         0..samples - 1. */
+    /* Returns a hash of the settings. NULL: the name suffices. */
     uint64_t (*fingerprint)(const tern_sampler *s);
 } tern_sampler_kind;
 
 struct tern_sampler {
     tern_handle handle;
     const tern_sampler_kind *kind;
-    tern_sampler *inner; /* of a batch sampler */
-    int64_t batch_size;  /* of a batch sampler; else 0 */
+    tern_sampler *inner; /* sampler of a batch sampler's items */
+    int64_t batch_size;  /* batch size of a batch sampler, else 0 */
     bool drop_last;
-    int world, rank; /* 1 and 0 unless distributed */
+    int world, rank; /* number of ranks and this rank, 1 and 0 unless distributed */
     bool uneven, cuts;
     /* Used by some kinds: weights[n] or indices[n], how many samples to draw, and the epoch's order
      * if it is a list of `ordered` indices. */
@@ -124,7 +125,7 @@ struct tern_sampler {
     int64_t *indices, *order;
     int64_t n, samples, ordered;
     bool shuffles, replaces, has_seed;
-    uint64_t own_seed, seed; /* seed: of the epoch */
+    uint64_t own_seed, seed; /* seed is that of the epoch */
     int64_t epoch;
     tern_sampler_type type;
     void *data;
@@ -145,9 +146,9 @@ uint64_t tern_data_hash(uint64_t so_far, const void *bytes, size_t n);
 /* ---- transforms (transform.c) ------------------------------------------------------------ */
 
 typedef struct tern_transform_kind {
-    const char *name; /* "RandomHorizontalFlip" */
+    const char *name; /* such as "RandomHorizontalFlip" */
     tern_tensor *(*apply)(tern_transform *t, tern_tensor *x);
-    void (*free_data)(tern_transform *t); /* frees what data points to; NULL: nothing */
+    void (*free_data)(tern_transform *t); /* frees what data points to, or NULL */
     /* pointwise: each element of the result depends only on that of x and its channel, without
      * randomness. */
     bool pointwise;

@@ -5,7 +5,7 @@
 
 /* An open regular file: later changes of the path don't matter. */
 typedef struct tern_data_file {
-    int fd; /* -1: not open */
+    int fd; /* file descriptor, or -1 */
     int64_t size;
     char *path;
 } tern_data_file;
@@ -25,9 +25,9 @@ bool tern_data_is_packed(const tern_data_file *f);
 typedef struct tern_data_stream {
     const tern_data_file *file;
     int64_t at;                   /* offset in the file, unless it is gzip */
-    void *gz;                     /* gzip stream; NULL: not gzip */
-    const struct tern_zlib *zlib; /* decompresses gzip */
-    const struct tern_zstd *zstd; /* decompresses zstd; NULL: not zstd */
+    void *gz;                     /* gzip stream, or NULL */
+    const struct tern_zlib *zlib; /* functions that decompress gzip */
+    const struct tern_zstd *zstd; /* functions that decompress zstd, or NULL */
     void *frames;                 /* zstd stream */
     unsigned char *piece;         /* bytes of the file; from .. to are not decompressed yet */
     int64_t from, to;

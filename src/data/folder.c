@@ -15,7 +15,7 @@ enum { DEEPEST = 32 };
 typedef struct folder {
     tern_image_options image;
     tern_names files;
-    int64_t *label, capacity; /* label: class of each file */
+    int64_t *label, capacity; /* label is the class of each file */
 } folder;
 
 static void free_folder(void *data)

@@ -80,7 +80,7 @@ typedef struct making {
     tern_job *job;
     tern_dataset *d;
     atomic_llong *item;
-    int64_t at; /* item that failed; -1: none */
+    int64_t at; /* item that failed, or -1 */
 } making;
 
 static tern_random_stream stream_of(const making *m, int64_t index)

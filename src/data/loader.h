@@ -21,14 +21,15 @@ typedef enum job_state {
 typedef struct tern_job {
     struct tern_job *next;
     job_state state;
-    bool abandoned; /* its loop has ended: the thread that works on the job frees it */
+    bool abandoned; /* the loop of the job has ended; the thread that works on the job frees it */
     int64_t number;
     uint64_t seed; /* the loader's seed at that time */
     int64_t epoch;
     int64_t n, *indices; /* items to load */
     int64_t *places;     /* their positions in the loop's order */
-    tern_tensor **raw;   /* items of an iterable data set: n * count */
-    /* Items for the collate function, size * count, kept if batches may be refilled; NULL. */
+    tern_tensor **raw;   /* items of an iterable data set, n * count tensors */
+    /* Items for the collate function, size * count tensors, kept if batches may be refilled, or
+     * NULL. */
     tern_tensor **items;
     bool last;             /* no job follows */
     int64_t size, skipped; /* items loaded; items skipped */
@@ -41,7 +42,7 @@ typedef struct tern_data_worker {
     tern_loader *loader;
     int number;
     tern_os_thread thread;
-    atomic_llong item; /* item that the worker makes; -1: none */
+    atomic_llong item; /* item that the worker makes, or -1 */
     bool runs;
     bool hangs; /* a loop's wait for this worker timed out: loops don't wait for it again */
     /* status and message: the error of worker_init, which all of this worker's jobs get. */
@@ -52,7 +53,7 @@ typedef struct tern_data_worker {
 /* Items that were loaded and not yet returned (refill.c). */
 typedef struct tern_rest {
     int64_t n, *indices, *places;
-    tern_tensor **items; /* n * count */
+    tern_tensor **items; /* n * count tensors */
 } tern_rest;
 
 struct tern_loader {
@@ -60,14 +61,14 @@ struct tern_loader {
     tern_dataset *dataset;
     tern_sampler *sampler;
     tern_loader_options o;
-    char *device; /* canonical name; NULL: batches stay where they are made */
+    char *device; /* canonical name of the device, or NULL if batches stay where they are made */
     bool moves;   /* batches are copied to another device */
     int count;    /* tensors of a batch */
     uint64_t fingerprint;
 
     /* The state that tern_loader_get_state returns. */
     uint64_t seed;
-    int64_t epoch, samples; /* samples: of all ranks */
+    int64_t epoch, samples; /* samples is the number of samples of all ranks */
     bool over;              /* the last loop was left early: the next one begins another epoch */
     int64_t skipped;
 
@@ -75,7 +76,7 @@ struct tern_loader {
     bool looping;
     int64_t start; /* samples before this loop */
     int64_t n;     /* length of the order, over all ranks */
-    /* total: positions of this rank; -1: unknown. planned: those in jobs. */
+    /* total: positions of this rank, or -1 if unknown; planned: those in jobs */
     int64_t total, planned;
     int64_t jobs, given; /* batches planned, batches returned */
     int fresh;           /* jobs for which no worker was woken yet */

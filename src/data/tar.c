@@ -14,16 +14,16 @@ enum { BLOCK = 512, LONGEST_NAME = 4096, MOST_EXTRA = 1 << 20 };
 /* A file in an archive. */
 typedef struct member {
     int64_t at, size;
-    int archive; /* -1: no file */
+    int archive; /* archive with the member, or -1 */
 } member;
 
 typedef struct shards {
     tern_data_file *file;
     int n;
-    char **fields; /* each such as "jpg;png" */
+    char **fields; /* names of the fields, each such as "jpg;png" */
     int n_fields;
     tern_image_options image;
-    member *members; /* samples * n_fields */
+    member *members; /* samples * n_fields members */
     int64_t samples, capacity;
 } shards;
 
@@ -48,8 +48,8 @@ typedef struct walker {
     int archive;
     int64_t at;
     char name[LONGEST_NAME], key[LONGEST_NAME];
-    char longer[LONGEST_NAME]; /* name from an extra header; "": none */
-    int64_t longer_size;       /* size from a pax header; -1: none */
+    char longer[LONGEST_NAME]; /* name from an extra header, or "" */
+    int64_t longer_size;       /* size from a pax header, or -1 */
 } walker;
 
 static tern_status wrong(const walker *w, const char *what)

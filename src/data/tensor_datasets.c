@@ -97,7 +97,7 @@ tern_dataset *tern_data_tensor_dataset_of(tern_tensor *const *x, int n)
 typedef struct others {
     int n;
     tern_dataset **of;
-    int64_t *indices; /* of a subset: its items; of a concatenation: the end of each data set */
+    int64_t *indices; /* the items of a subset, or the end of each data set of a concatenation */
 } others;
 
 static void free_others(void *data)

@@ -91,7 +91,7 @@ tern_dataset *tern_datasets_text_lines(const char *path)
 
 typedef struct tokens {
     tern_data_file file;
-    int64_t block, each; /* each: bytes of a token */
+    int64_t block, each; /* each is the number of bytes of a token */
 } tokens;
 
 static void free_tokens(void *data)

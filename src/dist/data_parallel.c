@@ -19,14 +19,14 @@ enum { COLD_STEPS = 2, FAST_LOOKS = 20, RARELY = 16 };
 
 typedef struct parallel {
     int n, dim;
-    const char **device; /* the library's strings */
+    const char **device; /* names of the devices, owned by the library */
     const char *output;
-    double *weight; /* sum 1; NULL: equal parts */
+    double *weight; /* weights with the sum 1, or NULL for equal parts */
     bool balance;
     bool whole;                /* some step had a backward pass: only such steps are timed */
-    int64_t step, looks, next; /* next: the step of the next timing */
+    int64_t step, looks, next; /* next is the step of the next timing */
     int64_t *part;             /* rows of each device in the last step */
-    tern_step_watch *watch;    /* of the last step if it was timed; NULL */
+    tern_step_watch *watch;    /* times of the last step, or NULL if it was not timed */
     tern_replicas replicas;
 } parallel;
 
@@ -36,10 +36,10 @@ typedef struct pass {
     tern_module *child;
     tern_tensor *const *in;
     int n_in, n_out;
-    int64_t rows;        /* of the inputs; -1: no input has dims */
-    int64_t *part, *at;  /* each device's number of rows, and its first row */
-    tern_tensor **parts; /* n_in for each device */
-    tern_tensor **out;   /* n_out for each device */
+    int64_t rows;        /* rows of the inputs, or -1 if no input has dims */
+    int64_t *part, *at;  /* number of rows and first row of each device */
+    tern_tensor **parts; /* n_in tensors for each device */
+    tern_tensor **out;   /* n_out tensors for each device */
 } pass;
 
 /* ---- one device ------------------------------------------------------------------------------ */
@@ -339,7 +339,7 @@ static tern_status read_device(const char *text, const char **device)
     return tern_failed_since(failures);
 }
 
-/* devices NULL: devices 0 to n - 1 of that kind. */
+/* Reads the devices. If devices is NULL, they are 0 to n - 1 of that kind. */
 static tern_status read_devices(parallel *p, const char *const *devices, const char *kind)
 {
     for (int i = 0; i < p->n; i++) {

@@ -13,36 +13,38 @@ enum { DDP_LEVELS = 16 };
 /* A parameter that requires a gradient. */
 typedef struct tern_ddp_slot {
     tern_ddp *of;
-    tern_tensor *x, *bucket_view; /* bucket_view: place of the gradient in the bucket */
+    tern_tensor *x, *bucket_view; /* bucket_view is the gradient's view of the bucket */
     char *path;
     int hook, bucket;
-    int64_t came; /* order of arrival in the last backward pass, from 1 on; 0: none arrived */
+    int64_t came; /* order of arrival in the last backward pass, from 1 on, or 0 if the gradient did
+                     not arrive */
     bool used;    /* some shard of this step computed its gradient */
 } tern_ddp_slot;
 
 /* Gradients that are all-reduced together. */
 typedef struct tern_ddp_bucket {
     tern_tensor *flat;
-    tern_tensor *packed; /* gradients in the dtype of the all-reduce; NULL: flat itself is sent */
-    int slots, waiting;  /* waiting: slots whose gradient is not final yet */
+    tern_tensor *packed; /* gradients in the dtype of the all-reduce, or NULL if flat itself is
+                            sent */
+    int slots, waiting;  /* waiting is the number of slots whose gradient is not final yet */
     tern_dist_work *work;
     /* Sums of 1, 2, 4, ... shards that wait for the sum of as many more. */
     tern_tensor *stack[DDP_LEVELS];
 } tern_ddp_bucket;
 
 struct tern_ddp {
-    tern_after_backward end; /* first member */
+    tern_after_backward end; /* must be the first member */
     tern_module *self;
     tern_dist_group *group;
     int ranks;
     bool broadcasts;
     tern_dtype compress;
-    tern_ddp_slot *slots; /* sorted by bucket */
+    tern_ddp_slot *slots; /* slots, sorted by bucket */
     int n;
     tern_ddp_bucket *buckets;
     /* given: number of leading buckets whose all-reduce has begun in this backward pass. */
     int n_buckets, given;
-    tern_tensor *counts; /* all-reduced: rows, then for each slot how many ranks used it */
+    tern_tensor *counts; /* all-reduced numbers: rows, then for each slot how many ranks used it */
     double rows;         /* rows of this rank since the last all-reduce */
     bool no_sync;        /* inside of a TERN_NO_SYNC block */
     /* Inside of a TERN_JOIN block: each step begins with an exchange of the active ranks. */
@@ -59,7 +61,7 @@ struct tern_ddp {
     /* sorted: buckets are in order of arrival. due: a backward pass has shown this order. */
     bool sorted, due;
     double limit;        /* bytes of a bucket */
-    int shards, own;     /* shards: of all ranks, 0 without .shards; own: of this rank */
+    int shards, own;     /* number of shards of all ranks (0 without .shards), and of this rank */
     int done;            /* own shards of this step that are done */
     tern_rng_state seed; /* generator state at the step's start */
 };

@@ -48,7 +48,7 @@ enum {
 /* The description of a collective; ranks compare all of it. */
 typedef struct tern_dist_deed {
     uint64_t signature;
-    char text[DIST_TEXT]; /* "all_reduce of 10 float32 'step 3'" */
+    char text[DIST_TEXT]; /* such as "all_reduce of 10 float32 'step 3'" */
 } tern_dist_deed;
 
 typedef struct tern_dist_header {
@@ -78,11 +78,11 @@ typedef enum tern_dist_phase {
 
 struct tern_dist_group {
     tern_mpi_comm data, control;
-    int number;     /* in order of creation; 0: all processes */
-    int rank, size; /* rank -1: this process is no member */
-    int *members;   /* ranks in the job */
+    int number;     /* position in order of creation, 0 for the group of all processes */
+    int rank, size; /* rank is -1 if this process is no member */
+    int *members;   /* the members' ranks in the job */
     double timeout;
-    uint64_t count;                /* collectives begun */
+    uint64_t count;                /* number of collectives begun */
     const void *place;             /* device of the last work that could use a transport */
     _Atomic(const void *) refused; /* device for which there is no transport */
     tern_transport *transport;
@@ -94,12 +94,12 @@ struct tern_dist_work {
     struct tern_dist_work *next;
     tern_dist_kind kind;
     tern_dist_group *group;
-    uint64_t number; /* among the group's collectives, from 1 on */
+    uint64_t number; /* position among the group's collectives, from 1 on */
     tern_dist_deed deed;
-    int root, tag; /* root: root or peer, a rank of the group */
+    int root, tag; /* root is the root or the peer, a rank of the group */
     tern_dist_op op;
     tern_dtype dtype;
-    int64_t count; /* elements; of one rank's part if the tensor has parts of all ranks */
+    int64_t count; /* number of elements, of one rank's part if the tensor has parts of all ranks */
     bool direct;   /* reduced by libtern in the order of ranks, not by MPI */
     bool tree;     /* direct, and as a binary tree over the ranks */
     bool apart;    /* no work under way writes this work's input */
@@ -107,45 +107,48 @@ struct tern_dist_work {
     bool behind;   /* an earlier work of the channel was not done at the last check */
     double timeout, asked, begun;
 
-    tern_tensor *in, *out; /* references; in NULL: in place */
+    tern_tensor *in, *out; /* references to the tensors; in is NULL if the work is in place */
     tern_stage *in_stage, *out_stage;
     const void *from;
     void *to;
-    bool reads, writes; /* this rank's `to` is input, is output */
+    bool reads, writes; /* whether `to` is input, and whether it is output, on this rank */
 
-    const void *place;    /* device that a transport can read; NULL: by way of the host */
+    const void *place;    /* device that a transport can read, or NULL if the data go by way of the
+                             host */
     void *event;          /* device event after the kernels that write the input */
     tern_tensor *wide[2]; /* float32 copies of half in and out, if a transport adds them */
     bool ordered;         /* the order of sums is fixed: no transport is used */
     bool by_transport;    /* the group's transport moves the data */
     uint64_t ways;
-    tern_transport_card *cards; /* of all ranks, then this rank's, while a transport is made */
+    tern_transport_card *cards; /* cards of all ranks, then this rank's, while a transport is
+                                   made */
 
     tern_dist_state state;
     tern_mpi_request request[2];
     int requests;
     uint64_t sign[4];          /* all-reduced: signature, its complement, two bits of ways */
-    tern_dist_header *headers; /* of all ranks, then this rank's; NULL: pairs and large groups */
-    tern_dist_deed *deeds;     /* of all ranks, or of the sender */
+    tern_dist_header *headers; /* headers of all ranks, then this rank's; NULL for pairs and large
+                                  groups */
+    tern_dist_deed *deeds;     /* deeds of all ranks, or of the sender */
     int64_t at, piece;         /* first element and size of the piece that is sent now */
     int phase;
-    void *scratch; /* direct: this rank's part from all ranks */
+    void *scratch; /* this rank's part from all ranks, for a direct reduction */
     int *integers;
 
     tern_status status;
     atomic_bool done;
-    /* NULL, or the recorded collective of which this work is only the program's handle. */
+    /* The recorded collective of which this work is only the program's handle, or NULL. */
     struct tern_dist_recorded *recorded;
 };
 
 /* A collective's arguments. */
 typedef struct tern_dist_request {
-    const char *name; /* "all_reduce" */
+    const char *name; /* such as "all_reduce" */
     tern_dist_work w;
     tern_dist_options o;
     /* This rank's part, and the tensor of all ranks' parts; NULL if the kind has none. */
     tern_tensor *one, *all;
-    tern_tensor *in, *out; /* one or all, depending on kind; NULL */
+    tern_tensor *in, *out; /* one or all, depending on the kind, or NULL */
 } tern_dist_request;
 
 /* What each rank sends to all others when it joins the job. */
@@ -161,7 +164,7 @@ typedef struct tern_dist_line {
     char text[DIST_TEXT];
     int group;
     uint64_t number;
-    double begun, ended; /* ended 0: not yet */
+    double begun, ended; /* ended is 0 until the work has ended */
     const tern_dist_work *of;
 } tern_dist_line;
 
@@ -170,8 +173,8 @@ typedef struct tern_dist_negotiation tern_dist_negotiation; /* struct in negotia
 typedef struct tern_dist_job {
     tern_mutex lock;
     tern_cond wake;      /* wakes the job's thread */
-    tern_dist_group all; /* size 0: no job */
-    const tern_mpi *mpi; /* NULL: a job of one process */
+    tern_dist_group all; /* group of all processes, with size 0 if there is no job */
+    const tern_mpi *mpi; /* the plugin's functions, or NULL in a job of one process */
     tern_mpi_level level;
     bool ours;    /* the job, not the program, called MPI_Init */
     bool threads; /* the job's thread was started */
@@ -186,7 +189,7 @@ typedef struct tern_dist_job {
     int helpers;
     tern_mpi_comm negotiation_comm;
     tern_dist_negotiation *negotiation;
-    tern_dist_card *cards; /* of all ranks */
+    tern_dist_card *cards; /* cards of all ranks */
     tern_dist_work *first; /* works under way, in order of their start */
     /* Works that the job's end cut off; they are never freed, as MPI may use their memory. */
     tern_dist_work *unfinished;
@@ -217,11 +220,12 @@ void tern_dist_add(char *text, size_t bytes, const char *format, ...) TERN_PRINT
 /* ---- launcher.c ------------------------------------------------------------------------------ */
 typedef struct tern_dist_launcher {
     const char *families[3]; /* plugins to try, in order; NULL-terminated */
-    /* Environment variable with the number of processes or this one's rank; NULL: no launcher. */
+    /* Environment variable with the number of processes or this one's rank, or NULL if there is no
+     * launcher. */
     const char *variable;
-    int size;       /* processes; 0: unknown */
-    int rank;       /* -1: unknown */
-    int local_rank; /* -1: unknown */
+    int size;       /* number of processes, or 0 if unknown */
+    int rank;       /* -1 if unknown */
+    int local_rank; /* -1 if unknown */
     bool there;     /* a launcher started this process */
 } tern_dist_launcher;
 tern_dist_launcher tern_dist_find_launcher(void);
@@ -260,13 +264,13 @@ bool tern_dist_is_eager(const tern_dist_work *work);
 /* ---- steps.c, sum.c -------------------------------------------------------------------------- */
 /* Takes the next step of a work, if it can. Returns whether it did. */
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
-/* out[i] = op over the n rows[r][i] in order of r, divided by `ranks` for the average. Halves are
- * computed in float32. */
+/* Sets out[i] to op over the n rows[r][i] in order of r, divided by `ranks` for the average. Halves
+ * are computed in float32. */
 void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_dtype dtype,
                        tern_dist_op op, int ranks);
 
-/* rows[0] = sum of the n rows as a binary tree, ((0 + 1) + (2 + 3)) + ..., where n is a power of
- * two. Each sum is rounded to the dtype. */
+/* Sets rows[0] to the sum of the n rows as a binary tree, ((0 + 1) + (2 + 3)) + ..., where n is a
+ * power of two. Each sum is rounded to the dtype. */
 void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 
 /* ---- memory.c -------------------------------------------------------------------------------- */
@@ -332,12 +336,12 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
 /* A cut along a dim of that size into parts of the group's ranks. One struct exists for each group,
  * dim and size, and is never freed. */
 typedef struct tern_dist_cut {
-    /* First member: all processes, as DistributedDataParallel may have copies of parts on
-     * others. */
+    /* Must be the first member: all processes, as DistributedDataParallel may have copies of parts
+     * on others. */
     tern_dist_ranks of;
     tern_dist_group *group;
     int dim;
-    int64_t size; /* of the whole tensor's dim */
+    int64_t size; /* size of the dim in the whole tensor */
     struct tern_dist_cut *next;
 } tern_dist_cut;
 /* Returns the cut if ranks are those of a tensor-parallel layer, else NULL. */

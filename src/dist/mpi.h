@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TERN_MPI_VERSION = 1 }; /* of the table below */
+enum { TERN_MPI_VERSION = 1 }; /* version of the table below */
 
 /* The MPI library's handles, as integers. */
 typedef uint64_t tern_mpi_comm;

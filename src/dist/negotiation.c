@@ -30,12 +30,12 @@ struct tern_dist_negotiation {
     note heard;
     tern_mpi_request hears;
     letter *letters;
-    tern_dist_work *asks; /* the work that this rank asks about; NULL */
+    tern_dist_work *asks; /* work that this rank asks about, or NULL */
     char reason[256];
     bool deaf;
     uint64_t token;
     double asked;
-    answer *answers; /* of all ranks of the job */
+    answer *answers; /* answers of all ranks of the job */
 };
 
 static int hear(tern_dist_job *job)
@@ -173,7 +173,7 @@ void tern_dist_ask(tern_dist_job *job, tern_dist_work *w, const char *why)
 
 void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *w)
 {
-    if (job->negotiation && job->negotiation->asks == w) /* it ended late */
+    if (job->negotiation && job->negotiation->asks == w) /* the work ended late */
         job->negotiation->asks = NULL;
 }
 

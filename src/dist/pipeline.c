@@ -158,10 +158,10 @@ int tern_dist_pipeline_stage(const tern_pipeline *p, int child)
 
 typedef struct step {
     tern_pipeline *p;
-    tern_tensor *x, *y, *loss; /* loss: the sum so far; a reference */
+    tern_tensor *x, *y, *loss; /* loss is the sum so far, by a reference */
     tern_module *criterion;
     int64_t rows, each;
-    int micro_batches; /* those that have rows */
+    int micro_batches; /* number of micro-batches that have rows */
     int round;
 } step;
 

@@ -10,19 +10,20 @@
 
 /* An activation for the next stage, or a gradient for the one before. */
 typedef struct tern_stage_message {
-    tern_tensor *x;       /* a reference */
+    tern_tensor *x;       /* tensor that is sent, by a reference */
     tern_transfer *copy;  /* copy of x to the cpu that is under way */
-    tern_tensor *head;    /* from another rank: a reference to dtype and shape of x */
-    tern_dist_work *work; /* the receive of head or x; NULL */
+    tern_tensor *head;    /* in a message from another rank, a reference to dtype and shape of x */
+    tern_dist_work *work; /* the receive of head or x, or NULL */
     int round;            /* the round in which the sender gave it */
     bool there;
 } tern_stage_message;
 
 typedef struct tern_stage_run {    /* the state of a stage in a step */
-    int forwards, backwards;       /* micro-batches done */
-    tern_tensor **in, **out;       /* of each micro-batch: the input as a leaf, the output or
+    int forwards, backwards;       /* number of micro-batches done */
+    tern_tensor **in, **out;       /* for each micro-batch, the input as a leaf and the output or
                                       loss */
-    tern_stage_message *up, *down; /* of each micro-batch, to this stage: input, gradient of out */
+    tern_stage_message *up, *down; /* for each micro-batch, the messages to this stage: the input,
+                                      and the gradient of out */
 } tern_stage_run;
 
 struct tern_pipeline {
@@ -30,8 +31,9 @@ struct tern_pipeline {
     int n, micro_batches;
     tern_pipeline_schedule schedule;
     bool no_scale_grads;
-    int *begin;          /* n + 1: the first child of each stage */
-    const char **device; /* the library's strings; NULL: a stage of another rank */
+    int *begin;          /* first child of each stage, n + 1 numbers */
+    const char **device; /* device of each stage, owned by the library; NULL for a stage of another
+                            rank */
     int *rank;
     tern_stage_run *run;
     tern_dist_work **sent; /* sends of this step */

@@ -8,9 +8,9 @@ typedef struct tern_dist_recorded {
     tern_dist_request r; /* holds references to its tensors */
     tern_status (*begin)(const tern_dist_request *r);
     char label[DIST_LABEL];
-    tern_dist_work *work; /* the work that a replay began and has not waited for; NULL */
+    tern_dist_work *work; /* work that a replay began and has not waited for, or NULL */
     const void *graph;
-    int holders;  /* references: the graph, and the program's handle until it is waited for */
+    int holders;  /* number of references by the graph and by the program's handle */
     bool dropped; /* the graph was destroyed */
 } tern_dist_recorded;
 

@@ -17,21 +17,22 @@
 /* The ranks among which parameters are cut. One struct exists for each pair of groups and cut, so
  * that norms are summed once. */
 typedef struct tern_shard_mesh {
-    tern_dist_ranks of; /* first member */
+    tern_dist_ranks of; /* must be the first member */
     tern_dist_group *group, *replicate;
-    tern_ranks *cut; /* ranks of the tensor-parallel layer whose part is cut again; NULL */
+    tern_ranks *cut; /* ranks of the tensor-parallel layer whose part is cut again, or NULL */
     uint64_t epoch;  /* increases when the parts of a keep_whole unit are found to have changed */
     struct tern_shard_mesh *next;
 } tern_shard_mesh;
 
 typedef struct tern_shard_slot {
-    tern_tensor *x;           /* the parameter: this rank's rows */
+    tern_tensor *x;           /* the parameter, which has this rank's rows */
     tern_tensor *bucket_view; /* place of these rows in the bucket */
-    tern_ranks *cut;          /* as the mesh's */
-    tern_shape shape;         /* of the whole parameter */
-    int64_t each, elements;   /* rows, elements of a rank's part; fewer in the last ranks */
+    tern_ranks *cut;          /* as in tern_shard_mesh */
+    tern_shape shape;         /* shape of the whole parameter */
+    int64_t each, elements;   /* rows and elements of a rank's part; the last ranks may have
+                                 fewer */
     int64_t at;               /* first element in the bucket */
-    int bucket, places;       /* places: members that have this parameter */
+    int bucket, places;       /* places is the number of members that have this parameter */
     bool shared;              /* x was replaced by its part */
 } tern_shard_slot;
 
@@ -49,16 +50,17 @@ struct tern_shard_item {
 
 /* An all-gather of parameters, or a reduce-scatter of gradients, that is under way. */
 typedef struct tern_shard_traffic {
-    tern_shard_unit *unit;         /* a reference */
-    struct tern_shard_item *items; /* one for each bucket; NULL: nothing is under way */
-    bool *own, *trained; /* by slot: this rank has a gradient; some rank should have one */
+    tern_shard_unit *unit;         /* unit, by a reference */
+    struct tern_shard_item *items; /* one for each bucket, or NULL if nothing is under way */
+    bool *own, *trained; /* for each slot, whether this rank has a gradient, and whether some rank
+                            should have one */
 } tern_shard_traffic;
 
 /* One forward of a unit's module; the autograd graph holds a reference. */
 typedef struct tern_shard_pass {
     atomic_int refs;
     tern_shard_unit *unit, *root;
-    int index;          /* in the root's order */
+    int index;          /* index in the root's order */
     bool recorded;      /* the forward was recorded for a backward pass */
     tern_tensor **full; /* whole parameter of each slot, without history */
     /* Members of the module while a backward pass is inside of it. */
@@ -67,31 +69,31 @@ typedef struct tern_shard_pass {
 } tern_shard_pass;
 
 typedef struct tern_shard_units {
-    tern_shard_unit **units; /* references */
+    tern_shard_unit **units; /* units, by references */
     int n, capacity;
 } tern_shard_units;
 
 struct tern_shard_unit {
-    tern_module_around around; /* first member */
+    tern_module_around around; /* must be the first member */
     tern_after_backward end;   /* called at the end of a backward pass, for an outermost unit */
     atomic_int refs;
     int number;
-    tern_module *module; /* NULL: the module was freed */
+    tern_module *module; /* NULL after the module was freed */
     tern_shard_mesh *mesh;
-    bool keeps; /* no_reshard_after_forward */
+    bool keeps; /* option no_reshard_after_forward */
     tern_dtype param_dtype, reduce_dtype;
-    bool stays;             /* keep_whole; it uses the next three fields */
-    tern_tensor **whole;    /* whole parameter of each slot, once gathered; else NULL */
+    bool stays;             /* option keep_whole, which uses the next three fields */
+    tern_tensor **whole;    /* whole parameter of each slot, or NULL until gathered */
     uint64_t epoch;         /* the mesh's epoch at that time */
     int64_t seen;           /* sum of the parts' versions at that time */
     bool waits;             /* gradients are summed on this rank, without communication */
-    tern_tensor **local;    /* sum of local gradients of each slot; NULL: none */
-    tern_shard_slot *slots; /* sorted by bucket */
+    tern_tensor **local;    /* sum of local gradients of each slot, or NULL */
+    tern_shard_slot *slots; /* slots, sorted by bucket */
     int n;
     tern_shard_bucket *buckets;
     int n_buckets;
     tern_shard_traffic gather;  /* all-gather that was begun ahead */
-    tern_tensor *const *inside; /* the module's current members; NULL: the parts */
+    tern_tensor *const *inside; /* the module's current members, or NULL for the parts */
     int runs;                   /* forwards under way */
     bool recorded;              /* the last forward was recorded for a backward pass */
     /* Only an outermost unit uses the next five: the units of its last forward in order, those of

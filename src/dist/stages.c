@@ -10,7 +10,7 @@ enum { TAG = 19997 };
 
 /* The distinct ranks of a pipeline. The structs are never freed. */
 typedef struct crew {
-    int n, own; /* own: index of this process in rank; -1: it has no stage */
+    int n, own; /* own is the index of this process in rank, or -1 if it has no stage */
     int last;   /* index of the rank with the last stage */
     struct crew *next;
     int rank[];
@@ -18,7 +18,7 @@ typedef struct crew {
 
 /* The tensors of one rank's stages. inner: the ranks among which they are cut further, or NULL. */
 typedef struct stage {
-    /* First member: all processes, as other ranks may have copies of the pipeline. */
+    /* Must be the first member: all processes, as other ranks may have copies of the pipeline. */
     tern_dist_ranks of;
     const crew *crew;
     int owner;

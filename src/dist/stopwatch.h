@@ -8,7 +8,7 @@
 
 /* The time of one device's part of a forward, or of a backward pass. */
 typedef struct tern_stopwatch {
-    const char *device;  /* NULL: the device has no part */
+    const char *device;  /* NULL if the device has no part */
     double began, ended; /* seconds */
     tern_os_thread thread;
     bool waits;
@@ -21,13 +21,13 @@ typedef struct tern_stopwatch {
 /* The times of a step on n devices. As the tern_comm_watch of what the forward sends, it sees the
  * gradients; refs is 1. */
 typedef struct tern_step_watch {
-    tern_comm_watch comm; /* first member */
+    tern_comm_watch comm; /* must be the first member */
     int n;
     bool back, returned;   /* the backward pass has reached these devices; has left them */
     tern_stopwatch part[]; /* n for the forward, then n for the backward pass */
 } tern_step_watch;
 
-/* Returns NULL without memory. */
+/* Returns a watch for n devices, or NULL without memory. */
 tern_step_watch *tern_step_watch_new(int n);
 /* Called before the device is given its part. A thread finds out when the device is done, while the
  * host goes on. */

@@ -18,7 +18,7 @@
 /* Data kept from the forward for the backward pass. */
 typedef struct batch {
     tern_dist_group *group;
-    double eps, total; /* total: elements of a channel on all ranks */
+    double eps, total; /* total is the number of elements of a channel on all ranks */
 } batch;
 
 enum { X, WEIGHT, BIAS, INPUTS };

@@ -153,7 +153,8 @@ typedef struct layer {
     bool looks_up; /* the module is an Embedding */
     tern_parallel_options o;
     int64_t first, rows; /* this rank's rows of an embedding's table */
-    int64_t padding;     /* index among these of the row without gradient; -1: none here */
+    int64_t padding;     /* index among these of the row without gradient, or -1 if it is not
+                            here */
 } layer;
 
 static int sequence_of(const layer *l)

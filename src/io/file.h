@@ -11,15 +11,15 @@
 /* A tensor in a file. */
 typedef struct io_entry {
     char *name;
-    const io_type *type; /* NULL: a type that tern does not have */
+    const io_type *type; /* NULL for a type that tern does not have */
     char foreign[24];    /* the file's name of that type */
-    int64_t *dims;       /* ndim sizes; if is_strided, then ndim strides in elements */
+    int64_t *dims;       /* ndim sizes, then ndim strides in elements if is_strided */
     uint64_t at, bytes;  /* offset of the first element in the part; bytes from there to the last */
     int ndim;
     int part;
     bool is_strided, is_swapped; /* is_swapped: the byte order is not the host's */
     bool is_negated;             /* elements must be negated */
-    const char *refused;         /* why the tensor can't be read, after "tensor `x` is"; NULL: it
+    const char *refused;         /* why the tensor can't be read, after "tensor `x` is"; NULL if it
                                     can */
     /* The file has blocks of this type, and `bytes` counts the decoded elements; NULL: the file has
      * elements. */
@@ -30,7 +30,7 @@ typedef struct io_entry {
 typedef struct io_stream {
     tern_file *file;
     const io_entry *entry;
-    uint64_t at, left; /* at: offset in the part; left: bytes to read */
+    uint64_t at, left; /* at is the offset in the part, left the number of bytes to read */
     void *handle;
 } io_stream;
 
@@ -54,7 +54,7 @@ typedef struct io_part {
     int fd;
     uint64_t size;
     void *zip;   /* an archive's handle */
-    io_map *map; /* NULL: not mapped */
+    io_map *map; /* memory map, or NULL */
 } io_part;
 
 struct tern_file {
@@ -72,7 +72,7 @@ struct tern_file {
     int count, capacity;
     tern_keys keys;         /* index of entries by name */
     tern_state_dict *notes; /* metadata */
-    struct io_gguf *gguf;   /* typed metadata of a GGUF; NULL: no GGUF (gguf.h) */
+    struct io_gguf *gguf;   /* typed metadata of a GGUF (gguf.h), else NULL */
 };
 
 /* ---- kinds of files: each function fills a file whose first part is open --------------------- */

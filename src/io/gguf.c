@@ -26,7 +26,7 @@ typedef struct reader {
     tern_file *file;
     const unsigned char *begin, *at, *end;
     uint64_t tensors, pairs;
-    uint64_t align, data; /* data: offset of the data */
+    uint64_t align, data; /* data is the offset of the data */
 } reader;
 
 #define SHOW(text, n)  (io_show(text, (size_t)(n)).text)
@@ -184,7 +184,7 @@ typedef struct record {
     const io_block *block;
     int64_t dims[MOST_DIMS];
     int ndim;
-    uint64_t elements, bytes; /* bytes: in the file */
+    uint64_t elements, bytes; /* bytes is the size in the file */
 } record;
 
 static tern_status take_dims(reader *r, record *t, const char *what)

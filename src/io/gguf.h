@@ -25,7 +25,7 @@ typedef enum io_gguf_kind {
 /* A value in the mapped file. Other programs may write to the file, so each read is checked against
  * `end`. */
 typedef struct io_gguf_value {
-    io_gguf_kind kind; /* of the value, or of an array's elements */
+    io_gguf_kind kind; /* kind of the value, or of an array's elements */
     bool is_array;
     uint64_t count; /* number of elements */
     const unsigned char *bytes, *end;

@@ -10,8 +10,8 @@
 
 typedef struct npy {
     tern_file *file;
-    const char *name;     /* of the array */
-    const char *at, *end; /* the text that is left */
+    const char *name;     /* name of the array */
+    const char *at, *end; /* rest of the text */
     char descr[24];
     bool fortran_order;
     tern_shape shape;

@@ -41,19 +41,20 @@ static tern_status open_part(tern_file *file)
 typedef struct head {
     unsigned char bytes[TERN_MAGIC_BYTES + 1]; /* zeros after the file's end */
     size_t n;
-    uint64_t size; /* of the file */
+    uint64_t size; /* size of the file */
     const char *path;
 } head;
 
-/* An index is recognized by the extension too, as other JSON files begin alike. */
+/* Returns whether the file is an index. The extension is checked too, since other JSON files start
+ * the same way. */
 static bool is_index(const head *h)
 {
     return h->n && strchr("{ \t\r\n", h->bytes[0]) && h->bytes[0] &&
            tern_ends_with(h->path, ".json");
 }
 
-/* A safetensors file begins with a header length that fits into the file, and its header with
- * '{'. */
+/* Returns whether the file starts as a safetensors file does: with a header length that fits into
+ * the file, and a header that begins with '{'. */
 static bool is_safetensors(const head *h)
 {
     uint64_t n = 0;
@@ -72,7 +73,8 @@ BEGINS_WITH(is_empty_zip, 0, "PK\5\6")
 BEGINS_WITH(is_npy, 0, "\x93NUMPY")
 BEGINS_WITH(is_tar, 257, "ustar")
 
-/* PyTorch's magic number, pickled by any protocol: as text in 0 and 1, in a frame from 4 on. */
+/* Returns whether the file starts with PyTorch's magic number, pickled by any protocol: as text in
+ * 0 and 1, in a frame from 4 on. */
 static bool is_torch_stream(const head *h)
 {
     static const char text[] = "L119547037146038801333356L\n.";
@@ -109,7 +111,7 @@ static tern_status refuse(tern_file *file, const head *h)
     if (kind)
         return io_bad(file, 0, "it is %s, no file of tensors%s%s", kind->name,
                       *kind->way ? "; " : "", kind->way);
-    return io_safetensors_open(file); /* its error names what the header lacks */
+    return io_safetensors_open(file); /* io_safetensors_open reports what the header lacks */
 }
 
 static tern_status open_any(tern_file *file)
@@ -151,7 +153,8 @@ static const char *const in_folders[] = {
 };
 enum { IN_FOLDERS = sizeof in_folders / sizeof *in_folders };
 
-/* Returns the path of the first that exists, which the caller frees; NULL after an error. */
+/* Returns the path of the first of these files that exists, which the caller frees, or NULL after
+ * an error. */
 static char *inside(const char *function, const char *folder)
 {
     tern_text path = {0}, names = {0};

@@ -8,7 +8,8 @@ enum { PIECE = 8 << 20 };
 
 typedef struct writer {
     io_out *out;
-    tern_status (*put)(void *user, const void *data, size_t bytes); /* NULL: io_out_write */
+    /* function that writes, or NULL for io_out_write */
+    tern_status (*put)(void *user, const void *data, size_t bytes);
     void *user;
     void *memory; /* PIECE bytes, allocated on first use */
 } writer;

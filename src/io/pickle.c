@@ -18,7 +18,7 @@ static tern_status read_proto(io_pickle *p, int unused)
     return version <= 5 ? TERN_OK : io_pickle_bad(p, "its protocol is above 5");
 }
 
-/* A frame's length: that many bytes must follow. */
+/* Reads the length of a frame and checks that as many bytes follow. */
 static tern_status read_frame(io_pickle *p, int unused)
 {
     uint64_t n = 0;

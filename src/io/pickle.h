@@ -83,7 +83,7 @@ const char *io_refusal_text(io_refusal why);
 
 /* A value. References to values are indices in io_pickle.values; -1: none. */
 typedef struct io_value {
-    uint8_t kind, refusal; /* refusal: of a tensor */
+    uint8_t kind, refusal; /* refusal is that of a tensor */
     bool is_negated;       /* a tensor whose elements must be negated */
     bool is_latin1;        /* bytes that the pickle encodes as text */
     bool is_open;          /* the value is being visited */
@@ -101,7 +101,8 @@ typedef struct io_value {
         } global;
         struct {
             int64_t count;       /* elements */
-            int type, key, view; /* index of the type, -1: bytes; a text; a tuple */
+            int type, key, view; /* type is the index of the element type, or -1 for bytes; key is a
+                                    text, view a tuple */
         } storage;
         struct {
             int64_t offset;
@@ -116,22 +117,22 @@ typedef struct io_value {
 
 typedef struct io_pickle io_pickle;
 struct io_pickle {
-    const tern_file *file; /* for messages */
-    const char *what;      /* for messages: "data.pkl" */
-    /* Reads at least n more bytes, or fails. NULL: all bytes are there. */
+    const tern_file *file; /* file, for messages */
+    const char *what;      /* name of the pickle for messages, such as "data.pkl" */
+    /* Reads at least n more bytes, or fails. NULL if all bytes have been read. */
     tern_status (*more)(io_pickle *p, size_t n);
     /* Pushes the value of a persistent id. */
     tern_status (*persistent)(io_pickle *p, int id);
-    void *user;           /* for the two functions */
-    unsigned char *bytes; /* n bytes that are there; `at` of them were read */
+    void *user;           /* argument of the two functions */
+    unsigned char *bytes; /* n bytes of the pickle, of which `at` were interpreted */
     size_t n, at;
     uint64_t from,
         /* Offsets in the file of the first of these bytes, and of the end of those that `more` may
          * read. */
         end;
-    io_value *values; /* of count */
+    io_value *values; /* array of `count` values */
     int count, capacity;
-    int *stack, *memo; /* memo: -1 for empty places */
+    int *stack, *memo; /* memo is -1 in empty places */
     int depth, stack_capacity, memo_count;
     uint64_t next_memo; /* next place of MEMOIZE */
     int *marks;

@@ -284,7 +284,8 @@ tern_status io_pickle_storage(io_pickle *p, int value)
     if (id->kind != IO_TUPLE)
         return io_pickle_bad(p, "a persistent id that is no storage");
     if (id->count == 4 && io_text_is(p, id->is.items[0], "module") && io_item(p, id, 1, IO_GLOBAL))
-        return io_pickle_push_old(p, id->is.items[1]); /* its source is ignored */
+        return io_pickle_push_old(p, id->is.items[1]); /* the class alone is used, its source is
+                                                          ignored */
     const io_value *type = io_item(p, id, 1, IO_GLOBAL), *count = io_item(p, id, 4, IO_INT);
     const io_value *view = io_item(p, id, 5, IO_TUPLE);
     if (id->count < 5 || id->count > 6 || !io_text_is(p, id->is.items[0], "storage") || !type ||

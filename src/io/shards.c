@@ -16,8 +16,8 @@
 
 typedef struct shards {
     const char *function;
-    tern_text folder; /* with a slash at its end, or empty */
-    tern_text name;   /* "model" */
+    tern_text folder; /* path with a slash at its end, or empty */
+    tern_text name;   /* name of the model, such as "model" */
     io_list *lists;   /* count lists, one for each file */
     io_out *outs;     /* count outputs */
     tern_text *paths, *names;

@@ -13,7 +13,7 @@
 struct tern_snapshot {
     io_snapshot_part *parts;
     int count, capacity;
-    /* The save in the background; runs: its thread was started. */
+    /* The save in the background. runs says whether its thread was started. */
     bool runs;
     tern_os_thread thread;
     tern_state_dict *dict;
@@ -144,7 +144,7 @@ static void forget(tern_snapshot *s)
     s->folder = NULL;
 }
 
-/* After a save by ranks: all files of parts are written, so the first rank writes the snapshot that
+/* Ends a save by ranks: all files of parts are written, so the first rank writes the snapshot that
  * names them. Frees the save's data. */
 static tern_status settle(tern_snapshot *s, tern_status status)
 {
@@ -346,7 +346,7 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
         io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks);
     if (status == TERN_OK)
         status = read_and_check(snapshot, path, parameters, &dict);
-    if (ranks) /* all ranks load, or none */
+    if (ranks) /* all ranks load, or no rank does */
         status = ranks->check_consistency(ranks, status, NULL, 0, "tern_snapshot_load");
     if (status == TERN_OK)
         status = load(snapshot, dict, true);

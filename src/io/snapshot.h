@@ -62,16 +62,16 @@ enum { IO_SHARDS_NAME = 64, IO_MOST_GROUPS = 8, IO_MOST_FILES = 1 << 20 };
 typedef struct io_grid {
     const void *group[IO_MOST_GROUPS];
     int step[IO_MOST_GROUPS], n;
-    int number, count; /* this rank's file; number of files */
+    int number, count; /* number of this rank's file, and number of files */
 } io_grid;
 
 /* A save by all ranks. */
 typedef struct io_shards {
-    tern_ranks *ranks; /* NULL: not cut */
+    tern_ranks *ranks; /* ranks among which tensors are cut, or NULL */
     io_grid grid;
     bool leads, writes;        /* leads: this rank writes the index; writes: it writes a file, as no
                                   earlier rank has the same parts */
-    char name[IO_SHARDS_NAME]; /* of the folder of parts */
+    char name[IO_SHARDS_NAME]; /* name of the folder of parts */
     tern_state_dict *own;      /* this rank's tensors */
 } io_shards;
 

@@ -29,7 +29,7 @@ struct io_checkpoint {
     /* Skips attributes that have tensors with other names too, as TorchScript's _flat_weights. */
     bool is_script;
     /* Fields of torch_entries.c: */
-    char name[4096]; /* of the value that is visited */
+    char name[4096]; /* name of the value that is visited */
     size_t name_length;
     uint64_t visits;    /* values visited: shared values can make a tree of any size */
     uint64_t written;   /* bytes of names and metadata */

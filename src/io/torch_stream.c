@@ -11,8 +11,8 @@
 typedef struct storage {
     char key[64];
     int type;      /* index of the element type */
-    int64_t count; /* elements */
-    uint64_t at;   /* offset of the first element in the file; 0: not known yet */
+    int64_t count; /* number of elements */
+    uint64_t at;   /* offset of the first element in the file, or 0 until known */
 } storage;
 
 typedef struct stream {

@@ -109,14 +109,15 @@ static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 
 /* One run of a module; its two autograd functions share the struct. */
 typedef struct pass {
-    tern_after_backward end; /* first member; it waits once at a time */
+    tern_after_backward end; /* must be the first member; it is registered once at a time */
     bool waits;
     atomic_int refs;
     tern_life *module; /* may be freed, with its hooks, before the backward pass */
     int n, k;
     int *at;                /* index of each input among those that are not NULL; -1: NULL */
     bool inputs_seen;       /* an input requires a gradient */
-    tern_tensor **grad_out; /* k gradients, kept until those of the inputs are there */
+    tern_tensor **grad_out; /* k gradients of the outputs, kept until those of the inputs have
+                               arrived */
 } pass;
 
 /* Releases the output gradients; the input gradients have arrived. */

@@ -9,7 +9,7 @@
 typedef struct load {
     const tern_state_dict *dict;
     const tern_load_state_dict_options *options;
-    char **names;   /* names in m of dict's entries; NULL: left out */
+    char **names;   /* names in m of dict's entries, NULL for entries left out */
     tern_keys keys; /* index of names */
     bool *used;     /* dict's entries whose names m has */
     bool tied;
@@ -130,7 +130,7 @@ static void check_unexpected(load *l)
 typedef struct prefix_search {
     const load *l;
     tern_text name; /* first a missing name of the module, then prefix + name */
-    size_t length;  /* of the prefix */
+    size_t length;  /* length of the prefix */
     int present, absent;
 } prefix_search;
 

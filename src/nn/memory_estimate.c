@@ -97,7 +97,7 @@ uint64_t tern_memory_estimate(tern_step_function function, void *user, tern_tens
         return 0;
     }
     tern_status status = note(module, &before);
-    /* two runs: in the second an optimizer has its state */
+    /* the step runs twice, since an optimizer has its state in the second run */
     for (int turn = 0; turn < 2 && status == TERN_OK; turn++) {
         status = tern_storage_estimate_begin(tern_device(before.of[0].x));
         if (status != TERN_OK)

@@ -26,7 +26,7 @@ typedef struct tern_formula {
     /* New values of the members with these suffixes, which they take if the run succeeds. */
     struct tern_next_part {
         const char *suffix;
-        tern_tensor *x; /* NULL: none */
+        tern_tensor *x; /* new value, or NULL if there is none */
     } next[2];
 } tern_formula;
 
@@ -35,7 +35,7 @@ struct tern_member {
     char *name;
     tern_member_kind kind;
     tern_module *child;
-    tern_tensor *tensor; /* NULL: absent */
+    tern_tensor *tensor; /* NULL if absent */
     bool passing;        /* a buffer that is not in the state_dict */
     tern_formula formula;
 };
@@ -79,7 +79,8 @@ struct tern_module {
     tern_module_call call;
     void *data;
     void (*free_data)(void *data);
-    void *(*copy_data)(const void *data, tern_module *copy); /* NULL: data_bytes */
+    void *(*copy_data)(const void *data, tern_module *copy); /* copies data; NULL to copy
+                                                                data_bytes */
     size_t data_bytes;                                       /* bytes of data that a copy gets
                                                                 unchanged */
     tern_module *parent;
@@ -95,11 +96,11 @@ struct tern_module {
     tern_member *members;
     int count, capacity;
     tern_module_hook_entry *hooks; /* in the order of registration */
-    tern_module_around *around;    /* NULL: the module runs normally */
+    tern_module_around *around;    /* NULL if the module runs normally */
     int last_hook;
     int height;                   /* levels of modules below */
     _Atomic(tern_life *) life;    /* for graphs, which may outlive the module */
-    struct tern_cast_list *casts; /* of its weights, which autocast casts together; NULL */
+    struct tern_cast_list *casts; /* list of its weights, which autocast casts together, or NULL */
 };
 
 /* ---- functions of amp that nn calls ---------------------------------------------------------- */

@@ -36,8 +36,8 @@ typedef struct recording {
     struct recording *next;
     guard guard;
     int ran;
-    char reason[512];  /* why it can't be recorded; "": no reason known */
-    tern_graph *graph; /* NULL: not recorded yet */
+    char reason[512];  /* why the function can't be recorded, or "" if no reason is known */
+    tern_graph *graph; /* recorded graph, or NULL */
     tern_tensor *in[MOST_TENSORS], *out[MOST_TENSORS];
 } recording;
 
@@ -326,7 +326,7 @@ static tern_status capture(tern_step *step, recording *r, int n, int k, const ch
 
 /* The parameters without a gradient before an attempt to record, which may give them one. */
 typedef struct gradients {
-    tern_tensor **x; /* references */
+    tern_tensor **x; /* the parameters, by references */
     int64_t n;
 } gradients;
 
@@ -444,7 +444,7 @@ static recording *recording_of(tern_step *step, const guard *g)
     r = tern_alloc(sizeof *r);
     if (!r)
         return NULL;
-    memcpy(&r->guard, g, sizeof *g); /* with padding, as find() compares bytes */
+    memcpy(&r->guard, g, sizeof *g); /* copied with its padding, since find() compares bytes */
     r->next = step->first;
     step->first = r;
     return r;

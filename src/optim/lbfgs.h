@@ -7,7 +7,8 @@ typedef struct tern_lbfgs_memory {
     tern_lbfgs_values values;
     int64_t iterations;
     tern_tensor *d, *grad;        /* the last direction, and the gradient before that step */
-    double t, scale;              /* t: length of the last step; scale: of the initial Hessian */
+    double t, scale;              /* t is the length of the last step, scale that of the initial
+                                     Hessian */
     tern_tensor **change, **step; /* count pairs, one for each remembered step */
     double *ro;                   /* 1 / (change . step) */
     int count;

@@ -115,8 +115,8 @@ tern_status tern_optim_check_state_dict(tern_optimizer *o, const tern_state_dict
 
 typedef struct load {
     tern_optimizer *o;
-    tern_tensor **states; /* for each slot; NULL: none */
-    tern_tensor **steps;  /* for each batch */
+    tern_tensor **states; /* states of each slot, or NULL */
+    tern_tensor **steps;  /* steps of each batch */
 } load;
 
 static tern_status take_state(load *l, int i, const char *name, tern_tensor *value)

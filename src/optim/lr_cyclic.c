@@ -14,7 +14,7 @@ static tern_status check_groups(const tern_optimizer *o, const char *name)
 
 typedef struct triangles {
     tern_cyclic_lr_options o;
-    double *low, *high; /* rates of each group */
+    double *low, *high; /* low and high rates of each group */
     double total, ratio;
 } triangles;
 
@@ -113,7 +113,7 @@ typedef struct phase {
 
 typedef struct one_cycle {
     tern_one_cycle_lr_options o;
-    double *most; /* of each group */
+    double *most; /* largest rate of each group */
     int64_t total;
     phase phases[3];
     int n;

@@ -7,7 +7,7 @@
 
 /* A kind of scheduler. */
 typedef struct tern_lr_kind {
-    const char *name; /* "tern_lr_scheduler_step_lr" */
+    const char *name; /* such as "tern_lr_scheduler_step_lr" */
     /* Returns a group's rate at last_epoch from its previous rate (PyTorch's get_lr). */
     double (*next)(const tern_lr_scheduler *s, int group, double lr);
     /* Returns the rate from the initial rate alone; NULL: there is no such formula. */

@@ -18,7 +18,7 @@ typedef struct tern_optim_columns tern_optim_columns;
 typedef struct tern_optim_parts {
     /* Called before the step writes anything: fills further columns. */
     tern_status (*prepare)(const tern_optimizer *o, tern_optim_batch *b);
-    const tern_foreach_kernel *before; /* a launch before the step's; NULL: none */
+    const tern_foreach_kernel *before; /* launch before the step's, or NULL */
     tern_status (*check_parameter)(const tern_tensor *x);
     /* Replaces the launch: a step that evaluates the model itself. */
     tern_status (*closure_step)(tern_optimizer *o, tern_closure closure, void *user, double *loss);
@@ -35,7 +35,7 @@ extern const tern_optim_parts tern_lamb_parts, tern_muon_parts, tern_lbfgs_parts
 
 /* A kind of optimizer: its rows of optimizers.def. values are a tern_<name>_values. */
 typedef struct tern_optim_kind {
-    const char *name; /* "tern_optim_sgd" */
+    const char *name; /* such as "tern_optim_sgd" */
     tern_foreach_kernel kernel;
     bool only_wide; /* the kernel has only f32 and f64 forms: half precision is computed in
                        copies */
@@ -53,11 +53,11 @@ typedef struct tern_optim_kind {
 /* A parameter, and its properties when its batch was made. */
 typedef struct tern_optim_slot {
     tern_tensor *x;
-    tern_tensor *state[OPTIM_STATES]; /* made when the first gradient is there */
+    tern_tensor *state[OPTIM_STATES]; /* states, made when the first gradient arrives */
     uint32_t made;                    /* equals the optimizer's states once all states are made */
     const char *device;
     tern_dtype dtype;
-    tern_memory_format format; /* its states have the same */
+    tern_memory_format format; /* memory format of the parameter and of its states */
     int64_t numel;
     int group;
     int batch, row;
@@ -81,7 +81,7 @@ struct tern_optim_columns {
 
 /* The parameters of one group, device and dtype, which one launch updates. */
 struct tern_optim_batch {
-    int *slot; /* indices of count slots */
+    int *slot; /* indices of `count` slots */
     int count;
     tern_foreach *table;
     tern_tensor *steps;           /* int64: the number of steps, for each chunk; kernels increase
@@ -90,7 +90,7 @@ struct tern_optim_batch {
     tern_tensor *no_skip;         /* a zero, for launches that are never skipped */
     double written[OPTIM_VALUES]; /* the group's values when they were last written */
     bool is_written;
-    tern_optim_columns columns; /* columns, call and ready: of the current step */
+    tern_optim_columns columns; /* columns, call and ready belong to the current step */
     tern_foreach_call call;
     tern_foreach_ready ready;
 };

@@ -1,10 +1,11 @@
-/* operations.c -- ONNX's operations by name, and those that take numbers beside their tensors. */
+/* operations.c -- the table of ONNX operations, and operations with numbers beside their
+ * tensors. */
 #include "io/onnx/operations.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- one and two tensors --------------------------------------------------------------------- */
+/* ---- operations of one and two tensors ------------------------------------------------------- */
 
 static tern_tensor *softplus(tern_tensor *x)
 {
@@ -16,7 +17,7 @@ static bool is_real(const tern_tensor *x)
     return tern_dtype_is_floating_point(tern_dtype_of(x));
 }
 
-/* Of integers, rounded towards zero. */
+/* Returns x / y. Quotients of integers are rounded towards zero. */
 static tern_tensor *divide(tern_tensor *x, tern_tensor *y)
 {
     return is_real(x) ? tern_div(x, y) : tern_trunc_divide(x, y);
@@ -67,7 +68,7 @@ ACTIVATION(hard_sigmoid,
                                       TERN_SCALAR(onnx_real(c, "beta", 0.5))),
                       0, 1))
 
-/* x + bias below -lambd, x - bias above lambd, else 0. */
+/* Returns x + bias where x < -lambd, x - bias where x > lambd, and 0 elsewhere. */
 tern_status onnx_shrink(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
@@ -78,7 +79,8 @@ tern_status onnx_shrink(onnx_call *c)
                                  tern_mul(below, tern_add_scalar(x, TERN_SCALAR(bias)))));
 }
 
-/* Up to operator set 12 over all dims from axis on, flattened; then over one. */
+/* Up to operator set 12 the softmax is over all dims from axis on, flattened; since then over one
+ * dim. */
 tern_status onnx_softmax(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
@@ -103,7 +105,7 @@ tern_status onnx_hardmax(onnx_call *c)
     return onnx_give(c, flat ? tern_reshape_as(y, x) : y);
 }
 
-/* ---- several tensors ------------------------------------------------------------------------- */
+/* ---- operations of several tensors ----------------------------------------------------------- */
 
 static tern_status fold(onnx_call *c, onnx_binary function, bool divide_by_n)
 {
@@ -148,8 +150,8 @@ tern_status onnx_minimum(onnx_call *c)
     return fold(c, smallest, false);
 }
 
-/* The exponent may be of another type; the result is of the base's. By a constant number it is a
- * power of that number, of which squares and roots are cheaper. */
+/* The exponent can have another dtype than the base, whose dtype the result has. A constant
+ * exponent of one element is passed as a number, since squares and roots are cheaper then. */
 tern_status onnx_power(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0), *y = onnx_in(c, 1);
@@ -182,7 +184,7 @@ tern_status onnx_bit_shift(onnx_call *c)
                             : tern_bitwise_right_shift(x, y));
 }
 
-/* Limits are attributes up to operator set 10, inputs since. */
+/* The limits are attributes up to operator set 10, and inputs since. */
 tern_status onnx_clip(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
@@ -192,7 +194,8 @@ tern_status onnx_clip(onnx_call *c)
         high[0] = onnx_real(c, "max", high[0]);
     } else if (onnx_input_reals(c, 1, low) == -2 || onnx_input_reals(c, 2, high) == -2)
         return TERN_OK;
-    if (is_real(x)) /* as numpy's minimum(max, maximum(x, min)) where min > max */
+    if (is_real(x)) /* if low > high the result is high, as in numpy's minimum(max, maximum(x,
+                       min)) */
         return onnx_give(c, low[0] <= high[0] ? tern_clamp(x, low[0], high[0])
                                               : tern_full_like(x, TERN_SCALAR(high[0])));
     if (isfinite(low[0]))

@@ -13,7 +13,7 @@ enum { QUERY, KEY, VALUE, KEY_PADDING_MASK, ATTN_MASK, IS_CAUSAL, OF_EACH_HEAD, 
 
 typedef struct attention {
     int64_t embed_dim, num_heads;
-    tern_multihead_attention_options o; /* with kdim and vdim set */
+    tern_multihead_attention_options o; /* options with kdim and vdim set */
     bool separate;                      /* separate weights for query, key and value */
 } attention;
 

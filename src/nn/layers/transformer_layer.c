@@ -11,7 +11,7 @@
 typedef struct layer {
     bool decoder;
     int64_t d_model, nhead;
-    tern_transformer_layer_options o; /* with defaults set */
+    tern_transformer_layer_options o; /* options with defaults set */
 } layer;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
