@@ -54,7 +54,8 @@ static tern_status quoted_part(reader *r)
     return wrong(r, "a quote is not closed");
 }
 
-/* Returns the length of the line end at r->at: LF, CR LF or CR; 0 if there is none. */
+/* Returns the length of the line end at r->at (LF, CR LF or CR), or 0 if r->at is not at a line
+ * end. */
 static int line_end(const reader *r)
 {
     if (r->at == r->end || (*r->at != '\n' && *r->at != '\r'))

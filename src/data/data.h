@@ -49,14 +49,14 @@ tern_status tern_dataset_get(tern_dataset *d, int64_t i, tern_tensor **item);
 tern_status tern_dataset_get_items(tern_dataset *d, const int64_t *indices, int64_t n,
                                    tern_tensor **batch);
 /* tern_dataset_get_next loads the next item of an iterable data set without its transforms, which
- * tern_dataset_finish applies. *end: there was no item. */
+ * tern_dataset_finish applies. It sets *end if the data set has no more items. */
 tern_status tern_dataset_get_next(tern_dataset *d, tern_tensor **item, bool *end);
 tern_status tern_dataset_finish(tern_dataset *d, tern_tensor **item);
 
 /* ---- batches (collate.c) ----------------------------------------------------------------- */
 
-/* A batch of n items that is being assembled; `filled` are there. Items on the host are copied to
- * their rows at once, items on devices are kept until all are there. */
+/* A batch of n items that is being assembled, with `filled` items so far. Items on the host are
+ * copied to their rows at once, items on devices are kept until the batch is full. */
 typedef struct tern_stack_up {
     int count;
     int64_t n, filled;

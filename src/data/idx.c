@@ -150,8 +150,8 @@ tern_dataset *tern_datasets_idx(const char *images, const char *labels)
     return named("IDX", x, y, true);
 }
 
-/* Writes the path of the file in root or root/folder, with or without .gz. Returns false if there
- * is none. */
+/* Writes the path of the file in root or root/folder, with or without .gz. Returns false if no such
+ * file exists. */
 static bool find(const char *root, const char *folder, const char *file, char *path, size_t bytes)
 {
     for (int i = 0; i < 4; i++) {

@@ -127,8 +127,8 @@ bool tern_loader_refills(const tern_loader *l);
 tern_status tern_job_collate(tern_loader *l, tern_job *job, tern_tensor *const *items);
 
 /* ---- refill.c ---------------------------------------------------------------------------- */
-/* Replaces *job, a batch, or NULL at the end, by the batch to return. *job NULL: there is none yet,
- * or no more. */
+/* Replaces *job, which is the next job or NULL at the end, by the batch to return. A *job of NULL
+ * afterwards means that no batch is complete yet, or that none is left. */
 tern_status tern_loader_refill(tern_loader *l, tern_job **job);
 void tern_rest_drop(tern_loader *l);
 

@@ -38,8 +38,8 @@ static int64_t item_at(tern_loader *l, int64_t position)
     return s->kind->at(s, (l->start + position * s->world + s->rank) % l->n);
 }
 
-/* Returns the size of the next batch; 0 if there is none. Sets *asked to the batch sampler's result
- * if that is not a valid size. */
+/* Returns the size of the next batch, or 0 at the end. Sets *asked to the batch sampler's result if
+ * that is not a valid size. */
 static int64_t batch_size(const tern_loader *l, int64_t *asked)
 {
     const tern_sampler *s = l->sampler;
@@ -59,7 +59,7 @@ static int64_t batch_size(const tern_loader *l, int64_t *asked)
     return size < left ? size : drops && size > left ? 0 : left;
 }
 
-/* Plans another job; *job becomes NULL if there is none. */
+/* Plans another job. Sets *job to NULL at the end. */
 static tern_status plan(tern_loader *l, tern_job **planned)
 {
     int64_t asked = 1, n = batch_size(l, &asked);
@@ -417,7 +417,7 @@ bool tern_batch_next(tern_batch *batch)
         l->hand = NULL;
         batch->tensors = NULL;
     } else if (l->looping) {
-        batch->from_ = NULL; /* the existing loop goes on */
+        batch->from_ = NULL; /* continues the existing loop */
         return tern_fail(TERN_ERR_STATE, "TERN_EACH_BATCH: another loop goes through the loader"),
                false;
     }

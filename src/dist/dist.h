@@ -299,8 +299,8 @@ void tern_dist_drop_transports(tern_dist_job *job);
 /* ---- collective.c ---------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
     DIST_WAY_ANY,
-    DIST_WAY_TREE, /* floating point: a binary tree over the ranks; if each rank adds its own terms
-                      as a tree, the whole sum is one tree */
+    DIST_WAY_TREE, /* floating point: a binary tree over the ranks. If each rank adds its own terms
+                      as a tree, the whole sum is one tree. */
     DIST_WAY_APART /* no collective under way writes the tensor, so a small one need not wait for
                       others */
 } tern_dist_way;
@@ -308,7 +308,7 @@ tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
                                     const tern_dist_options *options);
 
 /* ---- recorded.c: collectives in a capture of the tensors' device ----------------------------- */
-/* Records the collective. A replay begins it and waits for it, right there if the program passed no
+/* Records the collective. A replay begins it and waits for it: immediately if the program passed no
  * options.work, else where the program called tern_dist_wait. */
 tern_status tern_dist_record(const tern_dist_request *r,
                              tern_status (*begin)(const tern_dist_request *r));
@@ -328,7 +328,7 @@ typedef struct tern_dist_ranks {
 } tern_dist_ranks;
 tern_status tern_dist_check_consistency(tern_ranks *ranks, tern_status status, char *text,
                                         size_t bytes, const char *function);
-/* number -1: this process has no part. */
+/* A number of -1 means that this process has no part. */
 tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                             bool *all);
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Microseconds of sleep, and numbers of polls without sleep. The job's thread polls less before it
- * sleeps: it takes a core from others, while a waiting thread has its own. */
+/* Microseconds of sleep, and numbers of polls without sleep. The job's thread polls less than a
+ * waiting thread before it sleeps, since it takes a core from other threads. */
 enum { NAP = 30, SPINS = 100, THREAD_SPINS = 8, LONG_NAP = 1000, IDLE_NAP = 20000 };
 
 static void nap(long microseconds)
@@ -23,8 +23,8 @@ static int64_t after(double seconds)
 }
 
 /* Works of one channel run one after the other. A channel is the collectives of a group, or the
- * messages to or from one rank. But a collective's header may be sent while the data of earlier
- * collectives are. */
+ * messages with one tag to, or from, one rank. But a collective's header may be sent while the data
+ * of earlier collectives are. */
 typedef enum standing { FIRST, BEHIND_DATA, BLOCKED } standing;
 
 static standing stand(const tern_dist_job *job, const tern_dist_work *w)

@@ -19,7 +19,7 @@ static int number(const char *variable, int otherwise)
 }
 
 /* mpirun of Open MPI starts its own daemons by srun, so Slurm's variables are checked last.
- * SLURM_NTASKS is not used: a batch script has it before any process is started. */
+ * SLURM_NTASKS is not used, since a batch script has it before srun starts any process. */
 tern_dist_launcher tern_dist_find_launcher(void)
 {
     static const struct {

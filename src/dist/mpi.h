@@ -30,7 +30,7 @@ typedef enum tern_mpi_kind {
     TERN_MPI_ALL_REDUCE,     /* out in place */
     TERN_MPI_REDUCE,         /* out in place; only the root's changes */
     TERN_MPI_REDUCE_SCATTER, /* in: count elements for each rank; out: count elements */
-    TERN_MPI_ALL_GATHER,     /* in: count elements; NULL: they are in their place in out */
+    TERN_MPI_ALL_GATHER,     /* in: count elements, or NULL if they are in their place in out */
     TERN_MPI_GATHER,
     TERN_MPI_SCATTER,
     TERN_MPI_ALL_TO_ALL, /* count elements from each rank to each */

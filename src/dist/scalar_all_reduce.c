@@ -1,5 +1,5 @@
-/* scalar_all_reduce.c -- sums or maxima of a few numbers over ranks, and decisions that ranks take
- * alike by them. */
+/* scalar_all_reduce.c -- sums or maxima of a few numbers over ranks, and decisions based on them,
+ * which are the same on all ranks. */
 #include "dist/dist.h"
 #include <math.h>
 #include <string.h>

@@ -121,7 +121,7 @@ bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any);
 void tern_shard_release(tern_tensor **list, int n);
 void tern_shard_hold(tern_shard_unit *u);
 void tern_shard_drop(tern_shard_unit *u);
-/* Makes these tensors the module's members. NULL: the parts. */
+/* Makes these tensors the module's members, or the parts if NULL. */
 void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
 
 /* ---- shard_mesh.c ---------------------------------------------------------------------------- */
@@ -138,7 +138,8 @@ tern_status tern_shard_look(const tern_shard_unit *root);
  * copies them to the n whole parameters. The all-gather is over then, also after an error. */
 tern_status tern_shard_gather(tern_shard_unit *u);
 tern_status tern_shard_take(tern_shard_unit *u, tern_tensor *const *full);
-/* Begins to average the gradients (NULL: none) of the slots that are trained. */
+/* Begins to average the gradients of the slots that are trained. grads[i] is NULL if slot i has no
+ * gradient here. */
 tern_status tern_shard_reduce(tern_shard_unit *u, tern_shard_traffic *t, tern_tensor *const *grads,
                               const bool *trained);
 /* Waits for the averages. Sets parts[i] to this rank's part of slot i, or to NULL. */

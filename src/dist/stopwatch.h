@@ -35,7 +35,7 @@ void tern_stopwatch_begin(tern_stopwatch *s, const char *device);
 /* Called after all of its part was given. */
 void tern_stopwatch_given(tern_stopwatch *s);
 /* Sets seconds[i] to the time of device i, of n, for the forward and the backward pass, over all
- * parts of that device; 0: unknown. Waits for all devices, and records their errors. */
+ * parts of that device, or to 0 if unknown. Waits for all devices, and records their errors. */
 tern_status tern_step_watch_read(tern_step_watch *w, double *seconds);
 
 #endif

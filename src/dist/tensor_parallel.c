@@ -111,8 +111,9 @@ static bool is_cut_so(const tern_tensor *x, const tern_dist_group *group, int di
     return p && p->group == group && p->dim == dim;
 }
 
-/* Replaces the parameter's data by this rank's part of the first rank's data. Does nothing if it is
- * cut so already, as a parameter shared with another module. dim -1: broadcasts it whole. */
+/* Replaces the parameter's data by this rank's part of the first rank's data. Does nothing if the
+ * parameter has been cut already because another module shares it. With dim -1 the whole data are
+ * broadcast. */
 static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_group *group)
 {
     const uint64_t failures = tern_failures();

@@ -12,8 +12,9 @@
 typedef struct io_block {
     uint32_t id;
     const char *name;
-    int elements, bytes; /* bytes 0: a type removed from the format, of unknown size */
-    /* Decodes a block; NULL: single elements, which io_type has, or a type that is not decoded. */
+    int elements, bytes; /* bytes is 0 for a type removed from the format, of unknown size */
+    /* Decodes a block. NULL for single elements, which io_type has, and for a type that is not
+     * decoded. */
     void (*decode)(const unsigned char *block, float *y);
 } io_block;
 

@@ -21,8 +21,8 @@ typedef struct io_entry {
     bool is_negated;             /* elements must be negated */
     const char *refused;         /* why the tensor can't be read, after "tensor `x` is"; NULL if it
                                     can */
-    /* The file has blocks of this type, and `bytes` counts the decoded elements; NULL: the file has
-     * elements. */
+    /* Type of the file's blocks, in which case `bytes` counts the decoded elements, or NULL if the
+     * file has elements. */
     const io_block *block;
 } io_entry;
 
@@ -39,8 +39,8 @@ typedef struct io_reader {
     /* Begins to read at byte `skip` of the entry. */
     tern_status (*start)(io_stream *s, uint64_t skip);
     tern_status (*next)(io_stream *s, void *to, size_t bytes);
-    /* Ends the read, also after an error. whole: all bytes were read, so a checksum is compared if
-     * there is one. */
+    /* Ends the read, also after an error. If `whole`, all bytes were read, and a checksum is
+     * compared if there is one. */
     tern_status (*finish)(io_stream *s, bool whole);
     void (*close)(tern_file *file);
 } io_reader;
@@ -118,8 +118,8 @@ uint64_t io_entry_bytes(const io_entry *e);
 /* Reads exactly that many bytes of a part, or fails. */
 tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
                        const char *what);
-/* Returns rows start .. end - 1 of an entry (start < 0: all) on device, in the innermost scope;
- * NULL after an error. */
+/* Returns rows start .. end - 1 of an entry, or all rows if start < 0, on device and in the
+ * innermost scope. Returns NULL after an error. */
 tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
                      const char *device, const char *function);
 /* tern_load of an open file; errors name the function that opened it. */

@@ -23,7 +23,7 @@ typedef struct writer {
     member *members; /* count members */
     int count;
     member *now;
-    const tern_zlib *zlib; /* NULL: not compressed */
+    const tern_zlib *zlib; /* zlib, or NULL without compression */
     uint32_t table[256];   /* for the checksum */
 #ifdef TERN_WITH_ZLIB
     z_stream stream;

@@ -21,12 +21,12 @@ typedef struct io_out {
     bool is_open, is_renamed;
     int folder, fd;
     char *name;       /* within the folder */
-    char *temporary;  /* within the folder; NULL: the file has no name */
+    char *temporary;  /* temporary name in the folder, or NULL if the file has no name */
     uint64_t at;      /* bytes written */
     uint64_t started; /* bytes whose writing to the disk was begun */
 } io_out;
 
-/* Opens the output. bytes: its final size; 0: unknown. */
+/* Opens the output, whose final size is `bytes`, or 0 if unknown. */
 TERN_PRIVATE tern_status io_out_open(io_out *out, uint64_t bytes);
 TERN_PRIVATE tern_status io_out_write(io_out *out, const void *data, size_t bytes);
 /* Overwrites bytes that were written before. */

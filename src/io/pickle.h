@@ -81,7 +81,7 @@ const io_torch_type *io_torch_type_at(int64_t i);
 /* Returns the text of a refusal, after "tensor `x` is"; NULL for IO_READABLE. */
 const char *io_refusal_text(io_refusal why);
 
-/* A value. References to values are indices in io_pickle.values; -1: none. */
+/* A value. References to values are indices in io_pickle.values, or -1. */
 typedef struct io_value {
     uint8_t kind, refusal; /* refusal is that of a tensor */
     bool is_negated;       /* a tensor whose elements must be negated */
@@ -149,7 +149,7 @@ void io_pickle_free(io_pickle *p);
 tern_status io_pickle_bad(const io_pickle *p, const char *what);
 /* Returns the next n bytes, valid until the next call, or NULL after an error. */
 const unsigned char *io_pickle_take(io_pickle *p, size_t n);
-/* Makes sure that n more bytes are there. */
+/* Makes n more bytes available, or fails. */
 tern_status io_pickle_need(io_pickle *p, size_t n);
 /* Reads a little-endian number of that many bytes. */
 tern_status io_pickle_take_number(io_pickle *p, int bytes, uint64_t *number);

@@ -16,7 +16,7 @@ typedef struct io_part_kind {
      * nothing. */
     tern_status (*load)(const io_snapshot_part *part, const tern_state_dict *from, bool apply);
     /* Lists parameters that are cut among ranks, by their tensors' names, or these without the last
-     * dot and what follows; NULL: none. */
+     * dot and what follows. NULL if the kind has none. */
     tern_status (*shared)(const io_snapshot_part *part, tern_state_dict *to);
 } io_part_kind;
 
@@ -34,7 +34,8 @@ extern const io_part_kind io_part_module, io_part_optimizer, io_part_lr_schedule
 tern_status io_save_generators(tern_state_dict *to);
 tern_status io_load_generators(const tern_state_dict *from, bool apply);
 
-/* Save and read numbers as texts "<name>.<field>"; TERN_ERR_STATE if there is none. */
+/* Save and read numbers as texts "<name>.<field>". Reading fails with TERN_ERR_STATE if the text is
+ * missing. */
 tern_status io_note_int(tern_state_dict *to, const char *name, const char *field, int64_t value);
 tern_status io_note_real(tern_state_dict *to, const char *name, const char *field, double value);
 tern_status io_read_int(const tern_state_dict *from, const char *name, const char *field,
@@ -80,8 +81,8 @@ tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_
                                  tern_ranks **ranks);
 /* Returns the parameter that is cut whose tensor or optimizer state has this name, or NULL. */
 tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key);
-/* Lists the groups in the order of the cuts. If there are too many, returns false, and there is one
- * file. */
+/* Lists the groups in the order of the cuts. Returns false if there are too many, with *g as for
+ * one file. */
 bool io_shards_grid(const tern_state_dict *parameters, io_grid *g);
 /* Returns "<folder>/<name>/00001-of-00004.safetensors", which the caller frees, or NULL after an
  * error. */

@@ -14,7 +14,7 @@ static const char function[] = "tern_snapshot_load";
 typedef struct source {
     char *folder;
     const char *name;
-    tern_file **files; /* size files; NULL: not open yet */
+    tern_file **files; /* `size` files, NULL until opened */
     int size;
 } source;
 

@@ -1,25 +1,25 @@
-/* snapshot_shards.c -- snapshots of several ranks, which share tensors out:
+/* snapshot_shards.c -- snapshots that several ranks write together:
  *
- *   step-12.safetensors                       what is whole, numbers, and how tensors were cut;
- *                                             names the folder; written last, by the first rank
- *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; and so
- *   on
+ *   step-12.safetensors                       tensors that are not cut, numbers, the cuts, and the
+ *                                             name of the folder; written last, by the first rank
+ *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; the other
+ *                                             ranks' files have the next numbers
  *
- * A tensor is the same name in all files that have a part of it. Its note in the first file,
- * "shards.part.NAME", is
+ * A tensor has the same name in all files that have a part of it. Its metadata text in the first
+ * file, "shards.part.NAME", is
  *
- *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3,
- *                         as tern_chunk cuts. File f, from 0 on, has part f / 1 % 2 of the former
- *                         and f / 2 % 3 of the latter; where f is not the sum of such digits it has
- *                         a copy, which was left out
+ *   12x8 1/2@1 0/3@2      shape (12, 8), cut along dim 1 in 2 parts, and each of these along dim 0 in
+ *                         3, as tern_chunk cuts. File f, from 0 on, has part f / 1 % 2 of the former
+ *                         and f / 2 % 3 of the latter. If f is not the sum of such digits, its part
+ *                         is a copy, which was left out
  *
- * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of
- * its rank alone, and so are the notes; "shards.stages" in the first file records that. The cut of
- * a stage is the last:
+ * Tensors of one stage of a pipeline, and what an optimizer has gathered for them, are in the files
+ * of that stage's rank alone, and so are their metadata texts, which "shards.stages" in the first
+ * file records. The cut of a stage is the last:
  *
- *   12x8 0/3@4 1:4@1      File f has it where f / 1 % 4 is 1
+ *   12x8 0/3@4 1:4@1      File f has the tensor if f / 1 % 4 is 1
  *
- * What has no note is whole. */
+ * A tensor without such a text is whole. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "base/os.h"

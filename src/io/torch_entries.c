@@ -180,8 +180,8 @@ static tern_status add_note(io_checkpoint *c, const char *text, size_t n)
     return status;
 }
 
-/* Returns the global of a value: itself, a class, or the one that was called to make it; NULL if
- * there is none. */
+/* Returns the global of a value: itself, a class, or the global that was called to make the value.
+ * Returns NULL for other values. */
 static const io_value *global_of(const io_checkpoint *c, int value)
 {
     const io_value *v = &c->pickle.values[value];
@@ -190,7 +190,7 @@ static const io_value *global_of(const io_checkpoint *c, int value)
     return v->kind == IO_GLOBAL ? v : NULL;
 }
 
-/* Adds an unknown global to the list of their names once, while there is space. */
+/* Adds an unknown global once to the list of their names, unless the list is full. */
 static tern_status note_opaque(io_checkpoint *c, int value)
 {
     const io_value *v = global_of(c, value);

@@ -43,7 +43,7 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the records of member k by key; fails if a key is there twice. */
+/* Sorts the records of member k by key. Fails if two have the same key. */
 static tern_status sort(const tar *t, int k, void *records, int n, size_t size)
 {
     const char *at = records;

@@ -6,8 +6,8 @@
 typedef struct io_type {
     const char *name; /* safetensors' name */
     int bits;
-    tern_dtype dtype; /* TERN_DTYPE_DEFAULT: tern has no such dtype */
-    char numpy[4];    /* NumPy's descr without the byte order; "": none */
+    tern_dtype dtype; /* TERN_DTYPE_DEFAULT if tern has no such dtype */
+    char numpy[4];    /* NumPy's descr without the byte order, or "" */
 } io_type;
 
 /* These return NULL if there is no such type. */

@@ -114,7 +114,8 @@ typedef struct pass {
     atomic_int refs;
     tern_life *module; /* may be freed, with its hooks, before the backward pass */
     int n, k;
-    int *at;                /* index of each input among those that are not NULL; -1: NULL */
+    int *at;                /* for each input, its index among those that are not NULL, or -1 if it
+                               is NULL */
     bool inputs_seen;       /* an input requires a gradient */
     tern_tensor **grad_out; /* k gradients of the outputs, kept until those of the inputs have
                                arrived */

@@ -290,7 +290,7 @@ tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
     const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (check_list(sequences, n, function) != TERN_OK)
         return NULL;
-    int64_t longest = o->total_length; /* -1: not given */
+    int64_t longest = o->total_length; /* total_length is -1 by default */
     for (int i = 0; i < n; i++)
         longest = tern_size(sequences[i], 0) > longest ? tern_size(sequences[i], 0) : longest;
     tern_tensor **long_ones = tern_alloc((size_t)n * sizeof *long_ones), *x = NULL;

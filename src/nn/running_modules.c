@@ -26,8 +26,8 @@ static const char *name_in_parent(const tern_module *m)
     return "?";
 }
 
-/* Writes text, and a dot after it, before position *at; if there is no space, only the end of
- * text. */
+/* Writes text, and a dot after it, before position *at, or only the end of text if the space does
+ * not suffice. */
 static void prepend(char *path, size_t *at, const char *text, bool dot)
 {
     if (dot && *at > 0)

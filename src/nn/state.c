@@ -10,8 +10,8 @@ typedef struct change {
 } change;
 
 typedef struct move {
-    const char *device; /* NULL: dtype */
-    tern_dtype dtype;   /* TERN_DTYPE_DEFAULT: format */
+    const char *device; /* NULL if only the dtype or the format changes */
+    tern_dtype dtype;   /* TERN_DTYPE_DEFAULT if only the format changes */
     tern_memory_format format;
     change *changes;
     size_t count, capacity;

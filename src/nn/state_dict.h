@@ -36,7 +36,7 @@ typedef struct tern_part {
 } tern_part;
 /* Returns whether x is a part of a tensor of that shape. */
 bool tern_part_is_of(const tern_tensor *x, const tern_shape *whole);
-/* Reduces p to its part number `part` of `parts` along dim; -1: keeps all of it. */
+/* Reduces p to its part number `part` of `parts` along dim. A number of -1 leaves p unchanged. */
 void tern_part_cut(tern_part *p, int dim, int part, int parts);
 /* Sets *p to the part of a tensor of shape *whole that x is; to all of it if x is not cut or NULL.
  * TERN_ERR_SHAPE, with the name and this rank, if x is a part of a tensor of another shape. */

@@ -421,8 +421,8 @@ static void move_up(tern_step *step, recording *r)
     step->first = r;
 }
 
-/* Returns the guard's recording, or a new one without a graph; NULL if there are max_recordings, or
- * without memory. */
+/* Returns the guard's recording, or a new one without a graph. Returns NULL if the step has
+ * max_recordings already, or without memory. */
 static recording *recording_of(tern_step *step, const guard *g)
 {
     recording *r = find(step, g);

@@ -12,8 +12,8 @@
 
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
-/* The gradients of one device and dtype whose parameters are cut among the same ranks (NULL:
- * whole). dense: contiguous copies, or the gradients themselves. */
+/* The gradients of one device and dtype whose parameters are cut among the same ranks, which are
+ * NULL for whole parameters. `dense` has contiguous copies, or the gradients themselves. */
 typedef struct bundle {
     tern_ranks *ranks;
     tern_tensor **grad, **dense;
@@ -198,8 +198,8 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     return TERN_OK;
 }
 
-/* Clips in a recording, where the host has no norm: the norm stays on the device, and each replay
- * clips by its own. */
+/* Clips while the step is recorded. The norm stays on the device, and each replay clips by its own
+ * norm. */
 static tern_status clip_recorded(gathering *all, double max_norm, double p)
 {
     tern_tensor *norms[all->n + 1];

@@ -67,7 +67,7 @@ static tern_tensor *flat(const tern_optimizer *o, bool gradients)
     return all;
 }
 
-/* Adds t d to the parameters; t NULL: sets them to d. */
+/* Adds t d to the parameters, or sets them to d if t is NULL. */
 static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t)
 {
     int64_t at = 0;

@@ -59,7 +59,7 @@ static bool is_flat(const search *s, const tern_line_point *p)
 }
 
 /* Algorithm 3.5: extrapolates until a point is too high, no lower than the one before, or has a
- * rising slope: then there is a minimum between the last two. */
+ * rising slope. Then a minimum is between the last two points. */
 static tern_status find_bracket(search *s, double t)
 {
     tern_line_point before = *s->start, now;

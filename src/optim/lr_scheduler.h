@@ -10,11 +10,12 @@ typedef struct tern_lr_kind {
     const char *name; /* such as "tern_lr_scheduler_step_lr" */
     /* Returns a group's rate at last_epoch from its previous rate (PyTorch's get_lr). */
     double (*next)(const tern_lr_scheduler *s, int group, double lr);
-    /* Returns the rate from the initial rate alone; NULL: there is no such formula. */
+    /* Returns the rate from the initial rate alone. NULL if the kind has no such formula. */
     double (*at)(const tern_lr_scheduler *s, int group);
-    /* Returns the momentum; NULL: the schedule has none. */
+    /* Returns the momentum. NULL if the schedule has none. */
     double (*momentum)(const tern_lr_scheduler *s, int group);
-    /* Sets last_epoch to *epoch, or increases it if epoch is NULL. NULL: that alone. */
+    /* Sets last_epoch to *epoch, or increases it if epoch is NULL. A function of NULL means just
+     * that. */
     void (*advance)(tern_lr_scheduler *s, const int64_t *epoch);
     tern_status (*check)(const tern_lr_scheduler *s); /* fails if no step can be made */
     tern_status (*step)(tern_lr_scheduler *s);        /* replaces the functions above */

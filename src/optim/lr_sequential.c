@@ -5,7 +5,7 @@
 typedef struct parts {
     tern_lr_scheduler **part; /* owned */
     int n;
-    int64_t *milestones; /* n - 1 epochs; NULL: all step together */
+    int64_t *milestones; /* n - 1 epochs, or NULL if all step together */
 } parts;
 
 static void free_parts(void *data)

@@ -45,8 +45,7 @@ typedef struct tern_optim_kind {
     void (*read)(const void *options, void *values);
     void (*derive)(void *values);
     uint32_t (*states)(const void *values);      /* a bit for each state in use */
-    const char *(*conflict)(const void *values); /* error text for conflicting options; NULL:
-                                                    none */
+    const char *(*conflict)(const void *values); /* error text for conflicting options, or NULL */
     const tern_optim_parts *parts;
 } tern_optim_kind;
 
@@ -122,7 +121,7 @@ tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module,
                                const void *options);
 tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *const *parameters,
                                   int n, double lr, const void *options);
-/* Records an error if some x can't be parameters besides those that o has. */
+/* Records an error if some x can't be parameters of o in addition to those that it has. */
 tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *const *x, int n);
 /* Appends checked parameters to a group. */
 tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group);
