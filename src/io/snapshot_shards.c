@@ -2,16 +2,16 @@
  *
  *   step-12.safetensors                       tensors that are not cut, numbers, the cuts, and the
  *                                             name of the folder; written last, by the first rank
- *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; the other
- *                                             ranks' files have the next numbers
+ *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; the
+ *                                             other ranks' files have the next numbers
  *
  * A tensor has the same name in all files that have a part of it. Its metadata text in the first
  * file, "shards.part.NAME", is
  *
- *   12x8 1/2@1 0/3@2      shape (12, 8), cut along dim 1 in 2 parts, and each of these along dim 0 in
- *                         3, as tern_chunk cuts. File f, from 0 on, has part f / 1 % 2 of the former
- *                         and f / 2 % 3 of the latter. If f is not the sum of such digits, its part
- *                         is a copy, which was left out
+ *   12x8 1/2@1 0/3@2      shape (12, 8), cut along dim 1 in 2 parts, and each of these along dim 0
+ *                         in 3, as tern_chunk cuts. File f, from 0 on, has part f / 1 % 2 of the
+ *                         former and f / 2 % 3 of the latter. If f is not the sum of such digits,
+ *                         its part is a copy, which was left out
  *
  * Tensors of one stage of a pipeline, and what an optimizer has gathered for them, are in the files
  * of that stage's rank alone, and so are their metadata texts, which "shards.stages" in the first
