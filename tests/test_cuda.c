@@ -109,6 +109,19 @@ static void only_a_driver(void **state)
         print_message("real CUDA libraries are installed: their absence is not tried\n");
 }
 
+/* A file that does not load is the reason, not that the loader finds none elsewhere. */
+static void a_broken_driver(void **state)
+{
+    char path[512];
+    (void)state;
+    snprintf(path, sizeof path, "%s/libcuda.so.1", getenv("TERN_CUDA_PATH"));
+    if (tern_device_count("cuda") > 0)
+        print_message("SKIP: a real driver is installed: its absence is not tried\n");
+    else if (!strstr(tern_device_notes("cuda"), path) ||
+             !strstr(tern_device_notes("cuda"), "NVIDIA's driver cannot be loaded"))
+        fail_msg("%s is broken, but the notes say: %s", path, tern_device_notes("cuda"));
+}
+
 static void no_products(void **state)
 {
     (void)state;
@@ -128,6 +141,13 @@ static void what_is_missing_is_said_by_name(void **state)
     char folder[TEMPORARY_BYTES];
     (void)state;
     again("nothing_there", "TERN_CUDA_PATH", "/nowhere");
+    make_folder(folder, (const char *const[]){NULL});
+    char path[TEMPORARY_BYTES + 16];
+    snprintf(path, sizeof path, "%s/libcuda.so.1", folder);
+    FILE *file = fopen(path, "w");
+    assert_true(file && fputs("no library", file) >= 0 && fclose(file) == 0);
+    again("a_broken_driver", "TERN_CUDA_PATH", folder);
+    remove_folder(folder, driver);
     make_folder(folder, driver);
     again("only_a_driver", "TERN_CUDA_PATH", folder);
     remove_folder(folder, driver);
@@ -397,9 +417,11 @@ static void a_kernel_that_does_not_compile_shows_the_log(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest scenarios[] = {
-        TEST(masked), TEST(nothing_there), TEST(only_a_driver), TEST(no_products),
-        TEST(volta),  TEST(newer),         TEST(lost),          TEST(little_memory),
-        TEST(steps),  TEST(two),           TEST(pinning),       TEST(no_start),
+        TEST(masked),        TEST(nothing_there), TEST(a_broken_driver),
+        TEST(only_a_driver), TEST(no_products),   TEST(volta),
+        TEST(newer),         TEST(lost),          TEST(little_memory),
+        TEST(steps),         TEST(two),           TEST(pinning),
+        TEST(no_start),
     };
     const struct CMUnitTest tests[] = {
         TEST(the_stand_in_says_what_it_is),

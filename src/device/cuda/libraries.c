@@ -63,19 +63,23 @@ static void list_folders(folders *list)
     add_wheels(list, home, ".local/lib/python3*/site-packages");
 }
 
-/* Returns the library from the first folder where it loads, or NULL. reason is set to the last
- * error of the loader's own path or of a file that exists but does not load. */
+/* Returns the library from the first folder where it loads, or NULL. reason is set to the error of
+ * the first file that exists but does not load; without such a file, to the loader's error for its
+ * own path. */
 static void *open_library(const folders *list, const char *name, char *reason, size_t bytes)
 {
     char path[2 * PATH_BYTES], why[512] = "";
+    bool broken = false;
     for (int i = 0; i < list->n; i++) {
         const char *folder = list->of[i];
         snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
         void *library = tern_dynlib_open_path(path, why, sizeof why);
         if (library)
             return library;
-        if (!*folder || !tern_dynlib_is_absent(why))
+        bool absent = tern_dynlib_is_absent(why);
+        if (!broken && (!absent || !*folder))
             snprintf(reason, bytes, "%s", why);
+        broken = broken || !absent;
     }
     return NULL;
 }
