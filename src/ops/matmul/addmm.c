@@ -1,4 +1,5 @@
-/* addmm.c -- products of vectors and matrices by name, and those with a scaled tensor added. */
+/* addmm.c -- products of vectors and matrices (dot, outer, inner, mv, bilinear), and products with
+ * a scaled tensor added (addmm and its relatives). */
 #include "ops/matmul/matrix_product.h"
 #include "ops/copy/copy.h"
 #include <tern/autograd.h>
@@ -6,8 +7,8 @@
 
 /* ---- vectors ----------------------------------------------------------------------------- */
 
-/* sum_i a_i b_i: a matrix product of a row and a column, or for integers a sum in int64, rounded
- * to their dtype at the end. */
+/* Returns sum_i a_i b_i. For floating point types this is the matrix product of a row and a column.
+ * For integers the sum is computed in int64 and converted to their dtype at the end. */
 tern_tensor *tern_dot(tern_tensor *a, tern_tensor *b)
 {
     TERN_COMPOSED("dot", WIDEST, &a, &b);
@@ -36,7 +37,7 @@ tern_tensor *tern_vdot(tern_tensor *a, tern_tensor *b)
     return tern_dot(a, b);
 }
 
-/* y[i][j] = a[i] b[j], by broadcasting a column against a row. */
+/* Returns y[i][j] = a[i] b[j], by broadcasting a column against a row. */
 static tern_tensor *outer(tern_tensor *a, tern_tensor *b, const char *function)
 {
     const tern_tensor *wrong = a && a->ndim != 1 ? a : b && b->ndim != 1 ? b : NULL;
@@ -58,7 +59,8 @@ tern_tensor *tern_ger(tern_tensor *a, tern_tensor *b)
     return outer(a, b, __func__);
 }
 
-/* Sums over the last dims of both: y[..., ...] = sum_k a[..., k] b[..., k]; a scalar multiplies. */
+/* Returns y[..., ...] = sum_k a[..., k] b[..., k], summed over the last dims of a and b. If a or b
+ * has no dims, the result is the elementwise product. */
 tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
 {
     TERN_COMPOSED("inner", WIDEST, &a, &b);
@@ -73,7 +75,7 @@ tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
     return tern_tensordot(a, b, TERN_DIMS(-1), TERN_DIMS(-1));
 }
 
-/* A v; matmul takes the vector as a column. */
+/* Returns A v; matmul takes the vector v as a column. */
 tern_tensor *tern_mv(tern_tensor *a, tern_tensor *v)
 {
     TERN_NAMED_IN_ERRORS;
@@ -86,7 +88,7 @@ tern_tensor *tern_mv(tern_tensor *a, tern_tensor *v)
 
 /* ---- beta input + alpha product ---------------------------------------------------------- */
 
-/* factor x; for integers the factor is an integer, for bools it is true or false. */
+/* Returns factor x. For integers the factor is cast to an integer, for bools to a bool. */
 static tern_tensor *scaled(tern_tensor *x, double factor)
 {
     if (factor == 1 || !x)
@@ -97,7 +99,8 @@ static tern_tensor *scaled(tern_tensor *x, double factor)
     return tern_mul_scalar(x, real ? tern_scalar_real(factor) : tern_scalar_int((int64_t)factor));
 }
 
-/* beta input + product. For beta = 0 input is not read: a NaN in it must not reach the result. */
+/* Returns beta input + product. For beta = 0, input is not read, so that a NaN in input does not
+ * reach the result. */
 static tern_tensor *add_scaled(tern_tensor *input, tern_tensor *product, double beta,
                                const char *function)
 {
@@ -116,7 +119,8 @@ static tern_tensor *add_scaled(tern_tensor *input, tern_tensor *product, double 
     return tern_add(scaled(wide, beta), product);
 }
 
-/* The number of dims of both factors: a batch, a matrix or a vector. */
+/* Checks the number of dims of a and of b: 3 for a batch, 2 for a matrix, 1 for a vector. Records
+ * an error and returns false if one is wrong. */
 static bool check_dims(int dims_a, const tern_tensor *a, const char *name_a, int dims_b,
                        const tern_tensor *b, const char *name_b, const char *function)
 {
@@ -133,10 +137,10 @@ static bool check_dims(int dims_a, const tern_tensor *a, const char *name_a, int
     return false;
 }
 
-/* ---- the same as one operation: gemm adds beta input before it rounds --------------------- */
+/* ---- addmm, addmv, baddbmm, addbmm as one operation: gemm adds beta input before it rounds */
 
-/* Inputs input, a, b: y = beta input + alpha a b. input broadcasts to the product and has its
- * dtype. */
+/* The operation y = beta input + alpha a b, whose inputs are input, a and b. input broadcasts to
+ * the shape of the product and has the same dtype. */
 static tern_status added_infer(tern_call *call)
 {
     const tern_tensor *input = call->in[0];
@@ -159,8 +163,8 @@ static tern_status added_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Product and sum as two operations: for integers, whose gemm has no beta, and where the summed
- * dim is empty. */
+/* Computes product and sum as two operations: for integers, whose gemm has no beta, and if the
+ * summed dim is empty. */
 static tern_status added_by_parts(tern_call *call)
 {
     const tern_product *p = call->attributes;
@@ -177,8 +181,8 @@ static tern_status added_by_parts(tern_call *call)
     return status;
 }
 
-/* A dense vector of one number a column with beta = 1 goes into gemm as the bias, without a copy
- * of input into the result. */
+/* Returns whether gemm can add `input` as its bias, without a copy of input into the result: input
+ * is a contiguous vector with one element for each column, and beta is 1. */
 static bool is_bias(const tern_product *p, const tern_tensor *input, const tern_tensor *out)
 {
     return p->beta == 1 && !p->drop && input->contiguous && input->ndim > 0 &&
@@ -186,7 +190,8 @@ static bool is_bias(const tern_product *p, const tern_tensor *input, const tern_
            input->numel == input->shape[input->ndim - 1];
 }
 
-/* The result begins as a copy of input, broadcast, and gemm accumulates into it: one rounding. */
+/* Copies input, broadcast, to the result, and lets gemm accumulate into it: the result is rounded
+ * once. */
 static tern_status added_forward(tern_call *call)
 {
     const tern_product *p = call->attributes;
@@ -198,12 +203,13 @@ static tern_status added_forward(tern_call *call)
         own.beta = 0;
         return tern_product_run(&own, a, b, call->in[0], call->out[0]);
     }
-    if (p->beta != 0) /* else input is not read: it may hold NaN */
+    if (p->beta != 0) /* for beta = 0 input is not read: it may hold NaN */
         TERN_TRY(tern_copy_elements(call->out[0], call->in[0]));
     return tern_product_run(p, a, b, NULL, call->out[0]);
 }
 
-/* dinput = beta dy (summed to its shape by the engine), da = alpha dy b^T, db = alpha a^T dy. */
+/* dinput = beta dy (which the engine sums to the shape of input), da = alpha dy b^T, db = alpha a^T
+ * dy. */
 static tern_status added_backward(tern_gradient *g)
 {
     const tern_product *p = g->attributes;
@@ -217,7 +223,7 @@ static tern_status added_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* Each factor is needed for the gradient of the other one only. */
+/* Saves each factor only if the gradient of the other factor is needed. */
 static uint32_t added_saves(const tern_call *call)
 {
     return (call->in[2]->requires_grad ? TERN_SAVE_IN(1) : 0) |
@@ -237,7 +243,7 @@ ADDED_OP(addmv);
 ADDED_OP(baddbmm);
 ADDED_OP(addbmm);
 
-/* beta input + alpha mat1 mat2 */
+/* Returns beta input + alpha mat1 mat2. */
 tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2, double beta,
                         double alpha)
 {
@@ -247,7 +253,7 @@ tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2
     return tern_apply(&addmm_op, (tern_tensor *[]){input, mat1, mat2}, 3, &p, sizeof p);
 }
 
-/* beta input + alpha mat vec, vec being a column whose dim the result drops */
+/* Returns beta input + alpha mat vec. vec is a column, whose dim of size 1 the result drops. */
 tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, double beta,
                         double alpha)
 {
@@ -258,8 +264,8 @@ tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, 
     return tern_apply(&addmv_op, (tern_tensor *[]){input, mat, vec}, 3, &p, sizeof p);
 }
 
-/* beta input + alpha vec1 vec2^T, composed: an outer product is elementwise and gains nothing
- * from gemm. */
+/* Returns beta input + alpha vec1 vec2^T. It is composed of other operations: an outer product is
+ * elementwise and gains nothing from gemm. */
 tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2, double beta,
                        double alpha)
 {
@@ -268,7 +274,8 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
         return NULL;
     tern_dtype dtype = tern_common_type((tern_tensor *[]){input, vec1, vec2}, 3);
     bool half = tern_dtype_is_half(dtype);
-    tern_dtype wide = half ? TERN_F32 : dtype; /* half precision rounds once, at the end */
+    tern_dtype wide = half ? TERN_F32 : dtype; /* the result of half precision is rounded once,
+                                                * at the end */
     input = input ? tern_to_dtype(input, wide) : NULL;
     vec1 = vec1 ? tern_to_dtype(vec1, wide) : NULL;
     vec2 = vec2 ? tern_to_dtype(vec2, wide) : NULL;
@@ -277,7 +284,7 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
     return product && half ? tern_to_dtype(product, dtype) : product;
 }
 
-/* batch1 (b, n, k) and batch2 (b, k, m) */
+/* Checks that batch1 is (b, n, k) and batch2 is (b, k, m). */
 static bool check_batches(const tern_tensor *a, const tern_tensor *b, const char *function)
 {
     if (!check_dims(3, a, "batch1", 3, b, "batch2", function))
@@ -292,7 +299,7 @@ static bool check_batches(const tern_tensor *a, const tern_tensor *b, const char
     return false;
 }
 
-/* beta input + alpha batch1[b] batch2[b] for each b */
+/* Returns beta input + alpha batch1[b] batch2[b] for each b. */
 tern_tensor *tern_baddbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *batch2, double beta,
                           double alpha)
 {
@@ -302,8 +309,8 @@ tern_tensor *tern_baddbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *
     return tern_apply(&baddbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
-/* beta input + alpha sum_b batch1[b] batch2[b]: the sum over the batch is part of the summed dim
- * of one product, (n, b k) times (b k, m). */
+/* Returns beta input + alpha sum_b batch1[b] batch2[b]. The batch dim is part of the summed dim of
+ * one product, (n, b k) times (b k, m). */
 tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *batch2, double beta,
                          double alpha)
 {
@@ -318,8 +325,9 @@ tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *b
     return tern_apply(&addbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
-/* y[o] = x1^T W[o] x2 (+ bias[o]) for x1 (*, n), x2 (*, m), W (out, n, m): first x1 with all of
- * W as one matrix (n, out m), then each row (out, m) of that with its x2 as a batched product. */
+/* Returns y[o] = x1^T W[o] x2 (+ bias[o]) for x1 (*, n), x2 (*, m), W (out, n, m). The first
+ * product is x1 times W as one matrix (n, out m); the second is a batched product of each of its
+ * rows, as (out, m), with the same row of x2. */
 tern_tensor *tern_bilinear(tern_tensor *x1, tern_tensor *x2, tern_tensor *weight, tern_tensor *bias)
 {
     TERN_COMPOSED("bilinear", WIDEST, &x1, &x2, &weight, &bias);

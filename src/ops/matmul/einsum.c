@@ -1,9 +1,9 @@
-/* einsum.c -- sums of products by Einstein's convention, as matrix products.
- *
- * y[out] = the sum over all labels that are not in out of the product of the operands. Two operands
- * at a time, from the left: labels of both that are needed afterwards are batch dims of one matrix
- * product, labels of both that are not are its summed dim, labels of one alone its rows or columns.
- * Labels are 0..51 for A-Za-z and 52.. for the dims of an ellipsis. */
+/* einsum.c -- tern_einsum: sums of products in Einstein's notation, computed as matrix products.
+ * y[out] is the product of the operands, summed over all labels that are not in `out`. Operands are
+ * multiplied two at a time, from the left. Of the labels of both operands, those that are needed
+ * later are batch dims of a matrix product, and the others are its summed dim. The labels of one
+ * operand alone are its rows or columns. Labels are 0..51 for A-Za-z and 52.. for the dims of an
+ * ellipsis. */
 #include "tensor/op.h"
 #include <ctype.h>
 #include <string.h>
@@ -25,10 +25,10 @@ typedef struct equation {
     uint8_t out[TERN_MAX_DIMS];
     int out_ndim;
     int64_t size[LABELS];
-    int seen[LABELS]; /* operands' dims with that label */
+    int seen[LABELS]; /* number of operands' dims with that label */
 } equation;
 
-/* Capitals come before small letters, as in the order of an implicit output. */
+/* Returns the label of a letter. Capitals come first, which is the order of an implicit output. */
 static int label_of(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' : c - 'a' + 26;
@@ -39,13 +39,14 @@ static char letter_of(int label)
     return (char)(label >= LETTERS ? '.' : label < 26 ? 'A' + label : 'a' + label - 26);
 }
 
-/* One operand's subscripts: letters, and where an ellipsis stands (-1: none). */
+/* The subscripts of one operand: the labels of its letters, and the number of letters before the
+ * ellipsis (-1 if it has none). */
 typedef struct subscripts {
     uint8_t at[LABELS];
     int n, dots;
 } subscripts;
 
-/* "ij...k" becomes labels and the place of the ellipsis; blanks are skipped. */
+/* Reads text such as "ij...k" into labels and the position of the ellipsis. Blanks are skipped. */
 static tern_status read_subscripts(const char *text, size_t length, const char *whole,
                                    subscripts *s)
 {
@@ -78,7 +79,8 @@ static tern_status read_subscripts(const char *text, size_t length, const char *
 
 /* ---- operands ---------------------------------------------------------------------------- */
 
-/* Dims with the same label ("ii") become their diagonal, a view whose new dim is the last one. */
+/* Replaces dims with the same label ("ii") by their diagonal, a view whose new dim is the last
+ * one. */
 static tern_status take_diagonals(term *t, int operand)
 {
     for (int i = 0; i < t->ndim; i++)
@@ -103,8 +105,8 @@ static tern_status take_diagonals(term *t, int operand)
     return TERN_OK;
 }
 
-/* Labels for all dims of one operand. Ellipses are aligned at their last dim, as broadcasting
- * is: the last dim of each has the label LABELS - 1. A size of 1 broadcasts. */
+/* Gives each dim of one operand a label. Ellipses are aligned at their last dim, as in
+ * broadcasting: the last dim of each ellipsis has the label LABELS - 1. A size of 1 broadcasts. */
 static tern_status read_operand(equation *e, const subscripts *s, tern_tensor *x, int operand)
 {
     int dots = x->ndim - s->n;
@@ -135,7 +137,7 @@ static tern_status read_operand(equation *e, const subscripts *s, tern_tensor *x
                              "which does not broadcast with previously seen size %lld",
                              letter_of(t->at[d]), (long long)n, operand, (long long)*size);
     }
-    for (int i = 0; i < s->n; i++) /* a label of a diagonal counts as seen twice */
+    for (int i = 0; i < s->n; i++) /* a label of a diagonal counts twice */
         for (int j = 0; j < i; j++)
             if (s->at[i] == s->at[j])
                 e->seen[s->at[i]]++;
@@ -153,7 +155,7 @@ static tern_status add_out(equation *e, int label)
     return TERN_OK;
 }
 
-/* The dims of the largest ellipsis, into which the others broadcast. */
+/* Adds to the output the dims of the largest ellipsis, to which the other ellipses broadcast. */
 static tern_status add_dots(equation *e)
 {
     for (int d = 0; d < e->dots; d++)
@@ -161,7 +163,8 @@ static tern_status add_dots(equation *e)
     return TERN_OK;
 }
 
-/* Without "->": the ellipsis, then all letters that occur once, in order. */
+/* Sets the output of an equation without "->": the ellipsis, then all letters that occur once, in
+ * order. */
 static tern_status implicit_output(equation *e)
 {
     TERN_TRY(add_dots(e));
@@ -171,7 +174,7 @@ static tern_status implicit_output(equation *e)
     return TERN_OK;
 }
 
-/* The labels after "->", each once and each of an operand. */
+/* Reads the labels after "->". Each occurs once there and in at least one operand. */
 static tern_status explicit_output(equation *e, const char *text, const char *whole)
 {
     subscripts s;
@@ -196,7 +199,8 @@ static tern_status explicit_output(equation *e, const char *text, const char *wh
     return s.dots == s.n ? add_dots(e) : TERN_OK;
 }
 
-/* Operands between commas, then the output, or none. */
+/* Reads an equation: the operands' subscripts, separated by commas, then optionally "->" and the
+ * output. */
 static tern_status read_equation(equation *e, const char *text, tern_tensor *const *operands, int n)
 {
     const char *arrow = strstr(text, "->"), *end = arrow ? arrow : text + strlen(text);
@@ -225,7 +229,7 @@ static tern_status read_equation(equation *e, const char *text, tern_tensor *con
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-/* The dim with a label, or -1. */
+/* Returns the dim of t that has the label, or -1 if there is none. */
 static int place_of(const term *t, int label)
 {
     for (int d = 0; d < t->ndim; d++)
@@ -234,7 +238,7 @@ static int place_of(const term *t, int label)
     return -1;
 }
 
-/* Whether the output or an operand from `next` on has the label. */
+/* Returns whether the output or an operand from number `next` on has the label. */
 static bool is_needed(const equation *e, int label, int next)
 {
     for (int i = 0; i < e->out_ndim; i++)
@@ -246,8 +250,8 @@ static bool is_needed(const equation *e, int label, int next)
     return false;
 }
 
-/* Sum over the labels that neither the output, a later operand nor `other` (or NULL) has: before
- * the product, which is smaller for it. */
+/* Sums t over the labels that are neither in the output, nor in a later operand, nor in `other`
+ * (which may be NULL). This is done before the product, to make it smaller. */
 static tern_status sum_unneeded(const equation *e, term *t, const term *other, int next)
 {
     tern_shape dims = {.ndim = 0};
@@ -264,12 +268,13 @@ static tern_status sum_unneeded(const equation *e, term *t, const term *other, i
     tern_dtype dtype = t->x->dtype;
     t->ndim = kept;
     t->x = tern_sum_dim(t->x, dims, false);
-    if (other) /* sums of integers are int64, but the product is of the operands' dtype */
+    if (other) /* sums of integers are int64, but the product has the operands' dtype */
         t->x = tern_to_dtype(t->x, dtype);
     return t->x ? TERN_OK : tern_last_status();
 }
 
-/* A view of x with its dims in the order of labels, reshaped to a matrix or a batch of them. */
+/* Returns a view of t's tensor with its dims in the order of `labels`, reshaped to a matrix or a
+ * batch of matrices. */
 static tern_tensor *arranged(const term *t, const uint8_t *labels, int n, tern_shape shape)
 {
     tern_shape order = {.ndim = n};
@@ -278,7 +283,7 @@ static tern_tensor *arranged(const term *t, const uint8_t *labels, int n, tern_s
     return tern_reshape(tern_permute(t->x, order), shape);
 }
 
-/* Expand dims of size 1 to the size that the other operand has for the label. */
+/* Expands the dims of t of size 1 to the size that `other` has for the same label. */
 static tern_status match_sizes(term *t, const term *other)
 {
     tern_shape shape = tern_shape_of(t->x);
@@ -291,8 +296,8 @@ static tern_status match_sizes(term *t, const term *other)
     return t->x ? TERN_OK : tern_last_status();
 }
 
-/* Of two matrices or two batches of them. There is no gemm of bools: their product is counted in
- * int64, and true where it is not 0. */
+/* Returns the product of two matrices or of two batches of matrices. gemm does not support bool:
+ * the product is computed in int64, and true where it is not 0. */
 static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
 {
     tern_dtype dtype = l->dtype;
@@ -304,7 +309,8 @@ static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
     return tern_to_dtype(y, dtype);
 }
 
-/* Whether a label that nothing needs afterwards has more than one element in both. */
+/* Returns whether a label of both a and b that is not needed later has more than one element in
+ * both. */
 static bool is_summed(const equation *e, const term *a, const term *b, int next)
 {
     for (int d = 0; d < a->ndim; d++) {
@@ -316,8 +322,9 @@ static bool is_summed(const equation *e, const term *a, const term *b, int next)
     return false;
 }
 
-/* Before the product of a and b: types that differ are promoted where no products are summed, as it
- * is elementwise then; what neither needs is summed, sizes of 1 are expanded. */
+/* Prepares a and b for their product: promotes different dtypes, which is an error if products are
+ * summed (otherwise the product is elementwise), sums over labels that are not needed, and expands
+ * sizes of 1. */
 static tern_status prepare(const equation *e, term *a, term *b, int next)
 {
     tern_dtype left = a->x->dtype, right = b->x->dtype;
@@ -334,8 +341,9 @@ static tern_status prepare(const equation *e, term *a, term *b, int next)
     return match_sizes(b, a);
 }
 
-/* a = a b with the labels (batch, own of a, own of b): a as (batch, rows, depth), b as (batch,
- * depth, columns), where depth are the labels that both have and nothing needs afterwards. */
+/* Sets a to the product of a and b, with the labels (batch, labels of a alone, labels of b alone).
+ * It is a matrix product of a as (batch, rows, depth) and b as (batch, depth, columns), where depth
+ * stands for the labels of both that are not needed later. */
 static tern_status multiply(const equation *e, term *a, term *b, int next)
 {
     uint8_t stack[LABELS], own[LABELS], others[LABELS], summed[LABELS], all[LABELS];
@@ -391,7 +399,8 @@ static tern_status multiply(const equation *e, term *a, term *b, int next)
     return a->x ? TERN_OK : tern_last_status();
 }
 
-/* All products from the left, the last sums, and a permuted view in the order of the output. */
+/* Multiplies all operands from the left, sums over the remaining labels, and returns a view with
+ * the dims in the order of the output. */
 static tern_tensor *contract(equation *e)
 {
     term y = e->in[0];

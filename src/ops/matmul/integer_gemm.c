@@ -1,15 +1,17 @@
-/* integer_gemm.c -- matrix products of integers, which no backend's gemm takes. */
+/* integer_gemm.c -- matrix products of integers, which the gemm of the backends does not
+ * support. */
 #include "ops/matmul/matrix_product.h"
 #include "types_host.h"
 #include "shapes.h"
 
-/* The strides as the kernel takes them. */
+/* Returns the strides of x in the kernel's struct. */
 static tern_gemm_matrix strides_of(const tern_matrix *x)
 {
     return (tern_gemm_matrix){x->row, x->col, {x->batch[0], x->batch[1]}};
 }
 
-/* c = alpha a b (+ bias), a work-item for each element; sums wrap around as integers do. */
+/* Computes c = alpha a b (+ bias), one work-item for each element. Sums wrap around on overflow, as
+ * integers do. */
 tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g)
 {
     static const tern_kernel_ref kernel = {"matmul", "integer_gemm"};

@@ -1,4 +1,4 @@
-/* linear.c -- x weight^T + bias as one product. */
+/* linear.c -- tern_linear, x weight^T + bias as one product, and its gradients. */
 #include "ops/matmul/matrix_product.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
@@ -9,8 +9,8 @@
 #include "shapes.h"
 #include <tern/ops.h>
 
-/* x weight^T: weight is read transposed through its strides; a vector x is a row, a vector
- * weight (in) one output whose dim is dropped. */
+/* Returns the product x weight^T. The weight is transposed through its strides. A 1-D x is a row; a
+ * 1-D weight (in) gives one output, whose dim is dropped. */
 static tern_product linear_product(int x_ndim, int weight_ndim)
 {
     tern_product p = {.alpha = 1, .transpose = {false, true}};
@@ -39,8 +39,8 @@ static tern_status check_bias_type(const tern_tensor *x, const tern_tensor *bias
                      tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
 }
 
-/* Whether rows of the result are to begin where the device wants them: products that do need no
- * copy, and neither does a loss that reads rows. */
+/* Returns whether to allocate the result with rows that begin at multiples which suit the device.
+ * Matrix products need no copy of such rows, and neither does a loss that reads rows. */
 static bool is_padded(const tern_call *call)
 {
     const tern_tensor *x = call->in[0], *weight = call->in[1];
@@ -51,8 +51,8 @@ static bool is_padded(const tern_call *call)
     return n != tern_up(n) && tern_place_wants_multiples(call->place, &g);
 }
 
-/* x (..., in), weight (out, in) or (in), bias (out), one number, or none: y is (..., out) or
- * (...). */
+/* Infers the result from x (..., in), weight (out, in) or (in), and bias (out), a single number or
+ * NULL: y is (..., out) or (...). */
 static tern_status linear_infer(tern_call *call)
 {
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
@@ -79,8 +79,8 @@ static tern_status linear_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* gemm adds the bias to each row before it rounds. It takes a dense bias of `out` numbers: one
- * that is strided or a single number is copied to that form. */
+/* Computes y. gemm adds the bias to each row before it rounds. gemm takes a dense bias of `out`
+ * numbers: a strided bias or a single number is copied to that form. */
 static tern_status linear_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2], *copy = NULL;
@@ -98,9 +98,9 @@ static tern_status linear_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward: the gradients of weight and bias in one launch, where that can be ---------- */
+/* ---- backward: the gradients of weight and bias in one launch, if possible ---------------- */
 
-enum { SMALL_PRODUCT = 4096 }; /* with fewer than these, a second launch costs more than they do */
+enum { SMALL_PRODUCT = 4096 }; /* sizes below it cost less than a second launch */
 
 static bool is_skinny(const tern_tensor *dy, const tern_tensor *x)
 {
@@ -108,21 +108,22 @@ static bool is_skinny(const tern_tensor *dy, const tern_tensor *x)
            dy->numel * x->shape[x->ndim - 1] < SMALL_PRODUCT;
 }
 
-/* The gradients that one launch computes: dW, and db if with_bias; wide: in float32 from halves. */
+/* The gradients that one launch computes: dW, and db if with_bias. wide: results are float32,
+ * inputs are half precision. */
 typedef struct gradients {
     bool with_bias, wide;
 } gradients;
 
-/* Whether the product goes beyond the end of dy's rows, and so of dW: in multiples of them, into
- * memory that is there for that. */
+/* Returns whether the product rounds the row length of dy, and so the number of rows of dW, up to a
+ * multiple: dy has zero padding there. */
 static bool rounds_up(const tern_tensor *dy, const tern_tensor *x)
 {
     const int64_t in = x->shape[x->ndim - 1];
     return tern_is_zero_padded(dy) && in == tern_up(in);
 }
 
-/* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), x
- * dense, dy so or padded. */
+/* dW = dy^T x and db = the sum of the rows of dy. The inputs are dy (..., out) and x (..., in). x
+ * is dense, dy is dense or padded. */
 static tern_status gradient_infer(tern_call *call)
 {
     const gradients *what = call->attributes;
@@ -136,7 +137,7 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Returns dW as a product, which may compute db, the sums of dy^T's rows, too. */
+/* Returns dW as a product, whose epilogue can also compute db, the row sums of dy^T. */
 static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradients what)
 {
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
@@ -153,8 +154,8 @@ static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradien
         .wide = what.wide};
 }
 
-/* The results are new memory, which is as well aligned as can be, so x's own beginning stands for
- * it. */
+/* Sets *fits to whether the device's product can compute the gradients. The results are newly
+ * allocated with maximal alignment, so the beginning of x's buffer stands for them here. */
 static tern_status takes(const tern_tensor *dy, const tern_tensor *x, gradients what, bool *fits)
 {
     tern_gemm g = product_of(dy, x, what);
@@ -175,8 +176,8 @@ static tern_status gradient_by_product(tern_call *call)
     return tern_launch_gemm(call->place, &g);
 }
 
-/* A group computes a tile of a row of dW in one pass over the rows of dy and x, and the first
- * tile of each row db[i]. */
+/* Each work-group computes a tile of a row of dW in one pass over the rows of dy and x. The
+ * work-group of the first tile of row i also computes db[i]. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
@@ -197,9 +198,9 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* Sets *what to the gradients that one launch can compute, of the weight and, if with_bias, of the
- * bias: they are small, or the device's product has an epilogue for the bias gradient, or it writes
- * float32, which is allowed if `wide`. Sets *fits to whether there are any. */
+/* Sets *what to the gradients that one launch can compute: of the weight and, if with_bias, of the
+ * bias. One launch suffices if they are small, if the device's product has an epilogue for the bias
+ * gradient, or if it writes float32, which `wide` allows. Sets *fits to whether there are any. */
 static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool with_bias, bool wide,
                           gradients *what, bool *fits)
 {
@@ -241,7 +242,7 @@ tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, te
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
 }
 
-/* Rows without gaps in them, each as far from the one before, and none in the place of another. */
+/* Returns whether the rows of x are dense, evenly spaced and do not overlap. */
 static bool has_rows(const tern_tensor *x)
 {
     const int last = x->ndim - 1;
@@ -287,7 +288,7 @@ static tern_status linear_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* x is needed for dW, the weight for dx. */
+/* Saves x if dW is needed, and the weight if dx is needed. */
 static uint32_t linear_saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
@@ -305,7 +306,8 @@ static const tern_op linear_op = {
     .backward = linear_backward,
 };
 
-/* A bias of more dims is expanded to the result's shape, as PyTorch does. */
+/* Returns x weight^T + bias for a bias of more than one dim, expanded to the result's shape, as in
+ * PyTorch. */
 static tern_tensor *add_expanded(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
     TERN_CAST_FOR(&linear_op, &x, &weight, &bias);
@@ -315,7 +317,7 @@ static tern_tensor *add_expanded(tern_tensor *x, tern_tensor *weight, tern_tenso
     return tern_add(y, tern_expand(bias, tern_shape_of(y)));
 }
 
-/* One operation, so that the bias costs no launch of its own. */
+/* The bias is part of the one operation, so that it costs no launch of its own. */
 tern_tensor *tern_linear(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
     if (bias && !tern_handle_is_gone(&bias->handle) && bias->ndim > 1) {

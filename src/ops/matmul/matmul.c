@@ -1,9 +1,9 @@
-/* matmul.c -- matmul, mm and bmm: which product each of them is. */
+/* matmul.c -- matmul, mm and bmm, each as a tern_product. */
 #include "ops/matmul/matrix_product.h"
 #include <tern/ops.h>
 
-/* A vector on the left is a row, one on the right a column, and their dims of size 1 are not in
- * the result; dims before the last two are a batch, which broadcasts. */
+/* A vector a is a row and a vector b a column, and the result drops their dims of size 1. The dims
+ * before the last two are batch dims, which broadcast. */
 tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
 {
     tern_product p = {.alpha = 1};
@@ -18,7 +18,7 @@ tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&p, a, b);
 }
 
-/* (n, k) times (k, m), without broadcasting. */
+/* Returns (n, k) times (k, m), without broadcasting. */
 tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
 {
     TERN_NAMED_IN_ERRORS;
@@ -29,7 +29,7 @@ tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&(tern_product){.alpha = 1}, a, b);
 }
 
-/* (b, n, k) times (b, k, m), without broadcasting. */
+/* Returns (b, n, k) times (b, k, m), without broadcasting. */
 tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
 {
     TERN_NAMED_IN_ERRORS;

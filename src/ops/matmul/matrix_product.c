@@ -1,8 +1,6 @@
-/* matrix_product.c -- one matrix product of two tensors: shapes, and layouts that need no copy.
- *
- * gemm takes matrices whose rows or columns are dense and at most two batch dims with any strides.
- * Transposed, sliced and broadcast views mostly have that form as they are; only the others are
- * copied. */
+/* matrix_product.c -- one matrix product of two tensors: its shapes, and layouts that need no copy.
+ * gemm takes matrices whose rows or columns are dense, and at most two batch dims with any strides.
+ * Most transposed, sliced and broadcast views already have that form; other views are copied. */
 #include "ops/matmul/matrix_product.h"
 #include "ops/copy/copy.h"
 #include "ops/matmul/padded.h"
@@ -10,15 +8,17 @@
 #include <assert.h>
 #include <string.h>
 
-/* A tensor as a batch (stack) of matrices: strides of the matrix and of the batch dims. */
+/* A tensor as a batch (stack) of matrices. `row` and `column` are the strides of the matrix, `size`
+ * and `step` the sizes and strides of the batch dims. */
 typedef struct stack {
     tern_tensor *x;
     int64_t rows, columns, row, column;
-    int ndim; /* of the stack */
+    int ndim; /* number of batch dims */
     int64_t size[TERN_MAX_DIMS + 2], step[TERN_MAX_DIMS + 2];
 } stack;
 
-/* Dims of size 1 broadcast: their stride is 0. Transposing swaps strides and copies nothing. */
+/* Describes x as a batch of matrices. Dims of size 1 broadcast: their stride is 0. `transpose`
+ * swaps the strides and copies nothing. */
 static void as_stack(stack *s, tern_tensor *x, uint8_t insert, bool transpose)
 {
     int d = x->ndim;
@@ -43,7 +43,7 @@ static void as_stack(stack *s, tern_tensor *x, uint8_t insert, bool transpose)
     }
 }
 
-/* How many matrices the batch has. */
+/* Returns the number of matrices in the batch. */
 static int64_t count_of(const stack *s)
 {
     int64_t n = 1;
@@ -54,7 +54,7 @@ static int64_t count_of(const stack *s)
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-/* The batch shape that both broadcast to. */
+/* Sets *shape to the shape that the batch dims of a and b broadcast to. */
 static tern_status common_stack(const stack *a, const stack *b, tern_shape *shape, const char *name)
 {
     tern_shape left = tern_shape_from(a->ndim, a->size), right = tern_shape_from(b->ndim, b->size);
@@ -63,7 +63,7 @@ static tern_status common_stack(const stack *a, const stack *b, tern_shape *shap
     return tern_shape_broadcast(&left, &right, shape, function);
 }
 
-/* Both operands have one dtype, and there is no product of bools. */
+/* Checks that both operands have the same dtype, and that it is not bool. */
 static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name)
 {
     if (x->dtype != y->dtype)
@@ -76,8 +76,8 @@ static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name
     return TERN_OK;
 }
 
-/* The error PyTorch has for what the product is there: of vectors, with a vector, of matrices,
- * or batched. */
+/* Records PyTorch's error for shapes that do not match, which differs for vectors, a vector and a
+ * matrix, matrices and batches. */
 static tern_status refuse_shapes(const tern_product *p, const stack *a, const stack *b,
                                  const char *name)
 {
@@ -102,8 +102,8 @@ static tern_status refuse_shapes(const tern_product *p, const stack *a, const st
                      name, (long long)count_of(b), k, (long long)count_of(b), other);
 }
 
-/* (batch, m, k) times (batch, k, n) is (batch, m, n), less the dims of vectors, or (m, n) for
- * the sum over the batch. */
+/* Infers the result's shape: (batch, m, k) times (batch, k, n) is (batch, m, n), without the dims
+ * inserted for vectors, or (m, n) if the product is summed over the batch. */
 tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
                                tern_result *result, const char *name)
 {
@@ -134,14 +134,14 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
 
 /* ---- layouts ----------------------------------------------------------------------------- */
 
-/* The batch dims of both operands, broadcast, and merged where both continue without a gap. */
+/* The broadcast batch dims of both operands, merged where the strides of both operands allow it. */
 typedef struct batch_dims {
     int ndim;
     int64_t size[TERN_MAX_DIMS + 2], step[2][TERN_MAX_DIMS + 2];
 } batch_dims;
 
-/* Two neighbouring dims become one if in both operands the outer stride is the inner size times
- * the inner stride; dims of size 1 are dropped. */
+/* Sets *j to the batch dims of a and b. Two neighbouring dims are merged if in both operands the
+ * outer stride is the inner size times the inner stride. Dims of size 1 are dropped. */
 static void merge_batch(const stack *a, const stack *b, batch_dims *j)
 {
     int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -164,15 +164,16 @@ static void merge_batch(const stack *a, const stack *b, batch_dims *j)
     }
 }
 
-/* gemm takes matrices with dense rows or dense columns. */
+/* Returns whether gemm takes the matrices as they are: with dense rows or dense columns. */
 static bool is_matrix(const stack *s)
 {
     bool rows = s->columns == 1 || s->column == 1, columns = s->rows == 1 || s->row == 1;
     return rows || columns;
 }
 
-/* The batch dims and one dim of the matrix (n elements, step apart) as a single dim of *all
- * elements, *each apart; false where the strides do not allow it without a copy. */
+/* Merges the batch dims and one dim of the matrix (n elements with stride `step`) into a single dim
+ * of *all elements with stride *each. Returns false if the strides do not allow this without a
+ * copy. */
 static bool chain(const stack *s, int64_t n, int64_t step, int64_t *all, int64_t *each)
 {
     *all = n;
@@ -193,10 +194,10 @@ typedef struct operand {
     stack s;
     uint8_t insert;
     bool transpose;
-    tern_tensor *copy; /* released when the product is launched */
+    tern_tensor *copy; /* dense copy of the operand or NULL; released after the launch */
 } operand;
 
-/* Go over to a dense copy of the tensor, of its own shape or of the one it broadcasts to. */
+/* Replaces the operand by a dense copy of its tensor, expanded to `shape` unless that is NULL. */
 static tern_status make_dense(operand *o, const tern_shape *shape)
 {
     tern_tensor *x = o->s.x, *old = o->copy;
@@ -209,8 +210,8 @@ static tern_status make_dense(operand *o, const tern_shape *shape)
     return status;
 }
 
-/* More than two batch dims that do not merge: expand both operands and copy them dense, after
- * which the batch is one dim. */
+/* Handles more than two batch dims that can't be merged: expands both operands and copies them, so
+ * that the batch is one dim. */
 static tern_status spread(operand *o, batch_dims *j)
 {
     tern_shape shape;
@@ -226,8 +227,8 @@ static tern_status spread(operand *o, batch_dims *j)
     return TERN_OK;
 }
 
-/* The sum over the batch of A[b] B[b] is one product whose summed dim takes in the batch: A as
- * (m, b k), B as (b k, n). */
+/* Rewrites the sum over the batch of A[b] B[b] as one product whose summed dim includes the batch:
+ * A as (m, b k), B as (b k, n). */
 static tern_status fold_sum(operand *o)
 {
     for (int i = 0; i < 2; i++) {
@@ -247,9 +248,9 @@ static tern_status fold_sum(operand *o)
     return TERN_OK;
 }
 
-/* Bring the operands into a form that gemm takes, with as few copies as there can be; *j says
- * the batch dims that are left. One matrix B for all of a batch of A is no batch: the rows of A
- * are merged into one matrix, (b m, k). */
+/* Brings the operands into a form that gemm takes, with as few copies as possible, and sets *j to
+ * the remaining batch dims. If B is one matrix and A a batch, the rows of A are merged into one
+ * matrix, (b m, k). */
 static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
 {
     stack *a = &o[0].s;
@@ -268,7 +269,7 @@ static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
     return j->ndim <= 2 ? TERN_OK : spread(o, j);
 }
 
-/* ---- multiples ----------------------------------------------------------------------------- */
+/* ---- sizes rounded up to multiples --------------------------------------------------------- */
 
 static bool wants_multiples(const operand *o, const tern_tensor *result)
 {
@@ -294,15 +295,15 @@ static tern_extents extents_of(const operand *o)
     return (tern_extents){o[0].s.rows, o[1].s.columns, o[0].s.columns};
 }
 
-/* Whether matrix i has to be read beyond its end. */
+/* Returns whether a product of the extents e reads matrix i beyond its end. */
 static bool goes_beyond(const operand *o, tern_extents e, int i)
 {
     const tern_extents has = extents_of(o);
     return e.k != has.k || (i ? e.n != has.n : e.m != has.m);
 }
 
-/* One product of two matrices with multiples, of copies with zeros around them where it must be;
- * *e, which is exact, stays so where that cannot be. */
+/* Rounds the extents *e of a product of two matrices up to multiples, and copies an operand with
+ * zero padding if necessary. *e is left exact if this is not possible. */
 static tern_status round_up(const tern_product *p, operand *o, batch_dims *j, tern_extents *e)
 {
     tern_extents up = tern_multiples_of(extents_of(o), o[0].s.column == 1, o[1].s.column == 1);
@@ -320,10 +321,10 @@ static tern_status round_up(const tern_product *p, operand *o, batch_dims *j, te
     return TERN_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------- */
+/* ---- launch ------------------------------------------------------------------------------ */
 
-/* The stride along a dim of size 1 can be anything; gemm gets one that makes rows or columns
- * dense. */
+/* Returns one operand as gemm takes it. The stride along a dim of size 1 is arbitrary, so it is
+ * replaced by one for which rows or columns are dense. */
 static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
 {
     tern_matrix x = {.buffer = &s->x->storage->block->buffer,
@@ -337,8 +338,8 @@ static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
     return x;
 }
 
-/* gemm with the result as matrices one after the other, rows so far apart. Integers have a kernel
- * of their own. */
+/* Launches gemm. The matrices of the result are contiguous in memory, and `row` is the stride of
+ * their rows. Integers have their own kernel. */
 static tern_status launch(const tern_product *p, const stack *a, const stack *b,
                           const batch_dims *j, tern_extents e, const tern_tensor *bias,
                           tern_tensor *result, int64_t row)
@@ -368,13 +369,14 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
     return tern_launch_gemm(result->storage->place, &g);
 }
 
-/* Where the summed dim is empty the product is zero, plus the bias. */
+/* Sets the result of a product whose summed dim is empty: the bias, or zero. */
 static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 {
     return bias ? tern_copy_elements(result, bias) : tern_zero_elements(result);
 }
 
-/* Without elements in an operand the summed dim is empty, which gemm does not take. */
+/* Computes the product. gemm does not take an empty summed dim, so operands without elements are
+ * handled here. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result)
 {

@@ -1,26 +1,25 @@
-/* matrix_product.h -- one matrix product of two tensors, from which matmul, linear and attention
- * are made. */
+/* matrix_product.h -- one matrix product of two tensors, used by matmul, linear and attention. */
 #ifndef TERN_SRC_OPS_MATRIX_PRODUCT_H
 #define TERN_SRC_OPS_MATRIX_PRODUCT_H
 #include "device/device.h"
 #include "tensor/op.h"
 
-/* Dims of size 1 that a vector gets to be a row or a column, and that the result drops. */
+/* Masks for the dim of size 1 that makes a vector a row or a column, and that the result drops. */
 enum { TERN_AS_ROW = 1, TERN_AS_COLUMN = 2 };
 
-/* How many dims a mask of inserted dims has. */
+/* Returns the number of inserted dims in a mask. */
 static inline int tern_dims_in(uint8_t insert)
 {
     return (insert & TERN_AS_ROW ? 1 : 0) + (insert & TERN_AS_COLUMN ? 1 : 0);
 }
 
-/* result = alpha op(x) op(y) + beta result: x and y as batches of matrices, first with the dims in
- * `insert`, then transposed where asked. */
+/* result = alpha op(x) op(y) + beta result, where x and y are batches of matrices. op first inserts
+ * the dims of `insert`, then transposes if `transpose` is set. */
 typedef struct tern_product {
-    double alpha, beta; /* beta: of what tern_product_run finds in result, 0 for a new one */
+    double alpha, beta; /* beta: factor of result's previous value; 0 for a new result */
     uint8_t insert[2];
     bool transpose[2];
-    uint8_t drop; /* dims that the result does not have */
+    uint8_t drop; /* inserted dims that the result drops */
     bool sum;     /* sum over the batch: the result is one matrix */
 } tern_product;
 
@@ -30,24 +29,26 @@ typedef struct tern_product {
                TERN_FIELDS(tern_product, "transpose", transpose),                                  \
                TERN_FIELD(tern_product, "drop", drop), TERN_FIELD(tern_product, "sum", sum))
 
-/* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
+/* Infers the result's shape and dtype. Returns TERN_ERR_SHAPE or TERN_ERR_DTYPE with PyTorch's
+ * messages. */
 tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
                                tern_result *result, const char *name);
-/* result = alpha op(x) op(y) + bias, bias (columns) or NULL; floating point types alone have a
- * beta. */
+/* Computes result = alpha op(x) op(y) + beta result + bias. bias has one element for each column,
+ * or is NULL. beta is for floating point types only. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result);
-/* tern_launch_gemm for integers. */
+/* Launches gemm for integers. */
 tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g);
-/* The operation on its own, differentiable. */
+/* Returns the product as a differentiable operation. */
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
-/* Gradients of result = p(x, y). */
+/* Returns the gradient of x, where the result is the product p of x and y. */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
-/* grad_out: where it is to lie; NULL: anywhere. */
+/* Returns the gradient of y. It is written to grad_out unless that is NULL. */
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim,
                              tern_tensor *grad_out);
-/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they
- * may be `wide`, float32. grad_out: where they are to lie, as above. */
+/* Computes the gradients of a linear layer's weight and bias from dy and the layer's input x, both
+ * dense. If `wide`, gradients of half precision may be float32. grad_out: memory to write each
+ * gradient to, or NULL. */
 tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2],
                                   tern_tensor *const grad_out[2]);
 

@@ -1,10 +1,12 @@
-/* packed.c -- products with weights of 8 or 4 bits as they lie, and such weights as numbers. */
+/* packed.c -- products with quantized weights of 8 or 4 bits, and conversion of such weights to
+ * float32. */
 #include "base/checked.h"
 #include "tensor/op.h"
 #include "tensor/tensor.h"
 #include <tern/ops.h>
 
-/* The weight of a call whose inputs from `first` on are codes, scales and zeros. */
+/* The sizes of a quantized weight. The inputs of a call from `first` on are its codes, scales and
+ * zeros. */
 typedef struct packed {
     int64_t outs, ins, groups;
     int32_t nibbles, flip;

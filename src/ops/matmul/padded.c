@@ -1,5 +1,5 @@
-/* padded.c -- matrices in memory for multiples of rows and of columns, with zeros in what is
- * more. */
+/* padded.c -- matrices in memory that is padded to multiples of rows and columns, with zeros in the
+ * padding. */
 #include "ops/matmul/padded.h"
 #include "ops/copy/copy.h"
 #include "tensor/tensor.h"

@@ -27,7 +27,7 @@ static tern_status product_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* Each input is saved only where the gradient of the other one is wanted. */
+/* Saves each input only if the gradient of the other input is needed. */
 static uint32_t product_saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
@@ -58,8 +58,8 @@ tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor 
     return product_into(p, x, y, NULL);
 }
 
-/* With C = A B: dA = dC B^T; where A is a transposed x, dx = dA^T = B dC^T, so that no gradient
- * needs to be transposed afterwards. */
+/* For C = A B, dA = dC B^T. If A is a transposed x, dx = dA^T = B dC^T, so that the gradient need
+ * not be transposed afterwards. */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y)
 {
     tern_product d = {.alpha = p->alpha, .drop = p->insert[0]};
@@ -71,8 +71,8 @@ tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tens
     return out ? tern_product_of(&d, y, dout) : tern_product_of(&d, dout, y);
 }
 
-/* dB = A^T dC, or dy = dC^T A for a transposed y. Where x is a batch and y a single matrix, the
- * sum over the batch is part of the product, not a reduction after it. */
+/* dB = A^T dC, or dy = dC^T A for a transposed y. If x is a batch and y a single matrix, the sum
+ * over the batch is part of the product, not a reduction after it. */
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim,
                              tern_tensor *grad_out)
 {

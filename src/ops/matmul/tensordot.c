@@ -1,13 +1,14 @@
-/* tensordot.c -- products over chosen dims, of several matrices, of a matrix with itself. */
+/* tensordot.c -- products over chosen dims (tensordot), of several matrices (multi_dot), and powers
+ * of a matrix. */
 #include "base/memory.h"
 #include "tensor/fields.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* ---- tensordot: one matrix product, all summed dims being its inner dim -------------------- */
+/* ---- tensordot: one matrix product, whose summed dim is all summed dims -------------------- */
 
-/* x with the chosen dims in front or behind, as a matrix (summed, left) or (left, summed); the
- * sizes of the other dims are added to rest, for the result. */
+/* Returns x with the chosen dims in front or behind, as a matrix (summed, left) or (left, summed).
+ * Appends the sizes of the other dims to *rest, the shape of the result. */
 static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_front,
                               tern_shape *rest)
 {
@@ -30,15 +31,15 @@ static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_fr
                         in_front ? TERN_SHAPE(summed, left) : TERN_SHAPE(left, summed));
 }
 
-/* The sum over dim d, which stays, in x's dtype. */
+/* Returns the sum over dim d, which is kept with size 1, in x's dtype. */
 static tern_tensor *sum_over(tern_tensor *x, int d)
 {
     return tern_to_dtype(tern_sum_dim(x, TERN_DIMS(d), true), x->dtype);
 }
 
-/* y = sum over the pairs of dims (dims_a[i], dims_b[i]) of a b, with the other dims of a and
- * then of b. A summed dim of size 1 broadcasts: the sum of products is then the product of a
- * sum, so the other tensor is summed over its dim first. */
+/* Returns y = sum over the pairs of dims (dims_a[i], dims_b[i]) of a b. y has the other dims of a,
+ * then those of b. A summed dim of size 1 broadcasts: the sum of products is then the product with
+ * a sum, so the other tensor is summed over its dim first. */
 tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, tern_shape dims_b)
 {
     TERN_COMPOSED("tensordot", WIDEST, &a, &b);
@@ -86,7 +87,7 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
     return y ? tern_view(y, shape) : NULL;
 }
 
-/* The last n dims of a with the first n of b. */
+/* Returns the product over the last n dims of a and the first n of b. */
 tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 {
     TERN_NAMED_IN_ERRORS;
@@ -109,7 +110,8 @@ tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 
 enum { MOST_MATRICES = 64 };
 
-/* The product of matrices first..last, cut in two where the table says, each part likewise. */
+/* Returns the product of the matrices first..last. It is the product of two parts, divided after
+ * split[first][last], which are computed the same way. */
 static tern_tensor *multiply(tern_tensor *const *m, int (*split)[MOST_MATRICES], int first,
                              int last)
 {
@@ -119,9 +121,9 @@ static tern_tensor *multiply(tern_tensor *const *m, int (*split)[MOST_MATRICES],
     return tern_mm(multiply(m, split, first, cut), multiply(m, split, cut + 1, last));
 }
 
-/* The matrix chain problem by dynamic programming: the cost of a product i..j is the least over
- * all cuts k of cost[i][k] + cost[k+1][j] + rows_i columns_k columns_j. (Cormen, Leiserson,
- * Rivest, Stein: Introduction to Algorithms, matrix-chain multiplication.) */
+/* The matrix chain problem by dynamic programming: the cost of a product i..j is the minimum over k
+ * of cost[i][k] + cost[k+1][j] + rows_i columns_k columns_j. (Cormen, Leiserson, Rivest, Stein:
+ * Introduction to Algorithms, matrix-chain multiplication.) */
 static tern_tensor *in_best_order(tern_tensor *const *m, int n)
 {
     int(*split)[MOST_MATRICES] = tern_alloc(sizeof *split * (size_t)n);
@@ -158,7 +160,8 @@ tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
     return tern_linalg_multi_dot(matrices, n);
 }
 
-/* A vector at the beginning is a row, one at the end a column; their dims are dropped again. */
+/* A vector at the beginning is a row, a vector at the end a column. The result drops their dims of
+ * size 1. */
 tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
 {
     TERN_NAMED_IN_ERRORS;
@@ -193,8 +196,8 @@ tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
     return y && tensors[0]->ndim == 1 ? tern_squeeze_dim(y, 0) : y;
 }
 
-/* By repeated squaring: x^n is the product of x^(2^i) over the bits i that n has, about 2 log2 n
- * products. A negative n takes the powers of the inverse. */
+/* Computes x^n by repeated squaring: x^n is the product of x^(2^i) over the bits i that are set in
+ * n, about 2 log2 n products. A negative n uses powers of the inverse. */
 tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
 {
     TERN_NAMED_IN_ERRORS;
