@@ -1,7 +1,8 @@
-/* attention.c -- scaled dot product attention (Vaswani et al. 2017): its checks, and which form it
- * takes.
- *
- *   softmax(scale q k' + mask) v, over the keys; scale is 1 / sqrt(E) */
+/* attention.c -- scaled dot product attention (Vaswani et al. 2017): its checks, and the choice
+ * among its implementations.
+ * 
+ *   softmax(scale q k' + mask) v, with the softmax over the keys and scale = 1 / sqrt(E) by
+ * default */
 #include "ops/attention/attention_tiles.h"
 #include "base/option.h"
 #include "base/warning.h"
@@ -10,8 +11,9 @@
 
 static const char *const name = "tern_scaled_dot_product_attention";
 
-/* What PyTorch refuses: dtypes that differ, fewer than two dims, a mask beside is_causal, a
- * mask of another dtype than bool or the query's, a dropout probability outside [0, 1]. */
+/* Checks what PyTorch refuses: dtypes that differ, fewer than two dims, a mask together with
+ * is_causal, a mask whose dtype is neither bool nor the query's, a dropout probability outside [0,
+ * 1]. */
 static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                          const tern_scaled_dot_product_attention_options *o)
 {
@@ -51,9 +53,9 @@ static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *valu
     return TERN_OK;
 }
 
-/* Whether the fused form takes these tensors: q, k and v have the same leading dims without
- * broadcasting, at most two of them, nothing is empty, and the mask broadcasts to the scores
- * (..., L, S) and needs no gradient, since the fused backward makes none for it. */
+/* Returns whether the fused form supports these tensors: q, k and v have the same leading dims
+ * without broadcasting, at most two of them, none is empty, and the mask broadcasts to the scores
+ * (..., L, S) and needs no gradient, which the fused backward does not compute. */
 static bool fits_fused(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
                        const tern_tensor *mask)
 {
@@ -79,9 +81,9 @@ static bool fits_fused(const tern_tensor *q, const tern_tensor *k, const tern_te
     return true;
 }
 
-/* Attention of half precision computed in float32 and rounded once at the end, so that neither
- * scores nor weights are rounded on the way. Used where that is cheap (on processors, and for
- * few scores) and where the fused form does not fit. */
+/* Computes attention of half precision in float32, rounded once at the end, so that neither scores
+ * nor weights are rounded. Used where that is cheap (on cpus, and for few scores) and where the
+ * fused form does not fit. */
 static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                            tern_scaled_dot_product_attention_options o)
 {
@@ -97,9 +99,9 @@ static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *va
     return y ? tern_to_dtype(y, dtype) : NULL;
 }
 
-/* Whether half precision is worth keeping for the products: on GPUs, from a number of scores
- * on at which their half precision matrix units win over the cost of three conversions. The
- * number of queries of all heads is numel / E. */
+/* Returns whether to compute the products in half precision: on GPUs, if there are so many scores
+ * that half precision matrix units save more than three conversions cost. The number of queries of
+ * all heads is numel / E. */
 static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *key)
 {
     enum { SMALL = 1 << 14 };
@@ -108,11 +110,12 @@ static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *ke
     return many && tern_place_is_grouped(query->storage->place);
 }
 
-/* The composed form keeps a score for each query and key. */
+/* Warns if the composed form, which stores a score for each query and key, is used for many
+ * scores. */
 static tern_status warn_composed(const tern_tensor *query, const tern_tensor *key)
 {
     enum { MANY = 1 << 20 };
-    const uint64_t failures = tern_failures(); /* within TERN_STRICT it is one */
+    const uint64_t failures = tern_failures(); /* within TERN_STRICT the warning is an error */
     int64_t width = query->shape[query->ndim - 1];
     if (width && query->numel / width * key->shape[key->ndim - 2] >= MANY)
         tern_warn("slow", "tern_scaled_dot_product_attention",
@@ -122,7 +125,8 @@ static tern_status warn_composed(const tern_tensor *query, const tern_tensor *ke
     return tern_failed_since(failures);
 }
 
-/* Grouped queries: each head of x once for every head of query that shares it. */
+/* Grouped query attention: returns x with each head repeated for every head of query that shares
+ * it. */
 static tern_tensor *repeat_heads(tern_tensor *x, const tern_tensor *query)
 {
     if (query->ndim < 3 || x->ndim < 3)
@@ -140,15 +144,15 @@ static tern_tensor *repeat_heads(tern_tensor *x, const tern_tensor *query)
     return wanted == heads ? x : tern_repeat_interleave(x, wanted / heads, TERN_SOME(x->ndim - 3));
 }
 
-/* Whether the heads lie beside each other at each place, as a layer leaves them: the result lies so
- * too, and neither it nor the gradients are copied to go back there. */
+/* Returns whether the memory layout of q is (N, T, heads, width), as a linear layer produces. The
+ * result and the gradients then get the same layout, so that they need not be copied to it. */
 static bool heads_are_inner(const tern_tensor *q)
 {
     return q->ndim == 4 && q->shape[1] > 1 && q->shape[2] > 1 && q->stride[1] < q->stride[2];
 }
 
-/* Chooses among three ways: fused where the shapes allow it, composed of other operations
- * otherwise, and half precision through float32 where that loses nothing. */
+/* Chooses the fused form if the shapes allow it, the composed form otherwise, and computes half
+ * precision in float32 where that is cheap. */
 tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options)
@@ -171,7 +175,7 @@ tern_tensor *tern_scaled_dot_product_attention(
     if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
     bool half = tern_dtype_is_half(query->dtype);
-    /* a trace is of operations that others have too */
+    /* a trace records only operations that other frameworks have too */
     bool fits = !tern_thread.mode.trace && fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))
         return in_f32(query, key, value, o);

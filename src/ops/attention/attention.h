@@ -6,18 +6,20 @@
 
 typedef struct tern_attention_attributes {
     double scale, dropout, softcap;
-    int64_t window; /* 0: all keys */
+    int64_t window; /* 0: no window */
     bool causal, lower_right;
-    bool inner; /* result and gradients lie as (N, T, heads, width), as the inputs do */
+    bool inner; /* result and gradients have the memory layout (N, T, heads, width), like the
+                 * inputs */
 } tern_attention_attributes;
 
-/* Query i sees the keys from i - before to i + after; no limits are more than there are. */
+/* Query i attends to the keys from i - before to i + after. Without a limit these are so large that
+ * they include all keys. */
 typedef struct tern_attention_band {
     int64_t before, after;
 } tern_attention_band;
 
-/* The band of causality and of the window. With lower_right the last query is at the last key, so
- * that query i is at i + keys - queries. */
+/* Returns the band of causality and the window. With lower_right the last query is aligned with the
+ * last key, so that query i is at key i + keys - queries. */
 static inline tern_attention_band tern_attention_band_of(const tern_attention_attributes *at,
                                                          int64_t queries, int64_t keys)
 {
@@ -26,13 +28,14 @@ static inline tern_attention_band tern_attention_band_of(const tern_attention_at
     return (tern_attention_band){.before = side - shift, .after = (at->causal ? 0 : side) + shift};
 }
 
-/* Inputs q (..., L, E), k (..., S, E), v (..., S, Ev) with the same two or fewer dims in front and
- * nothing empty, and a mask that broadcasts to (..., L, S) or NULL, which gets no gradient. */
+/* The fused form. Inputs are q (..., L, E), k (..., S, E) and v (..., S, Ev), not empty, with the
+ * same leading dims, at most two, and a mask that broadcasts to (..., L, S), or NULL. The mask gets
+ * no gradient. */
 extern const tern_op tern_attention_fused;
-/* The same of any shapes that broadcast, differentiable to any order. */
+/* The composed form, for all shapes that broadcast, differentiable to any order. */
 tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                                      tern_tensor *mask, const tern_attention_attributes *at);
-/* The fused form's gradients in differentiable operations. */
+/* Computes the gradients of the fused form by differentiable operations. */
 tern_status tern_attention_composed_gradient(tern_gradient *g);
 
 #endif

@@ -1,11 +1,12 @@
-/* attention_composed.c -- attention made of other operations, and its gradients: for what the fused
- * form does not take, and for gradients of gradients. */
+/* attention_composed.c -- attention composed of other operations, and its gradients: for inputs
+ * that the fused form does not support, and for gradients of gradients. */
 #include "ops/attention/attention.h"
 #include "ops/matmul/matrix_product.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* The keys outside of the band, (L, S) as bool: true where j > i + after or j < i - before. */
+/* Returns which keys are outside of the band, (L, S) as bool: true where j > i + after or j < i -
+ * before. */
 static tern_tensor *outside(const tern_tensor *scores, const tern_attention_attributes *at)
 {
     int64_t queries = scores->shape[scores->ndim - 2], keys = scores->shape[scores->ndim - 1];
@@ -20,8 +21,8 @@ static tern_tensor *outside(const tern_tensor *scores, const tern_attention_attr
     return tern_logical_or(later, tern_lt_scalar(ahead, tern_scalar_int(-band.before)));
 }
 
-/* Scores with the mask applied: a float mask is added, and what a bool mask, causality or the
- * window hides becomes -inf, of which softmax makes a weight of exactly 0. */
+/* Returns the scores with the mask applied: a float mask is added, and scores hidden by a bool
+ * mask, causality or the window become -inf, for which softmax gives a weight of exactly 0. */
 static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask,
                            const tern_attention_attributes *at)
 {
@@ -34,7 +35,7 @@ static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask,
                                     : tern_add(scores, mask);
 }
 
-/* scale q k', or cap tanh of it through cap. */
+/* Returns s = scale q k', or cap tanh(s / cap) with softcap. */
 static tern_tensor *scores_of(tern_tensor *query, tern_tensor *key,
                               const tern_attention_attributes *at)
 {
@@ -46,9 +47,9 @@ static tern_tensor *scores_of(tern_tensor *query, tern_tensor *key,
     return tern_mul_scalar(tern_tanh(tern_div_scalar(scores, cap)), cap);
 }
 
-/* p = softmax(mask(scores)) over the keys. A row in which a mask hides every key is all
- * -inf, and softmax of it NaN: such scores are set to 0 before the softmax and the weights to
- * 0 after it, so that the output is 0 and no gradient flows through the row. */
+/* Returns p = softmax(mask(scores)) over the keys. If a mask hides every key of a row, all its
+ * scores are -inf, for which softmax gives NaN: such scores are set to 0 before the softmax and the
+ * weights to 0 after it, so that the output is 0 and no gradient flows through the row. */
 static tern_tensor *weights_of(tern_tensor *scores, tern_tensor *mask,
                                const tern_attention_attributes *at)
 {
@@ -62,7 +63,7 @@ static tern_tensor *weights_of(tern_tensor *scores, tern_tensor *mask,
     return tern_masked_fill(tern_softmax(scores, -1), no_key, tern_scalar_int(0));
 }
 
-/* out = dropout(softmax(mask(scale q k'))) v, each step recorded by itself. */
+/* Returns dropout(softmax(mask(scale q k'))) v. Each step is an operation recorded for backward. */
 tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                                      tern_tensor *mask, const tern_attention_attributes *at)
 {
@@ -76,12 +77,12 @@ tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_
     return result;
 }
 
-/* With p = softmax(s), s = scale q k':
+/* With p = softmax(s), s = scale q k', and sums over the keys:
  *   dv = p' do,   dp = do v',   ds = p (dp - sum p dp),
  *   dq = scale ds k,   dk = scale ds' q
- * where the sum is over the keys. The scale goes into alpha of the last two products. Through a
- * softcap, s = cap tanh(r / cap), ds goes by 1 - (s / cap)^2. With dropout the weights that were
- * dropped are not reproduced here, so it is refused. */
+ * The scale is alpha of the last two products. With softcap, s = cap tanh(r / cap), ds is
+ * multiplied by 1 - (s / cap)^2. Which weights were dropped is not reproduced here, so dropout is
+ * refused. */
 tern_status tern_attention_composed_gradient(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;

@@ -1,7 +1,8 @@
 /* attention_fused.c -- attention in blocks of queries, so that memory is linear in the length of
- * the sequence instead of quadratic (the idea of Dao et al. 2022). Each block has its scores, its
- * softmax and its two matrix products, which are the device's own. The backward pass computes the
- * weights again from the log of each row's sum; short sequences store them instead. */
+ * the sequence instead of quadratic (the idea of Dao et al. 2022). For each block the scores, the
+ * softmax and two matrix products, which are the device's own, are computed. The backward pass
+ * recomputes the weights from the log of each row's sum; for short sequences they are stored
+ * instead. */
 #include "ops/attention/attention_tiles.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
@@ -9,12 +10,13 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* How many scores a block may have: on GPUs enough to fill the device, elsewhere what a
- * second-level cache holds. KEPT is up to how many weights are stored for the backward pass. */
+/* The largest number of scores in a block: on GPUs enough to fill the device, on other devices what
+ * a second-level cache holds. KEPT is the largest number of weights that are stored for the
+ * backward pass. */
 enum { GPU_SCORES = 1 << 25, SCORES = 1 << 19, KEPT = 1 << 21 };
 
-/* Inputs and outputs of the operation. SUMS is log sum e^s of each query, WEIGHTS the softmax
- * where it is kept, STATE the random generator's. */
+/* Inputs and outputs of the operation. SUMS is log sum e^s of each query, WEIGHTS the softmax if it
+ * is stored, STATE the random generator's state. */
 enum { Q, K, V, MASK, INPUTS };
 enum { OUT, SUMS, WEIGHTS, STATE, OUTPUTS };
 
@@ -22,21 +24,21 @@ enum { OUT, SUMS, WEIGHTS, STATE, OUTPUTS };
 
 typedef struct geometry {
     int64_t count[2], queries, keys, width, value_width;
-    int64_t rows; /* queries of a block */
+    int64_t rows; /* number of queries in a block */
     tern_attention_block block;
 } geometry;
 
-/* The two stacking dims of x in front of its matrices, 1 where it has fewer. */
+/* Sets `count` to the sizes of the two batch dims of x, or 1 if x has fewer. */
 static void stack_of(const tern_tensor *x, int64_t count[2])
 {
     count[0] = x->ndim > 3 ? x->shape[x->ndim - 4] : 1;
     count[1] = x->ndim > 2 ? x->shape[x->ndim - 3] : 1;
 }
 
-/* Sizes of the problem, and how many queries a block has: as many as keep the block's scores
- * of all stacks within a budget, at least one. Dropout compares 24 random bits with drop,
- * hence the factor 2^24. The mask is read through strides of four dims; a stride of 0
- * broadcasts a dim of size 1 or one that the mask lacks. */
+/* Returns the sizes of the problem and the number of queries in a block, which is the largest for
+ * which the block's scores of all batches stay within a budget, at least one. Dropout compares 24
+ * random bits with drop, hence the factor 2^24. The mask is read through strides of four dims; a
+ * stride of 0 broadcasts a dim of size 1 or one that the mask lacks. */
 static geometry geometry_of(tern_place *place, tern_tensor *const *in,
                             const tern_attention_attributes *at)
 {
@@ -60,7 +62,7 @@ static geometry geometry_of(tern_place *place, tern_tensor *const *in,
                                      .drop = (int32_t)ceil(at->dropout * (1 << 24))};
     if (at->causal || at->window)
         g.block.flags = TERN_ATTENTION_BAND;
-    if (mask) /* broadcast to the scores: a dim of size 1 stays where it is */
+    if (mask) /* broadcast to the scores: a dim of size 1 has stride 0 */
         g.block.flags |= mask->dtype == TERN_BOOL ? TERN_ATTENTION_BOOLS : TERN_ATTENTION_NUMBERS;
     for (int d = 0; mask && d < 4 && d < mask->ndim; d++) {
         int from = mask->ndim - 1 - d;
@@ -74,10 +76,11 @@ static int64_t between(int64_t low, int64_t x, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The block that begins at query `first`. With a band the columns are from the first key that its
- * first query attends to, to the last one that its last query does: the rest of the scores is never
- * computed, which saves about half of the work of a causal mask and most of a narrow window's. At
- * least one column is there, which may be hidden from all. */
+/* Sets g->block to the block that begins at query `first`. With a band, its columns go from the
+ * first key that its first query attends to, to the last key that its last query attends to: the
+ * other scores are never computed, which saves about half of the work of a causal mask and most
+ * of a narrow window's. A block has at least one column, even if that is hidden from all its
+ * queries. */
 static void set_query_block(geometry *g, int64_t first)
 {
     tern_attention_block *b = &g->block;
@@ -91,7 +94,7 @@ static void set_query_block(geometry *g, int64_t first)
     b->columns = between(b->from + 1, first + b->rows + b->after, g->keys) - b->from;
 }
 
-/* How many independent attentions there are: batch times heads. */
+/* Returns the number of independent attentions: batch times heads. */
 static int64_t stack_count(const geometry *g)
 {
     return g->count[0] * g->count[1];
@@ -99,8 +102,8 @@ static int64_t stack_count(const geometry *g)
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-/* The rows of x from `first` on as an operand of a product, or their transpose, which is the
- * same memory with row and column strides exchanged. */
+/* Returns the rows of x from `first` on as an operand of a product, or their transpose, which is
+ * the same memory with row and column strides exchanged. */
 static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
 {
     tern_matrix m = tern_attention_matrix(x);
@@ -111,8 +114,8 @@ static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
     return m;
 }
 
-/* The scores of a block as an operand: dense (stacks, rows, columns), packed to the columns of
- * this block, or transposed. */
+/* Returns the scores of a block as an operand: dense (batch and heads, rows, columns) with the
+ * columns of this block, or transposed. */
 static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transposed)
 {
     int64_t n = g->block.columns, size = g->block.rows * n;
@@ -123,7 +126,8 @@ static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transpos
                          .batch = {g->count[1] * size, size}};
 }
 
-/* c = alpha a b + beta c for every stack: (size[0], size[2]) by (size[2], size[1]). */
+/* Computes c = alpha a b + beta c for every batch and head: (size[0], size[2]) by (size[2],
+ * size[1]). */
 static tern_status multiply(const geometry *g, const tern_tensor *like, tern_matrix a,
                             tern_matrix b, tern_matrix c, const int64_t size[3], double alpha,
                             double beta)
@@ -144,16 +148,16 @@ static tern_status multiply(const geometry *g, const tern_tensor *like, tern_mat
 
 /* ---- one block --------------------------------------------------------------------------- */
 
-/* One group of threads for each row of scores; about 12 operations an element. */
+/* One work-group for each row of scores; about 12 operations per element. */
 static tern_grid grid_of(const geometry *g)
 {
     return tern_groups(stack_count(g) * g->block.rows, 12 * g->block.columns);
 }
 
-/* p = scale q k' of the block. In half precision a score of 20 is rounded by up to 2^-7 of
- * float16 or 2^-4 of bfloat16, and the weight e^s is off by the same relative amount. So the
- * product is computed twice: rest = scale q k' - p, by a product with beta = -1, is what
- * rounding took away, and the kernel adds the two in float32. */
+/* Computes p = scale q k' of the block. In half precision a score of 20 is rounded by up to 2^-7
+ * (float16) or 2^-4 (bfloat16), and the weight e^s has the same relative error. So the product is
+ * computed twice: rest = scale q k' - p, a product with beta = -1, is the rounding error, and the
+ * kernel adds p and rest in float32. */
 static tern_status compute_scores(const geometry *g, tern_tensor *const *in, double scale,
                                   tern_tensor *p, tern_tensor *rest)
 {
@@ -169,9 +173,9 @@ static tern_status compute_scores(const geometry *g, tern_tensor *const *in, dou
     return multiply(g, p, q, k, scores(g, rest, false), size, scale, -1);
 }
 
-/* p = softmax of the block's masked scores. The forward pass reduces each row to its maximum
- * and sum, and stores log sum e^s, one number a row. The backward pass (again) takes the
- * weights from that number, p = e^(s - log sum e^s), without another reduction. */
+/* Computes p = softmax of the block's masked scores. The forward pass reduces each row to its
+ * maximum and sum, and stores log sum e^s, one number per row. The backward pass (again) computes
+ * the weights from that number, p = e^(s - log sum e^s), without another reduction. */
 static tern_status compute_weights(const geometry *g, tern_tensor *const *in,
                                    const tern_attention_attributes *at, tern_tensor *p,
                                    tern_tensor *rest, tern_tensor *sums, bool again)
@@ -189,9 +193,9 @@ static tern_status compute_weights(const geometry *g, tern_tensor *const *in,
         TERN_ARG_STRUCT(tern_attention_block, b), tern_arg_real(p->dtype, at->softcap));
 }
 
-/* to = from scale where a weight is kept, 0 where it is dropped. The decision for weight n is
- * a function of the generator's state and n alone, so that the backward pass makes the same
- * one without a stored mask. */
+/* Sets `to` to scale times `from` for weights that are kept and to 0 for dropped ones. Whether
+ * weight n is dropped is a function of the generator's state and n alone, so that the backward pass
+ * drops the same weights without a stored mask. */
 static tern_status apply_dropout(const geometry *g, double scale, tern_tensor *to,
                                  tern_tensor *from, tern_tensor *state)
 {
@@ -202,7 +206,7 @@ static tern_status apply_dropout(const geometry *g, double scale, tern_tensor *t
                        tern_arg_real(to->dtype, scale));
 }
 
-/* Memory for the scores of one block, the largest that occurs. */
+/* Returns memory for the scores of the largest block, or NULL after an error. */
 static tern_tensor *new_scores(const geometry *g, const tern_tensor *like)
 {
     tern_shape shape = {1, {stack_count(g) * g->rows * g->keys}};
@@ -210,8 +214,8 @@ static tern_tensor *new_scores(const geometry *g, const tern_tensor *like)
                            "tern_scaled_dot_product_attention");
 }
 
-/* Memory for what half precision rounds away from the scores; *rest stays NULL for the other
- * types. */
+/* Allocates memory for the rounding errors of half precision scores. *rest stays NULL for other
+ * dtypes. */
 static tern_status new_rest(const geometry *g, const tern_tensor *like, tern_tensor **rest)
 {
     if (tern_dtype_size(like->dtype) == 2)
@@ -219,18 +223,18 @@ static tern_status new_rest(const geometry *g, const tern_tensor *like, tern_ten
     return *rest || tern_dtype_size(like->dtype) != 2 ? TERN_OK : tern_last_status();
 }
 
-/* What kept weights are multiplied by, 1 / (1 - dropout), so that their expectation stays the
- * same. With dropout 1 nothing is kept. */
+/* Returns the factor of weights that are not dropped, 1 / (1 - dropout), which keeps their
+ * expectation the same. With dropout 1 all weights are dropped. */
 static double kept_scale(const tern_attention_attributes *at)
 {
     return at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
 }
 
-/* ---- forward: outputs out, the rows' sums, the weights if kept, the generator's state -------- */
+/* ---- forward: outputs out, the rows' sums, the weights if stored, the generator's state ------ */
 
-/* Weights are stored for the backward pass only where they are few, fit in one block and have
- * no dropout; otherwise backward computes them again from the scores, and memory stays linear
- * in the length of the sequence. The other results are empty where they are not used. */
+/* The weights are stored for the backward pass only if they are few, fit in one block and have no
+ * dropout; otherwise backward recomputes them from the scores, and memory stays linear in the
+ * length of the sequence. Results that are not used are empty. */
 static tern_status forward_infer(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
@@ -252,8 +256,8 @@ static tern_status forward_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Reserves a random number for each weight, four to a step of the Philox counter, and stores
- * the seed and the first counter in STATE, from which the backward pass draws the same ones. */
+/* Reserves a random number for each weight, four for each step of the Philox counter, and stores
+ * the seed and the first counter in STATE, from which the backward pass draws the same numbers. */
 static tern_status reserve_random_numbers(tern_call *call, const geometry *g)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_note"};
@@ -265,8 +269,8 @@ static tern_status reserve_random_numbers(tern_call *call, const geometry *g)
                        tern_arg_out(call->out[STATE]), state, tern_arg_i64(first));
 }
 
-/* out[block] = dropout(softmax(scale q[block] k' + mask)) v, in a product, a kernel by rows,
- * and another product. */
+/* Computes out[block] = dropout(softmax(scale q[block] k' + mask)) v by a product, a kernel over
+ * rows, and another product. */
 static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p,
                                  tern_tensor *rest)
 {
@@ -280,8 +284,8 @@ static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor
                     SIZE(b->rows, g->value_width, b->columns), 1, 0);
 }
 
-/* All blocks of queries after each other in the same memory. Rows of a softmax are whole
- * within a block, so blocks need nothing of each other. */
+/* Computes all blocks of queries one after the other in the same memory. Each block has whole rows
+ * of the softmax, so the blocks are independent. */
 static tern_status forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
@@ -324,13 +328,13 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Scratch memory of the backward pass: weights, what half precision rounds away from their
- * scores, weights after dropout (or p itself without it), and ds, which first holds dp. */
+/* Scratch memory of the backward pass: weights p, rounding errors of half precision scores, weights
+ * after dropout (p itself without dropout), and ds, which first holds dp. */
 typedef struct spaces {
     tern_tensor *p, *rest, *dropped, *ds;
 } spaces;
 
-/* ds of the scores before softcap. */
+/* Converts ds to the gradient of the scores before softcap. */
 static tern_status through_softcap(const geometry *g, tern_tensor *const *in,
                                    const tern_attention_attributes *at, const spaces *s,
                                    tern_tensor *sums)
@@ -344,11 +348,12 @@ static tern_status through_softcap(const geometry *g, tern_tensor *const *in,
                        tern_arg_real(s->ds->dtype, at->softcap));
 }
 
-/* The gradients of one block of queries, with p its weights and d its dropped ones:
+/* Computes the gradients of one block of queries, where p are its weights and d its weights after
+ * dropout:
  *   dv += d' do,   dp = do v',   ds = p (dp - sum p dp),
  *   dq = scale ds k,   dk += scale ds' q
- * with dp multiplied by the dropout mask first. dq belongs to the block alone; dk and dv are
- * sums over the blocks, added to where `more` says that an earlier block has written them. */
+ * dp is multiplied by the dropout mask first. dq belongs to this block alone; dk and dv are sums
+ * over the blocks, and are added to if `more`, when they already have a value. */
 static tern_status gradient_block(tern_call *call, const geometry *g, const spaces *s, bool more)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_gradient"};
@@ -379,8 +384,8 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
                     at->scale, more);
 }
 
-/* dk and dv are sums over blocks, the first of which writes them. Where it does not reach every key
- * they begin as 0, and all blocks add. */
+/* Sets dk and dv to 0. They are sums over the blocks, and the first block normally writes them. If
+ * that block does not reach every key, they begin as 0 and all blocks add. */
 static tern_status zero_keys(tern_call *call)
 {
     for (int i = K; i <= V; i++)
@@ -388,14 +393,14 @@ static tern_status zero_keys(tern_call *call)
     return TERN_OK;
 }
 
-/* Elsewhere dout stands in its place. */
+/* Returns whether the call has forward's result; if not, dout is passed in its place. */
 static bool has_out(const tern_call *call)
 {
     return call->in[HAD + OUT] != call->in[DOUT];
 }
 
-/* dq, dk and dv of all blocks. The weights are those that forward stored, or are computed
- * again block by block. */
+/* Computes dq, dk and dv of all blocks. The weights were stored by forward, or are recomputed block
+ * by block. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
@@ -412,7 +417,7 @@ static tern_status gradient_forward(tern_call *call)
     tern_status status = s.p && s.ds && s.dropped ? TERN_OK : tern_last_status();
     if (!had && status == TERN_OK)
         status = new_rest(&g, s.p, &s.rest);
-    /* With a causal mask it is the last block of queries that reaches most keys, so the blocks go
+    /* With a causal mask the last block of queries reaches most keys, so the blocks are computed
      * from last to first. */
     int64_t blocks = (g.queries + g.rows - 1) / g.rows;
     set_query_block(&g, (blocks - 1) * g.rows);
@@ -440,13 +445,14 @@ static const tern_op gradient_op = {.name = "scaled_dot_product_attention_gradie
 
 /* ---- the operation ----------------------------------------------------------------------- */
 
-/* x with its heads before the places, as it is seen from outside. */
+/* Returns x with the dim of heads before that of the sequence, as callers see it. */
 static tern_tensor *outer(tern_tensor *x, const tern_attention_attributes *at)
 {
     return at->inner ? tern_transpose(x, 1, 2) : x;
 }
 
-/* Fused, or, for gradients of gradients, the same formulas in differentiable operations. */
+/* The gradient by the fused operation, or, for gradients of gradients, by the same formulas in
+ * differentiable operations. */
 static tern_status backward(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;

@@ -1,6 +1,6 @@
 /* attention_tiles.c -- attention in one launch, and its gradients in another, on devices whose
- * work-groups share local memory: attention_tiles.cl. Nothing of the size of the scores is
- * written. */
+ * work-groups share local memory, with the kernels of attention_tiles.cl. No tensor of the size of
+ * the scores is written. */
 #include "ops/attention/attention_tiles.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
@@ -9,7 +9,10 @@
 
 enum { Q, K, V, MASK, DOUT, HAD, INPUTS = DOUT };
 enum { OUT, SUMS, WEIGHTS, STATE };
-enum { FEWEST_ROWS = 32 }; /* of a group; those with more leave some groups without any */
+enum {
+    FEWEST_ROWS = 32
+}; /* rows of the smallest tile; with larger tiles some work-groups have
+                            * no rows */
 
 bool tern_attention_tiles_fit(tern_tensor *const *in)
 {
@@ -49,7 +52,7 @@ static tern_attention_tiles tiles_of(tern_tensor *const *in, const tern_attentio
                                   .softcap = (f32)at->softcap};
 }
 
-/* The same of (N, T, heads, width). */
+/* Returns the strides of a result; `inner` means that its layout is (N, T, heads, width). */
 static tern_gemm_matrix result(const tern_tensor *x, bool inner)
 {
     tern_gemm_matrix m = matrix(x);
@@ -60,7 +63,8 @@ static tern_gemm_matrix result(const tern_tensor *x, bool inner)
     return m;
 }
 
-/* Groups for rows of all stacks, `products` products of tiles with each of `others`. */
+/* Returns the grid: work-groups for `rows` rows of all batches and heads, each with `products`
+ * products of tiles with each of `others` rows. */
 static tern_grid grid_of(const tern_attention_tiles *s, int64_t rows, int64_t others, int products)
 {
     int64_t tiles = (rows + FEWEST_ROWS - 1) / FEWEST_ROWS;
@@ -72,7 +76,7 @@ typedef struct extras {
     tern_arg numbers, bools, state, kept;
 } extras;
 
-/* The mask, the generator's state, and what kept weights are multiplied by. */
+/* Returns the mask, the generator's state, and the factor of weights that are not dropped. */
 static extras extras_of(tern_tensor *const *in, tern_tensor *state,
                         const tern_attention_attributes *at, const tern_attention_block *b)
 {
@@ -133,7 +137,7 @@ void tern_attention_unpack(tern_tensor *din[3])
         din[i] = tern_select(all, 2, i);
 }
 
-/* dq, dk or dv where the kernels write it. */
+/* Returns the memory to which the kernels write dq, dk or dv. */
 static tern_arg part(const tern_call *call, int i)
 {
     tern_arg arg = tern_arg_out(call->out[call->n_out > 1 ? i : 0]);

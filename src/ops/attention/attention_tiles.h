@@ -1,4 +1,4 @@
-/* attention_tiles.h -- the fused form as kernels of tiles and by a vendor's routine, for
+/* attention_tiles.h -- the fused form by kernels over tiles and by a vendor's routine, for
  * attention_fused.c. */
 #ifndef TERN_SRC_OPS_ATTENTION_TILES_H
 #define TERN_SRC_OPS_ATTENTION_TILES_H
@@ -6,7 +6,7 @@
 
 #define TERN_ATTENTION_NAME "tern_scaled_dot_product_attention"
 
-/* (N, heads, T, width) as (N, T, heads, width). */
+/* Returns the shape (N, heads, T, width) as (N, T, heads, width). */
 static inline tern_shape tern_attention_swapped(tern_shape s)
 {
     int64_t heads = s.dims[1];
@@ -15,28 +15,34 @@ static inline tern_shape tern_attention_swapped(tern_shape s)
     return s;
 }
 
-/* Whether the device has work-groups for them and the widths are in their reach. */
+/* Returns whether the device has work-groups with local memory and the kernels over tiles support
+ * the dtype and the widths. */
 bool tern_attention_tiles_fit(tern_tensor *const *in);
-/* Whether they are wider, and the device's own routine may take attention and its gradients. */
+/* Returns whether a width exceeds that of the kernels over tiles, and the vendor's routine of the
+ * device may compute attention and its gradients. */
 bool tern_attention_is_wide(tern_tensor *const *in);
-/* The whole forward and gradient of that operation; block is the problem's sizes and mask. */
+/* Run the whole forward pass and the whole gradient by kernels over tiles. `block` has the sizes of
+ * the problem and the mask. */
 struct tern_attention_block;
 tern_status tern_attention_tiles_forward(tern_call *call, const struct tern_attention_block *block);
 tern_status tern_attention_tiles_gradient(tern_call *call,
                                           const struct tern_attention_block *block);
 
-/* x as an operand of products (attention_vendor.c); leading dims are batch strides. */
+/* Returns x as an operand of products, with the leading dims as batch strides
+ * (attention_vendor.c). */
 tern_matrix tern_attention_matrix(const tern_tensor *x);
-/* All of it, or of its gradients where out is there, by the device's own routine
- * (attention_vendor.c), where it has one and no weights are kept. */
+/* Run the whole forward pass, or the whole gradient if `out` was saved, by the vendor's routine
+ * (attention_vendor.c). *taken is false if the device has none for this call, or if weights are to
+ * be stored. */
 tern_status tern_attention_vendor_forward(tern_call *call, const struct tern_attention_block *block,
                                           bool *taken);
 tern_status tern_attention_vendor_gradient(tern_call *call,
                                            const struct tern_attention_block *block, bool *taken);
 
-/* Whether q, k and v lie side by side, as one product makes all three: so do their gradients then,
- * (N, T, 3, heads, width), which the way back takes for the product's without a copy. The result of
- * the gradient's operation, and its parts. */
+/* tern_attention_is_packed returns whether q, k and v are interleaved in memory as one product
+ * computes all three. Their gradients then have the same layout, (N, T, 3, heads, width), which the
+ * backward pass of that product takes without a copy. tern_attention_packed_infer infers this
+ * result, and tern_attention_unpack replaces it by its three parts. */
 bool tern_attention_is_packed(tern_tensor *const *in, const tern_attention_attributes *at);
 tern_status tern_attention_packed_infer(tern_call *call);
 void tern_attention_unpack(tern_tensor *din[3]);

@@ -1,5 +1,5 @@
-/* attention_vendor.c -- attention and its gradients as one piece of work, for a routine of the
- * device's own. */
+/* attention_vendor.c -- attention and its gradients as one command, for a routine of the device's
+ * vendor. */
 #include "ops/attention/attention_tiles.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
@@ -19,8 +19,8 @@ tern_matrix tern_attention_matrix(const tern_tensor *x)
                                    x->ndim > 2 ? x->stride[x->ndim - 3] : 0}};
 }
 
-/* The same of a result or a gradient, which may be (N, T, heads, width), or part i of (N, T, 3,
- * heads, width). */
+/* Returns a result or a gradient as an operand. Its layout may be (N, T, heads, width), or it may
+ * be part i of (N, T, 3, heads, width). */
 static tern_matrix result(const tern_tensor *x, const tern_attention_attributes *at, int i)
 {
     tern_matrix m = tern_attention_matrix(x);

@@ -8,21 +8,22 @@ static const char *const name = "tern_multi_head_attention_forward";
 
 typedef tern_multi_head_attention_forward_options settings;
 
-/* One call: its settings, its sizes, and its tensors as they come about. */
+/* One call: its options, its sizes, and its tensors, which are set during the call. */
 typedef struct attention {
     const settings *o;
     int64_t batch, queries, keys, heads, width;
     bool batched;
-    int extra;              /* keys that bias_k and add_zero_attn add */
+    int extra;              /* number of keys that bias_k and add_zero_attn add */
     tern_tensor *q, *k, *v; /* (N, heads, length, E / heads) */
     tern_tensor *mask;      /* true = attend, or additive; broadcasts to the scores */
-    bool causal;            /* instead of a mask */
+    bool causal;            /* causal attention without a mask */
     tern_tensor *out, *weights;
 } attention;
 
 /* ---- checks, with PyTorch's messages -------------------------------------------------------- */
 
-/* Inputs are (L, N, E) or (L, E) without a batch; masks have the dims that go with that. */
+/* Checks that inputs are (L, N, E), or (L, E) without a batch, and that masks have matching
+ * dims. */
 static tern_status check_dims(const attention *a, const tern_tensor *query, const tern_tensor *key,
                               const tern_tensor *value)
 {
@@ -52,8 +53,9 @@ static tern_status check_dims(const attention *a, const tern_tensor *query, cons
     return TERN_OK;
 }
 
-/* The embedding dim fits the projections and divides into heads; key and value agree in length
- * and batch, and in width too where one packed weight projects both. */
+/* Checks that the embedding dim fits the projections and is divisible by the number of heads, and
+ * that key and value have the same length and batch, and the same width if one packed weight
+ * projects both. */
 static tern_status check_sizes(const attention *a, const tern_tensor *query, const tern_tensor *key,
                                const tern_tensor *value)
 {
@@ -79,7 +81,8 @@ static tern_status check_sizes(const attention *a, const tern_tensor *query, con
     return TERN_OK;
 }
 
-/* attn_mask is (L, S), or (N heads, L, S) with one for each head; key_padding_mask is (N, S). */
+/* Checks that attn_mask is (L, S), or (N heads, L, S) with one mask for each head, and
+ * key_padding_mask (N, S). */
 static tern_status check_masks(const attention *a)
 {
     const tern_tensor *padding = a->o->key_padding_mask, *mask = a->o->attn_mask;
@@ -112,7 +115,7 @@ static tern_status check_masks(const attention *a)
     return TERN_OK;
 }
 
-/* static_k and static_v replace projected keys or values: (N heads, S, E / heads). */
+/* Checks static_k or static_v, (N heads, S, E / heads), which replace projected keys or values. */
 static tern_status check_static(const attention *a, const tern_tensor *x, const char *which)
 {
     if (!x)
@@ -154,8 +157,8 @@ static tern_status check(attention *a, const tern_tensor *query, const tern_tens
 
 /* ---- projections --------------------------------------------------------------------------- */
 
-/* x W' + b with parts first to first + n - 1 of the packed weight (3 E, E) and bias (3 E): q, k, v.
- * Weights that are not packed are projected one at a time. */
+/* Returns x W' + b with parts first to first + n - 1 of the packed weight (3 E, E) and bias (3 E),
+ * whose parts are q, k, v. Weights that are not packed are projected one at a time. */
 static tern_tensor *project(const attention *a, tern_tensor *x, int first, int n)
 {
     const settings *o = a->o;
@@ -166,12 +169,12 @@ static tern_tensor *project(const attention *a, tern_tensor *x, int first, int n
     else if (n < 3)
         w = tern_narrow(w, 0, at, rows);
     if (b && n < 3 && !(b = tern_narrow(b, 0, at, rows)))
-        return NULL; /* not an absent one */
+        return NULL; /* narrow failed; NULL would mean no bias */
     return tern_linear(x, w, b);
 }
 
-/* q, k and v. Self-attention projects all three with one product over the packed weight, attention
- * over a common key and value projects these two with one. */
+/* Computes q, k and v. Self-attention projects all three with one product over the packed weight;
+ * attention with the same key and value projects these two with one product. */
 static tern_status project_all(attention *a, tern_tensor *query, tern_tensor *key,
                                tern_tensor *value)
 {
@@ -193,7 +196,8 @@ static tern_status project_all(attention *a, tern_tensor *query, tern_tensor *ke
     return part[0] && part[1] && part[2] ? TERN_OK : tern_last_status();
 }
 
-/* Appends bias_k or bias_v (1, 1, E) as one more key or value at the end of each sequence. */
+/* Returns x with bias_k or bias_v (1, 1, E) appended as one more key or value at the end of each
+ * sequence. */
 static tern_tensor *append_bias(const attention *a, tern_tensor *x, tern_tensor *bias)
 {
     int length = a->o->batch_first ? 1 : 0;
@@ -202,8 +206,8 @@ static tern_tensor *append_bias(const attention *a, tern_tensor *x, tern_tensor 
     return tern_cat(both, 2, length);
 }
 
-/* (N, L, E) or (L, N, E) -> (N, heads, L, E / heads), a view: head h has the elements h E /
- * heads on of the embedding. */
+/* Returns (N, L, E) or (L, N, E) as a view (N, heads, L, E / heads): head h has the elements of the
+ * embedding from h E / heads on. */
 static tern_tensor *to_heads(const attention *a, tern_tensor *x)
 {
     if (!x)
@@ -213,8 +217,7 @@ static tern_tensor *to_heads(const attention *a, tern_tensor *x)
     return tern_permute(tern_view(x, cut), order);
 }
 
-/* The inverse: the heads side by side again, (N, heads, L, E / heads) -> (N, L, E) or (L, N,
- * E). */
+/* The inverse of to_heads: (N, heads, L, E / heads) -> (N, L, E) or (L, N, E). */
 static tern_tensor *from_heads(const attention *a, tern_tensor *x)
 {
     bool batch_first = a->o->batch_first;
@@ -224,13 +227,13 @@ static tern_tensor *from_heads(const attention *a, tern_tensor *x)
     return tern_reshape(tern_permute(x, order), shape);
 }
 
-/* (N heads, S, E / heads) -> (N, heads, S, E / heads). */
+/* Returns (N heads, S, E / heads) as (N, heads, S, E / heads). */
 static tern_tensor *static_heads(const attention *a, tern_tensor *x)
 {
     return tern_reshape(x, TERN_SHAPE(a->batch, a->heads, x->shape[1], x->shape[2]));
 }
 
-/* add_zero_attn: appends one more key or value that is 0, so that a query may attend to
+/* Returns x with one more key or value that is 0, for add_zero_attn: a query may attend to
  * nothing. */
 static tern_tensor *append_zeros(const attention *a, tern_tensor *x)
 {
@@ -239,8 +242,8 @@ static tern_tensor *append_zeros(const attention *a, tern_tensor *x)
     return tern_cat(both, 2, 2);
 }
 
-/* q, k and v by heads, with the keys that bias_k and add_zero_attn append, in PyTorch's order:
- * the bias before the heads are split, zeros after. */
+/* Splits q, k and v into heads and appends the keys of bias_k and add_zero_attn, in PyTorch's
+ * order: the bias before the split, zeros after it. */
 static tern_status split_heads(attention *a)
 {
     const settings *o = a->o;
@@ -260,8 +263,8 @@ static tern_status split_heads(attention *a)
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
-/* A mask as numbers to add to the scores: a bool mask here has true where a key is hidden,
- * which becomes -inf. */
+/* Returns a mask as numbers to add to the scores. In a bool mask here, true means that a key is
+ * hidden, which becomes -inf. */
 static tern_tensor *additive_mask(const attention *a, tern_tensor *mask)
 {
     if (!mask || mask->dtype != TERN_BOOL)
@@ -270,8 +273,8 @@ static tern_tensor *additive_mask(const attention *a, tern_tensor *mask)
     return tern_masked_fill(zeros, mask, tern_scalar_real(-INFINITY));
 }
 
-/* One mask that hides what either hides: the or of two bool masks, otherwise the sum of their
- * additive forms. */
+/* Returns one mask that hides what x or y hides: the logical or of two bool masks, otherwise the
+ * sum of their additive forms. Either may be NULL. */
 static tern_tensor *combined_masks(const attention *a, tern_tensor *x, tern_tensor *y)
 {
     if (!x || !y)
@@ -281,7 +284,7 @@ static tern_tensor *combined_masks(const attention *a, tern_tensor *x, tern_tens
     return tern_add(additive_mask(a, x), additive_mask(a, y));
 }
 
-/* The causal mask (L, S) with true where it hides, j > i. */
+/* Returns the causal mask (L, S), which is true where a key is hidden, j > i. */
 static tern_tensor *future_keys(const attention *a)
 {
     const char *device = tern_device(a->q);
@@ -290,10 +293,10 @@ static tern_tensor *future_keys(const attention *a)
     return tern_gt(key, tern_unsqueeze(query, 1));
 }
 
-/* attn_mask and key_padding_mask as the one mask of tern_scaled_dot_product_attention, which
- * broadcasts to (N, heads, L, S). There true means attend, here it means hidden, hence the not
- * at the end. is_causal stays a flag, which the fused form makes cheap, unless a mask must be
- * made anyway. The appended keys are hidden from no query: the mask is padded with 0. */
+/* Merges attn_mask and key_padding_mask into the mask of tern_scaled_dot_product_attention, which
+ * broadcasts to (N, heads, L, S). In that mask true means attend, here it means hidden, hence the
+ * logical not at the end. is_causal stays a flag, which is cheap in the fused form, unless a mask
+ * is needed anyway. The appended keys are hidden from no query: the mask is padded with 0. */
 static tern_status merge_masks(attention *a, bool wants_weights)
 {
     const uint64_t failures = tern_failures();
@@ -308,7 +311,7 @@ static tern_status merge_masks(attention *a, bool wants_weights)
     if (a->o->is_causal && !a->causal)
         mask = future_keys(a);
     mask = combined_masks(a, mask, padding);
-    if (mask && a->extra) /* appended keys are visible to all */
+    if (mask && a->extra) /* appended keys are visible to all queries */
         mask = tern_pad(mask, TERN_SHAPE(0, a->extra), NULL);
     if (mask)
         a->mask = mask->dtype == TERN_BOOL ? tern_logical_not(mask) : additive_mask(a, mask);
@@ -317,8 +320,9 @@ static tern_status merge_masks(attention *a, bool wants_weights)
 
 /* ---- attention ----------------------------------------------------------------------------- */
 
-/* out = p v with p = dropout(softmax((q / sqrt(E / heads)) k' + mask)), composed of single
- * operations since the weights are also a result: by head, or averaged over the heads. */
+/* Returns out = p v with p = dropout(softmax((q / sqrt(E / heads)) k' + mask)). It is composed of
+ * single operations because the weights are a result too: for each head, or averaged over the
+ * heads. */
 static tern_tensor *attend_with_weights(attention *a)
 {
     double scale = 1 / sqrt((double)(a->width / a->heads));
@@ -333,9 +337,9 @@ static tern_tensor *attend_with_weights(attention *a)
     return tern_matmul(x, a->v);
 }
 
-/* The projections, attention by heads, and the output projection y W_o' + b_o. An input
- * without a batch becomes a batch of one; query, key and value that are the same tensor stay
- * so, since self-attention is projected with one product. */
+/* Runs the projections, attention by heads, and the output projection y W_o' + b_o. An input
+ * without a batch becomes a batch of one. Query, key and value that are the same tensor stay the
+ * same, since self-attention is projected with one product. */
 static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_tensor *value,
                        bool wants_weights)
 {
@@ -362,8 +366,8 @@ static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_
     return a->out && (a->weights || !wants_weights) ? TERN_OK : tern_last_status();
 }
 
-/* MultiHead(q, k, v) = concat(head_1, ..., head_h) W_o', head_i = attention(q W_q', k W_k', v
- * W_v') of the i-th part of the embedding (Vaswani et al. 2017). */
+/* Computes MultiHead(q, k, v) = concat(head_1, ..., head_h) W_o', head_i = attention(q W_q', k
+ * W_k', v W_v') of the i-th part of the embedding (Vaswani et al. 2017). */
 tern_tensor *tern_multi_head_attention_forward(tern_tensor *query, tern_tensor *key,
                                                tern_tensor *value, const settings *options,
                                                tern_tensor **weights)

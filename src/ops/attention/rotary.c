@@ -12,7 +12,7 @@ enum { X, COS, SIN };
 
 typedef struct rotation {
     int64_t offset;
-    bool interleaved, back; /* back: by the opposite angle */
+    bool interleaved, back; /* back: rotate by the opposite angle */
 } rotation;
 
 static const char *const name = "tern_rotary_embedding";
@@ -28,10 +28,10 @@ static tern_status infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Each pair (a, b) of a row at position t is rotated by the angle of (t, pair):
+/* Rotates each pair (a, b) of a row at position t by the angle of (t, pair):
  *   y_a = x_a cos - x_b sin,   y_b = x_a sin + x_b cos
- * (Su et al. 2021). Pairs are neighbours (2 i, 2 i + 1) if interleaved, otherwise (i, i +
- * pairs). Elements behind the pairs are copied. */
+ * (Su et al. 2021). Pairs are neighbours (2 i, 2 i + 1) if interleaved, otherwise (i, i + pairs).
+ * Elements behind the pairs are copied. */
 static tern_status forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"attention", "rotary"};
@@ -51,7 +51,7 @@ static tern_status forward(tern_call *call)
                      .step = r->interleaved ? 2 : 1,
                      .apart = r->interleaved ? 1 : pairs,
                      .turn = r->back ? -1 : 1};
-    if (2 * pairs < width) /* the rest is copied */
+    if (2 * pairs < width) /* elements behind the pairs are copied */
         TERN_TRY(tern_copy_elements(call->out[0], x));
     if (pairs == 0)
         return TERN_OK;
@@ -72,8 +72,8 @@ static const tern_op rotary_op = {.name = "rotary_embedding",
                                   .forward = forward,
                                   .backward = backward};
 
-/* A rotation is orthogonal, its transpose the rotation by the opposite angle: dx is dy rotated
- * back, by the same operation. */
+/* A rotation is orthogonal, and its transpose is the rotation by the opposite angle: dx is dy
+ * rotated by that angle with the same operation. */
 static tern_status backward(tern_gradient *g)
 {
     rotation r = *(const rotation *)g->attributes;
@@ -83,8 +83,8 @@ static tern_status backward(tern_gradient *g)
     return g->din[X] ? TERN_OK : tern_last_status();
 }
 
-/* Shapes, and that positions offset to offset + length are rows of the tables. The tables are
- * constants: they get no gradient. */
+/* Checks the shapes, and that the positions offset to offset + length are rows of the tables. The
+ * tables are constants, which get no gradient. */
 static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_tensor *s,
                          int64_t offset)
 {
@@ -110,8 +110,8 @@ static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_
     return TERN_OK;
 }
 
-/* The tables are converted to the type that the kernel computes in, float32 for half
- * precision: angles of far positions would be useless in half precision. */
+/* Converts the tables to the dtype that the kernel computes in, float32 for half precision: half
+ * precision can't represent the angles of far positions. */
 tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
                                    const tern_rotary_embedding_function_options *options)
 {
@@ -128,9 +128,9 @@ tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* A table (places, columns) of functions of t base^(-2 i / width), t the row, where i = k / pairs
- * is the frequency's index of column k. It is made on the host in double precision, so that it
- * is the same on every device. */
+/* Returns a table (places, columns) of functions of t base^(-2 i / width), where t is the row and i
+ * = k / pairs the index of the frequency of column k. It is computed on the host in double
+ * precision, so that it is the same on every device. */
 static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t width,
                           double (*value)(int64_t place, int64_t column, double frequency),
                           int64_t pairs, tern_dtype dtype, const char *device, const char *function)
@@ -149,27 +149,27 @@ static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t 
     return tern_table_done(data, &shape, dtype, device);
 }
 
-/* cos(t base^(-2 i / dim)), column i. */
+/* cos(t base^(-2 i / dim)) for column i. */
 static double cosine(int64_t place, int64_t column, double frequency)
 {
     (void)column;
     return cos((double)place * frequency);
 }
 
-/* sin(t base^(-2 i / dim)), column i. */
+/* sin(t base^(-2 i / dim)) for column i. */
 static double sine(int64_t place, int64_t column, double frequency)
 {
     (void)column;
     return sin((double)place * frequency);
 }
 
-/* Sines in even columns, cosines in odd ones, two columns sharing a frequency. */
+/* Sines in even columns, cosines in odd columns; two columns share a frequency. */
 static double alternating(int64_t place, int64_t column, double frequency)
 {
     return column % 2 ? cos((double)place * frequency) : sin((double)place * frequency);
 }
 
-/* cos and sin of t base^(-2 i / dim), i < dim / 2: what tern_rotary_embedding reads. */
+/* Creates cos and sin of t base^(-2 i / dim), i < dim / 2, for tern_rotary_embedding. */
 tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
                                const char *device, tern_tensor **cos, tern_tensor **sin)
 {
@@ -187,8 +187,8 @@ tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dt
     return *cos && *sin ? TERN_OK : tern_last_status();
 }
 
-/* PE(t, 2 i) = sin(t 10000^(-2 i / width)), PE(t, 2 i + 1) = cos of the same (Vaswani et al.
- * 2017). */
+/* Returns PE(t, 2 i) = sin(t 10000^(-2 i / width)), PE(t, 2 i + 1) = cos(t 10000^(-2 i / width))
+ * (Vaswani et al. 2017). */
 tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_dtype dtype,
                                    const char *device)
 {

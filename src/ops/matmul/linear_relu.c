@@ -1,10 +1,9 @@
-/* linear_relu.c -- two linear layers with relu, or gelu by tanh, between them, where the device's
- * products make that and its gradient on the way.
- *
- * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x
- * w1' + b1), y = h w2' + b2. Of gelu its gradient wants what it is of, which the first product
- * notes. Relu's gradient goes by h: the mask that cuBLASLt notes (RELU_AUX) has 1 where the sum was
- * 0, and a gradient there (DRELU), where PyTorch's is 0. */
+/* linear_relu.c -- two linear layers with relu or tanh gelu between them, for devices whose gemm
+ * has these functions and their gradients as epilogues. The operation is h = relu(x w1' + b1), y =
+ * h w2' + b2. The input of relu is visible to no one, so it is not stored. gelu's gradient needs
+ * gelu's input, which the first product stores in NOTED. relu's gradient uses h: the mask that
+ * cuBLASLt stores (RELU_AUX) has 1 where the sum was 0, and so a gradient there (DRELU), where
+ * PyTorch's is 0. */
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
 #include "device/device.h"
@@ -16,8 +15,8 @@
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
-enum { Y, H, NOTED }; /* NOTED: not of relu */
-enum { RELU, GELU };  /* variants of the operations; gelu is the one by tanh */
+enum { Y, H, NOTED }; /* NOTED: gelu's input; not an output of relu */
+enum { RELU, GELU };  /* variants of the operations; gelu is tanh gelu */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -34,8 +33,8 @@ static tern_matrix dense(const tern_tensor *x, int64_t columns, bool transposed)
                          .col = transposed ? columns : 1};
 }
 
-/* a (rows, k) times b (k, n), or of its transpose (n, k); the result, and what else is made, are
- * filled in. */
+/* Returns the product of a (rows, k) and b (k, n), or (n, k) if `transposed`. The caller sets the
+ * result and other outputs. */
 static tern_gemm times(const tern_tensor *a, const tern_tensor *b, int64_t n, bool transposed)
 {
     int64_t k = last(a);
@@ -58,7 +57,7 @@ static tern_gemm first(tern_tensor *const *in, int variant)
     return g;
 }
 
-/* dh = dy w2 times gelu's slope, and its sums of columns, which are db1. */
+/* Returns the product dh = dy w2, multiplied by gelu's derivative; its column sums are db1. */
 static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
@@ -66,7 +65,8 @@ static tern_gemm sloped(tern_tensor *dy, tern_tensor *w2)
     return g;
 }
 
-/* New memory is as well aligned as can be: that of `like` from its beginning on stands for it. */
+/* Sets *fit to whether the device's gemm takes g. The buffer of `like` stands for the results,
+ * which are newly allocated with maximal alignment. */
 static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 {
     g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
@@ -78,7 +78,7 @@ static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 /* ---- each layer as a range of a profile ------------------------------------------------------ */
 
 typedef struct linears_attributes {
-    tern_module_ref layer[2]; /* the modules, which may be gone */
+    tern_module_ref layer[2]; /* the two modules, which may have been freed */
 } linears_attributes;
 
 typedef struct range {
@@ -86,7 +86,8 @@ typedef struct range {
     tern_module_ref outer;
 } range;
 
-/* A profile shows the kernels that ran for a layer as those of its module, and errors name it. */
+/* Begins the range of layer i, so that profiles and errors show the layer's kernels under its
+ * module. */
 static range begin_layer(tern_range_kind kind, const void *attributes, int i)
 {
     const tern_module_ref *layer = &((const linears_attributes *)attributes)->layer[i];
@@ -104,7 +105,7 @@ static void end_layer(range r)
     tern_thread.running.modules.innermost = r.outer;
 }
 
-/* One of the products: what it is of is x, w and b. */
+/* Launches the product of layer i, whose inputs are xwb (x, w and b). */
 static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, tern_tensor *y,
                              tern_tensor *const *xwb)
 {
@@ -118,7 +119,7 @@ static tern_status run_layer(const tern_call *call, int i, const tern_gemm *g, t
     return status;
 }
 
-/* ---- forward: y, and h and what is noted for the way back ------------------------------------ */
+/* ---- forward: y, h, and NOTED for the backward pass ------------------------------------------ */
 
 static tern_shape with_last(const tern_tensor *x, int64_t columns)
 {
@@ -159,7 +160,7 @@ static tern_status forward(tern_call *call)
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* Gelu's. Inputs dy, w2 and what was noted; outputs dh and db1. */
+/* The backward operation of gelu. Inputs dy, w2 and NOTED; outputs dh and db1. */
 static tern_status sloped_infer(tern_call *call)
 {
     const tern_tensor *dy = call->in[0];
@@ -187,7 +188,8 @@ static const tern_op sloped_op = {.name = "linear_gelu_gradient",
                                   .infer = sloped_infer,
                                   .forward = sloped_forward};
 
-/* dh where nothing was made with it: relu's by h, gelu's by what it is of. */
+/* Returns dh from the gradient of h if no product computed it: by h for relu, by the stored input
+ * for gelu. */
 static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
 {
     if (!dh || g->op->variant == RELU)
@@ -196,8 +198,8 @@ static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
     return x ? tern_gelu_dx(dh, x, true) : NULL;
 }
 
-/* dh, and of gelu db1 with it, where one product makes them; the other's db1 is left to the product
- * that makes dw1. */
+/* Sets dh_db[0] to dh. For gelu, if one product can compute both, also sets dh_db[1] to db1;
+ * otherwise the product that computes dw1 computes db1 too. */
 static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
     bool fit = false;
@@ -210,7 +212,7 @@ static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor 
     return dh_db[0] ? TERN_OK : tern_last_status();
 }
 
-/* The functions that it is made of, for second derivatives. */
+/* The composed form, for second derivatives. */
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
     tern_tensor *h = tern_linear(in[X], in[W1], in[B1]);
@@ -219,7 +221,7 @@ static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_
     return out[Y] ? TERN_OK : tern_last_status();
 }
 
-/* Of the second layer, and dh. */
+/* Computes the gradients of the second layer, and dh. */
 static tern_status back_to_h(tern_gradient *g, tern_tensor *dh[2])
 {
     tern_tensor *dy = tern_contiguous(g->dout[Y]), *dw2[2];
@@ -233,7 +235,7 @@ static tern_status back_to_h(tern_gradient *g, tern_tensor *dh[2])
     return TERN_OK;
 }
 
-/* Of the first layer. */
+/* Computes the gradients of the first layer from dh. */
 static tern_status back_to_x(tern_gradient *g, tern_tensor *const dh[2])
 {
     tern_tensor *dw1[2];
@@ -280,16 +282,17 @@ static tern_status backward(tern_gradient *g)
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU, 0),
                               LINEARS("linear_gelu_linear", GELU, TERN_SAVE_OUT(NOTED))};
 
-/* ---- whether it is for these ----------------------------------------------------------------- */
+/* ---- which inputs the operation takes -------------------------------------------------------- */
 
-/* Nobody says how exact a product's tanh is: gelu is for half precision. */
+/* gelu is taken for half precision only: the accuracy of the device's tanh is not documented. */
 static bool takes(int variant, tern_dtype dtype)
 {
     return variant == RELU || dtype != TERN_F32;
 }
 
-/* Dense, of one type and of shapes that go together; either all parameters have gradients or
- * nothing has. */
+/* Returns whether the tensors are contiguous, on one device, of floating point dtypes other than
+ * float64 and of matching shapes. Either all parameters require a gradient, or none does and
+ * neither does x. */
 static bool go_together(tern_tensor *const *in)
 {
     const tern_tensor *x = in[X];
@@ -319,7 +322,7 @@ static tern_tensor *linears(tern_tensor **from, const tern_stage *stages)
     TERN_CAST_FOR(op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
     for (int i = W1; i < INPUTS; i++)
         fit = fit && in[i] && in[X] && in[i]->dtype == in[X]->dtype;
-    *from = in[X] ? in[X] : x; /* cast once, whoever goes on */
+    *from = in[X] ? in[X] : x; /* cast once, also for the caller if this function returns NULL */
     if (!fit || !takes(op->variant, in[X]->dtype) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
